@@ -14,7 +14,7 @@ setup: $(INSTALLED) ## Build the environment in .venv (quick when nothing change
 $(INSTALLED): requirements.lock pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup
 
-demo: setup ## Generate a lake, scan it, change it, scan it again
+demo: setup ## Scan a lake, break a SQL model, see who is named; impact, cost, a snapshot
 	@$(BIN)/python demo/run.py
 
 demo-cost: setup ## Show what the data of a web shop costs, and what its end would save
@@ -30,16 +30,17 @@ check: setup ## The house rules alone: style, types, layers, licences
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python scripts/check_licences.py
 
-test-full: setup ## All tests, the slow ones too
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
+test-full: setup ## All tests with all examples, the slow ones too
+	@LUMOS_FULL_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
 
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks
 
-docs: setup ## Write anew the pages and the schema that are made from code
+docs: setup ## Update the pages that are made from code, and the output that all pages show
 	@$(BIN)/python scripts/write_cli_page.py
 	@$(BIN)/python scripts/write_snapshot_schema.py
 	@$(BIN)/python scripts/write_rules_page.py
+	@WRITE_DOCS=1 $(BIN)/python -m pytest -q -m "" tests/docs
 
 lock: setup ## Resolve requirements.lock anew from pyproject.toml
 	@scripts/lock

@@ -49,7 +49,7 @@ def measure() -> dict[str, Any]:
             "one_type_ms": _ms(lambda: _drain(lumos, types=["DELETED"])),
             "one_dataset_ms": _ms(lambda: _drain(lumos, dataset="table_77")),
             "pattern_of_400_datasets_ms": _ms(lambda: _drain(lumos, dataset="area7/*")),
-            "all_first_event_ms": _ms(lambda: next(lumos.changes())),
+            "all_first_event_ms": _ms(lambda: next(lumos.iter_changes())),
             "all_seconds": _seconds(lambda: _drain(lumos)),
             "plain_read_of_all_rows_seconds": _seconds(lambda: _rows(database)),
             "version_map_ms": _ms(lambda: lumos.version.map("table_77")),
@@ -74,7 +74,7 @@ def _taken(work: Callable[[], object]) -> float:
 
 
 def _drain(lumos: Lumos, **words: Any) -> None:
-    for _ in lumos.changes(**words):
+    for _ in lumos.iter_changes(**words):
         pass
 
 

@@ -1,4 +1,4 @@
-"""`make demo-cost`: what a web shop's data costs, and what turning some of it off would save."""
+"""`make demo-cost`: what a web shop's data costs, and what removing some of it saves."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ LUMOS = Path(sys.executable).with_name("lumos")
 
 
 def main() -> None:
-    """Creates the estate, takes in all that tells of it, and looks at what it costs."""
+    """Creates the datasets, imports lineage, usage and metering, and reports the costs."""
     shutil.rmtree(PLACE, ignore_errors=True)
     today = datetime.now(UTC).date()
     say("A web shop: 19 datasets, 13 jobs, their lineage, reads and core hours.")
@@ -25,17 +25,17 @@ def main() -> None:
     run("cost", "ingest", "metering.csv", quietly=True)
     for month in months_before(today, 4):
         run("cost", "record", "--period", month, quietly=True)
-    say("What costs most, through everything upstream?")
+    say("Which datasets cost most, including everything upstream?")
     run("cost", "top", "-n", "8")
     say("Why do recommendations cost so much?")
     run("cost", "report", "recommendations")
-    say("Who spends, and who carries it in the end?")
+    say("Which team spends the money, and for which team's datasets?")
     run("cost", "by", "team")
-    say("Nobody looks at the old funnel. What would its end save?")
+    say("Nobody reads the old funnel. What does removing it save?")
     run("cost", "savings", "legacy_funnel")
-    say("And the recommendations, with all that only they need?")
+    say("And removing the machine learning feature, with everything that only it uses?")
     run("cost", "savings", "--feature", "machine_learning")
-    say("What if the clicks lay in another storage class, and features were made every other day?")
+    say("What if the clicks were in another storage class and features were built half as often?")
     supposed = ("--move", "raw/clicks=glacier", "--schedule", "build_features=0.5x")
     run("cost", "top", "-n", "3", *supposed)
     run("cost", "page", "-o", "cost.html")

@@ -11,10 +11,22 @@ import pyarrow.parquet as pq
 
 DAYS = [date(2024, 1, 1) + timedelta(days=day) for day in range(7)]
 CITIES = ("Berlin", "Lyon", "Oslo", "Porto", "Turin")
+# What the models in demo/models have written.
+MARTS = {
+    "customer_360": {
+        "customer_id": pa.int64(), "city": pa.string(), "clicks": pa.int64(),
+        "last_seen": pa.timestamp("us", tz="UTC"),
+    },
+    "revenue": {
+        "customer_id": pa.int64(), "gross": pa.decimal128(20, 2), "net": pa.decimal128(21, 2),
+    },
+    "page_views": {"page_url": pa.string(), "views": pa.int64(), "users": pa.int64()},
+    "churn_scores": {"customer_id": pa.int64(), "score": pa.float64()},
+}  # fmt: skip
 
 
 def create(lake: Path, *, seed: int = 7) -> None:
-    """Clicks and orders as Parquet, customers and daily exchange rates as CSV."""
+    """Clicks, orders and marts as Parquet, customers and daily exchange rates as CSV."""
     chance = random.Random(seed)
     for day in DAYS[:5]:
         _write_clicks(lake, day, chance)
@@ -23,6 +35,8 @@ def create(lake: Path, *, seed: int = 7) -> None:
     _write_customers(lake, chance, columns=("customer_id", "name", "city", "postcode", "since"))
     for day in DAYS[:5]:
         _write_rates(lake, day, chance)
+    for mart, columns in MARTS.items():
+        _write_mart(lake, mart, columns)
     (lake / "raw" / "events" / "_SUCCESS").touch()
 
 
@@ -33,8 +47,6 @@ def change(lake: Path, *, seed: int = 8) -> None:
         _write_clicks(lake, day, chance, evolved=True)
     _write_orders(lake, 4, chance, evolved=True)
     _write_rates(lake, DAYS[5], chance)
-    (lake / "staging").mkdir(parents=True, exist_ok=True)
-    (lake / "staging" / "upload.parquet").write_bytes(b"PAR1 this upload was cut off")
 
 
 def _write_clicks(lake: Path, day: date, chance: random.Random, *, evolved: bool = False) -> None:
@@ -97,3 +109,11 @@ def _write_rates(lake: Path, day: date, chance: random.Random) -> None:
         writer.writerow(("currency", "rate", "quoted_at"))
         for currency in ("EUR", "NOK", "GBP"):
             writer.writerow((currency, round(chance.uniform(0.5, 12), 4), f"{day}T16:00:00Z"))
+
+
+def _write_mart(lake: Path, name: str, columns: dict[str, pa.DataType]) -> None:
+    folder = lake / "marts" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    # Nobody looks at the rows; that there are some is enough.
+    rows = {column: pa.nulls(500, type) for column, type in columns.items()}
+    pq.write_table(pa.table(rows), folder / "part-00000.parquet")

@@ -31,7 +31,9 @@ def _sections(command: Any, words: tuple[str, ...]) -> Iterator[str]:
     yield f"## {' '.join(('lumos', *words))}\n"
     yield "```text\n" + "\n".join(lines).strip() + "\n```\n"
     for name, below in getattr(command, "commands", {}).items():
-        yield from _sections(below, (*words, name))
+        # Earlier names of commands stay valid, and are not shown.
+        if not below.hidden:
+            yield from _sections(below, (*words, name))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,18 @@
 """One tree of errors: each says what is wrong, with which value, and what would be right."""
 
 import difflib
+import re
 from collections.abc import Iterable
-from typing import ClassVar
+from itertools import islice
+from typing import ClassVar, Final
 
 FAILED = 1
 MISUSED = 2
 _UNAUTHORIZED = 401
+# More names than these are neither listed nor compared.
+_MOST_LISTED: Final = 20
+_MOST_COMPARED: Final = 20_000
+_SHORTEST_PART: Final = 3
 
 
 class LumosError(Exception):
@@ -25,13 +31,17 @@ class UnknownName(MisuseError):
     """A name that should be one of a known set is not."""
 
     def __init__(
-        self, what: str, name: str, known: Iterable[str], *, listed: str = "Known"
+        self, what: str, name: str, known: Iterable[str], *, listed: str = "Known", next: str = ""
     ) -> None:
         self.what = what
         self.name = name
         self.known = sorted(known)
-        listing = f" {listed}: {', '.join(self.known)}." if self.known else ""
-        super().__init__(f"No {what} named '{name}'.{listing}{did_you_mean(name, self.known)}")
+        some = ", ".join(self.known[:_MOST_LISTED])
+        more = f" and {rest:,} more" if (rest := len(self.known) - _MOST_LISTED) > 0 else ""
+        listing = f" {listed}: {some}{more}." if self.known else ""
+        step = f" {next}" if next else ""
+        nearest = did_you_mean(name, self.known)
+        super().__init__(f"No {what} named '{name}'.{listing}{nearest}{step}")
 
 
 class MissingDependency(LumosError):
@@ -125,8 +135,37 @@ class CatalogTooOld(CatalogUnavailable):
         )
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as a closing question, or nothing."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    nearest = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return f" Did you mean '{by_folded[nearest[0]]}'?" if nearest else ""
+def nearest(name: str, known: Iterable[str], *, limit: int = 1) -> list[str]:
+    """The known names most like a name, the nearest first: by all of it, or by their last part.
+
+    Where none is alike, those that contain it.
+    """
+    wanted = name.casefold()
+    last = _last_part(wanted)
+    by_spelling: dict[str, str] = {}
+    for each in islice(known, _MOST_COMPARED):
+        by_spelling.setdefault(each.casefold(), each)
+        by_spelling.setdefault(_last_part(each.casefold()), each)
+    alike = difflib.get_close_matches(wanted, by_spelling, n=limit, cutoff=0.6)
+    if not alike:
+        alike = difflib.get_close_matches(last, by_spelling, n=limit, cutoff=0.6)
+    if not alike and len(last) >= _SHORTEST_PART:
+        alike = sorted((each for each in by_spelling if last in each), key=len)
+    return list(dict.fromkeys(by_spelling[each] for each in alike))[:limit]
+
+
+def _last_part(name: str) -> str:
+    """`city` of address.city, `orders` of sales/orders."""
+    return re.split(r"[./]", name.rstrip("./"))[-1] or name
+
+
+def did_you_mean(name: str, known: Iterable[str], *, limit: int = 1) -> str:
+    """The nearest known names as a question, or nothing."""
+    names = nearest(name, known, limit=limit)
+    return f" {question(names)}" if names else ""
+
+
+def question(names: Iterable[str]) -> str:
+    """Some names, as what may be meant."""
+    quoted = " or ".join(f"'{each}'" for each in names)
+    return f"Did you mean {quoted}?"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.analysis.applying import apply
 from lumos.analysis.comparison import compare
 from lumos.analysis.compatibility import judge
@@ -62,14 +63,14 @@ OF_EVERY_KIND: tuple[DataType, ...] = (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SCHEMAS)
 def test_a_schema_does_not_differ_from_itself(schema: Schema) -> None:
     assert compare(schema, schema) == ()
     assert compare(schema, from_json(to_json(schema), Schema)) == ()
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(pairs_of_schemas())
 def test_applying_what_differs_gives_the_other_schema_also_from_json(
     pair: tuple[Schema, Schema],
@@ -81,7 +82,7 @@ def test_applying_what_differs_gives_the_other_schema_also_from_json(
     assert from_json(to_json(changes), tuple[AnySchemaChange, ...]) == changes
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs_of_schemas(), st.sampled_from(FORMATS), st.data())
 def test_verdicts_do_not_depend_on_the_order_of_fields_except_that_of_positions(
     pair: tuple[Schema, Schema], format: str | None, data: st.DataObject
@@ -98,7 +99,7 @@ def test_verdicts_do_not_depend_on_the_order_of_fields_except_that_of_positions(
     assert verdicts(*shuffled) == verdicts(*pair)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs_of_schemas())
 def test_a_rename_is_suggested_only_between_a_removed_and_an_added_sibling(
     pair: tuple[Schema, Schema],
@@ -119,7 +120,7 @@ def test_every_kind_of_type_is_tried_here() -> None:
     tried = {kind_of(type) for type in OF_EVERY_KIND}
     assert len(tried) == len(OF_EVERY_KIND)
 
-    @settings(max_examples=150, database=None)
+    @settings(max_examples=examples(150), database=None)
     @given(TYPES)
     def known(type: DataType) -> None:
         assert kind_of(type) in tried

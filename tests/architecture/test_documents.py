@@ -1,5 +1,6 @@
 """Documents that must stay true."""
 
+import re
 import runpy
 import tomllib
 from pathlib import Path
@@ -22,13 +23,33 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"## {lumos.__version__}" in (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
-def test_links_inside_the_project_lead_somewhere(name: str) -> None:
-    import re
+def test_the_readme_names_every_extra_and_no_other() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    table = (PROJECT / "README.md").read_text(encoding="utf-8").partition("| extra | for |")[2]
+    named = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(named) == sorted(project["optional-dependencies"])
 
-    text = (PROJECT / name).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\((?!http)([^)#]+)", text)
-    assert [target for target in targets if not (PROJECT / target).exists()] == []
+
+@pytest.mark.parametrize(
+    "page", [*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")], ids=lambda page: page.name
+)
+def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lost = []
+    for target in re.findall(r"\]\((?!http)([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if not file.exists() or (anchor and anchor not in _anchors(file)):
+            lost.append(target)
+    assert lost == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """The headings of a page as a browser addresses them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
 
 
 def test_every_package_is_on_the_map() -> None:

@@ -102,9 +102,8 @@ def test_a_deleted_working_directory_is_named(tmp_path: Path, words: tuple[str, 
 )
 @pytest.mark.parametrize("password", ["hunter2", "hun/ter2", "hun@ter2", "hun//ter2", r"hun\ter2"])
 def test_a_password_in_a_url_is_not_repeated(
-    lumos: Any, store: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], password: str
+    lumos: Any, store: Path, words: tuple[str, ...], password: str
 ) -> None:
-    monkeypatch.setenv("LUMOS_DEBUG", "")
     result = lumos(*(word.replace("hunter2", password) for word in words))
     # Long lines are broken and framed.
     printed = "".join((result.out + result.err).replace("│", "").split())
@@ -239,3 +238,21 @@ def test_parameters_of_an_address_are_no_part_of_a_urn(lumos: Any, url: str) -> 
     assert result.code == 0
     assert "hunter2" not in result.out + result.err
     assert "hunter2" not in lumos("lineage", "show", "orders", "--json").out
+
+
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("//bob:HUSH@h/x", "//bob:***@h/x"),
+        ("bob:HUSH@host/x", "bob:***@host/x"),
+        ("bob:HU@SH@host:5432/x", "bob:***@host:5432/x"),
+        ("--store=bob:HUSH@[::1]/x", "--store=bob:***@[::1]/x"),
+        ("bob@example.com", "bob@example.com"),
+        ("lake:raw", "lake:raw"),
+        ("12:30@noon", "12:30@noon"),
+        ("user_id: STRING -> INT64", "user_id: STRING -> INT64"),
+        ("owner: bob@example.com", "owner: bob@example.com"),
+    ],
+)
+def test_a_password_in_an_address_without_a_scheme_is_masked(argument: str, shown: str) -> None:
+    assert without_secrets_of([argument], f"'{argument}' is nothing.") == f"'{shown}' is nothing."

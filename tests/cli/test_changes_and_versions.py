@@ -10,7 +10,7 @@ import pytest
 
 from engine.sightings import START, Sightings
 from lumos import Lumos
-from lumos.model.lineage import Edge
+from lumos.model.lineage import ColumnUse, Edge, UseKind
 
 
 @pytest.fixture
@@ -30,11 +30,10 @@ def test_changes_are_lines_newest_first(lumos: Any) -> None:
     assert result.code == 0
     assert [" ".join(line.split()) for line in result.out.splitlines()] == [
         "TIME (UTC) VERDICT EVENT VERSION DATASET WHAT",
-        "2024-01-01 03:00:00 MODIFIED S-2 1.0.0 lumos://file/lake/users new data, same schema",
-        "2024-01-01 02:00:00 BREAKING SCHEMA_CHANGED S-2 2.0.0 lumos://file/lake/orders "
-        "1 field removed: discount",
-        "2024-01-01 01:00:00 CREATED S-1 1.0.0 lumos://file/lake/users first seen",
-        "2024-01-01 00:00:00 CREATED S-1 1.0.0 lumos://file/lake/orders first seen",
+        "2024-01-01 03:00:00 MODIFIED S-2 1.0.0 users new data, same schema",
+        "2024-01-01 02:00:00 BREAKING SCHEMA_CHANGED S-2 2.0.0 orders 1 field removed: discount",
+        "2024-01-01 01:00:00 CREATED S-1 1.0.0 users first seen",
+        "2024-01-01 00:00:00 CREATED S-1 1.0.0 orders first seen",
         "4 changes in 2 datasets, 1 breaking.",
     ]
 
@@ -47,12 +46,42 @@ def test_a_line_says_who_breaks_downstream(lake: Sightings, lumos: Any) -> None:
         transaction.lineage.report("test", [edge], at=START)
     lake.lose("users")
     line = lumos("changes", "--dataset", "users", "--limit", 1).out.splitlines()[1]
-    assert " ".join(line.split()).endswith("lumos://file/lake/users gone; 1 downstream breaks")
+    assert " ".join(line.split()).endswith(" users gone; breaks mart")
     assert lumos("changes", "--json", "--limit", 1).json["events"][0]["affected"] == {
-        "summary": "1 downstream breaks", "breaking": 1, "undetermined": 0, "owners": [],
-        "datasets": [{"urn": "lumos://x/mart", "verdict": "breaking", "owners": []}],
+        "summary": "breaks mart", "breaking": 1, "undetermined": 0, "owners": [],
+        "datasets": [{
+            "urn": "lumos://x/mart", "name": "mart", "verdict": "breaking", "owners": [],
+            "uses": [{
+                "path": "", "change": "users is gone", "reason": "", "file": None, "line": None,
+                "sentence": "users is gone: breaks mart",
+            }],
+        }],
         "problem": None,
     }  # fmt: skip
+
+
+def test_history_names_under_each_change_what_it_breaks(lake: Sightings, lumos: Any) -> None:
+    edges = [
+        Edge(
+            upstream="lumos://file/lake/orders",
+            downstream=f"lumos://x/mart{number:02}",
+            origin="test",
+            at=START,
+            uses=(ColumnUse(upstream="id", usage=UseKind.JOIN, file="m.sql", line=number + 1),),
+        )
+        for number in range(52)
+    ]
+    with lake.store.transaction() as transaction:
+        transaction.lineage.report("test", edges, at=START)
+    lake.see("orders", "id STRING\nnew STRING")
+    lines = lumos("history", "orders").out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.split()[:1] == ["changed"])
+    assert lines[start + 1] == "    id became STRING: breaks mart00, m.sql:1"
+    assert lines[start + 50 : start + 53] == [
+        "    id became STRING: breaks mart49, m.sql:50",
+        "    ... and 2 more: lumos history lumos://file/lake/orders --json",
+        "  added     new                      STRING                       compatible",
+    ]
 
 
 @pytest.mark.usefixtures("lake")
@@ -91,7 +120,7 @@ def test_changes_can_be_narrowed(lumos: Any, words: list[str], lines: int) -> No
 
 @pytest.mark.usefixtures("lake")
 def test_no_changes_are_said_so(lumos: Any) -> None:
-    assert lumos("changes", "--since", "7d").out == "No changes.\n"
+    assert lumos("changes", "--since", "7d").out == "No changes. Scan for some with: lumos ingest\n"
     empty = lumos("changes", "--since", "7d", "--json").json
     assert (empty["events"], empty["summary"]["events"]) == ([], 0)
 
@@ -159,7 +188,7 @@ def test_a_version_shows_its_history_newest_first(lumos: Any) -> None:
 def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: Sightings) -> None:
     lake.lose("orders")
     shown = lumos("version", "show", "orders").words
-    assert "gone: it was not there at the last scan" in shown
+    assert "gone: the last scan did not find it" in shown
     assert "S-3 2024-01-01 04:00:00 DELETED gone 2.0.0 S-2 2024-01-01 02:00:00" in shown
     told = lumos("history", "orders").words
     assert "S-3 2024-01-01 04:00:00 gone 2.0.0 S-2 2024-01-01 02:00:00" in told
@@ -177,7 +206,7 @@ def test_the_map_of_versions_folds_what_is_the_same(lumos: Any, lake: Sightings)
 def test_a_version_is_moved_by_hand_and_with_a_key_only_once(lumos: Any) -> None:
     words = ["version", "bump", "users", "--type", "SCHEMA_CHANGE", "--key", "release-42"]
     assert lumos(*words).out == "users: S-2 1.0.0 -> S-3 1.1.0\n"
-    assert "nothing was changed" in lumos(*words).out
+    assert "nothing changed" in lumos(*words).out
     again = lumos(*words, "--json").json
     assert (again["applied"], again["after"]) == (
         False, {"cloud_version": "S-3", "schema_version": "1.1.0"},
@@ -198,13 +227,13 @@ def test_a_type_that_does_not_exist_is_refused(lumos: Any) -> None:
 def test_versions_of_many_datasets_are_looked_through_and_updated(
     lumos: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert lumos("version", "scan").out == "2 datasets: none needs another.\n"
+    assert lumos("version", "scan").out == "2 datasets: all up to date.\n"
     assert "orders S-2 2.0.0" in lumos("version", "scan", "--all").words
     monkeypatch.setenv("LUMOS_CLOUD_VERSION_PREFIX", "V-")
     needed = lumos("version", "scan", "ord*")
     assert "orders S-2 2.0.0 V-3 2.0.0 prefix" in needed.words
-    assert "1 needs another version." in needed.words
-    assert "2 need another version, 2 got it." in lumos("version", "scan", "--update").words
+    assert "1 needs a new version." in needed.words
+    assert "2 need a new version, 2 updated." in lumos("version", "scan", "--update").words
     assert lumos("version", "scan", "--json").json["summary"] == {
         "datasets": 2, "outdated": 0, "updated": 0,
     }  # fmt: skip
@@ -213,7 +242,7 @@ def test_versions_of_many_datasets_are_looked_through_and_updated(
 @pytest.mark.usefixtures("lake")
 def test_old_events_of_new_data_are_pruned(lumos: Any) -> None:
     assert lumos("db", "prune", "--json").json["removed"] == 1
-    assert lumos("db", "prune", "--older-than", "1d").out.startswith("Let go of 0 MODIFIED")
+    assert lumos("db", "prune", "--older-than", "1d").out.startswith("Deleted 0 MODIFIED")
     assert lumos("db", "prune", "--older-than", "soon").code == 2
 
 

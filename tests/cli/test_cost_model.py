@@ -32,9 +32,9 @@ def test_a_model_is_shown_as_a_table(lumos: Any, file: Path) -> None:
     assert done.code == 0
     assert "raw 1,000.5 0 1,000.5 0 1,000.5" in done.words
     assert "A 10 530.25 540.25 540.25 10" in done.words
-    assert "Spent 1,095.5: retained 1,090.5, idle 5." in done.out
-    assert "1,060.5 of it is divided equally for want of anything known." in done.out
-    assert "remark  The key 'owner' of datasets is not known" in done.err
+    assert "Total spend 1,095.5: retained 1,090.5, idle 5." in done.out
+    assert "1,060.5 (97%) is estimated: no usage data" in done.out
+    assert "remark  Unknown key 'owner' of datasets is ignored" in done.err
 
 
 def test_a_model_as_json_keeps_to_its_contract(lumos: Any, file: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_cycle_is_named(lumos: Any, workplace: Path) -> None:
     datasets = [{"urn": "a", "costs": {"compute": 1}}, {"urn": "b", "costs": {"compute": 2}}]
     file.write_text(json.dumps({"datasets": datasets, "edges": edges}))
     told = lumos("cost", "model", file).out
-    assert "A cycle of 2 datasets (a, b): nothing leaves it; it costs 3 as a whole." in told
+    assert "Lineage cycle of 2 datasets (a, b), which no cost leaves: total cost 3." in told
 
 
 def test_a_wrong_model_is_one_sentence(lumos: Any, workplace: Path) -> None:
@@ -62,4 +62,6 @@ def test_a_wrong_model_is_one_sentence(lumos: Any, workplace: Path) -> None:
     done = lumos("cost", "model", file)
     assert done.code == 2
     assert done.out == ""
-    assert "wrong.yaml:3: This is not valid YAML: '.nan' is no number such as 12.5." in done.err
+    assert (
+        "wrong.yaml:3: This is not valid YAML: invalid number '.nan', write it as 12.5." in done.err
+    )

@@ -28,8 +28,11 @@ def test_a_scan_succeeds_where_the_catalog_is_down_unless_it_is_strict(
         (workplace / "lake" / name / "part.csv").write_text(f"{name}_id,n\n1,2\n", encoding="utf-8")
     catalog.strength = 1
     done = lumos("ingest", "lake")
-    assert (done.code, "pretended: 1 dataset told." in done.out) == (0, True)
-    assert "pretended: 1 dataset waits to be told (503); the next scan or `lumos sync`" in done.err
+    assert (done.code, "Published 1 dataset to pretended." in done.out) == (0, True)
+    assert (
+        "pretended: 1 dataset waits to be published (503); the next scan or `lumos sync`"
+        in done.err
+    )
     assert lumos("ingest", "lake", "--strict").code == 1
     catalog.strength = None
     done = lumos("ingest", "lake", "--strict", "--json")

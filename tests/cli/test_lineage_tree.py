@@ -21,25 +21,25 @@ def chain(lumos: Any, workplace: Path) -> Any:
 
 def test_a_tree_follows_columns_through_a_star(chain: Any) -> None:
     told = chain("lineage", "show", "a", "--column", "amount", "--downstream").words
-    assert "lumos://sql/b amount" in told
-    assert "lumos://sql/c twice b.amount * 2, m.sql:2" in told
+    assert "b amount" in told
+    assert "c twice b.amount * 2, m.sql:2" in told
     back = chain("lineage", "show", "c", "--column", "twice", "--upstream").words
-    assert "lumos://sql/b amount b.amount * 2, m.sql:2" in back
-    assert "lumos://sql/a amount" in back
+    assert "b amount b.amount * 2, m.sql:2" in back
+    assert "a amount" in back
 
 
 def test_a_tree_goes_past_what_is_only_decided_about(chain: Any) -> None:
     told = chain("lineage", "show", "a", "--column", "x", "--downstream").words
-    assert "lumos://sql/c (all columns) FILTER: " in told
+    assert "c (all columns) FILTER: " in told
     assert "b.x > 1, m.sql:2 · indirect" in told
-    assert "lumos://sql/v (all columns) indirect" in told
+    assert "v (all columns) indirect" in told
     assert chain("lineage", "path", "a", "x", "v", "z").code == 0
 
 
 def test_values_alone_are_followed_if_wished(chain: Any) -> None:
     told = chain("lineage", "show", "a", "--column", "x", "--downstream", "--direct").words
-    assert "lumos://sql/b x" in told
-    assert "lumos://sql/c" not in told
+    assert "b x" in told
+    assert "── c" not in told
     assert chain("lineage", "path", "a", "x", "v", "z", "--direct").code == 3
     assert chain("lineage", "path", "a", "y", "v", "z", "--direct").code == 0
 
@@ -55,3 +55,14 @@ def test_where_nothing_follows_that_alone_is_said(chain: Any) -> None:
     told = chain("lineage", "show", "v", "--downstream")
     assert "downstream └── nothing" in told.words
     assert "No lineage is known" not in told.out
+
+
+def test_on_a_narrow_terminal_a_tree_is_wrapped_and_nothing_is_cut_off(
+    lumos: Any, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = " + ".join(f"amount * {number}" for number in range(10))
+    (workplace / "wide.sql").write_text(f"create table b as select {wide} as total from a;\n")
+    lumos("lineage", "ingest", "wide.sql")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    told = lumos("lineage", "show", "a", "--column", "amount", "--downstream")
+    assert "wide.sql:1" in told.out

@@ -32,13 +32,15 @@ def test_a_migration_reports_in_the_words_of_a_comparison(lumos: Any) -> None:
     done = lumos("migrate", "--source", "local", "--target", FILE)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0] == "[ok] 2 datasets and 1 lineage edge exported from local and found valid"
+    assert lines[0] == "[ok] 2 datasets and 1 lineage edge exported from local and validated"
     assert lines[-2:] == ["[ok] 2/2 datasets migrated", "[ok] 1/1 lineage edges migrated"]
     done = lumos("migrate", "--source", "local", "--target", FILE, "--json")
     assert done.json["verified"]["datasets"] == {"source": 2, "target": 2}
     assert done.json["imported"]["sums"]["kinds"]["datasets"]["unchanged"] == 2
     done = lumos("migrate", "--source", "local", "--target", FILE, "--rollback")
-    assert done.out.startswith(f"[ok] The migration from local to {FILE} is taken back: 0 entries")
+    assert done.out.startswith(
+        f"[ok] The migration from local to {FILE} was rolled back: 0 entries"
+    )
     assert done.code == 0
 
 
@@ -50,9 +52,9 @@ def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
     )
     done = lumos("migrate", "--source", "local", "--target", FILE, "--dry-run")
     assert done.code == 0
-    assert "[warn] 2 tags require manual mapping" in done.out
+    assert "remark   2 tags require manual mapping" in done.err
     assert done.out.splitlines()[-5:] == [
-        "Like others in the target; to join them, give --mapping a file with:",
+        "Similar to names in the target; to map them, give --mapping a file with:",
         "  tags:",
         '    "gold: 1": "Gold 1"',
         "    pii: PII",
@@ -62,12 +64,12 @@ def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
     Path("mapping.yaml").write_text("\n".join(line[2:] for line in pasted))
     words = ("migrate", "--source", "local", "--target", FILE, "--mapping", "mapping.yaml")
     done = lumos(*words)
-    assert (done.code, "manual mapping" in done.out) == (0, False)
+    assert (done.code, "manual mapping" in done.err) == (0, False)
     sides = ("diff", "--source", "local", "--target", FILE, "--aspect", "lineage")
     assert lumos(*sides, "--aspect", "governance").code == 10
     done = lumos(*sides, "--aspect", "governance", "--mapping", "mapping.yaml")
-    assert "manual mapping" not in done.out
-    assert "[ok] 2/2 datasets migrated" in done.out
+    assert "manual mapping" not in done.out + done.err
+    assert "migrated" not in done.out
     there = DatahubFile.at("estate.json").get(ORDERS)
     assert there is not None
     assert there.governance == Governance(tags=("PII", "Gold 1"))
@@ -85,8 +87,8 @@ def test_what_a_catalog_lost_has_an_exit_code(lumos: Any, monkeypatch: Any) -> N
     assert done.code == 1
     assert "[warn] 1/2 datasets migrated" in done.out
     assert "[warn] 0/1 lineage edges migrated" in done.out
-    assert f"[error] {REVENUE} is not there" in done.out
-    assert "What was exported is kept in " in done.out
+    assert "problem  revenue is missing" in done.err
+    assert "The snapshot of local is kept in " in done.out
 
 
 @pytest.mark.usefixtures("estate")

@@ -54,7 +54,7 @@ def test_ids_of_fields_are_a_column_where_there_are_any(lumos: Any) -> None:
         ["FIELD", "TYPE", "NULL", "ID"],
         ["id", "INT64", "yes", "1", "key"],
         ["who", "STRUCT<city:", "STRING,", "zip:", "STRING>", "yes", "2"],
-        ["who.zip", "12", "of", "the", "house"],
+        ["who.zip", "12", "description:", "of", "the", "house"],
         ["later", "STRING", "yes"],
     ]
     fields = lumos("show", "visits", "--json").json["dataset"]["schema"]["fields"]
@@ -120,7 +120,7 @@ def test_settings_stand_below_one_another(lumos: Any) -> None:
     assert "features       appendOnly, rowTracking (not read)" in lines
     at = lines.index("settings       a=x=y")
     assert lines[at + 1] == r"               b=1\n2"
-    assert lines[at + 2].startswith("location")
+    assert lines[at + 2].startswith("version")
 
 
 @pytest.mark.usefixtures("workplace")

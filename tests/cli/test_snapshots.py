@@ -9,7 +9,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.model.dataset import Governance
-from snapshot.estates import customers, everything
+from snapshot.estates import NOON, customers, everything
 from snapshot.stores import fill, write
 
 
@@ -33,8 +33,7 @@ def test_a_snapshot_is_exported_validated_and_compared(lumos: Any) -> None:
     ]
     done = lumos("diff", "--source", "backup.json", "--target", "local")
     assert (done.code, done.err) == (0, "")
-    assert "[ok] 2/2 datasets migrated" in done.out
-    assert "[ok] 1/1 lineage edges migrated" in done.out
+    assert done.out == "Nothing differs in 2 datasets and 1 lineage edge.\n"
 
 
 @pytest.mark.usefixtures("estate")
@@ -45,13 +44,34 @@ def test_differences_have_exit_codes_of_their_own(lumos: Any) -> None:
     write(store, msgspec.structs.replace(customers(), governance=governance))
     done = lumos("diff", "--source", "backup.json", "--target", "local")
     assert done.code == 3
-    assert "[warn] 1 tag requires manual mapping" in done.out
+    assert "Tags of backup.json that local lacks: tier-1." in done.out
     assert "governance removed tags tier-1 non-breaking" in done.words
     write(store, msgspec.structs.replace(customers(), governance=governance, ownership=None))
     done = lumos("diff", "--source", "backup.json", "--target", "local", "--json")
     assert done.code == 10
     assert done.json["summary"]["breaking"] == 2
     assert lumos("diff", "--source", "local", "--target", "no.json").code == 2
+
+
+@pytest.mark.usefixtures("estate")
+def test_measurements_are_one_line_unless_asked_for(lumos: Any) -> None:
+    lumos("export", "--output", "backup.json")
+    quality = msgspec.structs.replace(
+        customers().quality, score=0.5, measured_at=NOON, freshness=None
+    )
+    changed = msgspec.structs.replace(customers(), quality=quality, ownership=None)
+    write(fill(Lumos(), {}), changed)
+    words = ("diff", "--source", "backup.json", "--target", "local")
+    lines = [line.split() for line in lumos(*words).out.splitlines()]
+    assert [line[:2] for line in lines[:4]] == [
+        ["customers"], ["ownership", "removed"], ["ownership", "removed"], ["quality", "changed"],
+    ]  # fmt: skip
+    summary = "Measurements of 1 dataset differ (2 values: measured at, freshness); --verbose"
+    assert " ".join(lines[4]).startswith(summary)
+    listed = lumos(*words, "--aspect", "quality").words
+    assert "quality added measured_at" in listed
+    assert "Measurements" not in listed
+    assert "quality added measured_at" in lumos(*words, "--verbose").words
 
 
 def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: Path) -> None:
@@ -117,7 +137,7 @@ def test_a_snapshot_is_imported_again_and_taken_back(lumos: Any, estate: Path) -
     assert not (estate / "other.db").exists()
     done = lumos("import", "--input", "backup.json", "--platform", "local", *here)
     assert (done.code, "datasets 2 0 0 0" in done.words) == (0, True)
-    assert "[ok] backup.json is in local." in done.out
+    assert "[ok] Imported backup.json into local." in done.out
     assert lumos("diff", "--source", "backup.json", "--target", "local", *here).code == 0
     done = lumos("import", "--input", "backup.json", "--json", *here)
     assert done.json["sums"]["kinds"]["datasets"]["unchanged"] == 2
@@ -138,7 +158,7 @@ def test_an_estate_moves_through_a_metadata_file(lumos: Any, workplace: Path) ->
     done = lumos("import", "--input", "again.json", "--store", "second.db")
     assert done.code == 0
     done = lumos("diff", "--source", "backup.yaml", "--target", "local", "--store", "second.db")
-    assert (done.code, "[ok] 2/2 datasets migrated" in done.out) == (0, True)
+    assert (done.code, "Nothing differs in 2 datasets" in done.out) == (0, True)
     assert (workplace / "estate.json").exists()
 
 

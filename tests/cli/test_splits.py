@@ -25,24 +25,24 @@ def test_ingest_names_the_dataset_and_its_parts(
     report = _report([lake.scan(parts(12))], ("/lake",), [], seconds=0.1)
     monkeypatch.setattr(Lumos, "ingest", lambda *_, **__: report)
     shown = lumos("ingest", "/lake")
-    assert f"{OLD_URN}  {SUMMARY}" in shown.out.splitlines()
+    assert f"events  {SUMMARY}" in shown.out.splitlines()
     assert "12 datasets: 12 new, 0 changed, 0 unchanged, 0 missing" in shown.out
 
 
 def test_changes_and_history_tell_of_the_split(lake: Lake, lumos: Any) -> None:
     lake.scan(parts(12))
     (_, line) = lumos("changes", "--type", "SPLIT").out.splitlines()[:2]
-    assert line.endswith(f"{OLD_URN}  {SUMMARY}")
+    assert line.endswith(f"events  {SUMMARY}")
     assert "SPLIT" in lumos("changes", "--help").out
     assert SUMMARY in lumos("history", OLD_URN).out
-    assert f"first seen; split from {OLD_URN}" in lumos("history", "part_000").out
+    assert "first seen; split from events" in lumos("history", "part_000").out
 
 
 def test_show_says_what_became_of_the_old_dataset(lake: Lake, lumos: Any) -> None:
     lake.scan(parts(12))
     shown = lumos("show", OLD_URN).out
     assert f"was {SUMMARY}" in shown
-    assert f"{OLD_URN}/part_009" in shown
-    assert f"and 2 more: lumos show --json {OLD_URN}" in shown
+    assert " part_009\n" in shown
+    assert "and 2 more: lumos show --json events" in shown
     assert len(lumos("show", "--json", OLD_URN).json["split"]["parts"]) == 12
     assert "split into other datasets" in lumos("version", "show", OLD_URN).out

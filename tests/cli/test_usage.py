@@ -33,25 +33,24 @@ def test_the_story_of_usage(place: Path, lumos: Any) -> None:
     told = lumos("usage", "ingest", place / "history.csv")
     assert told.code == 0
     assert "4 statements, 4 counted, 1 failed" in told.words
-    assert "1 table was read and is no dataset here: shop.nowhere.known (1)" in " ".join(
+    assert "1 table in the logs matches no dataset: shop.nowhere.known (1)" in " ".join(
         told.err.split()
     )
     assert "secret" not in told.out + told.err
     shown = lumos("usage", "show", "orders")
     assert "2 reads, 2 readers" in shown.words
-    assert "Nobody read: note" in shown.words
+    assert "Unread columns: note" in shown.words
     unread = lumos("usage", "unread", "--since", "30d", "--columns")
-    assert "refunds never seen" in unread.words
-    assert "customers: 1 of 3 columns: phone" in unread.words
-    assert "1 dataset was not read, 2 were" in unread.words
+    assert "refunds never" in unread.words
+    assert "customers: 1 of 3 columns unread: phone" in unread.words
+    assert "1 unread dataset, 2 read" in unread.words
     top = lumos("usage", "top", "--limit", 1)
     assert "orders 2 2 200 B 10" in top.words
-    assert "history" in lumos("usage", "logs").words
-    assert (
-        lumos("usage", "forget", "history").out == "Forgot log:history, which told of 3 datasets.\n"
-    )
-    assert "No reads are known" in lumos("usage", "top").words
-    assert "not known" in lumos("usage", "show", "orders").words
+    assert "history" in lumos("usage", "list").words
+    removed = lumos("usage", "remove", "history").out
+    assert removed == "Removed log:history with its reads of 3 datasets.\n"
+    assert "No query logs yet" in lumos("usage", "top").words
+    assert "Unknown: no query log" in lumos("usage", "show", "orders").words
 
 
 def test_what_a_snapshot_told_is_shown_as_such(place: Path, lumos: Any) -> None:
@@ -59,9 +58,8 @@ def test_what_a_snapshot_told_is_shown_as_such(place: Path, lumos: Any) -> None:
     with shop(place / ".lumos")._store().transaction() as transaction:
         transaction.save_aspect(urn("sales/refunds"), "usage", told, writer="import", at=NOW)
     shown = lumos("usage", "show", "refunds").words
-    assert (
-        f"what a snapshot told; no log tells of reads of it. It was last read on {NOW:%F}" in shown
-    )
+    covered = "From a snapshot; no query log covers this dataset."
+    assert f"{covered} It was last read on {NOW:%F}" in shown
     assert "7 reads, 1 reader" in shown
     assert "DAY" not in shown
 
@@ -90,15 +88,15 @@ def test_all_of_it_as_json(place: Path, lumos: Any) -> None:
 def test_unread_claims_nothing_without_a_log(place: Path, lumos: Any) -> None:  # noqa: ARG001
     told = lumos("usage", "unread")
     assert told.code == 0
-    assert "0 datasets were not read" in told.words
-    assert "Nothing is said of 3 datasets in snowflake: no log tells of reads there." in told.err
+    assert "0 unread datasets, 0 read" in told.words
+    assert "remark   3 datasets in snowflake not judged: no log tells of reads there" in told.err
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["missing.csv"], "There is nothing at missing.csv"),
-        (["history.csv", "--columns", "user"], "names no columns"),
+        (["history.csv", "--columns", "user"], "is not a list of FIELD=COLUMN"),
         (["history.csv", "--columns", "who=USER_NAME"], "No field of a query log named 'who'"),
         (["history.csv", "--dialect", "klingon"], "No SQL dialect named 'klingon'"),
     ],

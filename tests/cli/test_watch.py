@@ -29,7 +29,7 @@ def test_ctrl_c_while_spark_starts_ends_in_good_order(
     (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
     result = lumos("watch")
     assert result.code == 0
-    assert "lumos: stopping after what is in hand" in result.err
+    assert "lumos: Stopping after the running scan" in result.err
 
 
 def test_one_signal_that_is_sent_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,16 @@
-"""Remarks on valid settings, and the file a new project starts with."""
+"""Remarks on valid settings."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from lumos import plugins
-from lumos.config import STARTER, Settings, load
+from lumos.config import Settings
 from lumos.config.check import Note, check
 from lumos.config.sources import FileSource
+from lumos.config.tree import ConfigurationError
 
 Load = Callable[..., Settings]
 
@@ -196,35 +195,6 @@ def test_settings_made_in_code_are_checked_too() -> None:
     )
 
 
-def test_the_starter_is_the_defaults_with_one_source(load_text: Load, tmp_path: Path) -> None:
-    settings = load_text(STARTER)
-    assert settings.sources == (FileSource(paths=(str(tmp_path / "data"),)),)
-    assert settings.storage.path == str(tmp_path / ".lumos/lumos.db")
-    own = {"sources": None, "storage": None}
-    assert settings.shown() | own == Settings().shown() | own
-    assert check(settings, {}) == ()
-
-
-def test_the_examples_of_the_starter_are_right(load_text: Load) -> None:
-    text = re.sub(r"^#(?=\s*(- )?[a-z_.]+:)", "", STARTER, flags=re.MULTILINE)
-    text = text.replace("  backend: sqlite\n  path: .lumos/lumos.db\n", "")
-    names = ("SHOP_DATABASE", "STORE_URL", "DATAHUB_TOKEN", "TEAM_CHAT_URL")
-    environment = dict.fromkeys(names, "x")
-    settings = load_text(text, environment=environment)
-    assert [source.type for source in settings.sources] == ["file", "s3", "postgres", "kafka"]
-    assert settings.storage.backend == "postgres"
-    assert settings.platform_config.datahub is not None
-    assert settings.change_detection.sources[0].polling_interval == 60
-    assert settings.notifications.changes[0].channels == ("team_chat",)
-    assert settings.spark.properties() == {"spark.executor.memory": "4g"}
-    assert settings.state_uri == "/mnt/shared/lumos-state"
-
-
-def test_the_starter_is_loaded_as_it_stands(tmp_path: Path) -> None:
-    (tmp_path / "lumos.yaml").write_text(STARTER)
-    assert load(tmp_path / "lumos.yaml", environment={}).origin.lines["sources"] > 1
-
-
 def test_reading_the_configuration_imports_nothing_heavy() -> None:
     heavy = "{'pyspark', 'pyarrow', 'sqlalchemy', 'httpx', 'pandas', 'numpy'}"
     code = (
@@ -244,3 +214,18 @@ def test_remarks_on_watched_sources_name_their_line(load_text: Load) -> None:
     (note,) = check(settings, {})
     assert (note.line, note.level, note.key) == (4, "warning", "change_detection.sources[1]")
     assert "'watch_tables' is for databases" in note.text
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("owners: {groups: [data-*], users: [DATA-*]}", "stands under 'groups' and under 'users'"),
+        ('owners: {groups: [" "]}', "is empty"),
+        ("owners: {teams: [data]}", "teams"),
+    ],
+)
+def test_rules_on_owners_that_cannot_be_meant_are_refused(
+    load_text: Load, text: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        load_text(text)

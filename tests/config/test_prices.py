@@ -115,7 +115,7 @@ def _nested(text: str, key: str) -> str:
 def test_all_missing_keys_are_named_once() -> None:
     problem = MissingPrices(["b", "a", "b"])
     assert problem.keys == ("a", "b")
-    assert str(problem) == "Prices are missing. Set a, b"
+    assert str(problem) == "Prices are missing. Set a, b in lumos.yaml."
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_amounts_keep_their_sign(load_text: Load) -> None:
         ("allocations: [{from: a, to: b, share: 1.1}]", "a share from 0 to 1"),
         ("allocations: [{from: a, to: b, share: -0.1}]", "a share from 0 to 1"),
         ("allocations: [{from: a, to: b}]", "either 'share'"),
-        ("overrides: [{dataset: a, costs: {}}]", "Say what 'a' costs"),
+        ("overrides: [{dataset: a, costs: {}}]", "Set the cost of 'a'"),
         ("overrides: [{dataset: a, costs: {storage: 1}, since: May}]", "must be a day"),
-        ("overrides: [{dataset: a, costs: {storage: 1}, since: 2024-02-01, until: 2024-01-01}]", "lies before"),
+        ("overrides: [{dataset: a, costs: {storage: 1}, since: 2024-02-01, until: 2024-01-01}]", "is before 'since'"),
         ("overrides: [{dataset: a, costs: {storag: 1}}]", "No cost type named 'storag'.*Did you mean 'storage'"),
         ("allocations: [{from: a, to: b, shares: {computr: 0.5}}]", "No cost type named 'computr'.*Did you mean 'compute'"),
         ("features: {a: {}}", "'datasets', 'patterns' or 'tags'"),

@@ -7,9 +7,17 @@ import pytest
 from sqlalchemy import text
 
 from engine.sightings import START, Sightings
-from lumos.model.change import Affected, BlastRadius, ChangeEvent, EventType, Verdict
+from lumos.engine.reports import AffectedReport
+from lumos.model.change import (
+    Affected,
+    AffectedUse,
+    BlastRadius,
+    ChangeEvent,
+    EventType,
+    Verdict,
+)
 from lumos.model.dataset import Owner, Ownership
-from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script
+from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UseKind
 from lumos.store import Store
 
 RAW, STAGED, MART, ODD = (
@@ -67,8 +75,18 @@ def test_a_change_names_what_it_breaks_with_owners(lake: Sightings) -> None:
     assert last(lake).affected == BlastRadius(
         breaking=2,
         datasets=(
-            Affected(urn=STAGED, verdict=breaking, owners=("analytics-team",)),
-            Affected(urn=MART, verdict=breaking, owners=("ml-platform", "analytics-team")),
+            Affected(
+                urn=STAGED,
+                verdict=breaking,
+                owners=("analytics-team",),
+                uses=(AffectedUse(path="amount", reason="type mismatch in pipeline"),),
+            ),
+            Affected(
+                urn=MART,
+                verdict=breaking,
+                owners=("ml-platform", "analytics-team"),
+                uses=(AffectedUse(path="amount", reason="type mismatch in pipeline"),),
+            ),
         ),
     )
     assert last(lake).affected_downstream == (STAGED, MART)
@@ -77,6 +95,50 @@ def test_a_change_names_what_it_breaks_with_owners(lake: Sightings) -> None:
 def test_only_what_uses_the_column_is_named(lake: Sightings) -> None:
     lake.see("events", EVENTS.replace("user_id STRING", "user_id INT64"))
     assert last(lake).affected_downstream == (STAGED,)
+
+
+def test_each_change_names_the_line_that_it_breaks(lake: Sightings) -> None:
+    event = lake.see("events", "user_id INT64\namount STRING\nnote STRING")
+    report = AffectedReport.of(event)
+    assert report is not None
+    assert [(each.name, use.sentence) for each in report.datasets for use in each.uses] == [
+        (
+            "sessions",
+            "user_id became INT64: breaks sessions (analytics-team), models/sessions.sql:14",
+        ),
+        ("sessions", "amount became STRING: breaks sessions (analytics-team)"),
+        ("mart", "amount became STRING: breaks mart (ml-platform, analytics-team)"),
+    ]
+
+
+def test_a_change_inside_a_column_is_named_by_its_own_path(seen: Sightings) -> None:
+    seen.see("events", "`odd name` STRUCT<a: INT64, b: INT64>\nplain INT64")
+    use = ColumnUse(upstream="odd name", usage=UseKind.FILTER, file="models/mart.sql", line=3)
+    relate(seen, edge(RAW, MART, ["odd name"], uses=(use,)))
+    event = seen.see("events", "`odd name` STRUCT<a: STRING, b: INT64>\nplain STRING")
+    (affected,) = event.affected.datasets if event.affected else ()
+    assert [use.path for use in affected.uses] == ["`odd name`.a"]
+
+
+def test_several_changes_at_once_name_each_dataset_once(lake: Sightings) -> None:
+    lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
+    lake.see("events", "user_id INT64\namount STRING")
+    report = AffectedReport.of(*lake.store.events(RAW)[-2:])
+    assert report is not None
+    assert (report.breaking, report.undetermined) == (2, 0)
+    assert [(each.name, [use.path for use in each.uses]) for each in report.datasets] == [
+        ("sessions", ["user_id", "amount"]),
+        ("mart", ["amount"]),
+    ]
+
+
+def test_of_a_dataset_that_is_gone_the_sentence_says_so(lake: Sightings) -> None:
+    lake.lose("events")
+    report = AffectedReport.of(last(lake))
+    assert report is not None
+    assert [use.sentence for each in report.datasets for use in each.uses] == [
+        "events is gone: breaks sessions (analytics-team), models/sessions.sql:14"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +170,14 @@ def test_a_dataset_that_is_gone_breaks_what_reads_it_directly(lake: Sightings) -
     lake.lose("events")
     assert last(lake).affected == BlastRadius(
         breaking=1,
-        datasets=(Affected(urn=STAGED, verdict=Verdict.BREAKING, owners=("analytics-team",)),),
+        datasets=(
+            Affected(
+                urn=STAGED,
+                verdict=Verdict.BREAKING,
+                owners=("analytics-team",),
+                uses=(AffectedUse(file="models/sessions.sql", line=14),),
+            ),
+        ),
     )
 
 
@@ -226,10 +295,12 @@ def test_functions_of_the_user_hear_of_it(lake: Sightings) -> None:
 
 def test_changes_and_history_tell_of_it(lake: Sightings) -> None:
     lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
-    (event,) = lake.lumos.changes(breaking=True)
+    (event,) = lake.lumos.changes(breaking=True).events
     version = lake.lumos.history("events").versions[0]
     assert event.affected is not None
-    assert event.affected.summary == "2 downstream break (analytics-team, ml-platform)"
+    assert event.affected.summary == (
+        "breaks 2 datasets: sessions (analytics-team), mart (ml-platform, analytics-team)"
+    )
     assert event.affected.datasets[1].owners == ("ml-platform", "analytics-team")
     assert event.affected_downstream == version.affected_downstream == (STAGED, MART)
     assert version.affected == event.affected

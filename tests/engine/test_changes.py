@@ -34,7 +34,7 @@ def lake(seen: Sightings) -> Sightings:
 
 def told(lake: Sightings, **words: object) -> list[tuple[str, str]]:
     found = lake.lumos.changes(**words)  # type: ignore[arg-type]
-    return [(event.urn.rpartition("/")[2], event.type.value) for event in found]
+    return [(event.urn.rpartition("/")[2], event.type.value) for event in found.events]
 
 
 def test_changes_are_told_newest_first(lake: Sightings) -> None:
@@ -92,7 +92,7 @@ def test_what_means_nothing_is_refused_at_once(
 
 
 def test_an_event_tells_everything_there_is_to_know(lake: Sightings) -> None:
-    (event,) = lake.lumos.changes(breaking=True, types=["SCHEMA_CHANGED"])
+    (event,) = lake.lumos.changes(breaking=True, types=["SCHEMA_CHANGED"]).events
     assert event.urn == ORDERS
     assert (event.type, event.change_type) == ("SCHEMA_CHANGED", "SCHEMA_CHANGE")
     assert event.timestamp == START + timedelta(hours=2)
@@ -118,7 +118,7 @@ def test_every_type_of_event_says_what_and_where(lake: Sightings) -> None:
             event.old_schema is not None,
             event.new_schema is not None,
         )
-        for event in lake.lumos.changes()
+        for event in lake.lumos.changes().events
     }
     assert facts == {
         "CREATED": ("first seen", "/lake/orders", False, True),
@@ -128,14 +128,14 @@ def test_every_type_of_event_says_what_and_where(lake: Sightings) -> None:
         "RESTORED": ("back again; 1 field added: note", "/lake/orders", True, True),
         "RENAMED": (f"was {ORDERS}", "/lake/sales", False, False),
     }
-    (renamed,) = lake.lumos.changes(types=["RENAMED"])
+    (renamed,) = lake.lumos.changes(types=["RENAMED"]).events
     assert renamed.metadata == {"source": "file:/lake", "from": ORDERS}
 
 
 def test_many_events_are_read_as_they_are_asked_for(seen: Sightings) -> None:
     for _ in range(3):
         seen.see("orders", "id INT64")
-    events = seen.lumos.changes()
+    events = seen.lumos.iter_changes()
     assert [event.cloud_version for event in islice(events, 1)] == ["S-3"]
     seen.see("orders", "id INT64")
     assert [event.cloud_version for event in events] == ["S-2", "S-1"]
@@ -289,7 +289,7 @@ def test_a_scan_calls_handlers_and_lets_old_events_go(workplace: Path) -> None:
         ("SCHEMA_CHANGED", "1 field removed: note", True),
         ("DELETED", "gone", True),
     ]
-    assert {event.type.value for event in lumos.changes(dataset="elsewhere")} == {"CREATED"}
+    assert {event.type.value for event in lumos.changes(dataset="elsewhere").events} == {"CREATED"}
 
 
 def test_handlers_are_checked_when_they_are_registered(seen: Sightings) -> None:

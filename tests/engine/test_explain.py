@@ -70,6 +70,27 @@ def test_a_file_of_a_dataset_tells_rule_partition_and_drift(lumos: Lumos, lake: 
     assert lumos.explain(lake / "events/dt=2024-01-01/part-0.parquet").drifts
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_dataset_is_explained_by_its_name(lake: Path, tmp_path: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    for name, location, rule in (
+        ("events", "events", "pattern"),
+        ("rates", "ref/rates_*.csv", "pattern"),
+        (f"lumos://file{lake}/ref/users.csv", "ref/users.csv", "pattern"),
+    ):
+        report = lumos.explain(name)
+        (dataset,) = report.datasets
+        assert report.path.startswith(f"{lake}/{location}")
+        assert (dataset.rule, dataset.files_here) == (rule, dataset.files)
+        assert (report.others, report.suggestions) == ((), ())
+    # A path that is there goes before a dataset of that name.
+    (tmp_path / "events").mkdir()
+    assert lumos.explain("events").path == str(tmp_path / "events")
+    with pytest.raises(MisuseError, match=r"Did you mean 'rates'\? See all with: lumos list"):
+        lumos.explain("rate")
+
+
 def test_patterns_of_files_do_not_pass_over_their_folder(lake: Path) -> None:
     report = Lumos(overrides={"scan.file_patterns": ["*.csv"]}).explain(lake / "ref")
     assert (report.kind, len(report.datasets)) == ("folder", 2)

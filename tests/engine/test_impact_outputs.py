@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from lumos import Lumos
 from lumos.analysis.impact import DatasetImpact, Reason
 from lumos.analysis.report import Side
 from lumos.cli.impact_text import plain_text
+from lumos.cli.names import Names
 from lumos.engine.impact.markdown import escaped, markdown
 from lumos.engine.impact.painting import merged, painted
 from lumos.engine.impact.rehearsing import RehearsalReport
@@ -23,7 +25,7 @@ from lumos.engine.impact.reports import (
     impacts_report,
     phrase,
 )
-from lumos.lineage.drawing.picture import Arrow, Box, Picture
+from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping
 
@@ -108,6 +110,10 @@ def test_what_users_wrote_is_shown_and_not_obeyed(text: str, shown: str) -> None
     assert escaped(text) == shown
 
 
+def text_of(found: ImpactReport) -> str:
+    return plain_text(found, Names(Lumos()))
+
+
 def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -> None:
     fails = RehearsalReport(
         file="b.sql", line=1, dialect="spark", state="fails", error="ARITY", agrees=False
@@ -117,9 +123,9 @@ def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -
         row(FIRST, "COMPATIBLE", affected=False, rehearsal=(fails,)),
         row(SECOND, "COMPATIBLE", affected=False, rehearsal=(works,)),
     )
-    text = plain_text(found)
+    text = text_of(found)
     assert "Spark: fails, against the verdict: ARITY (b.sql:1)" in text
-    assert "1 dataset uses nothing that changes: sales.c." in text
+    assert "1 dataset uses nothing that changes: c." in text
     told = markdown(found)
     assert "- Spark: fails, against the verdict: `ARITY`" in told
     assert "1 dataset downstream uses nothing that changes" in told
@@ -140,7 +146,7 @@ def test_a_place_is_told_as_far_as_it_is_known(
     why = msgspec.structs.replace(reason("needs id"), file=file, line=line)
     spark = RehearsalReport(file=file, line=line, dialect=None, state="ok")
     found = report(row(FIRST, "BREAKING", why, rehearsal=(spark,)))
-    lines = [each.strip() for each in plain_text(found).splitlines()]
+    lines = [each.strip() for each in text_of(found).splitlines()]
     assert told in lines
     where = told.removeprefix("needs id").removeprefix(", ")
     assert (f"Spark: works ({where})" if where else "Spark: works") in lines
@@ -184,17 +190,17 @@ def test_clauses_stand_in_code_whatever_they_hold() -> None:
 
 
 def test_text_tells_the_way_of_what_is_not_next_to_the_change() -> None:
-    lines = [line.strip() for line in plain_text(report(BROKEN, INDIRECT)).splitlines()]
-    assert lines.index("team") < lines.index("no owner is known")
-    assert f"compatible    {SECOND}  (2 steps away)" in lines
-    assert "by way of sales.a.id -> sales.b.id" in lines
+    lines = [line.strip() for line in text_of(report(BROKEN, INDIRECT)).splitlines()]
+    assert lines.index("team") < lines.index("no owner")
+    assert "compatible    c  (2 steps away)" in lines
+    assert "via a.id -> b.id" in lines
     assert "its id: INT64 -> STRING" in lines
 
 
 def test_what_uses_nothing_that_changes_is_only_counted() -> None:
     rows = [row(f"{FIRST}{n}", "COMPATIBLE", reason("no"), affected=False) for n in range(10)]
-    text = plain_text(report(*rows))
-    assert "10 datasets use nothing that changes: sales.b0, " in text
+    text = text_of(report(*rows))
+    assert "10 datasets use nothing that changes: b0, " in text
     assert "and 2 more." in text
     assert "10 datasets downstream use nothing that changes." in markdown(report(*rows))
 
@@ -206,8 +212,8 @@ def test_where_spark_and_the_verdict_disagree_both_are_shown() -> None:
     )  # fmt: skip
     found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), rehearsal=(told,)))
     words = "Spark: fails, against the verdict: CAST_INVALID at 4 (models/b.sql:4)"
-    assert words in plain_text(found)
-    assert "compatible" in plain_text(found)
+    assert words in text_of(found)
+    assert "compatible" in text_of(found)
 
 
 def picture() -> Picture:
@@ -248,3 +254,38 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
     assert told.headline == "This changes 2 schemas, affecting 2 downstream datasets"
     assert (told.summary.datasets, told.summary.breaking) == (2, 2)
     assert told.recommendations == ("Notify team before deploying",)
+
+
+def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
+    told = msgspec.structs.replace(BROKEN, recommendations=("Notify team before deploying",))
+    calm = row(SECOND, "COMPATIBLE", reason("uses nothing of it", "COMPATIBLE"), affected=False)
+    changed, broken, untouched = painted(picture(), [report(told, calm)]).boxes
+    assert changed.impact == BoxImpact(
+        changes=("id type changed: INT64 → STRING",),
+        recommendations=("Notify team before deploying",),
+    )
+    assert broken.impact == BoxImpact(
+        verdict="breaking",
+        reasons=(
+            BoxReason(
+                text="expects INT64 id in JOIN", verdict="breaking", clause="x = 'a|b'",
+                where="models/b.sql:4", path=("sales.a.id",),
+            ),
+        ),
+        columns=("id: INT64 → STRING",),
+        recommendations=("Notify team before deploying",),
+    )  # fmt: skip
+    assert broken.owners == ("team",)
+    assert untouched.impact is not None
+    assert (untouched.mark, untouched.impact.affected) == (None, False)
+
+
+def test_a_box_that_two_changes_reach_has_the_worse_verdict_and_all_reasons() -> None:
+    other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
+    both = painted(picture(), [report(BROKEN, INDIRECT), other]).boxes
+    middle, last = (box.impact for box in both[1:])
+    assert middle is not None
+    assert last is not None
+    assert (middle.verdict, len(middle.changes)) == ("breaking", 1)
+    assert [each.text for each in last.reasons] == ["casts id to STRING anyway", "breaks"]
+    assert last.verdict == "breaking"

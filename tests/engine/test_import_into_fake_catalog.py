@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from examples import examples
 from lumos import Lumos, plugins
 from lumos.cli.main import app
 from lumos.engine.snapshots.importing import ImportStopped
@@ -207,7 +208,7 @@ def test_the_command_ends_with_an_error_where_a_fake_refused_something(fake: typ
     words = ["import", "--input", file, "--platform", "fake"]
     told = CliRunner().invoke(app, words)
     assert told.exit_code == 1
-    assert "[refused] dataset lumos://s3/z: no such thing" in told.output
+    assert "problem  dataset z was refused: no such thing" in told.output
     assert "[ok]" not in told.output
     told = CliRunner().invoke(app, [*words, "--json"])
     assert (told.exit_code, json.loads(told.stdout)["sums"]["refused"]) == (1, 1)
@@ -320,7 +321,8 @@ def test_what_a_fake_refuses_to_restore_is_told_and_tried_again(
     assert fake.entries == before
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     loses=st.sets(st.integers(1, 90), max_size=6),
     finish=st.sampled_from(["resume", "rollback"]),

@@ -441,7 +441,7 @@ def test_columns_with_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_sdk_writes_and_checks_a_configuration(tmp_path: Path) -> None:
-    assert Lumos.init() == tmp_path / "lumos.yaml"
+    assert Lumos.init().file == str(tmp_path / "lumos.yaml")
     with pytest.raises(MisuseError, match="exists already"):
         Lumos.init()
     checked = Lumos().config_check()

@@ -48,11 +48,17 @@ def test_samples_add_to_what_is_known_and_a_new_name_goes_on_with_the_history(
     assert {each.change for each in lumos.ingest().datasets} == {"unchanged"}
 
     # Others come, under another name of the collection.
+    lumos.lineage.add(urn, "lumos://tableau/sales/weekly", columns={"total": "total"})
     del wire.databases["shop"]["orders"]
     wire.databases["shop"]["sales"] = orders(total="much", channel="app")
     report = {each.urn: each for each in lumos.ingest().datasets}
     sales = "lumos://mongodb/shop/sales"
     assert report[sales].change == "changed"
+    affected = report[sales].affected
+    assert affected is not None
+    assert [use.sentence for each in affected.datasets for use in each.uses] == [
+        "total became UNION<FLOAT64, STRING>: breaks weekly"
+    ]
     events = [event.type.value for event in Store.open(lumos.database).events(sales)]
     assert events[0] == "CREATED"
     assert "RENAMED" in events

@@ -130,7 +130,7 @@ def test_a_message_names_who_breaks_downstream(tmp_path: Path, hook: Webhook) ->
     record(lumos_with(tmp_path, hook), event(affected=affected("sessions", "odd\nname")))
     (received,) = hook.wait_for(1)
     assert received["message"].splitlines()[2:5] == [
-        "2 downstream break (ml-platform, analytics-team)",
+        "breaks 2 datasets: sessions (ml-platform, analytics-team), odd?name",
         "- lumos://x/sessions breaks (ml-platform, analytics-team)",
         "- lumos://x/odd?name breaks",
     ]
@@ -244,7 +244,7 @@ def test_the_command_sends_what_waits_and_never_shows_the_address(
     wait_for_courier()
     failed = run("notify", "send", "--all", "--verbose", folder=tmp_path)
     assert (failed.returncode, failed.stdout) == (1, "0 messages sent, 1 failed.\n")
-    assert failed.stderr == "lumos: channel 'chat': the service answered 500.\n"
+    assert failed.stderr == "problem  channel 'chat': the service answered 500\n"
     status = run("notify", "status", folder=tmp_path)
     assert "user_events 2.0.0: breaking" in status.stdout
     hook.status = 200

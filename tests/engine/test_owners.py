@@ -66,7 +66,7 @@ def test_an_owner_is_no_longer_one(lake: Sightings) -> None:
     ("arguments", "words"),
     [
         (("jnae", "orders"), "No owner named 'jnae'.*Did you mean 'jane'"),
-        (("jane", "ordrs"), "Did you mean lumos://file/lake/sales/orders"),
+        (("jane", "ordrs"), "Did you mean 'orders'"),
         (("jane", "no/*"), "No dataset matches"),
     ],
 )
@@ -404,3 +404,62 @@ def test_an_owner_whom_nobody_knows_cannot_be_taken_off(lake: Sightings) -> None
     with pytest.raises(MisuseError, match=r"No owner named 'jnae'.*Did you mean 'jane'"):
         desk.assign("jnae", "orders", remove=True)
     assert desk.assign("jane", "orders", remove=True).changed == 0
+
+
+SQL = "-- Owner: {owner}\nselect id from sales.orders\n"
+
+
+def named_in_sql(folder: Path, text: str, **rules: list[str]) -> list[tuple[str, str]]:
+    """The owners of a table whose SQL names them, under some rules of the configuration."""
+    overrides = {f"owners.{name}": names for name, names in rules.items()}
+    lumos = Lumos(overrides={"storage.path": str(folder / "lumos.db"), **overrides})
+    seen = Sightings(lumos)
+    seen.see_all(["sales/orders", "report"], "id INT64")
+    (folder / "report.sql").write_text(SQL.format(owner=text))
+    lumos.lineage.ingest(folder / "report.sql")
+    return [(name, kind) for name, kind, _ in owners(seen, "report")]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "expected"),
+    [
+        pytest.param("analytics-team", {}, "group", id="usual words without a configuration"),
+        pytest.param("data-platform", {}, "user", id="another name without one"),
+        pytest.param("data-platform", {"groups": ["data-*"]}, "group", id="a group by pattern"),
+        pytest.param("Data-Platform", {"groups": ["data-platform"]}, "group", id="any case"),
+        pytest.param("analytics-team", {"groups": []}, "user", id="no names are groups"),
+        pytest.param("jane", {"groups": ["*"], "users": ["jane"]}, "user", id="users come first"),
+        pytest.param("dream-team", {"users": ["dream-team"]}, "user", id="a user all the same"),
+        pytest.param("user:data-x", {"groups": ["data-*"]}, "user", id="a mark of users wins"),
+        pytest.param("team:jane", {"users": ["jane"]}, "group", id="a mark of groups wins"),
+        pytest.param("@acme/data", {"users": ["data"]}, "group", id="a team of a repository"),
+    ],
+)
+def test_the_configuration_says_whether_an_owner_in_sql_is_a_group(
+    workplace: Path, text: str, rules: dict[str, list[str]], expected: str
+) -> None:
+    ((_, kind),) = named_in_sql(workplace, text, **rules)
+    assert kind == expected
+
+
+def test_an_owner_who_was_added_counts_before_usual_words(workplace: Path) -> None:
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+    Sightings(lumos)
+    lumos.people.owners.add("dream-team")
+    assert named_in_sql(workplace, "dream-team") == [("dream-team", "user")]
+
+
+def test_a_configuration_that_comes_later_makes_a_user_a_group(workplace: Path) -> None:
+    assert named_in_sql(workplace, "data-platform") == [("data-platform", "user")]
+    rules = {"groups": ["data-platform"]}
+    assert named_in_sql(workplace, "data-platform", **rules) == [("data-platform", "group")]
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+    (owner,) = lumos.people.owners.list().owners
+    assert (owner.name, owner.kind) == ("data-platform", "group")
+
+
+def test_somebody_with_an_address_stays_a_user_whatever_is_configured(workplace: Path) -> None:
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+    Sightings(lumos)
+    lumos.people.owners.add("jane", email="jane@example.com")
+    assert named_in_sql(workplace, "jane", groups=["*"]) == [("jane", "user")]

@@ -216,5 +216,5 @@ def test_files_that_go_to_another_storage_class_are_the_same_data(lake: Path, bu
     by_class = lumos.show(first.urn).dataset["statistics"]["bytes_by_class"]
     assert set(by_class) == {"glacier", "standard"}
     assert sum(by_class.values()) == size
-    assert list(lumos.changes(types=["modified"])) == []
+    assert list(lumos.changes(types=["modified"]).events) == []
     assert lumos.ingest().summary.files_read == 0

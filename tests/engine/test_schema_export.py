@@ -7,10 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engine.sightings import Sightings
+from lumos import Lumos
 from lumos.engine.schemas import Schemas
 from lumos.engine.schemas.errors import NotComparable, UnreadableSchema
 from lumos.engine.schemas.export import export, places_of
 from lumos.engine.schemas.files import Described, place_of, read, read_folders, written
+from lumos.engine.schemas.portable import Recorded, aligned, is_same, portable_urns
 from lumos.errors import LumosError, MisuseError
 from lumos.model.text import parse_schema
 from lumos.model.urn import Urn
@@ -219,7 +222,7 @@ def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
         ("a.schema", "nothing", NoStore, "There is no store at here"),
         ("a.schema", "empty", NotComparable, "holds no file that ends in .schema"),
         ("s.json", "s.json", NotComparable, "ends in .schema) and no snapshot"),
-        ("p.parquet", "a.schema", NotComparable, "lumos schema predict NAME p.parquet"),
+        ("p.parquet", "a.schema", NotComparable, "lumos schema predict DATASET p.parquet"),
         ("bad.schema", "a.schema", UnreadableSchema, "bad.schema:2:3: no type named 'INTEGER'"),
         ("twice", "full", UnreadableSchema, "lumos://s3/x stands in twice"),
         ("urn.schema", "a.schema", UnreadableSchema, "urn.schema:2: 'nonsense' is not a dataset URN"),
@@ -348,3 +351,137 @@ def test_text_that_no_person_means_is_refused_with_its_place(text: str, problem:
     with pytest.raises(UnreadableSchema) as refused:
         read("x", text.encode(), called="x")
     assert re.search(problem.replace("(", r"\("), str(refused.value)), refused.value
+
+
+HOME = "lumos://file/home/ann/shop"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "exported"),
+    [
+        pytest.param(
+            [Recorded(f"{HOME}/lake/raw/orders", "file:/home/ann/shop/lake")],
+            ["lumos://file/raw/orders"],
+            id="from the root of the source",
+        ),
+        pytest.param(
+            [Recorded(f"{HOME}/lake", "file:/home/ann/shop/lake")],
+            ["lumos://file/lake"],
+            id="a root that is a dataset is called after its folder",
+        ),
+        pytest.param(
+            [Recorded(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
+             Recorded("lumos://file/mnt/archive/orders", "file:/mnt/archive")],
+            ["lumos://file/lake/orders", "lumos://file/archive/orders"],
+            id="several roots are told apart by their names",
+        ),
+        pytest.param(
+            [Recorded(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
+             Recorded("lumos://file/mnt/old/lake/orders", "file:/mnt/old/lake")],
+            ["lumos://file/shop/lake/orders", "lumos://file/old/lake/orders"],
+            id="roots of one name by more of their paths",
+        ),
+        pytest.param(
+            [Recorded(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
+             Recorded("lumos://file/tmp/x", "file:/tmp", is_live=False)],
+            ["lumos://file/orders", "lumos://file/tmp/x"],
+            id="a root of which nothing is left does not count",
+        ),
+        pytest.param(
+            [Recorded(f"{HOME}/lake", "file:/home/ann/shop/lake"),
+             Recorded(f"{HOME}/lake/lake", "file:/home/ann/shop/lake")],
+            [f"{HOME}/lake", f"{HOME}/lake/lake"],
+            id="two that would be one keep their paths",
+        ),
+        pytest.param(
+            [Recorded("lumos://s3/lake/raw/orders", "s3:lake/raw"),
+             Recorded("lumos://postgres/shop/public/orders", "postgres:shop")],
+            ["lumos://s3/lake/raw/orders", "lumos://postgres/shop/public/orders"],
+            id="what lies on a server is the same everywhere",
+        ),
+    ],
+)  # fmt: skip
+def test_exported_urns_do_not_depend_on_the_checkout(
+    recorded: list[Recorded], exported: list[str]
+) -> None:
+    assert list(portable_urns(recorded).values()) == exported
+
+
+def test_an_older_export_with_whole_paths_is_compared_with_a_new_one() -> None:
+    old = {
+        urn: described(urn)
+        for urn in (f"{HOME}/lake/orders", f"{HOME}/lake/gone", "lumos://s3/x/y")
+    }
+    new = {
+        urn: described(urn) for urn in ("lumos://file/orders", "lumos://file/new", "lumos://s3/y")
+    }
+    assert {urn: each.urn for urn, each in aligned(old, new).items()} == {
+        urn: urn for urn in ("lumos://file/orders", f"{HOME}/lake/gone", "lumos://s3/x/y")
+    }
+    assert aligned(new, old).keys() == {f"{HOME}/lake/orders", "lumos://file/new", "lumos://s3/y"}
+
+
+def test_two_datasets_of_one_name_are_not_taken_for_a_third() -> None:
+    old = {urn: described(urn) for urn in ("lumos://file/a/orders", "lumos://file/b/orders")}
+    new = {"lumos://file/orders": described("lumos://file/orders")}
+    assert aligned(old, new).keys() == old.keys()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (f"{HOME}/lake/orders", "lumos://file/orders", True),
+        ("lumos://file/orders", f"{HOME}/lake/orders", True),
+        ("lumos://s3/lake/orders", "lumos://s3/lake/orders", True),
+        ("lumos://s3/lake/orders", "lumos://s3/orders", False),
+        (f"{HOME}/lake/orders", "lumos://file/orders?env=DEV", False),
+        (f"{HOME}/lake/orders", "lumos://file/borders", False),
+    ],
+)
+def test_a_urn_of_an_export_is_known_for_its_dataset(one: str, other: str, same: bool) -> None:
+    assert is_same(one, other) is same
+
+
+def test_two_checkouts_of_a_lake_export_the_same_files(workplace: Path) -> None:
+    trees = []
+    for checkout in ("ann/shop", "build/42"):
+        lumos = Lumos(overrides={"storage.path": str(workplace / checkout / "lumos.db")})
+        Sightings(lumos).see_below(f"/{checkout}/lake", ["raw/orders", "users"])
+        folder = workplace / checkout / "schemas"
+        lumos.schema.export(folder)
+        trees.append({
+            str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.schema")
+        })  # fmt: skip
+    assert trees[0] == trees[1]
+    assert trees[0].keys() == {"file/raw/orders.schema", "file/users.schema"}
+    assert lumos.schema.export(folder).written == ()
+
+
+def test_an_export_with_whole_paths_is_moved_and_nothing_differs(workplace: Path) -> None:
+    lumos = Lumos()
+    Sightings(lumos).see_below("/ann/lake", ["orders"])
+    whole = [
+        Described(urn=live.urn, schema=live.schema, version=live.schema_version, format="csv")
+        for live in lumos._store().archive.live()
+    ]
+    export(whole, workplace / "old")
+    export(whole, workplace / "new")
+    moved = lumos.schema.export(workplace / "new")
+    assert moved.removed == ("file/ann/lake/orders.schema",)
+    assert moved.written == ("file/orders.schema",)
+    assert lumos.schema.diff("old", "new").datasets == ()
+    assert lumos.schema.diff("orders", "new/file/orders.schema").datasets == ()
+
+
+def test_the_impact_of_a_changed_export_is_that_on_the_dataset(workplace: Path) -> None:
+    lumos = Lumos()
+    seen = Sightings(lumos)
+    seen.see("raw/orders", "id INT64\namount FLOAT64")
+    (workplace / "totals.sql").write_text("select sum(amount) as total from raw.orders")
+    lumos.lineage.ingest("totals.sql")
+    lumos.schema.export("old")
+    seen.see("raw/orders", "id INT64")
+    lumos.schema.export("new")
+    lumos.schema.diff("old", "new", output="changes.json")
+    (report,) = lumos.impact.of_changes("changes.json").datasets
+    assert report.summary.breaking == 1

@@ -42,9 +42,8 @@ def test_the_history_of_a_lake_that_changes(tmp_path: Path) -> None:
     assert (foretold.to_version, foretold.changes) == ("2.0.0", newest.changes)
     (compared,) = lumos.schema.diff("user_events@1.1.0", "user_events@2.0.0").datasets
     assert compared.changes == newest.changes
-    (exported,) = lumos.schema.diff(
-        tmp_path / f"schemas/file{events}.schema", "user_events"
-    ).datasets
+    (exported,) = lumos.schema.diff("schemas/file/user_events.schema", "user_events").datasets
+    assert exported.urn == history.urn
     assert (exported.from_version, exported.to_version) == ("1.0.0", "2.0.0")
     assert lumos.schema.evolution(since="1h").summary.breaking_changes == 1
     assert [each.added for each in lumos.schema.timeline("user_events").versions] == [0, 1, 0]

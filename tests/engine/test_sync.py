@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import pytest
@@ -154,7 +154,7 @@ def test_what_a_busy_catalog_did_not_hear_waits_for_the_next_time(
     first, second = report.told
     assert (report.is_complete, first.waiting, second.told) == (False, 2, 2)
     assert first.complaint is not None
-    assert "2 datasets wait to be told (503)" in first.complaint
+    assert "2 datasets wait to be published (503)" in first.complaint
     monkeypatch.setattr(Busy, "is_busy", False)
     again = Lumos().migration.sync(outputs=[busy])
     assert (again.is_complete, again.told[0].told) == (True, 2)
@@ -248,7 +248,7 @@ def test_the_command_tells_what_was_scanned_and_told(
 ) -> None:
     from lumos.cli import main as cli
 
-    def run(*words: str) -> tuple[int, Any]:
+    def run(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["lumos", *words])
         capfd.readouterr()
         try:
@@ -256,32 +256,34 @@ def test_the_command_tells_what_was_scanned_and_told(
             code = 0
         except SystemExit as leaving:
             code = int(leaving.code or 0)
-        return code, capfd.readouterr().out
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
 
-    code, out = run("sync", "--all", "--output", COPY)
+    code, out, err = run("sync", "--all", "--output", COPY)
     name = f"datahub-file:{Path('copy.json').resolve()}"
     assert (code, out.splitlines()[-2:]) == (
         0,
         [
             "[ok] 2 datasets scanned: 2 new, 0 changed, 0 unchanged, 0 missing",
-            f"[ok] {name}: 2 datasets told, 0 as they were",
+            f"[ok] {name}: 2 datasets published, 0 unchanged",
         ],
     )
-    assert "[warn] kafka-prod: this version cannot scan it; it was passed over" in out
-    code, out = run("sync", "shop", "--output", COPY)
-    assert (code, out.splitlines()[-1]) == (0, f"[ok] {name}: nothing new to tell")
-    code, out = run("sync", "shop", "stock", "--output", COPY, "--json")
+    assert "remark   kafka-prod: skipped, this version cannot scan it" in err
+    code, out, _ = run("sync", "shop", "--output", COPY)
+    assert (code, out.splitlines()[-1]) == (0, f"[ok] {name}: up to date")
+    code, out, _ = run("sync", "shop", "stock", "--output", COPY, "--json")
     assert json.loads(out)["told"][0]["told"] == 0
-    assert run("sync", "--output", COPY) == (0, f"[ok] {name}: nothing new to tell\n")
+    assert run("sync", "--output", COPY)[:2] == (0, f"[ok] {name}: up to date\n")
     assert run("sync", "shop", "--all")[0] == 2
 
 
 def test_more_refusals_than_are_shown_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    from lumos.cli.names import Names
     from lumos.cli.screen import stdout
-    from lumos.cli.sync import _show_told
+    from lumos.cli.sync import _show_published
     from lumos.engine.reports import RefusedNews, TellingReport
 
     refused = tuple(RefusedNews(kind="dataset", key=str(n), problem="no") for n in range(25))
     report = TellingReport(platform="busy:x", kind="busy", refused=refused)
-    _show_told(stdout(), report)
-    assert "... and 5 more; --json lists them." in capfd.readouterr().out
+    _show_published(stdout(), report, Names(Lumos()))
+    assert "problem  ... and 5 more; --json lists them" in capfd.readouterr().err

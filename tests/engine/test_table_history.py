@@ -130,7 +130,7 @@ def test_steps_since_the_last_scan_are_news_at_the_time_of_their_commits(table: 
     assert {event.cause for event in heard} == {"log"}
     assert outcome.event == table.events()[-1]
     # Whoever asked after the commits and before the scan finds them when asking again.
-    found = table.seen.lumos.changes(since=polled)
+    found = table.seen.lumos.changes(since=polled).events
     assert [event.timestamp for event in found] == [later[1], later[0]]
 
 

@@ -66,7 +66,7 @@ def test_a_delta_table_is_one_dataset_with_the_history_of_its_log(lake: Path) ->
     assert again.summary.files_read == 0
     delta(lake / "orders", B)
     (changed,) = (each for each in lumos.ingest(lake).datasets if each.change == "changed")
-    (event,) = lumos.changes(types=["MODIFIED"])
+    (event,) = lumos.changes(types=["MODIFIED"]).events
     assert (event.urn, event.metadata["table_version"]) == (changed.urn, "2")
 
 
@@ -112,7 +112,7 @@ def test_loose_datasets_that_become_tables_are_not_gone(lake: Path) -> None:
     assert (report.held, report.missing) == ((), ())
     listed = lumos.list()
     assert {each.urn for each in listed.datasets} == {each.urn for each in report.datasets}
-    assert EventType.CREATED in {event.type for event in lumos.changes(dataset="orders")}
+    assert EventType.CREATED in {event.type for event in lumos.changes(dataset="orders").events}
 
 
 def test_a_table_comes_and_goes_and_its_name_stays(lake: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_new_partition_column_is_no_older_than_the_scan_before(lake: Path) -> 
     with table.update_spec() as spec:
         spec.add_identity("c")
     lumos.ingest(lake)
-    (event,) = lumos.changes(types=["SCHEMA_CHANGED"])
+    (event,) = lumos.changes(types=["SCHEMA_CHANGED"]).events
     assert asked <= event.timestamp <= datetime.now(UTC)
     assert event.metadata["time"] == "approximate"
 
@@ -234,11 +234,11 @@ def test_what_a_table_tells_of_itself_is_taken_over_without_new_data(lake: Path)
     lumos.ingest(lake)
 
     def changed() -> dict[str, str]:
-        seen = list(lumos.changes(types=["METADATA_CHANGED"]))
+        seen = list(lumos.changes(types=["METADATA_CHANGED"]).events)
         urns = [each.urn for each in lumos.ingest(lake).datasets if each.change == "changed"]
         new = {
             event.urn.rpartition("/")[2]: event.summary
-            for event in lumos.changes(types=["METADATA_CHANGED"])
+            for event in lumos.changes(types=["METADATA_CHANGED"]).events
             if event not in seen
         }
         assert {urn.rpartition("/")[2] for urn in urns} == set(new)
@@ -307,7 +307,7 @@ def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
     at = datetime.fromtimestamp(committed / 1000, UTC)
     assert heard == [at]
     assert at < asked
-    (event,) = lumos.changes(since=asked, types=["SCHEMA_CHANGED"])
+    (event,) = lumos.changes(since=asked, types=["SCHEMA_CHANGED"]).events
     assert event.timestamp == at
     assert asked - at < timedelta(hours=1)
 
@@ -353,7 +353,7 @@ def test_a_dataset_whose_files_a_table_elsewhere_takes_in_comes_back_as_it_was(l
     table = catalog.create_table("n.test", pa.schema([("id", pa.int64())]))
     table.add_files([str(raw / "part-0.parquet")])
     lumos.ingest(lake)
-    assert [event.type for event in lumos.changes(types=["RENAMED", "MERGED"])] == ["MERGED"]
+    assert [event.type for event in lumos.changes(types=["RENAMED", "MERGED"]).events] == ["MERGED"]
     write_parquet(raw / "part-1.parquet", id=pa.int64())
     shutil.rmtree(lake / "n")
     lumos.ingest(lake, accept_removals=True)

@@ -111,7 +111,7 @@ def test_a_catalog_that_is_down_is_told_the_rest_later(
     report = tell(seen, catalog)
     assert (report.told, report.waiting) == (4, 3)
     assert report.complaint == (
-        "pretended: 3 datasets wait to be told (503); the next scan or `lumos sync` tells them"
+        "pretended: 3 datasets wait to be published (503); the next scan or `lumos sync` retries"
     )
     assert (tell(seen, catalog).waiting, len(catalog.puts)) == (3, 4)
     catalog.strength = None
@@ -144,8 +144,8 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
         report = tell_after(59)
         assert (report.waiting, report.is_complete) == (2, False)
         assert report.complaint == (
-            "pretended: 2 datasets wait to be told (503); "
-            "a scan after 12:01:00 UTC or `lumos sync` tells them"
+            "pretended: 2 datasets wait to be published (503); "
+            "a scan after 12:01:00 UTC or `lumos sync` retries"
         )
         tell_after(1)
         tell_after(119)
@@ -158,7 +158,7 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
         assert [bool(calls) for calls in asked] == [
             True, False, True, False, True, *[True] * 5, False,
         ]  # fmt: skip
-        assert caplog.text.count("to be told") == sum(map(bool, asked))
+        assert caplog.text.count("to be published") == sum(map(bool, asked))
         catalog.strength = None
         assert tell_after(900).told == 2
         catalog.strength = 0
@@ -177,7 +177,7 @@ def test_what_people_say_stands_though_the_catalog_is_down(
     catalog.strength = 0
     seen.lumos.people.tags.set("orders", "pii")
     assert seen.store.get(ORDERS).governance == Governance(tags=("pii",))
-    assert "pretended: 1 dataset waits to be told (503); the next scan or" in caplog.text
+    assert "pretended: 1 dataset waits to be published (503); the next scan or" in caplog.text
     assert catalog.entries == {}
     catalog.strength = None
     seen.lumos.people.tags.set("orders", "other")
@@ -431,8 +431,8 @@ def test_two_at_once_do_no_harm(seen: Sightings, catalog: PretendedCatalog) -> N
     may_go_on.set()
     first.join()
     assert second.complaint == (
-        "pretended: 4 datasets wait to be told (another process is telling it just now); "
-        "the next scan or `lumos sync` tells them"
+        "pretended: 4 datasets wait to be published (another process is telling it just now); "
+        "the next scan or `lumos sync` retries"
     )
     assert (len(catalog.puts), seen.store.news.counts("pretended")) == (4, {})
 
@@ -510,7 +510,7 @@ def test_a_file_that_cannot_be_written_is_told_later(
     beside_a_file.see("orders", SCHEMA)
     (workplace / "estate.json").write_text("no metadata", encoding="utf-8")
     beside_a_file.lumos.people.tags.set("orders", "pii")
-    assert "datahub-file: 1 dataset waits to be told (" in caplog.text
+    assert "datahub-file: 1 dataset waits to be published (" in caplog.text
     (workplace / "estate.json").unlink()
     beside_a_file.lumos.people.tags.set("orders", "other")
     assert held(workplace)[ORDERS].governance == Governance(tags=("pii", "other"))

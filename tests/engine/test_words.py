@@ -180,7 +180,7 @@ def test_a_pattern_of_fields_means_all_that_fit(seen: Sightings) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("ordrs", "Did you mean lumos://file/lake/orders?"),
+        ("ordrs", "Did you mean 'orders'?"),
         ("nothing/*", "No dataset matches 'nothing/*'"),
         ("", "names no datasets"),
     ],

@@ -157,6 +157,6 @@ def test_listings_that_lag_make_nothing_disappear(
         report = lumos.ingest()
         assert (report.missing, report.held) == ((), ())
         assert {each.urn for each in report.datasets} == urns
-    assert list(lumos.changes(types=["DELETED", "RESTORED", "SCHEMA_CHANGED"])) == []
+    assert list(lumos.changes(types=["DELETED", "RESTORED", "SCHEMA_CHANGED"]).events) == []
     server.drop("lake", "towns/x.parquet")
     assert len(lumos.ingest().missing) == 1

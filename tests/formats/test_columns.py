@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.formats import (
     ColumnFacts,
     column_statistics,
@@ -148,7 +149,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(numbers=NUMBERS, options=OPTIONS)
 def test_counts_are_those_that_pyarrow_reads(
     numbers: list[int | None], options: dict[str, Any]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.formats import UnreadableFile, read_file
 from lumos.formats.names import with_distinct_names
 from lumos.formats.orc_compression import unpacked
@@ -40,7 +41,7 @@ SCHEMAS = st.dictionaries(NAMES, TYPES, min_size=1, max_size=5).map(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(schema=SCHEMAS, rows=st.integers(1, 3), codec=st.sampled_from(CODECS))
 def test_the_schema_is_the_one_that_pyarrow_reads(schema: pa.Schema, rows: int, codec: str) -> None:
     table = pa.Table.from_arrays([pa.nulls(rows, field.type) for field in schema], schema=schema)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.formats import FORMATS, UnreadableFile, read_file
 from lumos.formats.names import with_distinct_names
 from lumos.formats.parquet import Parquet
@@ -115,7 +116,7 @@ def written(schema: pa.Schema, rows: int, options: dict[str, Any]) -> bytes | No
         return None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(schema=SCHEMAS, options=OPTIONS, rows=st.integers(0, 4), note=st.binary(max_size=5))
 def test_a_schema_list_alone_says_as_much_as_the_whole_footer(
     schema: pa.Schema, options: dict[str, Any], rows: int, note: bytes

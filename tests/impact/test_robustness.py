@@ -162,6 +162,7 @@ def test_a_long_row_of_datasets_needs_no_deep_stack(
     assert all(each.columns for each in found.downstream)
 
 
+@pytest.mark.slow
 def test_very_wide_tables_are_followed() -> None:
     width = 2000
     lines = [f"c{number} INT32" for number in range(width)]

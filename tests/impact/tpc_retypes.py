@@ -179,19 +179,24 @@ class DuckdbEngine:
 
     def table(self, name: str, schema: Schema) -> None:
         columns = (
-            f"{each.name} {self._names.get(each.type.text, each.type.text)}"
+            f"{_quoted(each.name)} {self._names.get(each.type.text, each.type.text)}"
             for each in schema.fields
         )
-        self._connection.execute(f"create or replace table {name} ({', '.join(columns)})")
+        self._connection.execute(f"create or replace table {_quoted(name)} ({', '.join(columns)})")
 
     def types(self, query: str) -> Types | None:
         import duckdb
 
         try:
-            rows = self._connection.execute(f"describe {query}").fetchall()
+            bound = self._connection.sql(query)
         except duckdb.Error:
             return None
-        return _by_name((name, parse_type(self._types.get(type, type))) for name, type, *_ in rows)
+        types = (parse_type(self._types.get(str(each), str(each))) for each in bound.types)
+        return _by_name(zip(bound.columns, types, strict=True))
+
+
+def _quoted(name: str) -> str:
+    return sqlglot.exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
 def _by_name(columns: Iterator[tuple[str, DataType]]) -> dict[str, DataType]:
@@ -227,23 +232,24 @@ def queries(benchmark: str, dialect: str) -> Sequence[Query]:
     found = []
     for number, text in tpc.load(benchmark).queries.items():
         (sql,) = sqlglot.transpile(text, write=dialect)
-        script = f"CREATE TABLE {_TARGET} AS {sql}"
-        columns = tables(benchmark)
-        told = analyse(script, dialect=dialect,
-                       columns=lambda parts, known=columns: _names(known, parts))  # fmt: skip
-        assert told.unresolved == (), (benchmark, number, told.unresolved)
-        edges = tuple(
-            Edge(upstream=_name(each.upstream), downstream=_TARGET, origin="query", at=_AT,
-                 type=each.type, columns=each.columns, uses=each.uses)
-            for each in reported(told, reporter="query").edges
-        )  # fmt: skip
-        named = [((name,), name) for name in (_TARGET, *columns)]
-        making = Making(
-            origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named)
-        )
+        making = making_of(sql, dialect, tables(benchmark))
         found.append(Query(name=f"{benchmark} {number}", benchmark=benchmark, sql=sql, making=making,
                            words=frozenset(re.findall(r"\w+", sql.lower()))))  # fmt: skip
     return found
+
+
+def making_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> Making:
+    """The statement that makes a table of a query."""
+    script = f"CREATE TABLE {_TARGET} AS {sql}"
+    told = analyse(script, dialect=dialect, columns=lambda parts: _names(schemas, parts))
+    assert told.unresolved == (), (sql, told.unresolved)
+    edges = tuple(
+        Edge(upstream=_name(each.upstream), downstream=_TARGET, origin="query", at=_AT,
+             type=each.type, columns=each.columns, uses=each.uses)
+        for each in reported(told, reporter="query").edges
+    )  # fmt: skip
+    named = [((name,), name) for name in (_TARGET, *schemas)]
+    return Making(origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named))
 
 
 def _names(known: Mapping[str, Schema], parts: tuple[str, ...]) -> list[str] | None:
@@ -256,21 +262,22 @@ def _name(told: object) -> str:
     return ".".join(told.parts)
 
 
-class _Downstream:
-    """One query that reads the tables of a benchmark."""
+class OneQuery:
+    """One query downstream of the tables that it reads."""
 
-    def __init__(self, query: Query) -> None:
-        self._query = query
+    def __init__(self, making: Making, schemas: Mapping[str, Schema]) -> None:
+        self._making = making
+        self._schemas = schemas
 
     def links(self, urn: str) -> Sequence[tuple[str, str]]:
         del urn
-        return [(edge.upstream, edge.downstream) for edge in self._query.making.edges]
+        return [(edge.upstream, edge.downstream) for edge in self._making.edges]
 
     def makings(self, urn: str) -> Sequence[Making]:
-        return [self._query.making] if urn == _TARGET else []
+        return [self._making] if urn == _TARGET else []
 
     def schema(self, urn: str) -> Schema | None:
-        return tables(self._query.benchmark).get(urn)
+        return self._schemas.get(urn)
 
     def owners(self, urn: str) -> tuple[str, ...]:
         del urn
@@ -318,7 +325,8 @@ def _outcomes(engine: Engine, change: Retype, present: Mapping[str, Types]) -> I
     for query in reading:
         after = engine.types(query.sql)
         before = present[query.name]
-        impact = impact_of(change.table, findings, _Downstream(query), reason)
+        downstream = OneQuery(query.making, tables(change.benchmark))
+        impact = impact_of(change.table, findings, downstream, reason)
         found = impact.downstream[0] if impact.downstream else None
         yield Outcome(
             retype=change,

@@ -92,7 +92,7 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "run_results.json"
     path.write_text(json.dumps({"metadata": {"dbt_schema_version": SCHEMA}, "results": 3}))
     (meter,) = found_meters([path])
-    with pytest.raises(UnreadableMeter, match=r"no run_results\.json"):
+    with pytest.raises(UnreadableMeter, match=r"not a run_results\.json"):
         read_meter(meter)
 
 
@@ -104,7 +104,7 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_out_of_range_are_told(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(UnreadableMeter, match="too large to be reckoned with"):
+    with pytest.raises(UnreadableMeter, match="too large"):
         read(tmp_path, result("a", 60) | wrong)
 
 

@@ -65,7 +65,7 @@ def test_an_application_that_runs_still_counts_up_to_its_last_event(tmp_path: Pa
     )
     reading = read(log)
     assert reading.metered[0].quantities["core_hour"] == 2
-    assert "runs still or was killed" in reading.remarks[0]
+    assert "is still running or was killed" in reading.remarks[0]
 
 
 def test_a_driver_in_the_cluster_has_cores_of_its_own(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_lines_that_are_no_events_are_told_and_harm_nothing(tmp_path: Path) -> N
     )
     reading = read(log)
     assert reading.metered[0].quantities["core_hour"] == 1
-    assert "2 lines were not understood" in reading.remarks[0]
+    assert "2 lines could not be read" in reading.remarks[0]
 
 
 def test_a_log_without_an_application_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableMeter, match="which application"):
+    with pytest.raises(UnreadableMeter, match="does not name its application"):
         read(written(tmp_path / "app-1", ended(START)))
 
 
@@ -199,7 +199,7 @@ def test_numbers_out_of_range_make_one_log_unreadable(
     tmp_path: Path, events: list[dict[str, Any]]
 ) -> None:
     log = written(tmp_path / "app-1", *events)
-    with pytest.raises(UnreadableMeter, match=r"app-1 cannot be read: it tells of a time or a"):
+    with pytest.raises(UnreadableMeter, match=r"app-1 cannot be read: it holds a time or a"):
         read(log)
 
 

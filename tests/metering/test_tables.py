@@ -60,22 +60,22 @@ def test_other_separators_and_periods_are_read(tmp_path: Path, delimiter: str) -
     ("row", "problem"),
     [
         (",2024-01-01,2024-01-02,spark,1,hour,,,,", "either a job or a dataset"),
-        ("a,2024-01-01,,spark,1,hour,,,,", "when it started and ended"),
+        ("a,2024-01-01,,spark,1,hour,,,,", "Give 'started_at' and 'ended_at'"),
         ("a,2024-01-05,2024-01-02,spark,1,hour,,,,", "before it started"),
         ("a,yesterday,2024-01-02,spark,1,hour,,,,", "'yesterday' in started_at"),
-        ("a,2024-01-01,2024-01-02,spark,many,hour,,,,", "'many' in quantity is no number"),
-        ("a,2024-01-01,2024-01-02,spark,nan,hour,,,,", "'nan' in quantity is no number"),
+        ("a,2024-01-01,2024-01-02,spark,many,hour,,,,", "Invalid number 'many' in quantity"),
+        ("a,2024-01-01,2024-01-02,spark,nan,hour,,,,", "Invalid number 'nan' in quantity"),
         ("a,2024-01-01,2024-01-02,spark,-1,hour,,,,", "below 0; credits are amounts"),
         ("a,2024-01-01,2024-01-02,,1,,,,,", "needs 'engine' and 'unit'"),
         ("a,2024-01-01,2024-01-02,spark,,,,,,", "a quantity and its unit, or an amount"),
         ("a,2024-01-01,2024-01-02,spark,,,12,,,", "The amount 12 has no currency"),
-        ("a,2024-01-01,2024-01-02,spark,,,12,dollar,,", "'dollar' is no currency"),
+        ("a,2024-01-01,2024-01-02,spark,,,12,dollar,,", "Invalid currency 'dollar'"),
         ("a,2024-01-01,2024-01-02,spark,,,12,USD,computing,", "Did you mean 'compute'"),
         ("a,2024-01-01,2024-01-02,spark,,,1e30,USD,,", "too large"),
         ("a,2024-01-01,2024-01-02,spark,,,1e999999,USD,,", "too large"),
         ("a,2024-01-01,2024-01-02,spark,1e30,hour,,,,", "The quantity 1E[+]30 is too large"),
         ("a,2024-01-01,2024-01-02,spark,,,1,USD,other,run,200.00", "11 values for 10 columns"),
-        ("a,2024-01-01,9999-12-31,spark,1,hour,,,,", "'9999-12-31' in ended_at is no time"),
+        ("a,2024-01-01,9999-12-31,spark,1,hour,,,,", "Invalid time '9999-12-31' in ended_at"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_line_is_told_with_its_number(
@@ -156,7 +156,7 @@ def test_two_currencies_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_tells_nothing_is_an_error_and_in_a_folder_passed_over(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     assert list(found_meters([tmp_path])) == []
-    with pytest.raises(MisuseError, match=r"notes\.txt is no event log"):
+    with pytest.raises(MisuseError, match=r"notes\.txt is not a Spark event log"):
         list(found_meters([tmp_path / "notes.txt"]))
     with pytest.raises(MisuseError, match="no file or folder"):
         list(found_meters([tmp_path / "nowhere"]))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.conversions.arrow import (
     schema_from_arrow,
     schema_to_arrow,
@@ -171,7 +172,7 @@ def test_a_union_with_more_options_than_arrow_has_numbers_becomes_unknown() -> N
     assert type_from_arrow(type_to_arrow(parse_type(text))).text == f"UNKNOWN('{text}')"
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(schemas(TYPES))
 def test_every_schema_converts_and_what_comes_back_converts_to_itself(schema: Schema) -> None:
     arrow = schema_to_arrow(schema)
@@ -193,7 +194,7 @@ NATIVE = nested(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(NATIVE)
 def test_what_arrow_holds_comes_back_equal(type: DataType) -> None:
     assert type_from_arrow(type_to_arrow(type)) == type

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.conversions.avro import (
     AvroSchema,
     schema_from_avro,
@@ -238,7 +239,7 @@ def test_to_avro_is_lost(text: str, avro: AvroSchema, back: str) -> None:
     assert type_from_avro(avro) == parse_type(back)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(schemas(TYPES))
 def test_every_schema_becomes_one_that_avro_accepts(schema: Schema) -> None:
     avro = schema_to_avro(schema)
@@ -262,7 +263,7 @@ NATIVE = nested(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(NATIVE)
 def test_what_avro_holds_comes_back_equal(type: DataType) -> None:
     assert type_from_avro(type_to_avro(type)) == type
@@ -275,7 +276,7 @@ WORDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(json_with(WORDS) | JSON_VALUES)
 def test_any_json_is_read_as_some_schema(value: Any) -> None:
     assert parse_type(type_from_avro(value).text)

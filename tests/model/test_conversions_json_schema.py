@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.conversions.json_schema import (
     schema_from_json_schema,
     schema_to_json_schema,
@@ -249,7 +250,7 @@ def test_to_json_schema_is_lost(text: str, back: str) -> None:
     assert type_from_json_schema(type_to_json_schema(parse_type(text))) == parse_type(back)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(schemas(TYPES))
 def test_every_schema_converts_and_what_comes_back_converts_to_itself(schema: Schema) -> None:
     back = schema_from_json_schema(schema_to_json_schema(schema))
@@ -278,7 +279,7 @@ NATIVE = nested(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(NATIVE)
 def test_what_json_schema_holds_comes_back_equal(type: DataType) -> None:
     assert type_from_json_schema(type_to_json_schema(type)) == type
@@ -292,7 +293,7 @@ WORDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(json_with(WORDS) | JSON_VALUES)
 def test_any_json_is_read_as_some_schema(value: Any) -> None:
     assert parse_type(type_from_json_schema(value).text)

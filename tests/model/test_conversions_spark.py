@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
+from examples import examples
 from lumos.model.conversions.spark import (
     SparkType,
     schema_from_spark,
@@ -183,7 +184,7 @@ def test_a_name_alone_is_read(name: str, text: str) -> None:
     assert type_from_spark(name) == parse_type(text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(schemas(TYPES))
 def test_every_schema_becomes_one_that_spark_accepts(schema: Schema) -> None:
     value = schema_to_spark(schema)
@@ -206,7 +207,7 @@ NATIVE = nested(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(NATIVE)
 def test_what_spark_holds_comes_back_equal(type: DataType) -> None:
     assert type_from_spark(type_to_spark(type)) == type
@@ -219,7 +220,7 @@ WORDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(json_with(WORDS) | JSON_VALUES)
 def test_any_json_is_read_as_some_schema(value: Any) -> None:
     assert parse_type(type_from_spark(value).text)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.conversions.sql import Dialect, type_from_sql, type_to_sql
 from lumos.model.text import parse_type
 from lumos.model.types import (
@@ -277,7 +278,7 @@ def test_what_a_dialect_lacks_becomes_its_nearest_relative(line: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(type=TYPES)
 def test_every_type_converts_and_what_comes_back_converts_to_itself(
     dialect: Dialect, type: DataType
@@ -290,7 +291,7 @@ def test_every_type_converts_and_what_comes_back_converts_to_itself(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     text=TEXTS
     | st.lists(
@@ -362,7 +363,7 @@ HIVE_NATIVE = nested(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.one_of(
         st.tuples(st.just("postgres"), POSTGRES_NATIVE),

@@ -43,12 +43,12 @@ def test_a_period_is_read(text, name, first, last, months) -> None:
     [
         ("2024-13", "There is no month '2024-13'"),
         ("0000-01", "There is no month"),
-        ("last week", "'last week' is no period"),
-        ("", "'' is no period"),
-        ("2024-01-01..", "is no period"),
+        ("last week", "Invalid period 'last week'"),
+        ("", "Invalid period ''"),
+        ("2024-01-01..", "Invalid period"),
         ("2024-02-01..2024-01-01", "ends before it begins. Write 2024-01-01..2024-02-01"),
-        ("2024-04", "lies in the future. Choose one that has begun: 2024-03"),
-        ("2024-03-11", "lies in the future"),
+        ("2024-04", "is in the future. The current month is 2024-03"),
+        ("2024-03-11", "is in the future"),
     ],
 )
 def test_what_is_no_period_is_refused_with_what_would_be(text: str, words: str) -> None:

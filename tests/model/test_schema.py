@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from lumos.model.codec import from_json, from_plain, to_json, to_plain
 from lumos.model.schema import Field, NestedField, Schema, fingerprint
 from lumos.model.text import SchemaSyntaxError, parse_schema
@@ -62,13 +63,13 @@ def test_a_schema_prints_the_canonical_form() -> None:
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(schemas())
 def test_every_schema_comes_back_from_its_text(schema: Schema) -> None:
     assert parse_schema(str(schema)) == schema
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(schemas())
 def test_every_schema_comes_back_from_its_json(schema: Schema) -> None:
     assert from_json(to_json(schema), Schema) == schema

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from examples import examples
 from lumos.errors import LumosError
 from lumos.model.text import SchemaSyntaxError, parse_type
 from lumos.model.types import (
@@ -135,7 +136,7 @@ def test_types_cannot_be_changed(value: Any) -> None:
         del value.text
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(TYPES)
 def test_types_survive_pickling_and_copying(type: DataType) -> None:
     assert structure(pickle.loads(pickle.dumps(type))) == structure(type)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumos.model.urn import InvalidUrn, Urn
+from examples import examples
+from lumos.model.urn import InvalidUrn, Urn, display_names
 
 from .strategies import ODD_NAMES
 
@@ -12,7 +13,7 @@ SEGMENTS = st.sampled_from((*ODD_NAMES, "%", "%41", "a/b", "?env=DEV", "@", ".",
 TEXTS = SEGMENTS | st.text(max_size=8)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(
     platform=st.from_regex(r"[a-z][a-z0-9_.+-]{0,8}", fullmatch=True),
     path=st.lists(TEXTS, min_size=1, max_size=4).filter(lambda path: path != [""]),
@@ -106,3 +107,40 @@ def test_a_urn_needs_a_path(path: list[str]) -> None:
 def test_an_unlawful_environment_is_refused() -> None:
     with pytest.raises(InvalidUrn, match="is not an environment"):
         Urn.of("s3", ["a"], environment="dev&x=1")
+
+
+@pytest.mark.parametrize(
+    ("urns", "recorded", "names"),
+    [
+        pytest.param(["lumos://s3/a/b/orders"], {}, ["orders"], id="last segment"),
+        pytest.param(
+            ["lumos://s3/a/orders.csv"], {"lumos://s3/a/orders.csv": "orders"}, ["orders"],
+            id="recorded name",
+        ),
+        pytest.param(
+            ["lumos://s3/x/crm/people", "lumos://s3/x/old/people"], {}, ["crm/people", "old/people"],
+            id="folder",
+        ),
+        pytest.param(
+            ["lumos://s3/a/raw/people", "lumos://s3/b/raw/people"], {},
+            ["a/raw/people", "b/raw/people"], id="as many folders as are needed",
+        ),
+        pytest.param(
+            ["lumos://s3/raw/people"], {"lumos://s3/old/people": "people"}, ["raw/people"],
+            id="another on record",
+        ),
+        pytest.param(
+            ["lumos://s3/raw/people", "lumos://gcs/raw/people"], {},
+            ["lumos://s3/raw/people", "lumos://gcs/raw/people"], id="same path",
+        ),
+        pytest.param(
+            ["lumos://s3/people", "lumos://s3/raw/people"], {}, ["lumos://s3/people", "raw/people"],
+            id="one path is the end of the other",
+        ),
+        pytest.param(["public.orders"], {}, ["public.orders"], id="no URN"),
+    ],
+)  # fmt: skip
+def test_datasets_are_called_by_the_shortest_name_that_tells_them_apart(
+    urns: list[str], recorded: dict[str, str], names: list[str]
+) -> None:
+    assert list(display_names(urns, recorded).values()) == names

@@ -6,6 +6,7 @@ datasets that people see and the number that the patterns give.
 """
 
 MORE_DATASETS = {
+    "hashes as folders": (1, 20),
     "random words as names": (1, 3),
     "stocks and funds": (3, 13),
     "lower-case tickers": (2, 10),

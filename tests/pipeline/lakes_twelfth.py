@@ -174,9 +174,9 @@ TWELFTH = [
         "results of queries",
         """
         a | csv | branch turnover:float | results/2024/02/05/{uuid}.csv
-        b | csv | customer:int since:date value:float | results/2024/02/06/{uuid}.csv
-        c | csv | page hits:int bounce:float | results/2024/02/07/{uuid}.csv
-        d | csv | sku stock:int shelf | results/2024/02/08/{uuid}.csv
+        a | csv | customer:int since:date value:float | results/2024/02/06/{uuid}.csv
+        a | csv | page hits:int bounce:float | results/2024/02/07/{uuid}.csv
+        a | csv | sku stock:int shelf | results/2024/02/08/{uuid}.csv
     """,
     ),
     Lake(

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.schema import Schema
 from lumos.pipeline.grouping import Grouping, GroupingState, group
 from lumos.pipeline.hints import Hints
@@ -98,7 +99,7 @@ def without_decisions(result: Grouping) -> bool:
     return not result.state.splits
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(lake=lakes, other=tables())
 def test_adding_or_removing_a_table_changes_no_other(lake: list[Files], other: Files) -> None:
     files = joined(lake)
@@ -113,7 +114,7 @@ def test_adding_or_removing_a_table_changes_no_other(lake: list[Files], other: F
     assert datasets(files, grouped(files, together.state)) == before
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(lake=lakes, order=st.randoms(use_true_random=False))
 def test_neither_the_order_nor_the_division_of_work_matters(lake: list[Files], order) -> None:  # type: ignore[no-untyped-def]
     files = joined(lake)
@@ -132,7 +133,7 @@ def test_neither_the_order_nor_the_division_of_work_matters(lake: list[Files], o
     assert datasets(files, divided) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(lake=lakes, chosen=st.randoms(use_true_random=False))
 def test_a_sub_folder_gives_the_same_datasets_with_its_own_files(lake: list[Files], chosen) -> None:  # type: ignore[no-untyped-def]
     files = joined(lake)
@@ -150,7 +151,7 @@ def test_a_sub_folder_gives_the_same_datasets_with_its_own_files(lake: list[File
     assert datasets(inside, part, root=folder) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(first=lakes, second=lakes)
 def test_the_scans_before_do_not_matter(first: list[Files], second: list[Files]) -> None:
     files = joined(second)
@@ -160,7 +161,7 @@ def test_the_scans_before_do_not_matter(first: list[Files], second: list[Files])
     assert datasets(files, grouped(files, earlier.state)) == datasets(files, fresh)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(lake=lakes)
 def test_every_file_is_in_one_dataset_with_a_reason(lake: list[Files]) -> None:
     files = joined(lake)

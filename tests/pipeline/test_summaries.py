@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.pipeline.summaries import Earlier, FileRow, Summary, summarise
 
 ROOT = "/lake"
@@ -50,7 +51,7 @@ def brought_up_to_date(before: Sequence[FileRow], after: Sequence[FileRow]) -> S
     return summarise(after, root=ROOT, earlier=earlier)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(before=lakes, after=lakes, crowded=st.booleans())
 def test_a_sum_that_is_brought_up_to_date_is_the_sum_made_anew(
     before: dict[str, FileRow], after: dict[str, FileRow], crowded: bool

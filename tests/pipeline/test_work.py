@@ -1,6 +1,7 @@
 """What tasks do, one after the other in this process."""
 
 import os
+from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 
@@ -183,7 +184,7 @@ def test_where_tables_do_not_count_their_files_are_like_any_others(
 def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
     files = [Listed(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
     decode = msgspec.msgpack.Decoder(list[Listed]).decode
-    with Pile(decode, key=attrgetter("path"), most=64) as pile:
+    with closing(Pile(decode, key=attrgetter("path"), most=64)) as pile:
         for each in files:
             pile.add(each)
         assert list(pile.in_order()) == sorted(files)

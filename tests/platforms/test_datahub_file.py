@@ -605,7 +605,7 @@ def test_a_dataset_that_was_made_anew_has_nothing_from_before(path: Path) -> Non
     assert found.governance == Governance(tags=("new",))
 
 
-@pytest.mark.parametrize("depth", [99, 101, 150, 1500])
+@pytest.mark.parametrize("depth", [99, 101, 150, pytest.param(1500, marks=pytest.mark.slow)])
 def test_a_schema_deeper_than_types_go_is_carried(path: Path, tmp_path: Path, depth: int) -> None:
     rows, way = [], "[version=2.0].[type=struct]"
     for level in range(depth):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping
@@ -42,21 +43,21 @@ URNS = st.builds(
 )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(URNS, st.booleans())
 def test_every_urn_of_lumos_comes_back(urn: Urn, apart: bool) -> None:
     there = names.dataset_urn(urn, apart=apart)
     assert names.lumos_urn(there, urn.instance or None) == urn
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(URNS, URNS)
 def test_two_datasets_never_have_one_name_where_they_are_kept_apart(one: Urn, two: Urn) -> None:
     if one != two:
         assert names.dataset_urn(one, apart=True) != names.dataset_urn(two, apart=True)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(
     platform=PLATFORMS | st.sampled_from(("Mixed", "adlsGen2", "a b", "%")),
     name=TEXTS.filter(bool) | st.lists(TEXTS, min_size=1).map(".".join).filter(bool),
@@ -123,7 +124,7 @@ COLLIDING = (
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     upstream=st.dictionaries(
         st.sampled_from(COLLIDING),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.platforms.datahub.patches import patch
 
 from .servers.gms_patches import patched
@@ -59,7 +60,7 @@ def beside(aspect: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("aspect", LISTS)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_a_patch_of_a_list_leaves_exactly_what_is_wanted(aspect: str, data: st.DataObject) -> None:
     name, lists = LISTS[aspect]
@@ -78,7 +79,7 @@ def test_a_patch_of_a_list_leaves_exactly_what_is_wanted(aspect: str, data: st.D
 
 
 @pytest.mark.parametrize("aspect", LISTS)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_what_others_add_meanwhile_stays(aspect: str, data: st.DataObject) -> None:
     name, lists = LISTS[aspect]
@@ -99,7 +100,7 @@ def test_what_others_add_meanwhile_stays(aspect: str, data: st.DataObject) -> No
     assert sorted(map(str, body[name])) == sorted(map(str, [*new[name], theirs]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     old=st.dictionaries(st.sampled_from(("a", "b/c", "~d", "lumos.x")), st.text(max_size=2)),
     new=st.dictionaries(st.sampled_from(("a", "b/c", "~d", "lumos.x")), st.text(max_size=2)),

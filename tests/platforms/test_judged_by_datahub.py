@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, settings
 
+from examples import examples
 from lumos.model.catalog import Entry
 from lumos.platforms import Item
 from lumos.platforms.datahub_file import DatahubFile
@@ -50,7 +51,7 @@ def test_datahub_finds_the_oddest_estates_valid(datahub: DataHub, tmp_path: Path
     estate: dict[str, Entry] = {}
     things: list[Item] = []
 
-    @settings(max_examples=300, phases=(Phase.generate,))
+    @settings(max_examples=examples(300), phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
     def collect(entry: Entry, item: Item) -> None:
         estate[entry.urn] = entry

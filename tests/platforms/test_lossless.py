@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
@@ -22,7 +23,7 @@ from .catalogs import CATALOGS, Catalog, called, datahub_file, together
 from .estates import items, rich
 from .strategies import ITEMS, entries
 
-MANY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 # Each example is dozens of calls to a server.
 FEW = settings(MANY, max_examples=8)
 ESTATES = st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn)
@@ -137,7 +138,7 @@ def test_the_last_entry_that_was_put_into_a_stub_is_there(
 
 
 @pytest.mark.slow
-@settings(MANY, max_examples=80)
+@settings(MANY, max_examples=examples(80))
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_comes_back_from_a_stub(
     emptied_stub: Emptied, estate: list[Entry], things: list[Item]
@@ -146,7 +147,7 @@ def test_any_estate_comes_back_from_a_stub(
 
 
 @pytest.mark.slow
-@settings(MANY, max_examples=80)
+@settings(MANY, max_examples=examples(80))
 @given(first=entries(), second=entries())
 def test_any_entry_that_was_put_last_into_a_stub_is_there(
     emptied_stub: Emptied, first: Entry, second: Entry

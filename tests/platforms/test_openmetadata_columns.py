@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
     BOOLEAN,
@@ -129,7 +130,7 @@ def test_columns_of_others_are_understood(column: dict[str, Any], type: DataType
     assert schema.fields[0].type == type
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(schema=SCHEMAS)
 def test_what_the_server_would_refuse_is_never_written(schema: Schema) -> None:
     def check(each: list[dict[str, Any]]) -> None:

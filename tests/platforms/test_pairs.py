@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from examples import examples
 from lumos.model.catalog import Entry
 from lumos.platforms import Item
 
@@ -21,7 +22,7 @@ from .test_lossless import ESTATES, THINGS, by_name, emptied_catalog, fill, rest
 
 PAIRS = list(permutations(CATALOGS, 2))
 FEW = settings(max_examples=3, suppress_health_check=list(HealthCheck))
-MANY = settings(FEW, max_examples=400 // len(PAIRS))
+MANY = settings(FEW, max_examples=examples(400) // len(PAIRS))
 
 Emptied = Callable[[], Catalog]
 Pair = tuple[Emptied, Emptied]

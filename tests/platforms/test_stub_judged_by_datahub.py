@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 
+from examples import examples
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.platforms import Item, Written
@@ -103,7 +104,7 @@ def test_datahub_finds_the_oddest_estates_valid_that_are_sent(
     estate: dict[str, Entry] = {}
     things: list[Item] = []
 
-    @settings(max_examples=200, phases=(Phase.generate,))
+    @settings(max_examples=examples(200), phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
     def collect(entry: Entry, item: Item) -> None:
         estate[entry.urn] = entry

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.errors import LumosError
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Quality
@@ -19,7 +20,7 @@ from snapshot.estates import FACTS
 from snapshot.test_encodings import NAMES, all_bytes, content
 
 KINDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
-MANY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 
 
 def by_kind(items: list[Any]) -> dict[str, list[Any]]:

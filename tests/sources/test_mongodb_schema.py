@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import NULL, DataType
@@ -242,7 +243,7 @@ values = st.recursive(
 documents = st.lists(st.dictionaries(st.sampled_from(["a", "b", "c"]), values), max_size=6)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(documents, documents)
 def test_a_second_sample_of_the_same_documents_changes_nothing(
     first: list[dict[str, Any]], second: list[dict[str, Any]]
@@ -257,7 +258,7 @@ types = st.lists(values, min_size=1, max_size=4).map(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(types, types, types)
 def test_a_union_does_not_depend_on_the_order_in_which_it_is_met(
     one: DataType, two: DataType, three: DataType

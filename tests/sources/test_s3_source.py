@@ -152,6 +152,15 @@ def test_missing_credentials_are_said_with_where_to_put_them() -> None:
         source(server, anonymous=False).roots()
     assert caught.value.found == "No credentials for s3://lake were found."
     assert "AWS_ACCESS_KEY_ID" in caught.value.next_step
+    assert "source of the type s3 in lumos.yaml" in caught.value.next_step
+
+
+def test_missing_credentials_name_the_source_as_it_is_configured() -> None:
+    with S3Server({"lake": dict(LAKE)}) as server, pytest.raises(SourceNotUsable) as caught:
+        source(server, anonymous=False, name="raw-lake").roots()
+    assert (
+        caught.value.found == "No credentials for s3://lake (the s3 source 'raw-lake') were found."
+    )
 
 
 def test_a_profile_that_is_not_there_is_named() -> None:

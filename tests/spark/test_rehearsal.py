@@ -206,6 +206,7 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.slow
 def test_a_cluster_says_the_same(tmp_path: Path, bare_python: str) -> None:  # noqa: F811
     found = told(
         "local-cluster[1,1,1024]",
@@ -217,6 +218,7 @@ def test_a_cluster_says_the_same(tmp_path: Path, bare_python: str) -> None:  # n
     assert found == EXPECTED
 
 
+@pytest.mark.slow
 def test_spark_connect_says_the_same(tmp_path: Path, connect_server: str) -> None:  # noqa: F811
     assert told(connect_server, tmp_path) == EXPECTED
 

@@ -134,6 +134,7 @@ with spark_session(master="local[1]", settings={}) as spark:
 """
 
 
+@pytest.mark.slow
 def test_a_signal_to_all_processes_leaves_the_jvm_to_its_python(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SIGNALLED],

@@ -93,6 +93,7 @@ def run_writers(database: Database, *, writers: int, updates: int) -> None:
     assert_consistent(reopened(place), updates=updates)
 
 
+@pytest.mark.slow
 def test_eight_writers_lose_nothing_and_double_nothing(database: Database) -> None:
     run_writers(database, writers=8, updates=800)
 
@@ -102,6 +103,7 @@ def test_eight_writers_make_ten_thousand_updates(database: Database) -> None:
     run_writers(database, writers=8, updates=10_000)
 
 
+@pytest.mark.slow
 def test_a_writer_killed_in_the_middle_leaves_a_consistent_store(database: Database) -> None:
     Store.open(database, create=True)
     place = place_of(database)

@@ -69,10 +69,11 @@ def test_an_amount_that_was_corrected_replaces_the_one_before(store: Store) -> N
 def test_time_that_would_count_twice_is_refused_and_nothing_is_kept(store: Store) -> None:
     tell(store, metered(first=1, last=31))
     with pytest.raises(
-        OverlappingMeter, match="from 2024-01-01 to 2024-01-31; from 2024-01-15"
+        OverlappingMeter,
+        match="from 2024-01-01 to 2024-01-31 is already imported from table:a; from 2024-01-15",
     ) as caught:
         tell(store, metered("other"), metered(first=15))
-    assert "lumos cost forget table:a" in str(caught.value)
+    assert "lumos cost remove --meter table:a" in str(caught.value)
     assert told(store) == [metered(first=1, last=31)]
     # Others may say the same, and so may runs that have ids.
     tell(store, metered(first=15), reporter="table:b")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.text import parse_schema
 from lumos.store import Facets, Store
@@ -85,6 +86,104 @@ def test_a_query_finds_what_a_person_expects(
     assert names(filled, query)[:1] == expected[:1]
 
 
+@pytest.fixture
+def tickets(store: Store) -> Store:
+    """A dataset whose fields lie inside structs, arrays, maps and unions, and one beside it."""
+    nested = """
+        id INT64
+        meta STRUCT<priority: INT32, `due date`: DATE, by: STRUCT<userName: STRING>>
+        lines ARRAY<STRUCT<sku: STRING, state: ENUM('new: shiny','old')>>
+        labels MAP<STRING, STRUCT<colour: STRING>>
+        payload UNION<STRUCT<body: STRING>, STRING>
+    """
+    with store.transaction() as transaction:
+        for name, text in {"tickets": nested, "customers": "id INT64\nemail STRING"}.items():
+            hash = transaction.save_schema(parse_schema(text))
+            transaction.save(dataset(name, schema_hash=hash))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        pytest.param("priority", ("meta.priority",), id="in a struct"),
+        pytest.param("meta.priority", ("meta.priority",), id="by its path"),
+        pytest.param("due", ("meta.`due date`",), id="a quoted name"),
+        pytest.param("name", ("meta.by.userName",), id="a part of camel case in a deeper struct"),
+        pytest.param("sku", ("lines[].sku",), id="in an array"),
+        pytest.param("colour", ("labels{}.colour",), id="in a map"),
+        pytest.param("body", ("payload<0>.body",), id="in a union"),
+        pytest.param("meta", ("meta",), id="a column, without what is inside it"),
+        pytest.param("tickets", (), id="a name, and no field"),
+        pytest.param("tickets priority", ("meta.priority",), id="a name and a field"),
+    ],
+)
+def test_a_nested_field_is_found_and_named(
+    tickets: Store, query: str, fields: tuple[str, ...]
+) -> None:
+    found, hits = tickets.search(query, Facets(), limit=10)
+    assert [each.name for each in found] == ["tickets"]
+    assert hits.fields == ({found[0].urn: fields} if fields else {})
+
+
+def test_symbols_of_an_enum_are_no_field_names(tickets: Store) -> None:
+    assert names(tickets, "shiny") == []
+
+
+def test_wide_tables_name_twenty_matching_fields(store: Store) -> None:
+    wide = parse_schema("\n".join(f"feature_{number} INT64" for number in range(30)))
+    with store.transaction() as transaction:
+        transaction.save(dataset("wide", schema_hash=transaction.save_schema(wide)))
+    _, hits = store.search("feature", Facets(), limit=5)
+    assert hits.fields["lumos://file/lake/wide"] == tuple(f"feature_{n}" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("query", "suggestion"),
+    [
+        pytest.param("custmer", "customer", id="a missing letter"),
+        pytest.param("costumer", "customer", id="two wrong letters"),
+        pytest.param("cusotmer", "customer", id="swapped letters"),
+        pytest.param("oders", "orders", id="a missing second letter"),
+        pytest.param("emial", "email", id="a column"),
+        pytest.param("boughtt", "bought", id="a word of a description"),
+        pytest.param("finanse-team", "finance-team", id="one of several words"),
+        pytest.param("userclikcs", "userclicks", id="a name without its underscore"),
+        pytest.param("clicks orders", None, id="known words that nothing holds together"),
+        pytest.param("clicks odrers", None, id="a suggestion that would find nothing"),
+        pytest.param("zebra", None, id="nothing alike"),
+        pytest.param("zq", None, id="too short to guess"),
+        pytest.param("20240199", None, id="a number"),
+        pytest.param("customer", None, id="a query that finds something"),
+    ],
+)
+def test_a_query_without_hits_suggests_words_of_the_index(
+    filled: Store, query: str, suggestion: str | None
+) -> None:
+    assert filled.search(query, Facets(), limit=5)[1].suggestion == suggestion
+
+
+def test_a_suggestion_keeps_to_the_facets(filled: Store) -> None:
+    def suggested(**facets: str) -> str | None:
+        return filled.search("custmer", Facets(**facets), limit=5)[1].suggestion
+
+    assert suggested(format="csv") == "customer"
+    assert suggested(format="avro") is None
+
+
+def test_of_words_as_much_alike_the_more_frequent_one_is_suggested(store: Store) -> None:
+    with store.transaction() as transaction:
+        for name in ("cart_a", "card_b", "card_c", "cars_d"):
+            transaction.save(dataset(name))
+    assert store.search("carx", Facets(), limit=5)[1].suggestion == "card"
+
+
+def test_words_in_other_scripts_are_suggested_as_people_write_them(store: Store) -> None:
+    with store.transaction() as transaction:
+        transaction.save(dataset("клиенты"))
+    assert store.search("клиетны", Facets(), limit=5)[1].suggestion == "клиенты"
+
+
 def test_facets_narrow_the_results(filled: Store) -> None:
     assert names(filled, "customer", format="csv") == ["orders"]
     assert names(filled, "orders", owner="finance-team", tag="tier-1") == ["orders"]
@@ -116,7 +215,7 @@ def test_operators_are_text_and_never_syntax(filled: Store, query: str) -> None:
     names(filled, query)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=60))
 def test_no_query_fails(filled: Store, query: str) -> None:
     filled.search(query, Facets(owner=query, tag=query), limit=5)

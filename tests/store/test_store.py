@@ -151,7 +151,7 @@ def test_a_dataset_is_found_by_name_or_end_of_path(store: Store) -> None:
         store.find("orders")
     with pytest.raises(UnknownDataset, match="lumos list"):
         store.find("nothing")
-    with pytest.raises(UnknownDataset, match=r"Did you mean lumos://file/(lake|old)/orders"):
+    with pytest.raises(UnknownDataset, match=r"Did you mean 'lumos://file/(lake|old)/orders'"):
         store.get("lumos://s3/bucket/orders")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from lumos.analysis.wording import few
 from lumos.analysis.words import DOCUMENTED, owner_of
 from lumos.model.words import Key, Slot
 
@@ -33,8 +34,8 @@ def sentences_of(before: Mapping[Key, str], changes: Mapping[Key, str | None]) -
 def summary_of_words(before: Mapping[Key, str], changes: Mapping[Key, str | None]) -> str:
     """What changes, in one line."""
     phrases = sentences_of(before, changes)
-    more = len(phrases) - _FEW
-    return "; ".join([*phrases[:_FEW], *([f"{more} more changes"] if more > 0 else [])])
+    shown, more = few(phrases, _FEW)
+    return "; ".join([*shown, *([f"{more} more changes"] if more else [])])
 
 
 def _verb(key: Key, before: str | None, after: str | None) -> str:

@@ -1,10 +1,13 @@
 """What happened to a dataset, in words for people."""
 
-from collections.abc import Iterable
-from typing import Final, assert_never
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar, assert_never
 
+from lumos.analysis.renames import RENAME_NOTE
 from lumos.model.change import (
     Affected,
+    AffectedUse,
     AnySchemaChange,
     BlastRadius,
     DefaultChanged,
@@ -21,10 +24,16 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
+from lumos.model.urn import display_names
 
 _NAMED: Final = 3
-_NAMED_OWNERS: Final = 5
+_NAMED_FIELDS: Final = 6
 _LONGEST_TYPE: Final = 60
+# How a scan writes down that a column of some files is another: both sides, or `nothing`.
+_DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
+_FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
+_NOTHING: Final = "nothing"
+T = TypeVar("T")
 _WITHOUT_FINDINGS: Final = {
     EventType.CREATED: "first seen",
     EventType.MODIFIED: "new data, same schema",
@@ -45,6 +54,54 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
     if "reverted" in flags:
         parts.append("back to an earlier schema")
     return "; ".join(parts)
+
+
+def few(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
+    """The first items and how many more there are: none or several, since one is shown as well."""
+    return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)
+
+
+def listed(names: Sequence[str], most: int, total: int | None = None) -> str:
+    """`a`, `a, b`, `a, b and 3 more`; there may be more in total than have names."""
+    shown, more = few(names, most)
+    more += max(0, (total or 0) - len(names))
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def drift_summary(file_count: int, differences: Iterable[str], *, are_older: bool) -> str:
+    """How some files differ: `2 older files lack channel; they still have coupon`."""
+    lacking, extra, retyped, other = [], [], [], []
+    for text in differences:
+        there, here = _sides_of(text)
+        if there is None and here is None:
+            other.append(text)
+        elif there is None and here is not None:
+            lacking.append(here[0])
+        elif here is None and there is not None:
+            extra.append(there[0])
+        elif there is not None and here is not None:
+            retyped.append(f"{there[0]} as {_short(there[1])} instead of {_short(here[1])}")
+    one = file_count == 1
+    have, still = ("has" if one else "have"), (" still" if are_older else " also")
+    clauses = [
+        *([f"lack{'s' if one else ''} {listed(lacking, _NAMED_FIELDS)}"] if lacking else []),
+        *([f"{have} {listed(retyped, _NAMED)}"] if retyped else []),
+        *([f"{still.strip()} {have} {listed(extra, _NAMED_FIELDS)}"] if extra else []),
+        *(f"{have} {text}" for text in other),
+    ] or [f"{have} the columns in another order"]
+    age = "older " if are_older else ""
+    subject = f"{file_count:,} {age}file{'' if one else 's'}"
+    pronoun = "it" if one else "they"
+    return "; ".join([f"{subject} {clauses[0]}", *(f"{pronoun} {each}" for each in clauses[1:])])
+
+
+def _sides_of(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+    """Name and type of a column in drifted files and in the dataset; None where it has none."""
+    match = _DIFFERENCE.fullmatch(difference)
+    if match is None:
+        return None, None
+    there, here = (None if side == _NOTHING else _FIELD.fullmatch(side) for side in match.groups())
+    return (there and (there[1], there[2])), (here and (here[1], here[2]))
 
 
 def split_summary(names: list[str]) -> str:
@@ -80,34 +137,91 @@ def sentence_of(change: AnySchemaChange) -> str:
             assert_never(unreachable)
 
 
+def clause_of(finding: Finding) -> str:
+    """One change as the first half of a sentence: `user_id became INT64`."""
+    change = finding.change
+    path = change.path
+    match change:
+        case FieldAdded():
+            return f"{path} was added"
+        case FieldRemoved():
+            renamed = next((each for each in finding.notes if each.startswith(RENAME_NOTE)), None)
+            return f"{path} was removed" + (f", {renamed}" if renamed else "")
+        case TypeChanged(after=after):
+            return f"{path} became {_short(after.text)}"
+        case NullabilityChanged(after=nullable):
+            return f"{path} became {'nullable' if nullable else 'required'}"
+        case KeyChanged(after=is_key):
+            return f"{path} {'joined' if is_key else 'left'} the key"
+        case PartitioningChanged(after=is_partition):
+            return f"{path} {'became' if is_partition else 'is no longer'} a partition column"
+        case Reordered():
+            return f"the fields of {path} were reordered" if path else "columns were reordered"
+        case DefaultChanged():
+            return f"the default of {path} changed"
+        case DescriptionChanged():
+            return f"the description of {path} changed"
+        case TagsChanged():
+            return f"the tags of {path} changed"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def gone_clause(urn: str) -> str:
+    """The same for a dataset as a whole: `orders is gone`."""
+    return f"{display_names([urn], {})[urn]} is gone"
+
+
+def position(file: str | None, line: int | None) -> str:
+    """Where something is written, in words; what lies in no file is the SQL that was kept."""
+    if file is None:
+        return "" if line is None else f"line {line} of its SQL"
+    return file if line is None else f"{file}:{line}"
+
+
+def breakage_of(affected: Affected, name: str, use: AffectedUse | None = None) -> str:
+    """What breaks, and where: `breaks customer_360 (analytics-team), customer_360.sql:7`."""
+    use = use or next(iter(affected.uses), AffectedUse())
+    parts = (_owned(affected, name), position(use.file, use.line))
+    return f"{_verb(affected.verdict)} {', '.join(filter(None, parts))}"
+
+
 def blast_radius_of(affected: BlastRadius) -> str:
-    """What a change does down the stream: `3 downstream break (analytics-team, ml-platform)`."""
+    """What a change does down the stream: `breaks 2 datasets: sessions (web), scores (ml)`."""
     if affected.problem is not None:
         return "what breaks downstream is not known"
+    names = display_names([each.urn for each in affected.datasets], {})
     parts = []
-    if affected.breaking:
-        parts.append(f"{affected.breaking:,} downstream break{_s(affected.breaking)}")
-    if affected.undetermined:
-        what = "undetermined" if parts else "downstream undetermined"
-        parts.append(f"{affected.undetermined:,} {what}")
-    if not parts:
-        return ""
-    owners = [*affected.owners[:_NAMED_OWNERS]]
-    if (more := len(affected.owners) - len(owners)) > 0:
-        owners.append(f"and {more} more")
-    return ", ".join(parts) + (f" ({', '.join(owners)})" if owners else "")
-
-
-def _s(count: int) -> str:
-    """One breaks, two break."""
-    return "s" if count == 1 else ""
+    for verdict, count in (
+        (Verdict.BREAKING, affected.breaking),
+        (Verdict.UNDETERMINED, affected.undetermined),
+    ):
+        named = [each for each in affected.datasets if each.verdict is verdict]
+        if count == len(named) == 1:
+            parts.append(breakage_of(named[0], names[named[0].urn]))
+        elif count:
+            shown = [_owned(each, names[each.urn]) for each in named]
+            parts.append(f"{_verb(verdict)} {_counted(('dataset', 'datasets'), shown, count)}")
+    return "; ".join(parts)
 
 
 def affected_sentence_of(affected: Affected) -> str:
-    """One dataset down the stream: `lumos://... breaks (analytics-team)`."""
-    what = "breaks" if affected.verdict is Verdict.BREAKING else "may break"
-    owners = f" ({', '.join(affected.owners)})" if affected.owners else ""
-    return f"{affected.urn} {what}{owners}"
+    """One dataset down the stream: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
+    owners = _owned(affected, "").strip()
+    use = next(iter(affected.uses), AffectedUse())
+    words = " ".join(filter(None, (affected.urn, _verb(affected.verdict), owners)))
+    return ", ".join(filter(None, (words, position(use.file, use.line))))
+
+
+def _verb(verdict: Verdict) -> str:
+    return "breaks" if verdict is Verdict.BREAKING else "may break"
+
+
+def _owned(affected: Affected, name: str) -> str:
+    owners = [*affected.owners[:_NAMED]]
+    if (more := len(affected.owners) - len(owners)) > 0:
+        owners.append(f"and {more} more")
+    return f"{name} ({', '.join(owners)})" if owners else name
 
 
 def _kind(change: AnySchemaChange) -> tuple[str, str]:
@@ -151,9 +265,8 @@ def _short(type: str) -> str:
     return type if len(type) <= _LONGEST_TYPE else f"{type[: _LONGEST_TYPE - 3]}..."
 
 
-def _counted(words: tuple[str, str], places: list[str]) -> str:
+def _counted(words: tuple[str, str], places: Sequence[str], total: int | None = None) -> str:
     one, several = words
-    count = f"1 {one}" if len(places) == 1 else f"{len(places)} {several}"
-    named = ", ".join(places[:_NAMED])
-    more = len(places) - _NAMED
-    return f"{count}: {named} and {more} more" if more > 0 else f"{count}: {named}"
+    total = len(places) if total is None else total
+    count = f"1 {one}" if total == 1 else f"{total:,} {several}"
+    return f"{count}: {listed(places, _NAMED, total)}" if places else count

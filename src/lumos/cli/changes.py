@@ -1,12 +1,23 @@
 """lumos changes"""
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lumos.cli.lines import one_line, say
-from lumos.cli.options import BREAKING, AsJson, ConfigFile, StorePath, lumos_of, stop_printing
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    BREAKING,
+    AsJson,
+    ConfigFile,
+    OptionalDatasets,
+    StorePath,
+    earlier_options,
+    lumos_of,
+    stop_printing,
+)
 from lumos.cli.schema import ExitCode
 
 if TYPE_CHECKING:
@@ -15,6 +26,10 @@ if TYPE_CHECKING:
 # As many lines as somebody may want to scroll back on a terminal.
 _SCREENFUL: Final = 100
 _VERDICT: Final = 21
+_NAME: Final = 4
+_WIDEST_NAME: Final = 40
+# As many events as names are looked up for at once.
+_TOGETHER: Final = 200
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,18 +37,20 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog="Examples:\n\n"
         "lumos changes --since 7d --breaking\n\n"
-        "lumos changes --dataset 'sales/*' --type SCHEMA_CHANGED --limit 20\n\n"
-        "lumos changes --since 2024-01-01 --until 2024-01-31 --json"
+        "lumos changes 'sales/*' --type SCHEMA_CHANGED --limit 20\n\n"
+        "lumos changes --since 2024-01-01 --until 2024-01-31 --json",
+        cls=earlier_options(first=("--dataset",)),
     )(changes)
 
 
 def changes(
+    dataset: OptionalDatasets = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="From then on: 7d, 12h, 30m, a date or a time (UTC)."),
+        typer.Option(metavar="TIME", help="Since then: 7d, 12h, 30m, a date or a time (UTC)."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Up to then; a date holds its whole day.")
+        str | None, typer.Option(metavar="TIME", help="Until then; a date includes its whole day.")
     ] = None,
     breaking: Annotated[
         bool, typer.Option("--breaking", help="Only changes that break consumers.")
@@ -43,28 +60,25 @@ def changes(
         typer.Option(
             metavar="TYPE",
             help="Only these: CREATED, MODIFIED, SCHEMA_CHANGED, METADATA_CHANGED, DELETED, "
-            "RESTORED, RENAMED, MERGED, SPLIT. May be repeated.",
+            "RESTORED, RENAMED, MERGED, SPLIT. Repeatable.",
         ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="PATTERN", help="Only datasets such as orders, sales/* or a URN."),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="At most so many, the newest. Default: 100 on a terminal."),
+        typer.Option(metavar="N", min=1, help="Only the newest ones. Default: 100 on a terminal."),
     ] = None,
     exit_code: ExitCode = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Tell what happened to datasets, newest first."""
+    """List what changed in datasets, newest first."""
     from lumos.engine.changes import Tally
 
     screenful = _SCREENFUL if limit is None and not json and sys.stdout.isatty() else None
+    lumos = lumos_of(config, store)
     tally = Tally(
-        lumos_of(config, store).changes(
+        lumos.iter_changes(
             since=since,
             until=until,
             types=type or (),
@@ -77,12 +91,12 @@ def changes(
         if json:
             _print_json(tally)
         else:
-            _print(tally)
+            _print(tally, Names(lumos))
     except BrokenPipeError:
         # Typer would take it for a failure.
         stop_printing()
     if screenful is not None and tally.summary.events == screenful:
-        say("There may be older ones: --limit and --since show them.")
+        say("There may be older changes: --limit and --since show them.")
     if exit_code and tally.summary.breaking:
         raise typer.Exit(BREAKING)
 
@@ -102,7 +116,7 @@ def _print_json(tally: "Tally") -> None:
     out.flush()
 
 
-def _print(tally: "Tally") -> None:
+def _print(tally: "Tally", names: Names) -> None:
     from rich.text import Text
 
     from lumos.cli.screen import STYLES, plural, stdout
@@ -110,30 +124,37 @@ def _print(tally: "Tally") -> None:
     console = stdout()
     # A million lines are not worth colouring for a file.
     in_colour = console.is_terminal
-    for number, event in enumerate(tally):
-        if number == 0:
-            say(_line(("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")))
-        cells = _cells(event)
-        if in_colour:
-            line = Text(_line(cells))
-            line.stylize(STYLES.get(cells[1].lower(), ""), _VERDICT, _VERDICT + len(cells[1]))
-            console.print(line)
-        else:
-            sys.stdout.write(f"{_line(cells)}\n")
+    width = 0
+    events = iter(tally)
+    while some := list(islice(events, _TOGETHER)):
+        names.learn(event.urn for event in some)
+        names.learn(event.summary for event in some)
+        rows = [_cells(event, names) for event in some]
+        if not width:
+            width = min(_WIDEST_NAME, max(len(one_line(cells[_NAME])) for cells in rows))
+            head = ("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")
+            say(_line(head, width))
+        for cells in rows:
+            if in_colour:
+                line = Text(_line(cells, width))
+                line.stylize(STYLES.get(cells[1].lower(), ""), _VERDICT, _VERDICT + len(cells[1]))
+                console.print(line)
+            else:
+                sys.stdout.write(f"{_line(cells, width)}\n")
     sums = tally.summary
     if sums.events:
         changes, datasets = plural(sums.events, "change"), plural(sums.datasets, "dataset")
         say(f"{changes} in {datasets}, {sums.breaking:,} breaking.")
     else:
-        say("No changes.")
+        say("No changes. Scan for some with: lumos ingest")
 
 
-def line_of(event: "EventReport") -> str:
+def line_of(event: "EventReport", names: Names) -> str:
     """An event as one line, as it stands in the list."""
-    return _line(_cells(event))
+    return _line(_cells(event, names))
 
 
-def _cells(event: "EventReport") -> tuple[str, ...]:
+def _cells(event: "EventReport", names: Names) -> tuple[str, ...]:
     verdict = event.changes[0].consumer.value if event.changes else ""
     downstream = "" if event.affected is None else event.affected.summary
     what = "; ".join(filter(None, (event.summary, downstream)))
@@ -142,12 +163,13 @@ def _cells(event: "EventReport") -> tuple[str, ...]:
         "BREAKING" if event.breaking else verdict,
         event.type.value,
         f"{event.cloud_version} {event.schema_version}",
-        event.urn,
+        names(event.urn),
         # People and names of fields may bring lines of their own.
-        " ".join(what.split()),
+        names(" ".join(what.split())),
     )
 
 
-def _line(cells: tuple[str, ...]) -> str:
-    time, verdict, event, version, urn, what = map(one_line, cells)
-    return f"{time:<19}  {verdict:<13}  {event:<16}  {version:<14}  {urn}  {what}".rstrip()
+def _line(cells: tuple[str, ...], width: int = 0) -> str:
+    time, verdict, event, version, name, what = map(one_line, cells)
+    start = f"{time:<19}  {verdict:<13}  {event:<16}  {version:<14}"
+    return f"{start}  {name:<{width}}  {what}".rstrip()

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,23 +12,28 @@ from lumos.cli.options import AsJson, ConfigFile, print_json
 app = typer.Typer(help="Check the configuration.", no_args_is_help=True)
 
 
-@app.command(epilog="Example: lumos config check --config sources.yaml")
-def check(config: ConfigFile = None, json: AsJson = False) -> None:
-    """Check the configuration and say what of it this version does not use yet.
+@app.command(epilog="Example: lumos config check sources.yaml")
+def check(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="The same as --config.", show_default=False),
+    ] = None,
+    config: ConfigFile = None,
+    json: AsJson = False,
+) -> None:
+    """Check the configuration and list settings that this version does not use yet.
 
-    A file that is wrong is refused with every problem's line.
-
-    With --json, also the settings in force, secrets masked.
+    Errors are listed with their lines. With --json, also prints all settings, secrets masked.
     """
     from lumos.config import find_file, load
     from lumos.config.check import report as report_on
 
-    file = config or find_file(Path.cwd(), os.environ)
+    file = file or config or find_file(Path.cwd(), os.environ)
     report = report_on(load(file, environment=os.environ), os.environ)
     if json:
         print_json(report)
         return
-    say(f"{file} is valid." if file else "No configuration file; the defaults are in force.")
+    say(f"{file} is valid." if file else "No configuration file; the defaults apply.")
     for note in report.notes:
         place = note.key if note.line is None else f"{note.key} (line {note.line})"
         say(f"  {note.level}: {place}: {note.text}")

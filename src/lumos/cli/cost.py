@@ -9,11 +9,9 @@ import typer
 from lumos.cli import cost_inputs, cost_model, cost_savings
 from lumos.cli.cost_options import (
     AsCsv,
-    Dataset,
     FormOption,
     MethodOption,
     MoveOption,
-    OutputOption,
     PeriodOption,
     PlainFormOption,
     PriceOption,
@@ -23,16 +21,25 @@ from lumos.cli.cost_options import (
     how_of,
 )
 from lumos.cli.forms import write
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    DatasetOrJob,
+    OptionalDataset,
+    OutputFile,
+    StorePath,
+    lumos_of,
+    print_json,
+)
 
 app = typer.Typer(
-    help="See what data costs through everything upstream, and what turning it off would save.",
+    help="Show what datasets cost including everything upstream, and what removing them saves.",
     no_args_is_help=True,
 )
 
 
 class Grouping(enum.StrEnum):
-    """What costs are summed up by."""
+    """The groups that costs are summed up by."""
 
     TEAM = "team"
     DOMAIN = "domain"
@@ -41,7 +48,7 @@ class Grouping(enum.StrEnum):
 
 
 class Rank(enum.StrEnum):
-    """Which amount decides about the order."""
+    """The amount that datasets are ranked by."""
 
     RETAINED = "retained"
     TOTAL = "total"
@@ -55,27 +62,27 @@ class Rank(enum.StrEnum):
     "lumos cost report orders --move raw/events=glacier --schedule clean_events=weekly"
 )
 def report(
-    urn: Dataset,
+    dataset: DatasetOrJob,
     period: PeriodOption = None,
     method: MethodOption = None,
     price: PriceOption = None,
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: FormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """Show what a dataset costs: direct, through everything upstream, by type and team."""
+    """Show the own and upstream cost of a dataset, by cost type, team and upstream dataset."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, method, price, move, schedule)
     deliver(
         form,
         output,
-        lambda: desk.report(urn, **how),
-        page=lambda: desk.page(urn, **how),
+        lambda: desk.report(dataset, **how),
+        page=lambda: desk.page(dataset, **how),
     )
 
 
@@ -87,22 +94,25 @@ def report(
 )
 def top(
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many.")
+        int,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, max=100_000, help="Maximum number of rows."
+        ),
     ] = 20,
-    by: Annotated[Rank, typer.Option("--by", help="Which amount ranks them.")] = Rank.RETAINED,
+    by: Annotated[Rank, typer.Option("--by", help="The amount to rank by.")] = Rank.RETAINED,
     period: PeriodOption = None,
     method: MethodOption = None,
     price: PriceOption = None,
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: FormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """List the datasets that cost most."""
+    """List the most expensive datasets."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, method, price, move, schedule)
     deliver(
@@ -116,7 +126,8 @@ def top(
 @app.command("by", epilog="Examples:\n\nlumos cost by team\n\nlumos cost by tag --json")
 def by_group(
     grouping: Annotated[
-        Grouping, typer.Argument(metavar="team|domain|platform|tag", show_default=False)
+        Grouping,
+        typer.Argument(metavar="GROUP", help="team, domain, platform or tag.", show_default=False),
     ],
     period: PeriodOption = None,
     method: MethodOption = None,
@@ -124,13 +135,13 @@ def by_group(
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: PlainFormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """Sum up what teams, domains, platforms or tags own, and what their outputs carry."""
+    """Sum up the own and retained cost of teams, domains, platforms or tags."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, method, price, move, schedule)
     deliver(
@@ -142,37 +153,35 @@ def by_group(
 
 @app.command(epilog="Examples:\n\nlumos cost trend\n\nlumos cost trend ml/predictions --csv")
 def trend(
-    urn: Annotated[
-        str | None,
-        typer.Argument(metavar="[URN]", help="A dataset. Default: all that is spent."),
-    ] = None,
+    dataset: OptionalDataset = None,
     period: PeriodOption = None,
     method: MethodOption = None,
     price: PriceOption = None,
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: PlainFormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """Show what was recorded of earlier periods, and what it is now."""
+    """Show the recorded costs of earlier periods next to the current ones."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, method, price, move, schedule)
     deliver(
         form,
         output,
-        lambda: desk.trend(urn, **how),
+        lambda: desk.trend(dataset, **how),
     )
 
 
 @app.command(epilog="Example: lumos cost explain ml/predictions --limit 50")
 def explain(
-    urn: Dataset,
+    dataset: DatasetOrJob,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=100_000, help="At most so many ways.")
+        int,
+        typer.Option("--limit", metavar="N", min=1, max=100_000, help="Maximum number of paths."),
     ] = 20,
     period: PeriodOption = None,
     method: MethodOption = None,
@@ -180,19 +189,19 @@ def explain(
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: PlainFormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """Show every way and share that makes a total, the largest first."""
+    """Show the lineage paths and shares behind a total cost, the largest first."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, method, price, move, schedule)
     deliver(
         form,
         output,
-        lambda: desk.explain(urn, limit=limit, **how),
+        lambda: desk.explain(dataset, limit=limit, **how),
     )
 
 
@@ -202,16 +211,16 @@ def explain(
 def record(
     period: Annotated[
         str | None,
-        typer.Option(metavar="PERIOD", help="As in 2024-01. Default: the last whole month."),
+        typer.Option(metavar="PERIOD", help="Such as 2024-01. Default: the last full month."),
     ] = None,
     aspects: Annotated[
-        bool, typer.Option(help="Also write costs to datasets, so that snapshots carry them.")
+        bool, typer.Option(help="Also store costs with datasets, so that snapshots include them.")
     ] = True,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Keep the figures of a period, so that trends are real."""
+    """Record the costs of a period, for trends and snapshots."""
     done = lumos_of(config, store).cost.record(period, aspects=aspects)
     if json:
         print_json(done)
@@ -225,13 +234,8 @@ def record(
     epilog="Examples:\n\nlumos cost page -o cost.html\n\nlumos cost page ml/predictions -o ml.html"
 )
 def page(
-    urn: Annotated[
-        str | None,
-        typer.Argument(metavar="[URN]", help="A dataset. Default: all that is spent."),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the page goes.")
-    ] = Path("cost.html"),
+    dataset: OptionalDataset = None,
+    output: OutputFile = Path("cost.html"),
     period: PeriodOption = None,
     method: MethodOption = None,
     price: PriceOption = None,
@@ -240,9 +244,9 @@ def page(
     config: ConfigFile = None,
     store: StorePath = None,
 ) -> None:
-    """Write a self-contained page: how cost flows, what costs most, whose it is, how it went."""
+    """Write a self-contained HTML page: cost flow, most expensive datasets, teams and trend."""
     how = how_of(period, method, price, move, schedule)
-    write(lumos_of(config, store).cost.page(urn, **how), output)
+    write(lumos_of(config, store).cost.page(dataset, **how), output)
 
 
 cost_savings.add_to(app)

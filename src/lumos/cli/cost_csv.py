@@ -1,4 +1,4 @@
-"""Reports on cost as comma-separated values; amounts are exact and add up as they stand."""
+"""Reports on cost as comma-separated values; amounts are exact and add up."""
 
 import csv
 import io
@@ -17,6 +17,7 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
+from lumos.engine.costs.wording import NOTHING_ELSE, use_of
 
 Cells = tuple[object, ...]
 
@@ -25,7 +26,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_csv(report: CostAnswer) -> str:
-    """A report as text; a name that a spreadsheet would compute stands behind an apostrophe."""
+    """A report as text; names that a spreadsheet would evaluate are prefixed with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([_cell(cell) for cell in row] for row in rows_of(report))
@@ -65,7 +66,7 @@ def _cell(cell: object) -> str:
 
 
 def _report_rows(report: CostReport) -> Iterator[Cells]:
-    """What a total is made of; the column `cost` adds up to it."""
+    """The parts of a total cost; the column `cost` adds up to it."""
     types = list(report.breakdown.by_type)
     yield ("dataset", "period", "currency", "upstream", "name", "kind", "team", *types, "cost")
     facts = (report.dataset, report.period, report.currency)
@@ -79,7 +80,7 @@ def _report_rows(report: CostReport) -> Iterator[Cells]:
 
 
 def _top_rows(report: TopReport) -> Iterator[Cells]:
-    """Datasets, the others and what stands beside; own and retained add up to what was spent."""
+    """Datasets, all others and the costs of no dataset; own and retained give the total spend."""
     yield ("period", "currency", "urn", "name", "kind", "team", "own", "total", "retained",
            "before")  # fmt: skip
     facts = (report.period, report.currency)
@@ -95,7 +96,7 @@ def _top_rows(report: TopReport) -> Iterator[Cells]:
 
 
 def _by_rows(report: ByReport) -> Iterator[Cells]:
-    """Groups and what stands beside; own and retained add up to what was spent."""
+    """Groups and the costs of no dataset; own and retained give the total spend."""
     yield ("period", "currency", report.by, "datasets", "own", "retained", "before")
     facts = (report.period, report.currency)
     for group in report.groups:
@@ -128,22 +129,22 @@ def _trend_rows(report: TrendReport) -> Iterator[Cells]:
 
 
 def _explain_rows(report: ExplainReport) -> Iterator[Cells]:
-    """Ways and what is not listed; the column `cost` adds up to the total."""
+    """Paths and one row for those that are not listed; the column `cost` adds up to the total."""
     yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
     facts = (report.dataset, report.period, report.currency)
     for path in report.paths:
         way = " -> ".join(step.urn for step in path.steps)
         yield (*facts, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, way)
     if report.rest:
-        yield (*facts, "", "", None, None, report.rest, "ways that are not listed")
+        yield (*facts, "", "", None, None, report.rest, "paths that are not listed")
 
 
 def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
-    """What disappears, what stays and what breaks; `monthly` of what disappears is saved."""
+    """What is removed, what remains and what breaks; `monthly` of what is removed is saved."""
     yield ("period", "outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
     period = report.period
     for gone in report.disappears:
-        reason = "asked for" if gone.is_asked else "only needed by what ends"
+        reason = "asked for" if gone.is_asked else NOTHING_ELSE
         yield (period, "disappears", gone.urn, gone.name, gone.kind, gone.team, gone.monthly,
                report.currency, reason)  # fmt: skip
     for stays in report.stays:
@@ -154,11 +155,11 @@ def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
         yield (period, "stays", "", f"{rest.count} others", "", "", rest.cost, report.currency, "")
     for broken in report.broken:
         yield (period, "breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners),
-               None, report.currency, "an end use" if broken.is_live else "")  # fmt: skip
+               None, report.currency, use_of(broken))  # fmt: skip
 
 
 def _retire_rows(report: RetireReport) -> Iterator[Cells]:
-    """What nobody needs, then one row for each step."""
+    """Unused datasets and jobs as step 0, then one row for each step."""
     yield ("period", "step", "datasets", "teams", "monthly_savings", "currency", "in_use",
            "verified")  # fmt: skip
     for each in report.unneeded:

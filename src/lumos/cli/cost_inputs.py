@@ -1,4 +1,4 @@
-"""lumos cost ingest, meters, forget, set, unset and overrides"""
+"""lumos cost ingest, meters, set, remove and list"""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    DatasetOrJob,
+    StorePath,
+    add_command,
+    lumos_of,
+    print_json,
+)
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
+    from lumos.engine import Lumos
     from lumos.engine.costs.sourcing import MeteringReport, OverridesReport
-
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="URN", help="A dataset or job by URN, name or end of path.", show_default=False
-    ),
-]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,15 +33,22 @@ def add_to(app: typer.Typer) -> None:
         "lumos cost ingest emr-january.csv --name emr"
     )(ingest)
     app.command(epilog="Example: lumos cost meters")(meters)
-    app.command(epilog="Example: lumos cost forget table:emr-january")(forget)
+    app.command(hidden=True)(forget)
     app.command(
         "set",
         epilog="Examples:\n\n"
         "lumos cost set market_data other=1200 --reason licence\n\n"
         "lumos cost set orders storage=80 egress=12.50 --since 2024-02-01",
     )(set_override)
-    app.command(epilog="Example: lumos cost unset orders egress")(unset)
-    app.command(epilog="Example: lumos cost overrides --json")(overrides)
+    add_command(
+        app,
+        "remove",
+        "unset",
+        epilog="Examples:\n\n"
+        "lumos cost remove orders egress\n\n"
+        "lumos cost remove --meter table:emr-january",
+    )(remove)
+    add_command(app, "list", "overrides", epilog="Example: lumos cost list --json")(list_)
 
 
 def ingest(
@@ -47,29 +56,29 @@ def ingest(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="Event logs of Spark, run_results.json of dbt, CSV, or folders of them.",
+            help="Spark event logs, run_results.json of dbt, CSV files, or folders of them.",
             show_default=False,
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="What these are known by. Default: spark, dbt, or the table's name."),
+        typer.Option(help="The name of this meter. Default: spark, dbt or the CSV file's name."),
     ] = None,
     engine: Annotated[
         str,
         typer.Option(
-            help="What it ran on, by which its price is found, such as emr or snowflake.",
+            help="The engine whose prices apply, such as emr or snowflake.",
             show_default="spark or dbt",
         ),
     ] = "",
     replace: Annotated[
-        bool, typer.Option("--replace", help="Forget first what was known by the same name.")
+        bool, typer.Option("--replace", help="First delete earlier usage of the same name.")
     ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take in what jobs used, so that it can be priced."""
+    """Import the metered usage of jobs, so that it can be priced."""
     from lumos.cli.screen import steps
 
     with steps() as announce:
@@ -85,7 +94,7 @@ def ingest(
 
 
 def meters(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """List who told what jobs used, and of which time."""
+    """List the sources of imported usage and the time they cover."""
     from lumos.cli.screen import stdout, table
 
     report = lumos_of(config, store).cost_sources.meters()
@@ -100,7 +109,11 @@ def meters(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
             f"{_last_day(each.since, each.until)}",
             f"{each.rows:,}",
         )
-    stdout().print(rows if report.meters else "Nothing was taken in yet: lumos cost ingest PATH")
+    stdout().print(
+        rows
+        if report.meters
+        else "No usage is imported yet. Import it with: lumos cost ingest PATH"
+    )
 
 
 def forget(
@@ -109,42 +122,43 @@ def forget(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take back all that a meter told, so that it can be taken in anew."""
+    """Delete the imported usage of a meter: lumos cost remove --meter METER."""
+    _remove_meter(lumos_of(config, store), meter, json=json)
+
+
+def _remove_meter(lumos: "Lumos", meter: str, *, json: bool) -> None:
     from lumos.cli.screen import plural
 
-    report = lumos_of(config, store).cost_sources.forget(meter)
+    report = lumos.cost_sources.forget(meter)
     if json:
         print_json(report)
     else:
-        say(f"Forgot {report.reporter}, which told of {plural(report.rows, 'run')}.")
+        say(f"Deleted {report.reporter} with {plural(report.rows, 'row')} of usage.")
 
 
 def set_override(
-    target: Target,
+    dataset: DatasetOrJob,
     costs: Annotated[
         list[str],
         typer.Argument(
             metavar="TYPE=AMOUNT...",
-            help="What it costs in a month: storage, compute, egress or other. Credits are "
-            "below 0.",
+            help="Cost per month: storage, compute, egress or other. Credits are negative.",
             show_default=False,
         ),
     ],
     since: Annotated[
-        str | None, typer.Option(metavar="DAY", help="From this day on. Default: always.")
+        str | None, typer.Option(metavar="DAY", help="First day. Default: always.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="Up to this day.")] = None,
-    currency: Annotated[
-        str | None, typer.Option(help="Refused unless it is the configured one.")
-    ] = None,
-    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day.")] = None,
+    currency: Annotated[str | None, typer.Option(help="Must be the configured currency.")] = None,
+    reason: Annotated[str, typer.Option(help="Why it is set.")] = "",
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Set what a dataset or job costs by itself in a month, in the place of what was measured."""
+    """Set the own cost of a dataset or job per month, instead of the measured one."""
     report = lumos_of(config, store).cost_sources.set(
-        target,
+        dataset,
         _amounts(costs),
         since=since,
         until=until,
@@ -154,26 +168,47 @@ def set_override(
     _show(report, json=json)
 
 
-def unset(
-    target: Target,
+def remove(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DATASET]",
+            help="A dataset or job by URN, name or end of path.",
+            show_default=False,
+        ),
+    ] = None,
     types: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TYPE...", help="Default: all cost types.", show_default=False),
+        typer.Argument(metavar="[TYPE]...", help="Default: all cost types.", show_default=False),
+    ] = None,
+    meter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METER", help="Instead, all that a meter told, as `lumos cost meters` lists it."
+        ),
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take back what was set, so that what was measured counts again."""
-    report = lumos_of(config, store).cost_sources.unset(target, types or ())
+    """Remove cost overrides, so that the measured cost applies again, or a meter."""
+    if (dataset is None) == (meter is None):
+        raise MisuseError("Name a dataset, or a meter: lumos cost remove DATASET")
+    lumos = lumos_of(config, store)
+    if meter is not None:
+        _remove_meter(lumos, meter, json=json)
+        return
+    assert dataset is not None
+    report = lumos.cost_sources.unset(dataset, types or ())
     if not json:
-        say(f"{report.removed} taken back; what was measured counts again.")
+        what = "override" if report.removed == 1 else "overrides"
+        say(f"Removed {report.removed} {what}; the measured cost applies again.")
     if json or report.overrides:
         _show(report, json=json)
 
 
-def overrides(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """List what people set, with commands and in the configuration."""
+def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+    """List cost overrides, set by command and in the configuration."""
     _show(lumos_of(config, store).cost_sources.overrides(), json=json)
 
 
@@ -186,9 +221,9 @@ def _amounts(costs: list[str]) -> dict[str, Decimal]:
         except InvalidOperation:
             amount = Decimal("nan")
         if not mark or not amount.is_finite():
-            raise MisuseError(f"'{each}' is no cost. Write storage=120 or other=-12.50")
+            raise MisuseError(f"Invalid cost '{each}'. Write storage=120 or other=-12.50")
         if name in amounts:
-            raise MisuseError(f"'{name}' is said twice.")
+            raise MisuseError(f"'{name}' is given twice. Keep one of them.")
         amounts[name] = amount
     return amounts
 
@@ -199,12 +234,12 @@ def _print_ingest(report: "MeteringReport") -> None:
     console, remarks = stdout(), stderr()
     for each in report.meters:
         console.print(each.reporter, style="bold", end="  ")
-        stretch = "nothing"
+        stretch = "no usage"
         if each.since and each.until:
             stretch = f"{each.since:%Y-%m-%d} to {_last_day(each.since, each.until)}"
         console.print(f"{plural(each.files, 'file')}, {plural(each.jobs, 'job')}, {stretch}")
         console.print(
-            f"  {each.added:,} new, {each.changed:,} changed, {each.unchanged:,} as they were"
+            f"  {each.added:,} new, {each.changed:,} changed, {each.unchanged:,} unchanged"
         )
     for remark in report.remarks:
         remarks.print(remark)
@@ -213,7 +248,7 @@ def _print_ingest(report: "MeteringReport") -> None:
 
 
 def _last_day(since: datetime, until: datetime) -> date:
-    """The day that something ended on; what ends at midnight ended on the day before."""
+    """The last day of usage; what ends at midnight ended on the day before."""
     return max(until - timedelta(microseconds=1), since).date()
 
 
@@ -223,7 +258,8 @@ def _show(report: "OverridesReport", *, json: bool) -> None:
     if json:
         print_json(report)
         return
-    rows = table("WHAT", "TYPE", "A MONTH", "SINCE", "UNTIL", "BY", "WHY", right=("A MONTH",))
+    head = ("DATASET OR JOB", "TYPE", "PER MONTH", "SINCE", "UNTIL", "SET BY", "REASON")
+    rows = table(*head, right=("PER MONTH",))
     for each in report.overrides:
         rows.add_row(
             each.urn,
@@ -234,4 +270,8 @@ def _show(report: "OverridesReport", *, json: bool) -> None:
             each.author or each.origin,
             each.reason,
         )
-    stdout().print(rows if report.overrides else "Nothing is set: lumos cost set URN storage=120")
+    stdout().print(
+        rows
+        if report.overrides
+        else "No cost override is set. Set one with: lumos cost set DATASET storage=120"
+    )

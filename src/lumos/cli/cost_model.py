@@ -33,10 +33,10 @@ def model(
     ],
     json: AsJson = False,
 ) -> None:
-    """Compute a cost model that stands in one file; no store is needed and nothing is recorded.
+    """Compute the costs in one model file; no store is needed and nothing is recorded.
 
-    Total is what a dataset costs through everything upstream; what is retained adds up to what
-    was spent. Saved is what would disappear with that one alone.
+    Total cost is own cost plus attributed upstream cost. Retained costs add up to the total spend.
+    Savings are what removing that dataset alone saves.
     """
     from lumos.engine.costs.model_file.computing import compute
 
@@ -58,8 +58,8 @@ def _show(report: "ModelReport") -> None:
         stderr().print(f"remark  {remark}")
     console = stdout()
     built = table(
-        "Dataset", "Direct", "Attributed", "Total", "Retained", "Saved",
-        right=("Direct", "Attributed", "Total", "Retained", "Saved"),
+        "DATASET", "OWN", "UPSTREAM", "TOTAL", "RETAINED", "SAVINGS",
+        right=("OWN", "UPSTREAM", "TOTAL", "RETAINED", "SAVINGS"),
     )  # fmt: skip
     for each in report.datasets:
         figures = (each.direct, each.attributed, each.total, each.retained, each.savings)
@@ -67,10 +67,10 @@ def _show(report: "ModelReport") -> None:
     console.print(built)
     for component in report.components:
         names = ", ".join(component.urns[:3]) + (", ..." if len(component.urns) > 3 else "")
-        kept = " nothing leaves it;" if component.closed else ""
+        kept = ", which no cost leaves" if component.closed else ""
         console.print(
-            f"A cycle of {plural(len(component.urns), 'dataset')} ({names}):{kept} it costs "
-            f"{_shown(component.total)} as a whole."
+            f"Lineage cycle of {plural(len(component.urns), 'dataset')} ({names}){kept}: total "
+            f"cost {_shown(component.total)}."
         )
     totals = report.totals
     apart = {
@@ -78,13 +78,13 @@ def _show(report: "ModelReport") -> None:
         "adjustment": totals.adjustment,
     }  # fmt: skip
     parts = [f"{name} {_shown(value)}" for name, value in apart.items() if value]
-    told = "".join(f", {part}" for part in parts)
-    console.print(f"Spent {_shown(totals.spent)}: retained {_shown(totals.retained)}{told}.")
+    rest = "".join(f", {part}" for part in parts)
+    console.print(f"Total spend {_shown(totals.spent)}: retained {_shown(totals.retained)}{rest}.")
     if totals.assumed:
-        console.print(
-            f"{_shown(totals.assumed)} of it is divided equally for want of anything known.",
-            style="yellow",
-        )
+        from lumos.engine.costs.wording import estimated
+
+        share = f"{float(totals.assumed / totals.spent):.0%}" if totals.spent else "0%"
+        console.print(estimated(_shown(totals.assumed), share), style="yellow")
 
 
 def _shown(amount: Decimal) -> str:

@@ -1,4 +1,4 @@
-"""Options that the commands on cost share, and how their reports leave."""
+"""Options that the commands on cost share, and how their reports are written."""
 
 import enum
 from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Form(enum.StrEnum):
-    """How a report leaves."""
+    """The format of a report."""
 
     TEXT = "text"
     JSON = "json"
@@ -27,7 +27,7 @@ class Form(enum.StrEnum):
 
 
 class PlainForm(enum.StrEnum):
-    """How a report leaves of which there is no page."""
+    """The format of a report that has no HTML page."""
 
     TEXT = "text"
     JSON = "json"
@@ -39,17 +39,11 @@ _BY_ENDING: Final = {
 }  # fmt: skip
 _WHAT_IF: Final = "What if"
 
-Dataset = Annotated[
-    str,
-    typer.Argument(
-        metavar="URN", help="A dataset or job by URN, name or end of path.", show_default=False
-    ),
-]
 PeriodOption = Annotated[
     str | None,
     typer.Option(
         metavar="PERIOD",
-        help="2024-01, 2024-01-15 or 2024-01-01..2024-01-31. Default: the last 30 days, as a "
+        help="2024-01, 2024-01-15 or 2024-01-01..2024-01-31. Default: the last 30 days, as one "
         "month.",
     ),
 ]
@@ -57,7 +51,7 @@ MethodOption = Annotated[
     str | None,
     typer.Option(
         metavar="METHOD",
-        help="Try another attribution: lineage_weighted, equal_split or last_touch.",
+        help="Attribution method: lineage_weighted, equal_split or last_touch.",
     ),
 ]
 PriceOption = Annotated[
@@ -65,7 +59,7 @@ PriceOption = Annotated[
     typer.Option(
         "--price",
         metavar="KEY=PRICE",
-        help="Suppose another price, as in s3.standard=0.021. May be repeated.",
+        help="Assume another price, such as s3.standard=0.021. May be repeated.",
         rich_help_panel=_WHAT_IF,
     ),
 ]
@@ -73,8 +67,8 @@ MoveOption = Annotated[
     list[str] | None,
     typer.Option(
         "--move",
-        metavar="URN=CLASS",
-        help="Suppose a dataset in another storage class, as in events=glacier.",
+        metavar="DATASET=CLASS",
+        help="Assume that a dataset is in another storage class, such as events=glacier.",
         rich_help_panel=_WHAT_IF,
     ),
 ]
@@ -82,21 +76,18 @@ ScheduleOption = Annotated[
     list[str] | None,
     typer.Option(
         "--schedule",
-        metavar="JOB=PACE",
-        help="Suppose that a job runs weekly, daily, monthly or, say, 0.5x as often.",
+        metavar="JOB=SCHEDULE",
+        help="Assume that a job runs hourly, daily, weekly, monthly, never or 0.5x as often.",
         rich_help_panel=_WHAT_IF,
     ),
 ]
 FormOption = Annotated[
     Form | None,
-    typer.Option("--format", help="Default: text, or what the ending of --output says."),
+    typer.Option("--format", help="Default: text, or by the file extension of --output."),
 ]
 PlainFormOption = Annotated[
     PlainForm | None,
-    typer.Option("--format", help="Default: text, or what the ending of --output says."),
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
+    typer.Option("--format", help="Default: text, or by the file extension of --output."),
 ]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")]
 
@@ -108,7 +99,7 @@ def how_of(
     move: list[str] | None,
     schedule: list[str] | None,
 ) -> "How":
-    """What the shared options ask for."""
+    """The values of the shared options."""
     return {
         "period": period,
         "method": method,
@@ -119,31 +110,31 @@ def how_of(
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    # URNs may hold the sign themselves, what follows it never does.
+    # A URN may hold the sign itself, the value never does.
     name, sign, value = text.rpartition("=")
     if not (name.strip() and sign and value.strip()):
-        raise MisuseError(f"'{text}' says nothing to {option}. Write {option} {example}")
+        raise MisuseError(f"Invalid {option} '{text}'. Write {option} {example}")
     return name.strip(), value.strip()
 
 
 def _price(text: str) -> tuple[str, Decimal]:
-    key, value = _pair(text, "--price", "s3.standard=0.021")
+    key, value = _pair(text, "--price", "PROVIDER.CLASS=PRICE or ENGINE.UNIT=PRICE")
     try:
         price = Decimal(value)
     except InvalidOperation:
         price = Decimal("nan")
     if not price.is_finite():
-        raise MisuseError(f"'{value}' is no price. Write --price {key}=0.021")
+        raise MisuseError(f"Invalid price '{value}'. Write --price {key}=0.021")
     return key, price
 
 
 def form_of(format: Form | PlainForm | None, output: Path | None, *, json: bool, csv: bool) -> Form:
-    """The form that is asked for, by whichever option."""
+    """The format that the options ask for."""
     named = ((Form.JSON, json), (Form.CSV, csv))
     wanted = [Form(format)] if format else []
     wanted += [form for form, is_asked in named if is_asked]
     if len(set(wanted)) > 1:
-        raise MisuseError(f"{' and '.join(wanted)} contradict each other. Ask for one of them.")
+        raise MisuseError(f"{' and '.join(wanted)} contradict each other. Choose one of them.")
     if wanted:
         return wanted[0]
     if output is None:
@@ -158,11 +149,11 @@ def deliver(
     *,
     page: Callable[[], str] | None = None,
 ) -> None:
-    """Prints or writes a report in one of its forms."""
+    """Prints a report or writes it to a file."""
     match form:
         case Form.TEXT:
             if output is not None:
-                raise MisuseError(f"Text is for the screen. End {output} with .csv or .json")
+                raise MisuseError(f"Text is only printed. Name {output} .csv or .json instead.")
             from lumos.cli.cost_text import print_answer
 
             print_answer(answer())
@@ -178,5 +169,5 @@ def deliver(
             write(as_csv(answer()), output)
         case Form.HTML:
             if page is None:
-                raise MisuseError("There is no page for this report. Try: lumos cost page")
+                raise MisuseError("This report has no HTML page. Try: lumos cost page")
             write(page(), output)

@@ -7,7 +7,6 @@ import typer
 from lumos.cli.cost_options import (
     AsCsv,
     MoveOption,
-    OutputOption,
     PeriodOption,
     PlainFormOption,
     PriceOption,
@@ -16,7 +15,7 @@ from lumos.cli.cost_options import (
     form_of,
     how_of,
 )
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of
+from lumos.cli.options import AsJson, ConfigFile, OutputFile, StorePath, earlier_options, lumos_of
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,14 +26,16 @@ def add_to(app: typer.Typer) -> None:
         "lumos cost savings --feature recommendations\n\n"
         "lumos cost savings --tag deprecated --json"
     )(savings)
-    app.command(epilog="Example: lumos cost retire --top 10")(retire)
+    app.command(epilog="Example: lumos cost retire --limit 10", cls=earlier_options(top="--limit"))(
+        retire
+    )
 
 
 def savings(
-    urns: Annotated[
+    datasets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[URN...]",
+            metavar="[DATASET]...",
             help="Datasets or jobs by URN, name or end of path.",
             show_default=False,
         ),
@@ -48,34 +49,37 @@ def savings(
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: PlainFormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """Show what would truly disappear if some datasets ended, what would stay, and what breaks."""
+    """Show what removing datasets saves, which upstream cost remains, and what breaks."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, None, price, move, schedule)
-    deliver(form, output, lambda: desk.savings(*(urns or ()), feature=feature, tag=tag, **how))
+    deliver(form, output, lambda: desk.savings(*(datasets or ()), feature=feature, tag=tag, **how))
 
 
 def retire(
-    top: Annotated[
-        int, typer.Option("--top", "-n", min=1, max=1000, help="At most so many outputs.")
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, max=1000, help="Maximum number of datasets."
+        ),
     ] = 10,
     period: PeriodOption = None,
     price: PriceOption = None,
     move: MoveOption = None,
     schedule: ScheduleOption = None,
     format: PlainFormOption = None,
-    output: OutputOption = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
     csv: AsCsv = False,
 ) -> None:
-    """Show what to retire together so that most is saved."""
+    """Show unused datasets, and which datasets to retire together for the largest savings."""
     form = form_of(format, output, json=json, csv=csv)
     desk, how = lumos_of(config, store).cost, how_of(period, None, price, move, schedule)
-    deliver(form, output, lambda: desk.retire(top, **how))
+    deliver(form, output, lambda: desk.retire(limit, **how))

@@ -19,10 +19,13 @@ from lumos.cli.cost_screen import (
     told,
 )
 from lumos.cli.screen import stdout
-from lumos.engine.costs.reports import Broken, RetireReport, SavingsReport
+from lumos.engine.costs.reports import RetireReport, SavingsReport
+from lumos.engine.costs.wording import NOTHING_ELSE, READERS_UNKNOWN, named, use_of
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lumos.engine.costs.reports import Kind
 
 _ROWS: Final = 12
 _PAIR: Final = 2
@@ -34,34 +37,35 @@ def print_savings(report: SavingsReport) -> None:
     console = stdout()
     purse = purse_of(report, report.monthly_savings)
     what = " and ".join(report.asked) if len(report.asked) == _PAIR else _few(report.asked)
-    console.print(f"If {what} ended", style="bold")
+    is_one = len(report.asked) == 1 and not report.asked[0].startswith("all ")
+    console.print(f"If {what} {'is' if is_one else 'are'} removed", style="bold")
     console.print(facts(report))
     console.print()
     monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
-    console.print(f"  Saves {monthly} a month, {annual} a year", style="bold")
+    console.print(f"  Saves {monthly} per month, {annual} per year", style="bold")
     by_type = report.breakdown.by_type
     for name, text in zip(by_type, purse.column(by_type.values()), strict=True):
         console.print(f"    {name:<10}{text}")
     attributed = report.attributed_cost
     if attributed is not None and attributed > report.monthly_savings >= 0:
-        goes_on = purse(purse.difference(report.monthly_savings, attributed))
-        why = "since others need it" + (" or it stays due." if report.committed_cost else ".")
-        line = f"  Through everything upstream it costs {purse(attributed)}; {goes_on} of that"
-        told(console, f"{line} would go on, {why}", indent=2)
+        remains = purse(purse.difference(report.monthly_savings, attributed))
+        why = "other datasets need it" + (" or it is committed" if report.committed_cost else "")
+        line = f"  Its total cost is {purse(attributed)}; {remains} of that remains, because {why}."
+        told(console, line, indent=2)
     print_what_if(console, report, purse)
     gone = purse.column(each.monthly for each in report.disappears)
     _part(
         console,
-        "DISAPPEARS",
+        "REMOVED (saved)",
         [
-            (each.name, each.kind, text, "" if each.is_asked else "only needed by what ends")
+            (each.name, each.kind, text, "" if each.is_asked else NOTHING_ELSE)
             for each, text in zip(report.disappears, gone, strict=True)
         ],
     )
     stays = purse.column(each.monthly for each in report.stays)
     _part(
         console,
-        "STAYS",
+        "REMAINS (not saved)",
         [
             (each.name, each.kind, text, each.reason)
             for each, text in zip(report.stays, stays, strict=True)
@@ -73,18 +77,18 @@ def print_savings(report: SavingsReport) -> None:
         "BREAKS",
         [
             (each.name, each.kind, ", ".join(each.owners) or "(no owner)",
-             _use(each))
+             use_of(each))
             for each in report.broken
         ],
     )  # fmt: skip
     impact = report.impact_analysis
-    heading(console, "RISK ")
+    heading(console, "RISK")
     console.print(f"  {impact.risk_level}", style=_RISKS[impact.risk_level])
     for reason in impact.reasons:
         told(console, f"  - {reason}", indent=4)
     if report.unverified:
         console.print()
-        console.print("Who reads these is not known; no log tells of it:", style="yellow")
+        console.print("Readers unknown: no query log covers these datasets:", style="yellow")
         for urn in report.unverified[:_ROWS]:
             console.print(f"  {urn}")
         if len(report.unverified) > _ROWS:
@@ -97,12 +101,12 @@ def print_retire(report: RetireReport) -> None:
     console = stdout()
     purse = purse_of(report, report.spent)
     if not report.steps and not report.unneeded:
-        console.print("There is nothing whose end would save anything.")
+        console.print("Removing datasets would save nothing in this period.")
         return
     console.print(facts(report))
     if report.unneeded:
         amount, share = report.unneeded_savings, percent(report.unneeded_savings, report.spent)
-        title = f"Nobody needs these: {purse(amount)} a month, {share} of all"
+        title = f"Unused: removing these saves {purse(amount)} per month ({share} of total spend)"
         texts = purse.column(each.monthly for each in report.unneeded)
         shown = [
             (each.name, each.kind, text, each.team)
@@ -112,14 +116,16 @@ def print_retire(report: RetireReport) -> None:
     if report.steps:
         monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
-        heading(console, f"Giving up these saves {monthly} a month, {share} of all")
+        heading(
+            console,
+            f"Retiring these saves {monthly} per month ({share} of total spend)",
+        )
         _print_steps(console, report, purse)
-        tried = "No other choice of so many saves more." if report.exact else (
-            "Chosen one after the other; another choice might save more."
+        tried = "No other selection of this size saves more." if report.exact else (
+            "Selected one after the other; another selection might save more."
         )  # fmt: skip
         console.print()
-        console.print(f"{annual} a year. {tried}", style="dim")
-        console.print("The second amount adds up what is saved so far.", style="dim")
+        console.print(f"{annual} per year. {tried}", style="dim")
     print_what_if(console, report, purse)
     print_remarks(report, report.spent, purse)
 
@@ -129,25 +135,26 @@ def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None
     saved = [purse(each) for each in amounts]
     # Added up as they are shown.
     sums = [purse(each) for each in accumulate(amounts)]
-    widest, width = max(map(len, saved)), max(map(len, sums))
+    widest, width = max(map(len, ("SAVES", *saved))), max(map(len, ("CUMULATIVE", *sums)))
     indent = widest + width + 9
+    console.print(f"     {'SAVES':>{widest}}  {'CUMULATIVE':>{width}}  DATASETS", style="bold")
     steps = zip(report.steps, saved, sums, strict=True)
     for number, (step, text, total) in enumerate(steps, start=1):
-        use = "in use" if step.is_read else "" if step.is_verified else "readers not known"
-        whose = ", ".join(filter(None, (*step.teams, use)))
+        use = "in use" if step.is_read else "" if step.is_verified else READERS_UNKNOWN
+        whose = ", ".join(filter(None, (*(team.strip("()") for team in step.teams), use)))
         line = (
             f"{number:>3}  {text:>{widest}}  {total:>{width}}  {_few(step.names, _ROWS)} ({whose})"
         )
         told(console, line, indent=indent)
         also = len(step.datasets) - len(step.ends)
         if also:
-            console.print(f"{'':>{indent}}with {also:,} more that only this needs", style="dim")
+            console.print(f"{'':>{indent}}and {also:,} more {NOTHING_ELSE}", style="dim")
 
 
 def _part(
     console: "Console",
     title: str,
-    rows: Sequence[tuple[str, str, str, str]],
+    rows: Sequence[tuple[str, "Kind", str, str]],
     *,
     beyond: int = 0,
 ) -> None:
@@ -155,7 +162,7 @@ def _part(
         return
     heading(console, title)
     shown = [
-        (shortened(f"{name} (job)" if kind == "job" else name, 32), amount, note)
+        (shortened(named(name, kind), 32), amount, note)
         for name, kind, amount, note in rows[:_ROWS]
     ]
     names = max(cell_len(name) for name, _, _ in shown)
@@ -168,12 +175,6 @@ def _part(
     more = len(rows) - len(shown) + beyond
     if more:
         console.print(f"  and {more:,} more; see --json")
-
-
-def _use(broken: Broken) -> str:
-    if not broken.is_live:
-        return ""
-    return "an end use" if broken.is_verified else "readers not known"
 
 
 def _few(names: Sequence[str], most: int = 3) -> str:

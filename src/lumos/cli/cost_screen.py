@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from lumos.engine.costs.wording import estimated, period_of
 from lumos.model.money import amount_of, balanced, balanced_by, digits_of, micros, rounded, written
 
 if TYPE_CHECKING:
@@ -174,22 +175,25 @@ def ledger(
     for row, amount in zip(rows, drawn, strict=True):
         console.print(f"{aligned(row)}  {bar(amount, most, room)}".rstrip())
     rules = ["-" * width if cell else "" for cell, width in zip(sums, widths, strict=True)]
+    rules[0] = ""
     console.print(aligned(rules).rstrip())
     console.print(aligned(sums).rstrip())
 
 
 def facts(report: "CostAnswer") -> str:
-    """Of which days a report tells, and by which method."""
-    if report.period == f"{report.first_day}..{report.last_day}":
-        days = f"{report.first_day} to {report.last_day}"
-        when = f"The last 30 days, {days}, as a month" if report.is_recent else days
-    else:
-        when = report.period
-    return f"{when}, {report.method}"
+    """The period of a report and its attribution method."""
+    return f"{period_of(report)}, method {report.method}"
+
+
+def legend(console: "Console", *sentences: str) -> None:
+    """What the columns of a table mean."""
+    console.print()
+    for line in wrap(" ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False):
+        console.print(line, style="dim")
 
 
 def print_what_if(console: "Console", report: "CostAnswer", purse: Purse) -> None:
-    """What was supposed, and what comes of it."""
+    """The assumptions of a what-if report, and what they change."""
     supposed = report.what_if
     if supposed is None:
         return
@@ -204,16 +208,14 @@ def print_what_if(console: "Console", report: "CostAnswer", purse: Purse) -> Non
 
 
 def print_remarks(report: "CostAnswer", whole: Decimal, purse: Purse) -> None:
-    """What a report rests on, beside what was measured."""
+    """The limits of a report: what is estimated, missing or out of date."""
     from lumos.cli.screen import stderr
 
     console = stderr()
+    if report.assumed or report.remarks:
+        console.print()
     if report.assumed:
-        share = percent(report.assumed, whole)
-        console.print(
-            f"{purse(report.assumed)} ({share}) rest on assumptions: it is not known who read how "
-            "much there, so readers share equally."
-        )
+        console.print(estimated(purse(report.assumed), percent(report.assumed, whole)))
     for remark in report.remarks:
         console.print(remark, style="yellow")
 
@@ -225,7 +227,7 @@ def print_trend(console: "Console", report: "TrendReport", purse: Purse) -> None
     if report.before is None:
         rows.append((asked, report.now))
     else:
-        rows += [(asked, report.before), ("supposed", report.now)]
+        rows += [(asked, report.before), ("what-if", report.now)]
     most = max(point.cost for _, point in rows)
     texts = [purse(point.cost) for _, point in rows]
     width = max(map(len, texts))

@@ -12,6 +12,7 @@ from lumos.cli.cost_screen import (
     facts,
     heading,
     ledger,
+    legend,
     percent,
     print_remarks,
     print_trend,
@@ -36,6 +37,19 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
+from lumos.engine.costs.wording import (
+    JOB_COST,
+    NO_COST,
+    NO_RECORDS,
+    OWN_COST,
+    RETAINED_COST,
+    TOTAL_COST,
+    UPSTREAM_COST,
+    explained,
+    grouped_costs,
+    label_of,
+    named,
+)
 from lumos.model.period import month_of
 
 if TYPE_CHECKING:
@@ -50,12 +64,8 @@ _ROWS: Final = 12
 _WHOLE: Final = 0.9995
 _NONE: Final = Rest()
 _QUARTER: Final = 3
-_BESIDE: Final = {
-    "__unallocated__": "belongs to no dataset",
-    "__idle__": "paid for and not used",
-    "__shared__": "for all alike",
-    "__adjustment__": "credits and corrections",
-}
+_LONGEST_NAME: Final = 30
+_SUM: Final = "Total spend"
 
 
 def print_answer(report: CostAnswer) -> None:
@@ -96,30 +106,30 @@ def _print_report(report: CostReport) -> None:
     own, jobs, attributed = purse.balanced(
         (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest=2
     )
-    lines = (
-        ("direct", own + jobs, _direct(purse(own), purse(jobs) if jobs else None)),
-        ("attributed", attributed, "from everything upstream"),
-    )
+    lines = [("own cost", own, f"the {report.kind} itself")]
+    lines += [("job cost", jobs, JOB_COST)] if jobs else []
+    lines += [("upstream cost", attributed, UPSTREAM_COST)]
     total = purse(summary.total_cost)
     width = max(len(total), *(len(purse(amount)) for _, amount, _ in lines))
-    console.print(f"  {'Total':<11} {total:>{width}}", style="bold")
+    console.print(f"  {'Total cost':<16} {total:>{width}}", style="bold")
     for name, amount, note in lines:
-        console.print(f"  {name:<11} {purse(amount):>{width}}  {note}")
+        console.print(f"    {name:<14} {purse(amount):>{width}}  {note}")
     stays, goes = purse.column((summary.retained_cost, summary.passed_on_cost))
-    console.print(
-        f"  {stays.strip()} of it stays here, {goes.strip()} is carried on by its readers."
-    )
+    console.print(f"  Retained: {stays.strip()}. Passed on downstream: {goes.strip()}.")
     print_what_if(console, report, purse)
     breakdown = report.breakdown
     if report.before is not None:
         _print_changes(console, report.before.by_type, breakdown.by_type, purse)
-    heading(console, "BY TYPE")
+    heading(console, "BY COST TYPE")
     bars(console, list(breakdown.by_type.items()), purse)
-    heading(console, "BY TEAM, whose datasets and jobs cause it")
+    heading(console, "BY TEAM (owner of the datasets and jobs that cause the cost)")
     teams, others = _cut(list(breakdown.by_team.items()))
     bars(console, teams, purse, more=others)
-    heading(console, "BY UPSTREAM DATASET, where it was spent")
-    spent = [(_named(each.name, each.kind), each.cost) for each in breakdown.by_upstream]
+    heading(console, "BY UPSTREAM DATASET OR JOB (where the cost arises)")
+    spent = [
+        (shortened(named(each.name, each.kind), _LONGEST_NAME), each.cost)
+        for each in breakdown.by_upstream
+    ]
     listed, rest = _cut(spent, breakdown.others)
     bars(console, listed, purse, more=rest, total=True)
     heading(console, "TREND")
@@ -128,10 +138,10 @@ def _print_report(report: CostReport) -> None:
         heading(console, "OPTIMIZATION")
         for hint in report.optimization:
             console.print(f"  - {hint}")
-        console.print(f"  Potential savings: {purse(report.potential_savings)} a month")
+        console.print(f"  Potential savings: {purse(report.potential_savings)} per month")
     if not report.is_verified:
         console.print()
-        console.print("Whether anybody reads it is not known: no log tells of reads there.")
+        console.print("Readers unknown: no query log covers this dataset.")
     print_remarks(report, summary.total_cost, purse)
 
 
@@ -151,14 +161,6 @@ def _print_changes(
             console.print(f"    {name}: {purse(earlier)} before, {purse(later)} after")
 
 
-def _named(name: str, kind: str) -> str:
-    return shortened(f"{name} (job)" if kind == "job" else name, 30)
-
-
-def _direct(own: str, jobs: str | None) -> str:
-    return "of its own" if jobs is None else f"{own} of its own, {jobs} of the jobs that write it"
-
-
 def _cut(
     rows: "Sequence[tuple[str, Decimal]]", unlisted: Rest = _NONE
 ) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
@@ -174,16 +176,16 @@ def _cut(
 def _print_trends(console: "Console", report: CostReport | TrendReport, purse: Purse) -> None:
     trends = report.trends
     if trends.last_month is None and trends.last_quarter is None:
-        console.print("  Nothing to compare with is recorded of earlier months: lumos cost record")
+        console.print(f"  {NO_RECORDS}")
         return
     for name, compared in (("month", trends.last_month), ("quarter", trends.last_quarter)):
-        what = "vs" if report.what_if is None else "supposed vs"
+        what = "vs" if report.what_if is None else "what-if vs"
         console.print(f"  {what} last {name:<8} {_compared(compared, report, purse)}")
 
 
 def _compared(compared: Compared | None, report: CostReport | TrendReport, purse: Purse) -> str:
     if compared is None:
-        return "not recorded"
+        return f"{'':>6}  not recorded"
     change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
     several = len(compared.periods) > 1
     when = " and ".join(compared.periods)
@@ -192,41 +194,45 @@ def _compared(compared: Compared | None, report: CostReport | TrendReport, purse
     elif report.is_recent and not several:
         # Whoever compares thirty days with a month wants to know how long that is.
         days = month_of(date.fromisoformat(f"{when}-01")).days
-        when += "" if days == report.days else f", {days} days"
-    return f"{change:>6}  {purse(compared.cost)}{' a month' if several else ''} in {when}"
+        when += "" if days == report.days else f" ({days} days)"
+    return f"{change:>6}  {purse(compared.cost)}{' per month' if several else ''} in {when}"
 
 
 def _print_top(report: TopReport) -> None:
     """The answer of `lumos cost top`."""
     console = stdout()
     purse = purse_of(report, report.spent)
-    console.print(f"Spent {purse(report.spent)}", style="bold")
+    console.print(f"Total spend {purse(report.spent)}", style="bold")
     console.print(facts(report))
     print_what_if(console, report, purse)
     console.print()
-    rest = report.others
+    datasets, rest = report.shown
+    if not datasets and not report.beside:
+        console.print(NO_COST)
+        print_remarks(report, report.spent, purse)
+        return
     others = [rest] if rest.count else []
-    names = [_named(each.name, each.kind) for each in report.datasets]
-    names += [*(plural(each.count, "other") for each in others), *report.beside]
-    listed: list[CostRow | Others] = [*report.datasets, *others]
+    names = [shortened(named(each.name, each.kind), _LONGEST_NAME) for each in datasets]
+    names += [*(f"{each.count:,} others" for each in others), *map(label_of, report.beside)]
+    listed: list[CostRow | Others] = [*datasets, *others]
     beside = list(report.beside.values())
-    place = len(report.datasets) if others else None
+    place = len(datasets) if others else None
     own = purse.column([*(each.own for each in listed), *beside], place)
     retained = [*(each.retained for each in listed), *beside]
     shown = purse.column(retained, place)
     # What nothing reads has one amount, which is not rounded in two ways.
     totals = [
         shown[place].strip() if each.total == each.retained else purse(each.total)
-        for place, each in enumerate(report.datasets)
+        for place, each in enumerate(datasets)
     ]
     totals += [""] * (len(names) - len(totals))
     whole = purse(report.spent)
-    head, sums = ["", "OWN", "TOTAL", "RETAINED"], ["", whole, "", whole]
+    head, sums = ["DATASET OR JOB", "OWN", "TOTAL", "RETAINED"], [_SUM, whole, "", whole]
     cells = [names, own, totals, shown]
     ranked = {
         "retained": retained,
         "own": [*(each.own for each in listed), *beside],
-        "total": [each.total for each in report.datasets],
+        "total": [each.total for each in datasets],
     }[report.ranked_by]
     if report.ranked_by == "own":
         earlier = [each.own_before for each in listed]
@@ -238,13 +244,7 @@ def _print_top(report: TopReport) -> None:
         )
     drawn = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
     ledger(console, head, list(zip(*cells, strict=True)), sums, drawn)
-    console.print()
-    console.print(
-        "OWN was spent on it alone. TOTAL is OWN and its part of everything upstream;",
-        "totals overlap and are never added up. RETAINED is what no reader carries on.",
-        sep="\n",
-        style="dim",
-    )
+    legend(console, OWN_COST, TOTAL_COST, RETAINED_COST)
     print_remarks(report, report.spent, purse)
 
 
@@ -266,7 +266,7 @@ def _add_change(
     exact = [now - was for now, was in zip(amounts, before, strict=True)]
     changes = purse.balanced(exact, rest)
     difference = purse.difference(report.what_if.before, report.what_if.after)
-    # Before and after are rounded each; what lies between them is told as they are shown.
+    # Before and after are rounded each; their difference is shown as between the rounded ones.
     bent = max(range(len(changes)), key=lambda place: abs(changes[place]), default=rest)
     if rest is not None and changes[rest]:
         bent = rest
@@ -283,19 +283,23 @@ def _print_by(report: ByReport) -> None:
     """The answer of `lumos cost by`."""
     console = stdout()
     purse = purse_of(report, report.spent)
-    console.print(f"Spent {purse(report.spent)}, by {report.by}", style="bold")
+    console.print(f"Total spend {purse(report.spent)} by {report.by}", style="bold")
     console.print(facts(report))
     print_what_if(console, report, purse)
     console.print()
     beside = list(report.beside.values())
-    names = [*(shortened(each.name, 28) for each in report.groups), *report.beside]
+    names = [
+        *(shortened(each.name, 28) for each in report.groups),
+        *map(label_of, report.beside),
+    ]
     counts = [*(f"{each.datasets:,}" for each in report.groups), *([""] * len(beside))]
     own = purse.column([*(each.own for each in report.groups), *beside])
     retained = [*(each.retained for each in report.groups), *beside]
     shares = [percent(each, report.spent) for each in retained]
     whole = purse(report.spent)
     head = [report.by.upper(), "DATASETS", "OWN", "RETAINED", ""]
-    cells, sums = [names, counts, own, purse.column(retained), shares], ["", "", whole, whole, ""]
+    cells = [names, counts, own, purse.column(retained), shares]
+    sums = [_SUM, "", whole, whole, ""]
     if report.what_if is not None:
         # Two columns of changes leave no room for shares.
         head.pop(), cells.pop(), sums.pop()
@@ -306,16 +310,9 @@ def _print_by(report: ByReport) -> None:
     ):
         _add_change(report, earlier, amounts, (head, cells, sums), purse, after=name)
     ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
-    console.print()
-    console.print(
-        f"OWN is spent on what a {report.by} has. RETAINED is what its outputs carry in",
-        "the end, through everything upstream, whoever has that. Both add up to what",
-        "was spent.",
-        sep="\n",
-        style="dim",
-    )
+    legend(console, grouped_costs(report.by))
     for name in report.beside:
-        console.print(f"{name}: {_BESIDE[name]}", style="dim")
+        console.print(explained(name), style="dim")
     print_remarks(report, report.spent, purse)
 
 
@@ -323,7 +320,7 @@ def _print_trend(report: TrendReport) -> None:
     """The answer of `lumos cost trend`."""
     console = stdout()
     purse = purse_of(report, report.now.cost)
-    what = "All that was spent" if report.name is None else f"Total cost of {report.name}"
+    what = "Total spend" if report.name is None else f"Total cost of {report.name}"
     console.print(what, style="bold", end="  " if report.dataset else "\n")
     if report.dataset:
         console.print(report.dataset, style="dim")
@@ -353,15 +350,15 @@ def _print_explain(report: ExplainReport) -> None:
         for number, line in enumerate(lines):
             console.print(f"{'' if number else amount:>{width}}  {'  ' if number else ''}{line}")
     if not report.complete or round(report.rest, purse.digits):
-        where = "in cycles" if report.complete else "along ways that are not listed; see --limit"
+        where = "in cycles" if report.complete else "on paths that are not listed; see --limit"
         console.print(f"{amounts[-1]:>{width}}  {where}")
     console.print("-" * width)
     console.print(f"{whole:>{width}}  total", style="bold")
     for cycle in report.cycles:
         names = ", ".join(cycle[:5])
-        console.print(f"A cycle, in which cost goes round: {names}", style="yellow")
+        console.print(f"Lineage cycle, in which cost circulates: {names}", style="yellow")
     if any(step.assumed for path in report.paths for step in path.steps):
-        console.print("~ is an equal share, for want of usage.", style="dim")
+        console.print("~ marks an estimated share: no usage data, so an equal split.", style="dim")
     print_what_if(console, report, purse)
     print_remarks(report, report.total_cost, purse)
 
@@ -369,14 +366,13 @@ def _print_explain(report: ExplainReport) -> None:
 def _way(path: CostPath, purse: Purse) -> str:
     """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
     first = path.steps[0]
-    job = " (job)" if first.kind == "job" and len(path.steps) > 1 else ""
-    words = [f"{first.name}{job} {path.type} {purse(path.own_cost)}"]
+    words = [f"{named(first.name, first.kind)} {path.type} {purse(path.own_cost)}"]
     for before, step in zip(path.steps, path.steps[1:], strict=False):
         share = before.share
         mark = "~" if before.assumed else ""
         is_whole = share is None or share > _WHOLE
         arrow = "->" if is_whole else f"-{mark}{(share or 0) * 100:.3g}%->"
-        words.append(f"{arrow} {step.name}{' (job)' if step.kind == 'job' else ''}")
+        words.append(f"{arrow} {named(step.name, step.kind)}")
     return " ".join(words)
 
 
@@ -385,12 +381,12 @@ def _print_record(report: RecordReport) -> None:
     purse = purse_of(report, report.spent)
     again = " again" if report.is_again else ""
     console = stdout()
+    what = "dataset or job" if report.datasets == 1 else "datasets and jobs"
     console.print(
-        f"Recorded {report.period}{again}: {purse(report.spent)} of "
-        f"{plural(report.datasets, 'dataset')} and jobs."
+        f"Recorded {report.period}{again}: {purse(report.spent)} for {report.datasets:,} {what}."
     )
     if report.aspects_written:
         console.print(
-            f"The cost of {plural(report.aspects_written, 'dataset')} goes into snapshots."
+            f"Snapshots now include the cost of {plural(report.aspects_written, 'dataset')}."
         )
     print_remarks(report, report.spent, purse)

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from lumos.cli.lines import one_line
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataPlatform,
+    Dataset,
+    StorePath,
+    check_data_platform,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
 from lumos.cli.similar import Folded, ShowAll, fold_similar
 
 if TYPE_CHECKING:
@@ -20,77 +31,89 @@ _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
 # What the formats call a version of a table.
 _VERSIONS: Final = {"iceberg": "snapshot", "hudi": "instant"}
-_PROSE: Final = ("description", "context")
+# Facts that may take several lines.
+_WITH_LINES: Final = ("description", "context", "settings", "upstream", "downstream")
+_USUAL_OWNER: Final = "TECHNICAL_OWNER"
 # As many edges of a dataset as are shown beside its other facts.
 _LISTED: Final = 10
-
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="URN", help="A dataset's URN, or a name that only one dataset has.",
-        show_default=False,
-    ),
-]  # fmt: skip
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the application."""
-    app.command("list", epilog="Example: lumos list --format parquet --limit 20")(list_)
-    app.command(epilog="Example: lumos show lumos://s3/data-lake/raw/events")(show)
+    app.command(
+        "list",
+        epilog="Example: lumos list --format parquet --limit 20",
+        cls=earlier_options(platform="--data-platform"),
+    )(list_)
+    app.command(
+        epilog="Examples:\n\nlumos show orders\n\nlumos show lumos://s3/data-lake/raw/events"
+    )(show)
 
 
 def list_(
     contains: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="Only URNs and names with this text.")
+        str | None,
+        typer.Argument(metavar="[TEXT]", help="Only datasets whose name or URN contains this."),
     ] = None,
-    platform: Annotated[str | None, typer.Option(help="Only datasets of this platform.")] = None,
-    format: Annotated[str | None, typer.Option(help="Only datasets of this format.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    data_platform: DataPlatform = None,
+    format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Only this format.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="List at most this many.")
+    ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     show_all: ShowAll = False,
     json: AsJson = False,
 ) -> None:
     """List the datasets in the store."""
-    report = lumos_of(config, store).list(
-        platform=platform, format=format, contains=contains, limit=limit
-    )
+    lumos = lumos_of(config, store)
+    check_data_platform(lumos, data_platform)
+    report = lumos.list(platform=data_platform, format=format, contains=contains, limit=limit)
     if json:
         print_json(report)
     else:
-        _print_list(report, show_all=show_all)
+        names = Names(lumos, (each.urn for each in report.datasets))
+        is_filtered = any((contains, data_platform, format))
+        _print_list(report, names, show_all=show_all, is_filtered=is_filtered)
 
 
 def show(
-    urn: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+    dataset: Dataset, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
 ) -> None:
-    """Show all that is known about a dataset."""
-    report = lumos_of(config, store).show(urn)
+    """Show everything that is known about a dataset.
+
+    Location, size, versions, schema and drift, owners, tags, terms and descriptions, lineage,
+    usage, quality and cost. Sections without content are left out.
+    """
+    lumos = lumos_of(config, store)
+    report = lumos.show(dataset)
     if json:
         print_json(report)
     else:
-        _print_dataset(report)
+        _print_dataset(report, Names(lumos))
 
 
-def _print_list(report: "ListReport", *, show_all: bool) -> None:
+def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:
     from lumos.cli.screen import stdout, table, when
 
-    rows = table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)", "URN")
+    if not report.datasets:
+        advice = "See all with: lumos list" if is_filtered else "Scan some with: lumos ingest PATH"
+        stdout().print(f"No dataset {'matches' if is_filtered else 'is recorded yet'}. {advice}")
+        return
+    rows = table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)")
     for dataset in fold_similar(
         report.datasets, _same_schema(report), lambda each: each.urn, show_all=show_all
     ):
         if isinstance(dataset, Folded):
-            folder = dataset.datasets[0].rpartition("/")[0]
-            rows.add_row(dataset.title, "", "", "--all shows them", f"{folder}/...")
+            rows.add_row(dataset.title, "", "", "--all shows them")
             continue
         rows.add_row(
-            dataset.name,
+            names(dataset.urn),
             dataset.format or "",
             f"{dataset.cloud_version} {dataset.schema_version}",
             when(dataset.updated_at),
-            dataset.urn,
         )
-    stdout().print(rows if report.datasets else "No dataset matches.")
+    stdout().print(rows)
 
 
 def _same_schema(report: "ListReport") -> "Iterator[Folded]":
@@ -103,96 +126,175 @@ def _same_schema(report: "ListReport") -> "Iterator[Folded]":
         yield Folded(tuple(each.urn for each in some), tuple(each.name for each in some))
 
 
-def _print_dataset(report: "ShowReport") -> None:
+def _print_dataset(report: "ShowReport", names: Names) -> None:
     from rich.text import Text
 
-    from lumos.cli.screen import file_count, number, plural, size, stdout, table
+    from lumos.analysis.wording import drift_summary
+    from lumos.cli.screen import stdout, table
 
     console = stdout()
     dataset = report.dataset
-    console.print(dataset["name"], style="bold", end="  ")
-    console.print(dataset["urn"])
+    console.print(names(dataset["urn"]), style="bold")
     facts = table("", "")
     facts.show_header = False
-    location, statistics = dataset.get("location"), dataset.get("statistics")
     if report.state == "missing":
-        facts.add_row("state", "gone: it was not there at the last scan")
+        facts.add_row("state", "gone: the last scan did not find it")
     elif report.split is not None:
-        facts.add_row("state", f"was {report.split.summary}")
-        facts.add_row("parts", Text("\n".join(map(one_line, _parts_of(report.split)))))
-    facts.add_row("format", dataset.get("format"))
-    for word, text in (_table_of(dataset) | _said_of(dataset)).items():
+        facts.add_row("state", f"was {names(report.split.summary)}")
+        facts.add_row("parts", Text("\n".join(map(one_line, _parts_of(report.split, names)))))
+    for label, value in _facts_of(dataset, names):
         # What people write may have lines of its own.
-        facts.add_row(word, Text(text) if word in _PROSE else text)
-    if settings := _settings_of(dataset):
-        facts.add_row("settings", Text("\n".join(map(one_line, settings))))
-    if location:
-        facts.add_row("location", location["uri"])
-        facts.add_row("partitioning", location["partitioning"] or "none")
-    if statistics:
-        rows = number(statistics["row_count"], exact=statistics["row_count_exact"])
-        if files := file_count(statistics["file_count"], dataset.get("format")):
-            facts.add_row("files", files)
-        if dataset.get("format") != "view":
-            exact = statistics["total_size_exact"]
-            facts.add_row("rows", rows)
-            facts.add_row("size", size(statistics["total_size_bytes"], exact=exact))
-        if statistics["last_modified"]:
-            facts.add_row("modified", str(statistics["last_modified"]).replace("T", " ")[:19])
-    for word, urns in _lineage_of(dataset).items():
-        facts.add_row(word, Text("\n".join(map(one_line, urns))))
-    versioning = dataset["versioning"]
-    facts.add_row("version", f"{versioning['cloud_version']} {versioning['schema_version']}")
+        facts.add_row(label, Text(value) if label in _WITH_LINES else value)
     console.print(facts)
-    console.print()
-    console.print(_fields_of(dataset))
+    if dataset["schema"]["fields"]:
+        console.print()
+        console.print(_fields_of(dataset))
     _print_profile(console, (dataset.get("quality") or {}).get("profile"))
     if definition := dataset.get("definition"):
         console.print()
         console.print(Text(definition["sql"]))
+    statistics = dataset.get("statistics")
     if statistics and statistics["alternating"]:
         console.print()
         console.print("writers with different schemas take turns", style="yellow")
     for flag in dataset["flags"]:
         console.print()
         console.print(f"names that differ only in case ({flag})", style="yellow")
+    newest = statistics and statistics["last_modified"]
     for drift in dataset.get("drift") or ():
-        files = plural(drift["file_count"], "file")
+        last_seen = drift.get("last_seen")
+        are_older = bool(newest and last_seen and last_seen < newest)
+        told = drift_summary(drift["file_count"], drift.get("differences", ()), are_older=are_older)
         console.print()
-        console.print(f"drift: {files} of another schema, e.g.", style="yellow")
-        console.print(f"  {drift['examples'][0]}")
-        for difference in drift.get("differences", ()):
-            console.print(f"  {difference}")
+        console.print(f"drift: {told}", style="yellow")
+        console.print(f"  such as {drift['examples'][0]}")
+
+
+def _facts_of(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str]]":
+    """What is known beside the schema, a line for each; what is not known has no line."""
+    location, versioning = dataset.get("location"), dataset.get("versioning")
+    facts = {
+        **_annotations_of(dataset),
+        "location": location and location["uri"],
+        "partitioning": location and location["partitioning"],
+        "format": dataset.get("format"),
+        **_table_of(dataset),
+        "settings": "\n".join(map(one_line, _settings_of(dataset))),
+        "version": versioning and f"{versioning['cloud_version']} {versioning['schema_version']}",
+        **_sizes_of(dataset),
+        "schedule": _schedule_of(dataset.get("schedule")),
+        "quality": _quality_of(dataset.get("quality") or {}),
+        **_lineage_of(dataset, names),
+        "usage": _usage_of(dataset.get("usage")),
+        "cost": _cost_of(dataset.get("cost")),
+    }
+    for label, value in facts.items():
+        if value:
+            yield label, value
+
+
+def _sizes_of(dataset: dict[str, Any]) -> dict[str, str]:
+    from lumos.cli.screen import file_count, number, size
+
+    statistics = dataset.get("statistics")
+    if not statistics:
+        return {}
+    facts = {"files": file_count(statistics["file_count"], dataset.get("format"))}
+    if dataset.get("format") != "view":
+        facts["rows"] = number(statistics["row_count"], exact=statistics["row_count_exact"])
+        facts["size"] = size(statistics["total_size_bytes"], exact=statistics["total_size_exact"])
+    if statistics["last_modified"]:
+        facts["modified"] = f"{_moment(statistics['last_modified'])} UTC"
+    return facts
+
+
+def _schedule_of(schedule: dict[str, Any] | None) -> str:
+    if not schedule:
+        return ""
+    lag = schedule.get("availability_lag_minutes")
+    after = f", available {lag} min later" if lag else ""
+    return f"{schedule['cron']} ({schedule.get('timezone', 'UTC')}){after}"
+
+
+def _quality_of(quality: dict[str, Any]) -> str:
+    """Scores and checks; the profile of the columns is shown below the schema."""
+    from lumos.cli.screen import plural
+
+    parts = [f"score {quality['score']:.1%}"] if quality.get("score") is not None else []
+    parts += [f"{name} {share:.1%}" for name, share in quality.get("dimensions", {}).items()]
+    by_status: dict[str, list[str]] = {}
+    for check in quality.get("checks", ()):
+        by_status.setdefault(check["status"], []).append(check["name"])
+    for status, names in sorted(by_status.items()):
+        named = "" if status == "PASSED" else f" ({', '.join(names)})"
+        parts.append(f"{plural(len(names), 'check')} {status.lower()}{named}")
+    if parts and (at := quality.get("measured_at")):
+        parts.append(f"measured {_moment(at)} UTC")
+    if freshness := quality.get("freshness"):
+        parts.append(f"data up to {_moment(freshness)} UTC")
+    return ", ".join(parts)
+
+
+def _usage_of(usage: dict[str, Any] | None) -> str:
+    from lumos.cli.screen import plural
+
+    if not usage:
+        return ""
+    readers = usage.get("readers", ())
+    since = f" since {usage['since']}" if usage.get("since") else ""
+    if not readers:
+        return f"no reads{since}" if since else ""
+    reads = plural(sum(each.get("reads", 0) for each in readers), "read")
+    last = usage.get("last_accessed")
+    ended = f", the last on {last[:10]}" if last else ""
+    return f"{reads} by {plural(len(readers), 'reader')}{since}{ended}"
+
+
+def _cost_of(cost: dict[str, Any] | None) -> str:
+    """Own and attributed cost of the latest period on record."""
+    if not cost:
+        return ""
+    own, attributed = (cost.get(kind) or {} for kind in ("own", "attributed"))
+    types = ", ".join(f"{type} {amount:,.2f}" for type, amount in own.items())
+    total = sum(own.values()) + sum(attributed.values())
+    parts = [f"own {sum(own.values()):,.2f}" + (f" ({types})" if len(own) > 1 else "")]
+    if attributed:
+        parts.append(f"upstream {sum(attributed.values()):,.2f}")
+    return f"{total:,.2f} {cost['currency']} ({cost['period']}): {', '.join(parts)}"
+
+
+def _moment(text: str) -> str:
+    return str(text).replace("T", " ")[:19]
 
 
 def _fields_of(dataset: dict[str, Any]) -> "Table":
     from lumos.cli.screen import table
 
     columns = (dataset.get("statistics") or {}).get("columns") or {}
-    told = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
+    measured = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
     known = dataset["schema"]["fields"]
     ids = ("ID",) if any("field_id" in field for field in known) else ()
-    fields = table("FIELD", "TYPE", "NULL", *ids, *told, "", right=("ID", "NULLS", "SIZE"))
+    fields = table("FIELD", "TYPE", "NULL", *ids, *measured, "", right=("ID", "NULLS", "SIZE"))
     for field in known:
         fields.add_row(
             field["name"],
             field["type"],
             "yes" if field["nullable"] else "no",
             *(str(field.get("field_id", "")) for _ in ids),
-            *(_column_facts(columns.get(field["name"], {})) if told else ()),
-            _said_of_field(field),
+            *(_column_facts(columns.get(field["name"], {})) if measured else ()),
+            _annotations_of_field(field),
         )
         for note in field["nested"]:
-            if said := _said_of_field(note):
+            if said := _annotations_of_field(note):
                 id = (str(note.get("field_id", "")) for _ in ids)
-                blanks = [""] * len(told)
+                blanks = [""] * len(measured)
                 fields.add_row(f"  {note['path']}", "", "", *id, *blanks, said)
     return fields
 
 
 def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
-    """What the log of a table tells of its current version."""
-    told = _told_of(dataset)
+    """The current version of a table, from its log."""
+    told = _reported_by(dataset)
     version = told.get(f"{_OF_TABLE}version")
     if version is None:
         return {}
@@ -205,8 +307,8 @@ def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
 
 
 def _settings_of(dataset: dict[str, Any]) -> list[str]:
-    """How a table is set up, as its log tells."""
-    told = _told_of(dataset)
+    """The settings of a table, from its log."""
+    told = _reported_by(dataset)
     if f"{_OF_TABLE}version" not in told:
         return []
     return [
@@ -216,8 +318,8 @@ def _settings_of(dataset: dict[str, Any]) -> list[str]:
     ]
 
 
-def _told_of(dataset: dict[str, Any]) -> dict[str, str]:
-    """What the place itself tells of a dataset."""
+def _reported_by(dataset: dict[str, Any]) -> dict[str, str]:
+    """The properties that come from the source itself."""
     mark = f"{dataset['platform']}."
     properties = (dataset.get("properties") or {}).items()
     return {name.removeprefix(mark): text for name, text in properties if name.startswith(mark)}
@@ -237,17 +339,17 @@ def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:
         console.print(line)
 
 
-def _said_of(dataset: dict[str, Any]) -> dict[str, str]:
-    """What people and the place itself say of a dataset."""
+def _annotations_of(dataset: dict[str, Any]) -> dict[str, str | None]:
+    """Descriptions, owners and labels of a dataset."""
     documented, governed = dataset.get("documentation") or {}, dataset.get("governance") or {}
     owners = (dataset.get("ownership") or {}).get("owners", ())
     mark = f"{dataset['platform']}."
     properties = (dataset.get("properties") or {}).items()
-    said = {
+    return {
         "description": documented.get("description"),
         "context": documented.get("business_context"),
         "domain": documented.get("domain"),
-        "owners": ", ".join(owner["name"] for owner in owners),
+        "owners": ", ".join(map(_owner, owners)),
         "tags": ", ".join(governed.get("tags", ())),
         "terms": ", ".join(governed.get("terms", ())),
         "compliance": ", ".join(governed.get("compliance", ())),
@@ -255,39 +357,54 @@ def _said_of(dataset: dict[str, Any]) -> dict[str, str]:
             f"{name}={text}" for name, text in properties if not name.startswith(mark)
         ),
     }
-    return {word: text for word, text in said.items() if text}
 
 
-def _said_of_field(field: dict[str, Any]) -> str:
-    """What is said of a field, in one line."""
-    words = [word for word in ("key", "partition") if field.get(word)]
-    for labels in ("tags", "terms", "compliance"):
-        words += field.get(labels, ())
+def _owner(owner: dict[str, Any]) -> str:
+    type = owner.get("type", _USUAL_OWNER)
+    return owner["name"] if type == _USUAL_OWNER else f"{owner['name']} ({type})"
+
+
+def _annotations_of_field(field: dict[str, Any]) -> str:
+    """What is known of a field beside its type, each with its label, in one line."""
+    parts = [word for word in ("key", "partition") if field.get(word)]
     if (default := field.get("default")) is not None:
-        words += ["default", *(default.split() or ["''"])]
-    words += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
-    words += (field.get("description") or "").split()
-    return " ".join(words)
+        parts.append(" ".join(["default", *(default.split() or ["''"])]))
+    for label in ("tags", "terms", "compliance"):
+        if names := field.get(label):
+            parts.append(f"{label}: {', '.join(names)}")
+    parts += [f"{name}={text}" for name, text in field.get("properties", {}).items()]
+    if description := " ".join((field.get("description") or "").split()):
+        parts.append(f"description: {description}")
+    return "; ".join(parts)
 
 
-def _parts_of(split: "SplitDataset") -> list[str]:
+def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
     """The datasets that one was split into; of very many, the first few."""
-    shown = [*split.parts[:_LISTED]]
-    if (more := split.part_count - len(shown)) > 0:
-        shown.append(f"and {more:,} more: lumos show --json {split.urn}")
-    return shown
+    from lumos.analysis.wording import few
+
+    shown, _ = few(split.parts, _LISTED)
+    names.learn(shown)
+    more = split.part_count - len(shown)
+    rest = [f"and {more:,} more: lumos show --json {names(split.urn)}"] if more else []
+    return [*map(names, shown), *rest]
 
 
-def _lineage_of(dataset: dict[str, Any]) -> dict[str, list[str]]:
+def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
     """What a dataset is made from and what is made from it; of very many, the first few."""
+    from lumos.analysis.wording import few
+    from lumos.cli.screen import plural
+
     told = {}
     for side in ("upstream", "downstream"):
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
-        shown = urns[:_LISTED]
-        if len(urns) > len(shown):
-            shown.append(f"and {len(urns) - len(shown)} more: lumos lineage show {dataset['urn']}")
-        if shown:
-            told[side] = shown
+        if not urns:
+            continue
+        shown, more = few(urns, _LISTED)
+        names.learn(shown)
+        lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in shown)]
+        if more:
+            lines.append(f"  and {more:,} more: lumos lineage show {names(dataset['urn'])}")
+        told[side] = "\n".join(map(one_line, lines))
     return told
 
 

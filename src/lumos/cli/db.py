@@ -7,24 +7,24 @@ import typer
 from lumos.cli.lines import say
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
-app = typer.Typer(help="Look after the store.", no_args_is_help=True)
+app = typer.Typer(help="Maintain the store.", no_args_is_help=True)
 
 
 @app.command(epilog="Example: lumos db upgrade")
 def upgrade(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """Migrate the store to the revision that this Lumos needs."""
+    """Upgrade the store to the revision that this version needs."""
     report = lumos_of(config, store).upgrade_store()
     if json:
         print_json(report)
     elif report.before == report.after:
-        say(f"{report.store} is at revision {report.after} already.")
+        say(f"{report.store} is already at revision {report.after}.")
     else:
         say(f"{report.store}: {report.before or 'empty'} -> {report.after}")
 
 
 @app.command(epilog="Example: lumos db status --json")
 def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """Show where the store lies, its revision and how much it holds."""
+    """Show the location, revision and size of the store."""
     report = lumos_of(config, store).store_status()
     if json:
         print_json(report)
@@ -40,7 +40,7 @@ def prune(
         str | None,
         typer.Option(
             metavar="AGE",
-            help="Such as 30d or 12h. Default: storage.modified_retention_days.",
+            help="30d, 12h, ... Default: storage.modified_retention_days.",
             show_default=False,
         ),
     ] = None,
@@ -48,7 +48,7 @@ def prune(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Let go of old events that only say that data is new (MODIFIED); all others stay."""
+    """Delete old MODIFIED events (new data, same schema); all other events stay."""
     report = lumos_of(config, store).forget_old_changes(older_than)
     if json:
         print_json(report)
@@ -58,4 +58,4 @@ def prune(
         from lumos.cli.screen import plural
 
         events = plural(report.removed, "MODIFIED event")
-        say(f"Let go of {events} from before {report.before:%Y-%m-%d %H:%M:%S} UTC.")
+        say(f"Deleted {events} from before {report.before:%Y-%m-%d %H:%M:%S} UTC.")

@@ -1,82 +1,110 @@
 """lumos diff"""
 
-from itertools import groupby
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from lumos.cli.options import BREAKING, AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    BREAKING,
+    STDOUT,
+    AsJson,
+    ConfigFile,
+    ReportFile,
+    StorePath,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.snapshots.reports import Migrated, SnapshotDiffReport, SparkDiffReport
+    from lumos.cli.names import Names
+    from lumos.engine.snapshots.reports import SnapshotDiffReport, SparkDiffReport
     from lumos.snapshot import Difference
 
 DIFFERENT: Final = 3
 _MOST: Final = 200
 _LONGEST_SIDE: Final = 80
+_NAMED: Final = 4
+# What people look for first.
+_ORDER: Final = (
+    "entry", "schema", "lineage", "ownership", "documentation", "governance", "quality"
+)  # fmt: skip
+_MEASURED: Final = ("statistics", "timestamps", "usage", "runs")
+_MEASURED_QUALITY: Final = ("profile.", "measured_at", "freshness")
+# The key in a path such as profile.columns[amount].distinct.
+_KEYS: Final = re.compile(r"\[.*\]")
+_ASPECT_WORDS: Final = {"carried": "extras"}
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
         epilog="Examples:\n\n"
-        "lumos diff --source yesterday.json --target today.json\n\n"
-        "lumos diff --source datahub --target openmetadata\n\n"
-        "lumos diff --source backup.json --target local --aspect schema --aspect cost\n\n"
-        "lumos diff --source old.parquet --target new.parquet --spark differences"
+        "lumos diff yesterday.json today.json\n\n"
+        "lumos diff datahub openmetadata\n\n"
+        "lumos diff backup.json local --aspect schema --aspect cost\n\n"
+        "lumos diff old.parquet new.parquet --spark differences",
+        cls=earlier_options(first=("--source",), last=("--target",)),
     )(diff)
 
 
 def diff(
     source: Annotated[
         str,
-        typer.Option(
+        typer.Argument(
             metavar="A",
-            help="A snapshot, or a platform: local, datahub-file:PATH, or a configured one.",
+            help="A snapshot, or a catalog: local, a configured platform, or KIND:ADDRESS.",
             show_default=False,
         ),
     ],
     target: Annotated[
-        str, typer.Option(metavar="B", help="The same, as it is now.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="B", help="The snapshot or catalog to compare with.", show_default=False
+        ),
     ],
     aspect: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
-            help="Compare only this one. Repeatable. Default: schema, lineage, ownership, "
+            metavar="ASPECT",
+            help="Compare only this aspect. Repeatable. Default: schema, lineage, ownership, "
             "documentation, governance, quality.",
         ),
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Names that are others in B, as they were given to lumos migrate."
-        ),
+        typer.Option(metavar="FILE", help="The mapping of names that was given to lumos migrate."),
     ] = None,
     spark: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Compare two Parquet snapshots on Spark, and write what differs into this new "
+            help="Compare two Parquet snapshots on Spark, and write the differences to this new "
             "folder.",
         ),
     ] = None,
+    output: ReportFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Compare two snapshots or platforms, and say what of it breaks somebody.
+    """Compare two snapshots or platforms, and show which differences are breaking.
 
-    Exit code 0 where nothing differs, 3 where something does, 10 where a difference is breaking.
+    Exits with 0 if nothing differs, 3 if something does, and 10 if a difference is breaking.
     """
+    from lumos.cli.forms import write
     from lumos.cli.screen import steps
+    from lumos.model.codec import to_json
 
-    if spark is not None and mapping is not None:
-        raise typer.BadParameter("--spark takes no --mapping")
-    snapshots = lumos_of(config, store).snapshot
+    if spark is not None and (mapping is not None or output is not None):
+        raise typer.BadParameter("--spark takes neither --mapping nor --output")
+    lumos = lumos_of(config, store)
+    snapshots = lumos.snapshot
     if spark is not None:
         with steps() as announce:
             announce("comparing on Spark")
@@ -91,43 +119,93 @@ def diff(
         report = snapshots.diff(
             source, target, aspects=aspect or (), mapping=mapping, announce=announce
         )
-    if json:
+    if output is not None and output != STDOUT:
+        write(to_json(report, indent=2).decode() + "\n", Path(output))
+    if json or output == STDOUT:
         print_json(report)
     else:
-        _show(report)
+        from lumos.cli.names import Names
+
+        _show(report, Names(lumos), aspects=aspect or ())
     if report.summary.breaking:
         raise typer.Exit(BREAKING)
     if report.summary.differences:
         raise typer.Exit(DIFFERENT)
 
 
-def _show(report: "SnapshotDiffReport") -> None:
+def _show(report: "SnapshotDiffReport", names: "Names", *, aspects: Sequence[str]) -> None:
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
-    shown = report.differences[:_MOST]
-    for (kind, key), some in groupby(shown, key=lambda each: (each.kind, each.key)):
-        console.print(key if kind == "dataset" else f"{kind} {key}", style="bold")
-        _show_entry(console, list(some))
+    measured: list[Difference] = []
+    others: list[Difference] = []
+    for each in report.differences:
+        is_summed = each.aspect not in aspects and not names.verbose and _is_measurement(each)
+        (measured if is_summed else others).append(each)
+    shown = sorted(others, key=lambda each: _rank(each.aspect))[:_MOST]
+    entries: dict[tuple[str, str], list[Difference]] = {}
+    for each in shown:
+        entries.setdefault((each.kind, each.key), []).append(each)
+    names.learn(each.key for each in shown)
+    names.learn(each.path for each in shown)
+    for (kind, key), some in entries.items():
+        console.print(names(key) if kind == "dataset" else f"{kind} {key}", style="bold")
+        _show_entry(console, some, names)
     summary = report.summary
-    if rest := summary.differences - len(shown):
+    if rest := summary.differences - len(shown) - len(measured):
         console.print(f"... and {plural(rest, 'more difference')}; --json lists more.")
-    if shown:
+    if measured:
+        console.print(_measurements(measured))
+    if shown or measured:
         console.print()
-    show_migrated(console, report.datasets, "datasets")
-    show_migrated(console, report.lineage_edges, "lineage edges")
-    if tags := len(report.missing_tags):
-        verb = "requires" if tags == 1 else "require"
-        console.print("[warn]", style="yellow", end=" ")
-        console.print(f"{plural(tags, 'tag')} {verb} manual mapping")
     if not summary.differences:
-        console.print("Nothing differs.")
+        datasets = plural(report.datasets.source, "dataset")
+        edges = plural(report.lineage_edges.source, "lineage edge")
+        console.print(f"Nothing differs in {datasets} and {edges}.")
         return
-    entries = "1 entry" if summary.entries == 1 else f"{summary.entries:,} entries"
+    _show_missing(console, report)
+    differing = "1 entry" if summary.entries == 1 else f"{summary.entries:,} entries"
     console.print(
-        f"{plural(summary.differences, 'difference')} in {entries}: {summary.breaking:,} breaking, "
-        f"{summary.non_breaking:,} non-breaking, {summary.informational:,} informational."
+        f"{plural(summary.differences, 'difference')} in {differing}: {summary.breaking:,} "
+        f"breaking, {summary.non_breaking:,} non-breaking, {summary.informational:,} informational."
     )
+
+
+def _rank(aspect: str) -> int:
+    return _ORDER.index(aspect) if aspect in _ORDER else len(_ORDER)
+
+
+def _is_measurement(difference: "Difference") -> bool:
+    """Whether it only says that data was measured again: rows, sizes, times, profiles."""
+    if difference.aspect == "quality":
+        return difference.path.startswith(_MEASURED_QUALITY)
+    return difference.aspect in _MEASURED
+
+
+def _measurements(measured: "Sequence[Difference]") -> str:
+    from lumos.cli.screen import plural
+
+    entries = plural(len({(each.kind, each.key) for each in measured}), "dataset")
+    parts = dict.fromkeys(_KEYS.sub("", each.path).rpartition(".")[2] for each in measured)
+    words = [each.replace("_", " ") for each in parts if each]
+    named = ", ".join(words[:_NAMED]) + (", ..." if len(words) > _NAMED else "")
+    return (
+        f"Measurements of {entries} differ ({plural(len(measured), 'value')}: {named}); "
+        "--verbose lists them."
+    )
+
+
+def _show_missing(console: "Console", report: "SnapshotDiffReport") -> None:
+    """How much of the one side the other one lacks."""
+    from lumos.cli.screen import plural
+
+    for found, what in ((report.datasets, "dataset"), (report.lineage_edges, "lineage edge")):
+        if lost := found.source - found.target:
+            missing = f"{lost:,} of {plural(found.source, what)}"
+            verb = "is" if lost == 1 else "are"
+            console.print(f"{missing} of {report.source} {verb} not in {report.target}.")
+    if tags := report.missing_tags:
+        console.print(f"Tags of {report.source} that {report.target} lacks: {', '.join(tags)}.")
 
 
 def _show_sums(report: "SparkDiffReport") -> None:
@@ -141,8 +219,8 @@ def _show_sums(report: "SparkDiffReport") -> None:
     )
 
 
-def _show_entry(console: "Console", differences: "list[Difference]") -> None:
-    from lumos.cli.screen import table
+def _show_entry(console: "Console", differences: "list[Difference]", names: "Names") -> None:
+    from lumos.cli.screen import CHANGE_WORDS, table
 
     built = table("", "", "", "", "")
     built.show_header = False
@@ -151,9 +229,10 @@ def _show_entry(console: "Console", differences: "list[Difference]") -> None:
     for each in differences:
         impact = each.impact.upper() if each.impact == "breaking" else each.impact
         whole = f"(whole {each.kind})" if each.aspect == "entry" else ""
-        aspect = "" if each.aspect == "entry" else each.aspect
+        aspect = "" if each.aspect == "entry" else _ASPECT_WORDS.get(each.aspect, each.aspect)
+        change = CHANGE_WORDS.get(each.change, each.change)
         built.add_row(
-            f"  {aspect}", each.change, each.path or whole, _told(each), impact,
+            f"  {aspect}", change, names(each.path) or whole, _sides_of(each), impact,
             style=_STYLES[each.impact],
         )  # fmt: skip
     console.print(built)
@@ -162,7 +241,7 @@ def _show_entry(console: "Console", differences: "list[Difference]") -> None:
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
 
 
-def _told(difference: "Difference") -> str:
+def _sides_of(difference: "Difference") -> str:
     """Both sides of a difference, or why it is one where it has none."""
     return _sides(difference.before, difference.after) or _short("; ".join(difference.notes))
 
@@ -175,10 +254,3 @@ def _short(side: Any) -> str:
     text = ", ".join(map(str, side)) if isinstance(side, list | tuple) else str(side)
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST_SIDE else f"{text[: _LONGEST_SIDE - 3]}..."
-
-
-def show_migrated(console: "Console", found: "Migrated", what: str) -> None:
-    """How much of what the source has the target has as well."""
-    is_whole = found.source == found.target
-    console.print("[ok]" if is_whole else "[warn]", style="green" if is_whole else "yellow", end="")
-    console.print(f" {found.target:,}/{found.source:,} {what} migrated")

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json, start_spark_ahead
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    Paths,
+    earlier_options,
+    local_path,
+    lumos_of,
+    print_json,
+    start_spark_ahead,
+)
 from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
 
 if TYPE_CHECKING:
@@ -14,32 +23,32 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
-    app.command(epilog="Example: lumos discover s3://my-lake/raw --write-config sources.yaml")(
-        discover
-    )
+    app.command(
+        epilog="Example: lumos discover s3://my-lake/raw -o sources.yaml",
+        cls=earlier_options(write_config="--output"),
+    )(discover)
 
 
 def discover(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PATH]...",
-            help="Folders, files or addresses (s3://bucket/folder, gs://, abfss://, hdfs://, postgresql://).",
-            show_default=False,
+    paths: Paths = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write a configuration for what was found.",
+            callback=local_path,
         ),
     ] = None,
-    write_config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a configuration that ingests what was found."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     config: ConfigFile = None,
     show_all: ShowAll = False,
     json: AsJson = False,
 ) -> None:
-    """Show what datasets lie in a place, without recording anything.
+    """Show which datasets a scan would find, without recording anything.
 
-    Looks at the given paths, or else at the sources of the configuration.
+    Scans the given paths, or else the configured sources.
     """
     from lumos.cli.ingest import complain_of, complain_of_nothing
     from lumos.cli.screen import steps
@@ -47,9 +56,7 @@ def discover(
     start_spark_ahead(paths or (), config)
     lumos = lumos_of(config)
     with steps() as announce:
-        report = lumos.discover(
-            *(paths or ()), write_config=write_config, force=force, announce=announce
-        )
+        report = lumos.discover(*(paths or ()), write_config=output, force=force, announce=announce)
     if json:
         print_json(report)
     else:

@@ -7,29 +7,32 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
-from lumos.cli.words import (
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
     Datasets,
     DryRun,
-    Fields,
-    Mine,
-    SomeDatasets,
-    print_list,
-    print_words,
+    OptionalDatasets,
+    StorePath,
+    lumos_of,
+    print_json,
 )
+from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
+    from lumos.engine import Lumos
     from lumos.engine.people.reports import MissingDocsReport
 
 _INCOMPLETE: Final = 1
 _MOST: Final = 50
 _FromFile = Annotated[
     Path | None,
-    typer.Option("--file", metavar="FILE", help="Read the description from a file, - for stdin."),
+    typer.Option("--file", metavar="FILE", help="Read the description from a file; - is stdin."),
 ]
 
-app = typer.Typer(help="What people should know of datasets and fields.", no_args_is_help=True)
+app = typer.Typer(help="Manage descriptions, business context and domains.", no_args_is_help=True)
 
 
 @app.command(
@@ -57,18 +60,20 @@ def set_(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Write the description, business context or domain of datasets, or describe fields."""
+    """Set the description, business context or domain of datasets, or describe fields."""
     if description is not None and file is not None:
         raise MisuseError("Give the description as text or with --file, not both.")
-    report = lumos_of(config, store).people.docs.set(
-        dataset,
-        description if file is None else _text(file),
-        context=context,
-        domain=domain,
-        fields=field or (),
-        dry_run=dry_run,
-    )
-    print_json(report) if json else print_words(report)
+    lumos = lumos_of(config, store)
+    with dataset_first(lumos, "doc set", dataset, [description] if description else []):
+        report = lumos.people.docs.set(
+            dataset,
+            description if file is None else _text(file),
+            context=context,
+            domain=domain,
+            fields=field or (),
+            dry_run=dry_run,
+        )
+    print_json(report) if json else print_words(report, lumos)
 
 
 @app.command(epilog="Example: lumos doc remove orders --domain")
@@ -84,8 +89,9 @@ def remove(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take documentation away: what is named, or else all of it."""
-    report = lumos_of(config, store).people.docs.remove(
+    """Remove the named documentation, or all of it."""
+    lumos = lumos_of(config, store)
+    report = lumos.people.docs.remove(
         dataset,
         description=description,
         context=context,
@@ -94,18 +100,18 @@ def remove(
         mine=mine,
         dry_run=dry_run,
     )
-    print_json(report) if json else print_words(report)
+    print_json(report) if json else print_words(report, lumos)
 
 
 @app.command("list", epilog="Examples:\n\nlumos doc list orders\n\nlumos doc list --missing")
 def list_(
-    dataset: SomeDatasets = None,
+    dataset: OptionalDatasets = None,
     missing: Annotated[
         bool,
         typer.Option(
             "--missing",
-            help="Which datasets lack what documentation.required_fields names. Exit code 1 where "
-            "any does and the mode is block_on_missing.",
+            help="Datasets without what documentation.required_fields requires. Exits with 1 if "
+            "there are any and the mode is block_on_missing.",
         ),
     ] = False,
     field: Fields = None,
@@ -113,11 +119,12 @@ def list_(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """List what is written of datasets and fields, and by whom; or what is missing."""
-    people = lumos_of(config, store).people
+    """List the documentation of datasets and fields and its source, or what is missing."""
+    lumos = lumos_of(config, store)
+    people = lumos.people
     if missing:
         lacking = people.missing(dataset)
-        print_json(lacking) if json else _print_missing(lacking)
+        print_json(lacking) if json else _print_missing(lacking, lumos)
         if lacking.blocks:
             raise typer.Exit(_INCOMPLETE)
         return
@@ -125,29 +132,33 @@ def list_(
     if json:
         print_json(report)
     else:
-        print_list(report, noun="documentation", whole=False)
+        print_list(report, lumos, noun="documentation", whole=False)
 
 
 def _text(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise MisuseError(f"There is no file {file}.") from None
+        raise MisuseError(
+            f"There is no file {file}. Name one that exists, or - for stdin: --file FILE"
+        ) from None
     except UnicodeDecodeError:
         raise MisuseError(f"{file} is not UTF-8 text.") from None
 
 
-def _print_missing(report: "MissingDocsReport") -> None:
+def _print_missing(report: "MissingDocsReport", lumos: "Lumos") -> None:
+    from lumos.analysis.wording import few
     from lumos.cli.screen import aligned, plural
 
+    shown, more = few(report.datasets, _MOST)
+    names = Names(lumos, (each.urn for each in shown))
     rows = [
-        (each.name, ", ".join(each.missing), ", ".join(each.owners) or "nobody", each.urn)
-        for each in report.datasets[:_MOST]
+        (names(each.urn), ", ".join(each.missing), ", ".join(each.owners) or "-") for each in shown
     ]
-    for line in aligned(("DATASET", "MISSING", "OWNERS", "URN"), rows):
+    for line in aligned(("DATASET", "MISSING", "OWNERS"), rows):
         say(line)
-    if (more := len(report.datasets) - _MOST) > 0:
-        say(f"... and {plural(more, 'more dataset')}; --json lists them.")
+    if more:
+        say(f"... and {more:,} more datasets; --json lists them.")
     exempt = f", {len(report.exempt):,} exempt" if report.exempt else ""
     say(
         f"{report.complete:,} of {plural(report.checked, 'dataset')} documented{exempt}. "

@@ -13,9 +13,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """Check Java, Spark, the store, sources and catalogs, and say what to do about the rest.
+    """Check Java, Spark, the store, sources and catalogs, and suggest what to fix.
 
-    Runs a tiny job on the configured Spark. Exits with 1 where something fails.
+    Runs a small job on the configured Spark. Exits with 1 if a check fails.
     """
     from lumos.cli.screen import stdout, steps
 

@@ -1,38 +1,46 @@
-"""lumos enrich: what people say of datasets, from a file or inferred from names."""
+"""lumos enrich: annotations of datasets, from a file or inferred from names."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
-from lumos.cli.words import DryRun, print_words
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    DryRun,
+    StorePath,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
+from lumos.cli.words import print_words
 from lumos.errors import MisuseError
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
-        epilog="Examples:\n\nlumos enrich --file enrich.yaml --dry-run\n\nlumos enrich --infer"
+        epilog="Examples:\n\nlumos enrich enrich.yaml --dry-run\n\nlumos enrich --infer",
+        cls=earlier_options(first=("--file", "-f")),
     )(enrich)
 
 
 def enrich(
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE",
-            help="Descriptions, owners, tags, terms and properties in YAML. What an earlier "
-            "version of it said and this one does not is taken back.",
+        typer.Argument(
+            metavar="[FILE]",
+            help="Descriptions, owners, tags, terms and properties in YAML. Annotations that an "
+            "earlier version of the file had and this one lacks are retracted.",
+            show_default=False,
         ),
     ] = None,
     infer: Annotated[
         bool,
         typer.Option(
             "--infer",
-            help="Describe what nobody described, by glossary_mappings and path_patterns of the "
+            help="Annotate what has no annotations, by glossary_mappings and path_patterns of the "
             "configuration.",
         ),
     ] = False,
@@ -41,9 +49,10 @@ def enrich(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Bring datasets to what a file under review says of them, or infer it from names."""
+    """Apply the annotations in a file to datasets, or infer annotations from names."""
     if (file is None) == (not infer):
-        raise MisuseError("Give either --file FILE or --infer.")
-    people = lumos_of(config, store).people
+        raise MisuseError("Give either a file or --infer: lumos enrich FILE")
+    lumos = lumos_of(config, store)
+    people = lumos.people
     report = people.infer(dry_run=dry_run) if file is None else people.enrich(file, dry_run=dry_run)
-    print_json(report) if json else print_words(report)
+    print_json(report) if json else print_words(report, lumos)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.names import Names
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 from lumos.cli.similar import print_suggestions
 
@@ -13,44 +14,51 @@ if TYPE_CHECKING:
     from lumos.engine.reports import ExplainedDataset, ExplainReport
 
 _VERDICTS = {
-    "hidden": "is passed over",
-    "excluded": "is passed over",
-    "not_data": "is no data",
-    "accompanies": "is no data",
-    "unreadable": "cannot be read",
-    "log": "is no data",
-    "not_live": "is no data now",
+    "hidden": "skipped",
+    "excluded": "skipped",
+    "not_data": "not data",
+    "accompanies": "not data",
+    "unreadable": "unreadable",
+    "log": "not data",
+    "not_live": "no longer data",
 }
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
-    app.command(epilog="Example: lumos explain lake/events/dt=2024-01-01/part-0.parquet")(explain)
+    app.command(
+        epilog="Examples:\n\nlumos explain lake/events/dt=2024-01-01/part-0.parquet\n\n"
+        "lumos explain events"
+    )(explain)
 
 
 def explain(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH", help="A file, a folder or an address in a store.", show_default=False
+            metavar="PATH|DATASET",
+            help="A file or folder, its URL in a store, or a dataset by name or URN.",
+            show_default=False,
         ),
     ],
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Say what was decided about a file or folder, by which rule, and why.
+    """Explain which dataset a file or folder belongs to, by which rule, and why.
 
-    Tells what the last scan of the place decided. Where none saw it, the folder is looked at now.
+    Shows the decision of the last scan. Files that no scan has seen are examined now. An argument
+    that is not a path is taken as the name of a dataset.
     """
-    report = lumos_of(config, store).explain(path)
+    lumos = lumos_of(config, store)
+    report = lumos.explain(path)
     if json:
         print_json(report)
     else:
-        _print(report)
+        _print(report, Names(lumos, (each.urn for each in report.datasets)))
 
 
-def _print(report: "ExplainReport") -> None:
+def _print(report: "ExplainReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout, table, when
 
     console = stdout()
@@ -61,7 +69,7 @@ def _print(report: "ExplainReport") -> None:
         code = f" ({report.code})" if report.code else ""
         facts.add_row(_VERDICTS[report.verdict], f"{report.reason}{code}")
     for dataset in report.datasets:
-        _add_dataset(facts, report, dataset)
+        _add_dataset(facts, report, dataset, names)
     if report.partitions:
         values = (
             each.value if each.key.startswith("{") else f"{each.key}={each.value}"
@@ -69,29 +77,31 @@ def _print(report: "ExplainReport") -> None:
         )
         facts.add_row("partition", "/".join(values))
     if report.shape is not None:
-        other = "other than the dataset's: drift"
-        facts.add_row("schema", other if report.drifts else "that of the dataset")
+        other = "differs from the dataset's (drift)"
+        facts.add_row("schema", other if report.drifts else "same as the dataset's")
     if report.kind == "file" and report.verdict == "dataset" and report.code:
         facts.add_row("remark", report.code)
     for each in report.others:
         counted = f"{plural(each.files, 'file')}: " if each.files else ""
         facts.add_row("no dataset", f"{counted}{each.reason}")
     if report.kind == "folder" and not report.datasets and not report.others:
-        facts.add_row("no dataset", "no file in it may be data")
+        facts.add_row("no dataset", "it contains no data files")
     if report.scanned_at is None:
-        facts.add_row("decided", f"now, by looking at {report.root}")
+        facts.add_row("decided", f"now, by examining {report.root}")
     else:
-        new = "; the file is new since, and would join" if report.is_new else ""
+        new = "; the file is new since then and would be added" if report.is_new else ""
         facts.add_row("decided", f"by the scan of {when(report.scanned_at)} UTC{new}")
     console.print(facts)
     print_suggestions(report.suggestions)
 
 
-def _add_dataset(facts: "Table", report: "ExplainReport", dataset: "ExplainedDataset") -> None:
+def _add_dataset(
+    facts: "Table", report: "ExplainReport", dataset: "ExplainedDataset", names: Names
+) -> None:
     from lumos.cli.screen import number, plural
 
-    verb = "belongs to" if report.kind == "file" else "holds"
-    facts.add_row(verb, dataset.urn)
+    verb = "belongs to" if report.kind == "file" else "contains"
+    facts.add_row(verb, names(dataset.urn))
     facts.add_row("because", f"{dataset.reason} (rule: {dataset.rule})")
     if report.kind == "folder":
         whole = plural(dataset.files, "file")

@@ -1,11 +1,24 @@
 """lumos export"""
 
+import shutil
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, local_path, lumos_of, print_json
+from lumos.cli.options import (
+    STDOUT,
+    AsJson,
+    ConfigFile,
+    Platform,
+    StorePath,
+    local_path,
+    lumos_of,
+    print_json,
+)
+from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
     from lumos.engine.snapshots.reports import ExportReport
@@ -23,99 +36,131 @@ def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
         epilog="Examples:\n\n"
-        "lumos export --output backup.json\n\n"
-        "lumos export --platform datahub-file:estate.json --output backup.jsonl.zst\n\n"
-        "lumos export --output backups/ --dataset 'sales/*' --no-include-cost\n\n"
-        "lumos export --output today.jsonl --since yesterday.jsonl"
+        "lumos export backup.json\n\n"
+        "lumos export backup.jsonl.zst --platform datahub-file:estate.json\n\n"
+        "lumos export -o backups/ --dataset 'sales/*' --no-include-cost\n\n"
+        "lumos export today.jsonl --since yesterday.jsonl\n\n"
+        "lumos export -o - --format jsonl | head -1"
     )(export)
 
 
 def export(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A file ending in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or a "
+            "folder, where the snapshot is named after the time.",
+            show_default=False,
+            callback=local_path,
+        ),
+    ] = None,
     output: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="A name that ends in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or "
-            "a folder, where the snapshot is called after the time.",
+            help="The same as FILE; - writes to stdout.",
             show_default=False,
             callback=local_path,
         ),
-    ],
-    platform: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="local, KIND:ADDRESS such as datahub-file:estate.json, or a configured platform.",
-        ),
-    ] = "local",
+    ] = None,
+    platform: Platform = "local",
     dataset: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Only these: orders, 'sales/*', a URN. Repeatable."),
+        typer.Option(metavar="DATASET", help="Only these: orders, 'sales/*'. Repeatable."),
     ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="Only with this tag. Repeatable.")
     ] = None,
     owner: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only of this owner. Repeatable.")
+        list[str] | None, typer.Option(metavar="OWNER", help="Only of this owner. Repeatable.")
     ] = None,
     since: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Only what changed since this snapshot."),
     ] = None,
-    include_cost: Annotated[bool, typer.Option(help="What datasets cost.")] = True,
-    include_quality: Annotated[bool, typer.Option(help="What was measured of quality.")] = True,
-    include_statistics: Annotated[bool, typer.Option(help="Rows, bytes, nulls.")] = True,
+    no_cost: Annotated[bool, typer.Option("--no-include-cost", help="Leave out costs.")] = False,
+    no_quality: Annotated[
+        bool, typer.Option("--no-include-quality", help="Leave out quality and profiles.")
+    ] = False,
+    no_statistics: Annotated[
+        bool, typer.Option("--no-include-statistics", help="Leave out rows, bytes and nulls.")
+    ] = False,
+    include_cost: Annotated[bool, typer.Option("--include-cost", hidden=True)] = False,
+    include_quality: Annotated[bool, typer.Option("--include-quality", hidden=True)] = False,
+    include_statistics: Annotated[bool, typer.Option("--include-statistics", hidden=True)] = False,
     include_ranges: Annotated[
         bool,
         typer.Option(
             "--include-ranges",
-            help="Also the lowest and highest values of columns, which are data.",
+            help="Also the lowest and highest value of each column.",
         ),
     ] = False,
     include_values: Annotated[
         bool,
         typer.Option(
             "--include-values",
-            help="Also values that profiles tell of: ranges, quantiles, frequent ones.",
+            help="Also the values in profiles: ranges, quantiles, frequent values.",
         ),
     ] = False,
     format: Annotated[
         Literal["yaml", "json", "jsonl", "jsonl.zst", "parquet"] | None,
-        typer.Option(help="How a snapshot in a folder is written.", show_default="yaml"),
+        typer.Option(
+            metavar="FORMAT",
+            help="Format of a snapshot in a folder or on stdout: yaml, json, jsonl, jsonl.zst or "
+            "parquet. Default: yaml in a folder, json on stdout.",
+        ),
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Write all that is known of datasets into one portable file.
+    """Write all metadata into one portable file.
 
-    The same state gives the same bytes, but for the time of the export.
+    The same metadata gives the same bytes, except for the time of the export.
     """
     from lumos.cli.screen import steps
 
+    if (file is None) == (output is None):
+        raise MisuseError("Name one file to write: lumos export FILE")
+    target = file or output or ""
     lumos = lumos_of(config, store)
-    with steps() as announce:
+    with TemporaryDirectory(prefix="lumos-") as folder, steps() as announce:
+        if to_stdout := target == STDOUT:
+            target = f"{folder}/snapshot.{_streamed(format)}"
         report = lumos.snapshot.export(
-            output,
+            target,
             platform=platform,
             patterns=dataset or (),
             tags=tag or (),
             owners=owner or (),
             since=since,
-            include_cost=include_cost,
-            include_quality=include_quality,
-            include_statistics=include_statistics,
+            include_cost=include_cost or not no_cost,
+            include_quality=include_quality or not no_quality,
+            include_statistics=include_statistics or not no_statistics,
             include_ranges=include_ranges,
             include_values=include_values,
             ending=f".{format}" if format else None,
             announce=announce,
         )
+        if to_stdout:
+            with open(target, "rb") as snapshot:
+                shutil.copyfileobj(snapshot, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
     if json:
         print_json(report)
     else:
         _show(report)
+
+
+def _streamed(format: str | None) -> str:
+    """The ending of a snapshot that is written to stdout."""
+    if format == "parquet":
+        raise MisuseError("A Parquet snapshot is a folder. Name one: lumos export FOLDER.parquet")
+    return format or "json"
 
 
 def _show(report: "ExportReport") -> None:
@@ -129,13 +174,13 @@ def _show(report: "ExportReport") -> None:
         if count := getattr(counts, name):
             console.print(f"[ok] {count:,} {words[count != 1]}")
     if counts.deleted:
-        console.print(f"{plural(counts.deleted, 'dataset')} of them gone, with their history.")
+        console.print(f"{plural(counts.deleted, 'deleted dataset')} included, with history.")
     if report.omitted:
         console.print(f"Left out: {', '.join(report.omitted)}.")
     if report.lineage_left_out:
         links = plural(report.lineage_left_out, "lineage edge")
         console.print(
-            f"Left out: {links} from or to tables that the store has no dataset of. Scan the "
-            "tables and ingest the lineage again, then export."
+            f"Left out: {links} from or to tables that are not in the store. Scan the tables "
+            "and ingest the lineage again, then export."
         )
     console.print(f"{report.file}  {size(report.size_bytes)}  hash {report.hash[:16]}")

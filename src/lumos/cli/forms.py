@@ -15,7 +15,7 @@ def by_ending(output: Path, forms: Mapping[str, Form]) -> Form:
     form = forms.get(output.suffix.lower())
     if form is None:
         endings = ", ".join(forms)
-        raise MisuseError(f"{output} does not say its format. End it with {endings}.")
+        raise MisuseError(f"Unknown format of {output}. Use one of these endings: {endings}.")
     return form
 
 
@@ -29,4 +29,4 @@ def write(text: str, output: Path | None, *, remark: str = "") -> None:
 
     output.parent.mkdir(parents=True, exist_ok=True)
     write_output(output, text.encode())
-    stderr().print(f"[ok] {output} is written. {remark}".rstrip())
+    stderr().print(f"[ok] Wrote {output}. {remark}".rstrip())

@@ -1,10 +1,11 @@
-"""lumos hint: which files form a dataset, where Lumos should not find out by itself."""
+"""lumos hint: which files form a dataset, where the automatic grouping is not wanted."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import say
+from lumos.cli.lines import remark, say
+from lumos.cli.names import Names
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 _MOST_EFFECTS: Final = 20
 _MOST_DATASETS: Final = 10
 app = typer.Typer(
-    help="Join, split and name datasets where the automatic grouping is not what you want.",
+    help="Override the automatic grouping of files into datasets.",
     no_args_is_help=True,
 )
 
 _DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show the effect on the last scan, and write nothing.")
+    bool, typer.Option("--dry-run", help="Show the effect on the last scan, without writing.")
 ]
 
 
@@ -35,8 +36,8 @@ def add(
         list[str],
         typer.Argument(
             metavar="PATTERN...",
-            help="Files: a path from the current folder, a whole path or an address. * is any "
-            "name, ** any folders, {key} separates datasets by its values. Put it in quotes.",
+            help="Files: a relative or absolute path, or a URL, in quotes. * matches a name, ** "
+            "any folders, {key} separates datasets by its values.",
             show_default=False,
         ),
     ],
@@ -44,39 +45,36 @@ def add(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The dataset's name; needed for several patterns. Default: after the pattern.",
+            help="Name of the dataset; required for several patterns. Default: from the pattern.",
             show_default=False,
         ),
     ] = None,
     split: Annotated[
         bool,
-        typer.Option("--split", help="Every file, or every value of {key}, is a dataset."),
+        typer.Option("--split", help="Make each file, or each value of {key}, a dataset."),
     ] = False,
     dry_run: _DryRun = False,
     in_store: Annotated[
         bool,
-        typer.Option(
-            "--in-store", help="Keep the hint in the store even if there is a lumos.yaml."
-        ),
+        typer.Option("--in-store", help="Write to the store even if there is a lumos.yaml."),
     ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Join all files that match into one dataset, split them, or name their dataset.
+    """Join all matching files into one dataset, split them, or name their dataset.
 
-    The hint is written to lumos.yaml if there is one, otherwise to the store. It takes effect with
-    the next scan; the effect on the last scan is shown at once, without Spark.
+    The hint is written to lumos.yaml if there is one, otherwise to the store, and takes effect
+    with the next scan. The effect on the last scan is shown at once.
     """
-    report = lumos_of(config, store).hints.add(
-        *pattern, name=name, split=split, in_store=in_store, dry_run=dry_run
-    )
-    print_json(report) if json else _print_change(report)
+    lumos = lumos_of(config, store)
+    report = lumos.hints.add(*pattern, name=name, split=split, in_store=in_store, dry_run=dry_run)
+    print_json(report) if json else _print_change(report, Names(lumos))
 
 
 @app.command("list", epilog="Examples:\n\nlumos hint list\n\nlumos hint list --json")
 def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """List all hints in the order in which they are tried, and where each is kept.
+    """List all hints in the order in which they apply, and where each is stored.
 
     The first hint that matches a file decides.
     """
@@ -97,7 +95,7 @@ def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fal
         )
         for each in report.hints
     ]
-    for line in aligned(("NO", "PATTERN", "NAME", "ACTION", "KEPT IN", "FILES"), rows):
+    for line in aligned(("NO", "PATTERN", "NAME", "ACTION", "STORED IN", "FILES"), rows):
         say(line)
     if not rows:
         say("No hints. Add one with: lumos hint add PATTERN")
@@ -121,8 +119,9 @@ def remove(
     json: AsJson = False,
 ) -> None:
     """Remove a hint from lumos.yaml or the store."""
-    report = lumos_of(config, store).hints.remove(hint, dry_run=dry_run)
-    print_json(report) if json else _print_change(report)
+    lumos = lumos_of(config, store)
+    report = lumos.hints.remove(hint, dry_run=dry_run)
+    print_json(report) if json else _print_change(report, Names(lumos))
 
 
 def _where(hint: "HintReport") -> str:
@@ -132,7 +131,8 @@ def _where(hint: "HintReport") -> str:
     return file if hint.line is None else f"{file}:{hint.line}"
 
 
-def _print_change(report: "HintChangeReport") -> None:
+def _print_change(report: "HintChangeReport", names: Names) -> None:
+    from lumos.analysis.wording import few
     from lumos.cli.screen import plural, when
 
     hint = report.hint
@@ -150,35 +150,39 @@ def _print_change(report: "HintChangeReport") -> None:
     say(f"{verb} {_where(hint)}: {text}")
     if report.scanned_at is None:
         root = f" of {report.root}" if report.root else ""
-        say(f"There is no scan{root} yet, so the effect is not known.")
+        say(f"The effect is unknown before the first scan{root}.")
     else:
         matched = f", {plural(hint.files, 'matching file')}" if hint.files is not None else ""
         say(f"Effect on the scan of {when(report.scanned_at)} UTC{matched}:")
-        for effect in report.effects[:_MOST_EFFECTS]:
-            _print_effect(effect)
-        if (more := len(report.effects) - _MOST_EFFECTS) > 0:
-            say(f"  ... and {plural(more, 'more change')}; --json lists them.")
+        shown, more = few(report.effects, _MOST_EFFECTS)
+        for effect in shown:
+            _print_effect(effect, names)
+        if more:
+            say(f"  ... and {more:,} more changes; --json lists them.")
         if not report.effects:
             say("  no dataset changes")
     for warning in report.warnings:
-        say(f"Warning: {warning}", err=True)
+        remark(names(warning))
     if not report.dry_run:
         say(f"Run `{report.next_command}` to apply it.")
 
 
-def _print_effect(effect: "HintEffect") -> None:
+def _print_effect(effect: "HintEffect", names: Names) -> None:
     from lumos.cli.screen import plural
 
     before, after = len(effect.before), len(effect.after)
     say(f"  {effect.kind}: {plural(before, 'dataset')} -> {plural(after, 'dataset')}")
     for sign, datasets in (("-", effect.before), ("+", effect.after)):
-        _print_datasets(sign, datasets)
+        _print_datasets(sign, datasets, names)
 
 
-def _print_datasets(sign: str, datasets: "tuple[DatasetFiles, ...]") -> None:
+def _print_datasets(sign: str, datasets: "tuple[DatasetFiles, ...]", names: Names) -> None:
+    from lumos.analysis.wording import few
     from lumos.cli.screen import plural
 
-    for each in datasets[:_MOST_DATASETS]:
-        say(f"    {sign} {each.urn}  {plural(each.files, 'file')}")
-    if (more := len(datasets) - _MOST_DATASETS) > 0:
-        say(f"    {sign} ... and {plural(more, 'more dataset')}; --json lists them.")
+    shown, more = few(datasets, _MOST_DATASETS)
+    names.learn(each.urn for each in shown)
+    for each in shown:
+        say(f"    {sign} {names(each.urn)}  {plural(each.files, 'file')}")
+    if more:
+        say(f"    {sign} ... and {more:,} more datasets; --json lists them.")

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from lumos.cli.forms import by_ending, write
+from lumos.cli.lines import remark
+from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
     UNDETERMINED,
     AsJson,
     ConfigFile,
+    Dataset,
     FileKind,
     FileModel,
+    OutputFile,
     StorePath,
     lumos_of,
     print_json,
@@ -50,25 +54,19 @@ _BY_ENDING: Final = {
 }
 Format = Annotated[
     Form | None,
-    typer.Option("--format", help="Default: text, or what the ending of --output says."),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to a file, such as impact.md or impact.html."
-    ),
+    typer.Option("--format", help="Default: text, or by the ending of --output."),
 ]
 Rehearse = Annotated[
     bool,
     typer.Option(
         "--rehearse",
-        help="Let Spark analyse the SQL downstream over empty tables of both schemas, too.",
+        help="Also let Spark analyse the SQL downstream with both schemas, without data.",
     ),
 ]
-ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit with 10 where anything breaks.")]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit with 10 if anything breaks.")]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="With --exit-code: 11 where anything is not determined."),
+    typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined."),
 ]
 
 
@@ -83,57 +81,50 @@ def add_to(application: typer.Typer) -> None:
 
 
 def impact(
-    urn: Annotated[
-        str,
-        typer.Argument(
-            metavar="URN", help="A dataset by URN, name or end of path.", show_default=False
-        ),
-    ],
+    dataset: Dataset,
     change: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TEXT",
-            help="Another type, or nulls: 'user_id: STRING -> INT64', 'items[].price: nullable'.",
+            help="A new type or nullability: 'user_id: STRING -> INT64', 'price: nullable'.",
         ),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column that goes.")
-    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Drop a column.")] = None,
     rename: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="Another name: 'old -> new'.")
+        list[str] | None, typer.Option(metavar="TEXT", help="Rename a column: 'old -> new'.")
     ] = None,
     proposed: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="A file with the whole new schema, as for lumos schema predict."
+            metavar="FILE", help="A file with the new schema, as for lumos schema predict."
         ),
     ] = None,
     kind: FileKind = None,
     model: FileModel = None,
     dialect: Annotated[
         Literal["postgres", "snowflake", "bigquery", "hive"] | None,
-        typer.Option(help="Whose SQL types are meant. Default: Lumos's own, else the platform's."),
+        typer.Option(help="The SQL dialect of types. Default: the platform's."),
     ] = None,
     rehearse: Rehearse = False,
     format: Format = None,
-    output: Output = None,
+    output: OutputFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Say who breaks if a dataset changes, where and why.
+    """Show who breaks if a dataset changes, where and why.
 
-    Every dataset downstream gets a verdict: BREAKING, UNDETERMINED or COMPATIBLE, with its owner
-    and the clause of SQL that decides. Changes may be combined.
+    Every dataset downstream gets a verdict (BREAKING, UNDETERMINED or COMPATIBLE) with its owner
+    and the SQL clause that decides. Changes can be combined.
     """
     form = form_of(format, output, json=json)
     lumos = lumos_of(config, store)
 
     def ask(announce: "Announce") -> "ImpactReport":
         return lumos.impact.of(
-            urn, change=change or (), drop=drop or (), rename=rename or (), proposed=proposed,
+            dataset, change=change or (), drop=drop or (), rename=rename or (), proposed=proposed,
             kind=kind, model=model, dialect=dialect, rehearse=rehearse, announce=announce,
         )  # fmt: skip
 
@@ -161,15 +152,16 @@ def answer(
     strict: bool,
 ) -> None:
     """Asks, shows what is answered, and leaves with the code that it deserves."""
-    from lumos.cli.screen import stderr, steps
+    from lumos.cli.screen import steps
 
     if strict and not exit_code:
-        stderr().print("remark   --strict means nothing without --exit-code")
+        remark("--strict has no effect without --exit-code")
     with steps() as announce:
         report = ask(announce)
-    _show(lumos, report, form, output)
-    for remark in report.remarks:
-        stderr().print(f"remark   {remark}")
+    names = Names(lumos)
+    _show(lumos, report, form, output, names)
+    for text in report.remarks:
+        remark(names(text))
     if exit_code and report.summary.breaking:
         raise typer.Exit(BREAKING)
     if exit_code and strict and report.coverage < 1:
@@ -177,21 +169,26 @@ def answer(
 
 
 def _show(
-    lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form, output: Path | None
+    lumos: "Lumos",
+    report: "ImpactReport | ImpactsReport",
+    form: Form,
+    output: Path | None,
+    names: Names,
 ) -> None:
     if output is None and form is Form.JSON:
         print_json(report)
     elif output is None and form is Form.TEXT:
         from lumos.cli.impact_text import print_impact
 
-        print_impact(report)
+        print_impact(report, names)
     else:
-        write(_text(lumos, report, form), output, remark=f"{report.headline}.")
+        text = _text(lumos, report, form, names)
+        write(text, output, remark=names(f"{report.headline}."))
 
 
-def _text(lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form) -> str:
+def _text(lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form, names: Names) -> str:
     if form is Form.TEXT:
         from lumos.cli.impact_text import plain_text
 
-        return plain_text(report)
+        return plain_text(report, names)
     return lumos.impact.drawn(report, form.value)

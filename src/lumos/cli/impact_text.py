@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 import typer
 from msgspec import UNSET
 
-from lumos.analysis.impact.recommendations import name_of
+from lumos.analysis.wording import few, listed, position
 from lumos.cli.lines import one_line
+from lumos.cli.names import Names
 from lumos.cli.screen import STYLES, plural, stdout
 from lumos.engine.impact.reports import (
     WORST_FIRST,
@@ -16,13 +17,12 @@ from lumos.engine.impact.reports import (
     ImpactReport,
     ImpactsReport,
     ReasonReport,
-    place,
 )
 
 _MOST_REASONS: Final = 4
 _MOST_COLUMNS: Final = 6
 _MOST_NAMES: Final = 8
-_NO_OWNER: Final = "no owner is known"
+_NO_OWNER: Final = "no owner"
 _LONGEST_CLAUSE: Final = 100
 # Beyond so many datasets colours cost more than they tell.
 _MOST_IN_COLOUR: Final = 1_000
@@ -34,20 +34,20 @@ class _Line(NamedTuple):
     indent: int = 0
 
 
-def print_impact(report: ImpactReport | ImpactsReport) -> None:
+def print_impact(report: ImpactReport | ImpactsReport, names: Names) -> None:
     """Prints it; on a terminal no line is wider than that."""
     console = stdout()
     if not console.is_terminal or report.summary.affected > _MOST_IN_COLOUR:
-        typer.echo(plain_text(report), nl=False)
+        typer.echo(plain_text(report, names), nl=False)
         return
-    for line in _lines(report):
+    for line in _lines(report, names):
         for text in _wrapped(line, console.width):
             console.print(text, style=line.style or None)
 
 
-def plain_text(report: ImpactReport | ImpactsReport) -> str:
+def plain_text(report: ImpactReport | ImpactsReport, names: Names) -> str:
     """The same for a file or a pipe."""
-    lines = (" " * line.indent + one_line(line.text) for line in _lines(report))
+    lines = (" " * line.indent + one_line(line.text) for line in _lines(report, names))
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -62,19 +62,22 @@ def _wrapped(line: _Line, width: int) -> list[str]:
     )  # fmt: skip
 
 
-def _lines(report: ImpactReport | ImpactsReport) -> Iterator[_Line]:
-    yield _Line(f"{report.headline}.", "bold")
+def _lines(report: ImpactReport | ImpactsReport, names: Names) -> Iterator[_Line]:
+    reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
+    names.learn(each.change.urn for each in reports)
+    names.learn(row.urn for each in reports for row in each.downstream)
+    yield _Line(names(f"{report.headline}."), "bold")
     if isinstance(report, ImpactsReport):
         for each in report.datasets:
             yield _Line("")
-            yield _Line(f"{each.headline}.", "bold")
-            yield from _downstream(each)
+            yield _Line(names(f"{each.headline}."), "bold")
+            yield from _downstream(each, names)
     else:
-        yield from _downstream(report)
+        yield from _downstream(report, names)
     yield from _recommendations(report.recommendations)
 
 
-def _downstream(report: ImpactReport) -> Iterator[_Line]:
+def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
     summary = report.summary
     if len(report.changes) > 1:
         for change in report.changes:
@@ -90,16 +93,14 @@ def _downstream(report: ImpactReport) -> Iterator[_Line]:
         yield _Line("")
         yield _Line(owner or _NO_OWNER, "bold" if owner else "dim")
         for row in rows:
-            yield from _dataset(row)
+            yield from _dataset(row, names)
     untouched = [row.urn for row in report.downstream if not row.worth_telling]
     if untouched:
         yield _Line("")
-        names = [name_of(urn) for urn in untouched[:_MOST_NAMES]]
-        more = len(untouched) - len(names)
-        listed = ", ".join(names) + (f" and {more:,} more" if more else "")
+        unaffected = listed([names(urn) for urn in untouched], _MOST_NAMES)
         verb = "uses" if len(untouched) == 1 else "use"
         yield _Line(
-            f"{plural(len(untouched), 'dataset')} {verb} nothing that changes: {listed}.", "dim"
+            f"{plural(len(untouched), 'dataset')} {verb} nothing that changes: {unaffected}.", "dim"
         )
 
 
@@ -119,30 +120,30 @@ def _by_owner(
     return sorted(groups.items(), key=gravity)
 
 
-def _dataset(row: DownstreamReport) -> Iterator[_Line]:
+def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
     word = row.verdict if row.verdict == "BREAKING" else row.verdict.lower()
     facts = [f"{row.distance} steps away"] if row.distance > 1 else []
     facts += [f"also {', '.join(row.owners[1:])}"] if len(row.owners) > 1 else []
     facts += ["gone"] if row.gone else []
-    told = f"  ({'; '.join(facts)})" if facts else ""
-    yield _Line(f"{word:<12}  {row.urn}{told}", STYLES[row.verdict.lower()], 2)
-    for reason in row.reasons[:_MOST_REASONS]:
-        yield from _reason(reason)
-    if len(row.reasons) > _MOST_REASONS:
-        more = len(row.reasons) - _MOST_REASONS
-        yield _Line(f"and {plural(more, 'more reason')}", "dim", 16)
-    for column in row.changed[:_MOST_COLUMNS]:
+    noted = f"  ({'; '.join(facts)})" if facts else ""
+    yield _Line(f"{word:<12}  {names(row.urn)}{noted}", STYLES[row.verdict.lower()], 2)
+    reasons, more = few(row.reasons, _MOST_REASONS)
+    for reason in reasons:
+        yield from _reason(reason, names)
+    if more:
+        yield _Line(f"and {more:,} more reasons", "dim", 16)
+    columns, more = few(row.changed, _MOST_COLUMNS)
+    for column in columns:
         yield _Line(f"its {_change_in_words(column.name, column.before, column.after)}", "dim", 16)
-    if len(row.changed) > _MOST_COLUMNS:
-        more = len(row.changed) - _MOST_COLUMNS
-        yield _Line(f"and {plural(more, 'more column')} of it", "dim", 16)
-    for way in _ways(row):
-        yield _Line(f"by way of {way}", "dim", 16)
+    if more:
+        yield _Line(f"and {more:,} more of its columns", "dim", 16)
+    for way in _ways(row, names):
+        yield _Line(f"via {way}", "dim", 16)
     yield from _rehearsal(row)
 
 
-def _reason(reason: ReasonReport) -> Iterator[_Line]:
-    parts = (reason.text, place(reason.file, reason.line))
+def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
+    parts = (names(reason.text), position(reason.file, reason.line))
     yield _Line(", ".join(filter(None, parts)), indent=16)
     clause = " ".join((reason.clause or "").split())
     if clause and clause != "*":
@@ -150,28 +151,28 @@ def _reason(reason: ReasonReport) -> Iterator[_Line]:
         yield _Line(cut, "dim", 18)
 
 
-def _ways(row: DownstreamReport) -> Iterator[str]:
+def _ways(row: DownstreamReport, names: Names) -> Iterator[str]:
     """How the change comes to a dataset that does not read the changed one itself."""
     paths = [reason.path for reason in row.reasons[:_MOST_REASONS]]
     paths += [column.path[:-1] for column in row.changed[:_MOST_COLUMNS]]
     for path in dict.fromkeys(path for path in paths if len(path) > 1):
         ends = (step.partition("#") for step in path)
-        yield " -> ".join(f"{name_of(urn)}.{column}" for urn, _, column in ends)
+        yield " -> ".join(f"{names(urn)}.{column}" for urn, _, column in ends)
 
 
 def _change_in_words(name: str, before: object, after: object) -> str:
     if after is None:
-        return f"{name} goes"
+        return f"{name} is dropped"
     if before is None:
-        return f"{name} comes: {after}"
+        return f"{name} is added: {after}"
     return f"{name}: {before} -> {after}"
 
 
 def _rehearsal(row: DownstreamReport) -> Iterator[_Line]:
     for told in () if row.rehearsal is UNSET else row.rehearsal:
-        where = place(told.file, told.line)
+        where = position(told.file, told.line)
         where = f" ({where})" if where else ""
-        words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[told.state]
+        words = {"ok": "works", "fails": "fails", "cannot": "could not check"}[told.state]
         error = f": {' '.join(told.error.split())}" if told.error else ""
         contradicts = "" if told.agrees else ", against the verdict"
         yield _Line(f"Spark: {words}{contradicts}{error}{where}", "dim", 16)

@@ -6,26 +6,29 @@ from typing import Annotated
 import typer
 
 from lumos.cli.lines import say
-from lumos.cli.options import AsJson, print_json
+from lumos.cli.options import AsJson, earlier_options, local_path, print_json
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
-    app.command(epilog="Example: lumos init && lumos config check")(init)
+    app.command(
+        epilog="Example: lumos init && lumos config check",
+        cls=earlier_options(first=("--output", "-o")),
+    )(init)
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path(
-        "lumos.yaml"
-    ),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="The file to write.", callback=local_path)
+    ] = Path("lumos.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json: AsJson = False,
 ) -> None:
     """Write a commented starter configuration."""
     from lumos.config import write_starter
 
-    write_starter(file, force=force)
+    report = write_starter(file, force=force)
     if json:
-        print_json({"format_version": "1.0", "file": str(file.absolute())})
+        print_json(report)
         return
-    say(f"Wrote {file}. Check it with: lumos config check --config {file}")
+    say(f"Wrote {file}. Check it with: lumos config check {file}")

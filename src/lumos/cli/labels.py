@@ -4,65 +4,72 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
-from lumos.cli.words import (
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
     Datasets,
     DryRun,
-    Fields,
-    Mine,
-    SomeDatasets,
-    print_list,
-    print_words,
+    OptionalDatasets,
+    StorePath,
+    add_command,
+    lumos_of,
+    print_json,
 )
+from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 
 if TYPE_CHECKING:
+    from lumos.engine import Lumos
     from lumos.engine.people.desks import Labels
-
-_Names = Annotated[
-    list[str], typer.Argument(metavar="LABEL...", help="One or more.", show_default=False)
-]
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds both groups of commands to the application."""
-    app.add_typer(_labels("tag", "tags", "pii"), name="tag", help="Tags on datasets and fields.")
     app.add_typer(
-        _labels("compliance", "compliance", "GDPR"),
+        _labels("tag", "tags", "TAG", "pii"), name="tag", help="Tags on datasets and fields."
+    )
+    app.add_typer(
+        _labels("compliance", "compliance", "LABEL", "GDPR"),
         name="compliance",
-        help="Compliance labels on datasets and fields.",
+        help="Manage compliance labels of datasets and fields.",
     )
 
 
-def _labels(word: str, desk: str, example: str) -> typer.Typer:
+def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
     app = typer.Typer(no_args_is_help=True)
+    names_argument = typer.Argument(
+        metavar=f"{metavar}...", help="One or more.", show_default=False
+    )
 
-    def labels_of(config: ConfigFile, store: StorePath) -> "Labels":
-        labels: Labels = getattr(lumos_of(config, store).people, desk)
+    def labels_of(lumos: "Lumos") -> "Labels":
+        labels: Labels = getattr(lumos.people, desk)
         return labels
 
-    @app.command(
+    @add_command(
+        app,
+        "add",
         "set",
-        epilog=f"Examples:\n\nlumos {word} set orders {example}\n\n"
-        f"lumos {word} set 'sales/*' {example} --field email --dry-run",
+        epilog=f"Examples:\n\nlumos {word} add orders {example}\n\n"
+        f"lumos {word} add 'sales/*' {example} --field email --dry-run",
     )
-    def set_(
+    def add(
         dataset: Datasets,
-        names: _Names,
+        names: Annotated[list[str], names_argument],
         field: Fields = None,
         dry_run: DryRun = False,
         config: ConfigFile = None,
         store: StorePath = None,
         json: AsJson = False,
     ) -> None:
-        """Put labels on a dataset, on many, or on fields of them."""
-        labels = labels_of(config, store)
-        report = labels.set(dataset, *names, fields=field or (), dry_run=dry_run)
-        print_json(report) if json else print_words(report)
+        """Add labels to datasets, or to fields of them."""
+        lumos = lumos_of(config, store)
+        with dataset_first(lumos, f"{word} add", dataset, names):
+            report = labels_of(lumos).set(dataset, *names, fields=field or (), dry_run=dry_run)
+        print_json(report) if json else print_words(report, lumos)
 
     @app.command(epilog=f"Example: lumos {word} remove orders {example}")
     def remove(
         dataset: Datasets,
-        names: _Names,
+        names: Annotated[list[str], names_argument],
         field: Fields = None,
         mine: Mine = False,
         dry_run: DryRun = False,
@@ -70,24 +77,28 @@ def _labels(word: str, desk: str, example: str) -> typer.Typer:
         store: StorePath = None,
         json: AsJson = False,
     ) -> None:
-        """Take labels off, whoever put them on; scans and reports do not bring them back."""
-        labels = labels_of(config, store)
-        report = labels.remove(dataset, *names, fields=field or (), mine=mine, dry_run=dry_run)
-        print_json(report) if json else print_words(report)
+        """Remove labels, whoever added them; later scans do not add them again."""
+        lumos = lumos_of(config, store)
+        with dataset_first(lumos, f"{word} remove", dataset, names):
+            report = labels_of(lumos).remove(
+                dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
+            )
+        print_json(report) if json else print_words(report, lumos)
 
     @app.command("list", epilog=f"Example: lumos {word} list 'sales/*'")
     def list_(
-        dataset: SomeDatasets = None,
+        dataset: OptionalDatasets = None,
         field: Fields = None,
         config: ConfigFile = None,
         store: StorePath = None,
         json: AsJson = False,
     ) -> None:
-        """List labels and how often they are used, or who put which on some datasets."""
-        report = labels_of(config, store).list(dataset, fields=field or ())
+        """List labels and how often they are used, or the labels of some datasets."""
+        lumos = lumos_of(config, store)
+        report = labels_of(lumos).list(dataset, fields=field or ())
         if json:
             print_json(report)
         else:
-            print_list(report, noun=word, whole=dataset is None)
+            print_list(report, lumos, noun=word, whole=dataset is None)
 
     return app

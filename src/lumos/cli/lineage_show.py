@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from lumos.cli.forms import by_ending, write
-from lumos.cli.lines import one_line
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.lines import one_line, remark
+from lumos.cli.names import Names
+from lumos.cli.options import AsJson, ConfigFile, OutputFile, StorePath, lumos_of, print_json
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from lumos.engine.lineage.showing import PathReport, PathStep, Side, View
+    from lumos.engine.lineage.showing import PathReport, PathStep, Side, View, Viewer
     from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
 
 _LONGEST: Final = 90
@@ -46,34 +47,33 @@ _BY_ENDING: Final = {
     ".htm": Form.HTML,
 }
 
-Dataset = Annotated[
-    str,
-    typer.Argument(
-        metavar="URN", help="A dataset by URN, name or end of path.", show_default=False
-    ),
-]
-
-
 Direct = Annotated[
     bool,
-    typer.Option(
-        "--direct", help="Follow values alone, not what a column decides about by joins or filters."
-    ),
+    typer.Option("--direct", help="Follow values only, not joins and filters."),
 ]
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the group."""
     app.command(
-        epilog="Example: lumos lineage show orders --column customer_id --downstream --depth 3"
+        epilog="Examples:\n\nlumos lineage show orders\n\n"
+        "lumos lineage show orders.customer_id --downstream --depth 3"
     )(show)
-    app.command(epilog="Example: lumos lineage path raw.orders amount revenue total")(path)
+    app.command(epilog="Example: lumos lineage path raw/orders.amount revenue.total")(path)
 
 
 def show(
-    urn: Dataset,
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET[.COLUMN]",
+            help="A dataset by URN, name or end of path, or one of its columns.",
+            show_default=False,
+        ),
+    ],
     column: Annotated[
-        str | None, typer.Option("--column", metavar="C", help="Follow this column alone.")
+        str | None,
+        typer.Option("--column", metavar="COLUMN", help="Follow only this column."),
     ] = None,
     upstream: Annotated[
         bool, typer.Option("--upstream", help="Only what it is made from.")
@@ -83,73 +83,88 @@ def show(
     ] = False,
     depth: Annotated[
         int | None,
-        typer.Option("--depth", min=1, metavar="N", help="At most so many steps away."),
+        typer.Option("--depth", min=1, metavar="N", help="Follow at most this many steps."),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, metavar="N", help="At most so many datasets.")
+        int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many datasets.")
     ] = 500,
     direct: Direct = False,
     format: Annotated[
         Form | None,
-        typer.Option("--format", help="Default: a tree, or what the ending of --output says."),
+        typer.Option("--format", help="Default: tree, or by the ending of --output."),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file, such as map.html."),
-    ] = None,
+    output: OutputFile = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
     """Show what a dataset or a column is made from, and what is made from it.
 
-    A page written with --output map.html is self-contained: open it in a browser to pan, zoom and
-    click.
+    The page that --output map.html writes is self-contained; open it in a browser.
     """
     form = _form(format, output, json=json)
     side: Side = "both" if upstream == downstream else "upstream" if upstream else "downstream"
-    lineage = lumos_of(config, store).lineage.view
+    lumos = lumos_of(config, store)
+    lineage = lumos.lineage.view
+    if column is None:
+        dataset, column = lineage.split(dataset)
     view: View = {
         "column": column, "side": side, "depth": depth, "limit": limit, "direct": direct
     }  # fmt: skip
     if form is Form.TREE:
         if output is not None:
-            raise MisuseError("A tree is for the screen. Choose another --format for a file.")
-        _print_tree(lineage.picture(urn, **view), side)
+            raise MisuseError("A tree cannot be written to a file. Choose another --format.")
+        _print_tree(lineage.picture(dataset, **view), side, Names(lumos))
     elif form is Form.JSON and output is None:
-        print_json(lineage.show(urn, **view))
+        print_json(lineage.show(dataset, **view))
     else:
-        write(lineage.drawn(urn, form.value, **view), output)
+        write(lineage.drawn(dataset, form.value, **view), output)
 
 
 def path(
-    urn: Dataset,
-    column: Annotated[str, typer.Argument(metavar="COLUMN", show_default=False)],
-    to: Annotated[
-        str, typer.Argument(metavar="URN", help="A dataset downstream.", show_default=False)
+    ends: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATASET.COLUMN DATASET.COLUMN",
+            help="A column, and one downstream of it.",
+            show_default=False,
+        ),
     ],
-    to_column: Annotated[str, typer.Argument(metavar="COLUMN", show_default=False)],
     limit: Annotated[
-        int, typer.Option("--limit", min=1, metavar="N", help="At most so many ways.")
+        int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many paths.")
     ] = 10,
     direct: Direct = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Show the ways from one column down the stream to another, shortest first.
+    """Show the paths from one column to another downstream, shortest first.
 
-    Exits with 3 where there is none.
+    Exits with 3 if there is none.
     """
-    report = lumos_of(config, store).lineage.view.paths(
-        (urn, column), (to, to_column), limit=limit, direct=direct
-    )
+    lumos = lumos_of(config, store)
+    lineage = lumos.lineage.view
+    if len(ends) == 4:
+        # Datasets and columns apart, as in earlier versions.
+        start, goal = (ends[0], ends[1]), (ends[2], ends[3])
+    elif len(ends) == 2:
+        start, goal = (_end(lineage, each) for each in ends)
+    else:
+        raise MisuseError("Name two columns: lumos lineage path DATASET.COLUMN DATASET.COLUMN")
+    report = lineage.paths(start, goal, limit=limit, direct=direct)
     if json:
         print_json(report)
     else:
-        _print_paths(report)
+        _print_paths(report, Names(lumos))
     if not report.paths:
         raise typer.Exit(3)
+
+
+def _end(lineage: "Viewer", text: str) -> tuple[str, str]:
+    dataset, column = lineage.split(text)
+    if column is None:
+        raise MisuseError(f"Name a column of {text}, such as: {text}.COLUMN")
+    return dataset, column
 
 
 def _form(format: Form | None, output: Path | None, *, json: bool) -> Form:
@@ -164,26 +179,29 @@ def _form(format: Form | None, output: Path | None, *, json: bool) -> Form:
     return by_ending(output, _BY_ENDING)
 
 
-def _print_tree(picture: "Picture", side: str) -> None:
-    from lumos.cli.screen import plural, stderr, stdout
+def _print_tree(picture: "Picture", side: str, names: Names) -> None:
+    from lumos.cli.screen import plural, stdout
 
     console = stdout()
     boxes = {box.urn: box for box in picture.boxes}
-    title = picture.urn if picture.column is None else f"{picture.urn}  {picture.column}"
-    console.print(title, style="bold")
+    names.learn(boxes)
+    title = names(picture.urn)
+    console.print(title if picture.column is None else f"{title}  {picture.column}", style="bold")
     if not picture.arrows and side == "both":
-        console.print("No lineage is known. 'lumos lineage ingest PATH' reads SQL, dbt and others.")
+        console.print("No lineage is known. Record some with: lumos lineage ingest PATH")
         return
     for direction in ("upstream", "downstream"):
         if side in ("both", direction):
-            console.print(_Tree(picture, boxes, direction).drawn())
+            drawn = _Tree(picture, boxes, direction, names).drawn()
+            # A tree that is not wrapped loses what is wider than the terminal.
+            console.print(drawn, soft_wrap=not console.is_terminal)
     if picture.cycles:
         console.print(f"{plural(len(picture.cycles), 'cycle')}:", style="yellow")
         for cycle in picture.cycles:
-            console.print(f"  {' -> '.join((*cycle, cycle[0]))}")
+            console.print(f"  {' -> '.join(map(names, (*cycle, cycle[0])))}")
     if picture.truncated:
-        remark = f"{plural(picture.total, 'dataset')} within reach; more lie beyond what is shown."
-        stderr().print(remark, style="dim")
+        reached = plural(picture.total, "dataset")
+        remark(f"{reached} reached, more not shown; raise --limit or --depth to see them")
 
 
 class _Way(NamedTuple):
@@ -197,9 +215,12 @@ class _Way(NamedTuple):
 
 
 class _Tree:
-    """What lies up or down the stream, each dataset or column told in full once."""
+    """Everything upstream or downstream, each dataset or column in full once."""
 
-    def __init__(self, picture: "Picture", boxes: "dict[str, Box]", direction: str) -> None:
+    def __init__(
+        self, picture: "Picture", boxes: "dict[str, Box]", direction: str, names: Names
+    ) -> None:
+        self._names = names
         self._of_column = picture.column is not None
         self._start = (picture.urn, picture.column)
         self._boxes = boxes
@@ -249,7 +270,7 @@ class _Tree:
         from rich.text import Text
 
         box = self._boxes[way.urn]
-        line = Text(one_line(way.urn))
+        line = Text(one_line(self._names(way.urn)))
         if way.column is not None:
             line.append(f"  {one_line(way.column)}", style="bold")
         elif self._of_column:
@@ -300,33 +321,34 @@ def _detail(text: str, file: str | None, line: int | None) -> str:
     return ", ".join(part for part in (text, place) if part)
 
 
-def _print_paths(report: "PathReport") -> None:
+def _print_paths(report: "PathReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
+    names.learn(step.downstream for steps in report.paths for step in steps)
     ends = (
-        f"{report.upstream} {report.upstream_column}",
-        f"{report.downstream} {report.downstream_column}",
+        f"{names(report.upstream)} {report.upstream_column}",
+        f"{names(report.downstream)} {report.downstream_column}",
     )
     if not report.paths:
-        console.print(f"No way is known from {ends[0]} to {ends[1]}.")
+        console.print(f"No path is known from {ends[0]} to {ends[1]}.")
         return
     if not all(report.paths):
-        console.print(f"{ends[0]} is where the way begins and ends; there is no step between.")
+        console.print(f"The path starts and ends at {ends[0]}; there is no step between.")
         return
     more = " or more" if report.truncated else ""
-    console.print(f"{plural(len(report.paths), 'way')}{more} from {ends[0]} to {ends[1]}")
+    console.print(f"{plural(len(report.paths), 'path')}{more} from {ends[0]} to {ends[1]}")
     for number, steps in enumerate(report.paths, start=1):
         console.print()
         console.print(f"{number}. {plural(len(steps), 'step')}", style="bold")
-        console.print(f"   {_node(steps[0].upstream, steps[0].upstream_column)}")
+        console.print(f"   {_node(names(steps[0].upstream), steps[0].upstream_column)}")
         for step in steps:
-            console.print(f"   -> {_node(step.downstream, step.downstream_column)}")
+            console.print(f"   -> {_node(names(step.downstream), step.downstream_column)}")
             console.print(f"      {_how(step)}", style="dim")
 
 
-def _node(urn: str, column: str | None) -> str:
-    return f"{urn}  {column}" if column is not None else f"{urn}  (all columns)"
+def _node(name: str, column: str | None) -> str:
+    return f"{name}  {column}" if column is not None else f"{name}  (all columns)"
 
 
 def _how(step: "PathStep") -> str:
@@ -334,6 +356,6 @@ def _how(step: "PathStep") -> str:
         said = mapping.transformation or (mapping.derivation or "value").lower()
         return _detail(said, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"
     for use in step.uses:
-        said = f"only decides, {use.usage}: {use.expression or use.upstream}"
+        said = f"used in {use.usage}: {use.expression or use.upstream}"
         return _detail(said, use.file, use.line) + f" · {', '.join(step.origins)}"
     return ", ".join(step.origins)

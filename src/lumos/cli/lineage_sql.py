@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.lines import problem, remark
 from lumos.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ def add_to(app: typer.Typer) -> None:
 def sql(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A file of SQL, or - for stdin.", show_default=False),
+        typer.Argument(metavar="FILE", help="A SQL file, or - for stdin.", show_default=False),
     ],
     dialect: Annotated[
         str | None,
         typer.Option(
-            metavar="D",
-            help="The SQL dialect, such as postgres, snowflake, bigquery, spark or tsql.",
+            metavar="DIALECT",
+            help="SQL dialect: postgres, snowflake, bigquery, spark, tsql, ...",
             show_default=False,
         ),
     ] = None,
@@ -47,15 +48,15 @@ def sql(
         Path | None,
         typer.Option(
             metavar="SCHEMA.yaml",
-            help="The columns of tables: 'schema.table' with a list of names.",
+            help="The columns of tables, as schema.table: [a, b].",
             show_default=False,
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Say which columns a file of SQL makes from which, and which decide about them.
+    """Show the column lineage of a SQL file, without recording it.
 
-    Nothing is recorded, and no store is needed; `lumos lineage ingest` records.
+    No store is needed. To record lineage, use: lumos lineage ingest
     """
     from lumos.engine.lineage.sql import sql_file_lineage, sql_lineage
 
@@ -78,15 +79,14 @@ def _show(report: "SqlLineageReport") -> None:
     for number, edges in groupby(report.edges, key=lambda edge: edge.statement):
         statement = kinds.get(number)
         if statement is not None:
-            written = ", ".join(each.table for each in statement.writes) or "(looked at)"
+            written = ", ".join(each.table for each in statement.writes) or "(query only)"
             console.print(f"{written}", style="bold", end="  ")
             console.print(f"{statement.kind.replace('_', ' ')}, line {statement.line}", style="dim")
         _show_edges(console, list(edges))
         console.print()
     for each in report.unresolved:
-        word = "remark" if each.severity == "remark" else "problem"
-        style = "" if each.severity == "remark" else "yellow"
-        console.print(f"{word:<7}  line {each.line}: {each.reason}", style=style)
+        note = remark if each.severity == "remark" else problem
+        note(f"line {each.line}: {each.reason}")
     read = {each.table for statement in report.statements for each in statement.reads}
     console.print(
         f"{plural(len(report.edges), 'edge')} from {plural(len(read), 'table')} in "

@@ -3,10 +3,13 @@
 JSON is not for a screen and stays as it is.
 """
 
+import os
 import re
 from typing import Final
 
 import typer
+
+from lumos.cli.options import QUIET
 
 # Control characters but line breaks and tabs, marks that turn the direction of writing, and halves
 # of characters.
@@ -32,6 +35,17 @@ def one_line(text: str) -> str:
 def say(text: str, *, err: bool = False) -> None:
     """Prints one line, without all that a console can do."""
     typer.echo(one_line(text), err=err)
+
+
+def remark(text: str) -> None:
+    """Prints what is worth knowing beside the result, on stderr, unless --quiet was given."""
+    if not os.environ.get(QUIET):
+        say(f"remark   {text}", err=True)
+
+
+def problem(text: str) -> None:
+    """Prints what went wrong without stopping the command, on stderr."""
+    say(f"problem  {text}", err=True)
 
 
 def _spelled(match: re.Match[str]) -> str:

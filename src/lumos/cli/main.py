@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import inspect
 import io
 import logging
 import os
@@ -10,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Annotated, Any, Final
 
 import typer
@@ -54,7 +55,7 @@ from lumos.cli import (
 )
 from lumos.cli.lines import escaped
 from lumos.cli.logs import LogFormat
-from lumos.cli.options import DEBUG, QUIET, stop_printing
+from lumos.cli.options import DEBUG, QUIET, VERBOSE, stop_printing
 from lumos.config.secret import without_secrets_of
 from lumos.errors import FAILED, LumosError, MisuseError
 
@@ -62,24 +63,40 @@ _ANYWHERE: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
 
 
 class _Commands(TyperGroup):
-    """All commands; what is said of wrong arguments does not repeat their secrets."""
+    """All commands; wrong arguments are reported like every other error."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        with _masked_misuse():
+        with _misuse_in_one_line():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _masked_misuse():
+        with _misuse_in_one_line():
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as problem:
+            if ctx.parent is None and "Did you mean" not in problem.message:
+                problem.message += " See all commands with: lumos --help"
+            raise
 
 
 @contextmanager
-def _masked_misuse() -> Iterator[None]:
+def _misuse_in_one_line() -> Iterator[None]:
     try:
         yield
     except typer.TyperException as problem:
-        problem.message = without_secrets_of(sys.argv, problem.message)
-        raise
+        sentence = problem.format_message().removeprefix("Invalid value: ").strip()
+        if not sentence:
+            # A group of commands without a command: its help was printed.
+            raise
+        context = getattr(problem, "ctx", None)
+        command = "lumos" if context is None else context.command_path
+        end = "" if sentence.endswith((".", "?")) else "."
+        raise MisuseError(
+            f"{sentence[0].upper()}{sentence[1:]}{end} See: {command} --help"
+        ) from problem
 
 
 app = typer.Typer(
@@ -126,6 +143,19 @@ app.add_typer(usage.app, name="usage")
 app.add_typer(cost.app, name="cost")
 
 
+def _join_lines_of_help(group: typer.Typer) -> None:
+    """Makes one line of each paragraph of help, so that it is wrapped to the terminal alone."""
+    for each in group.registered_commands:
+        paragraphs = (each.help or inspect.getdoc(each.callback) or "").split("\n\n")
+        each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _join_lines_of_help(below.typer_instance)
+
+
+_join_lines_of_help(app)
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"lumos {__version__}")
@@ -141,28 +171,29 @@ def _options(
         ),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show no progress and no remarks, only errors.")
+        bool, typer.Option("--quiet", "-q", help="Print results and errors only.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Tell every step on stderr.")
+        bool,
+        typer.Option("--verbose", "-v", help="Log every step to stderr and print URNs in full."),
     ] = False,
     log_format: Annotated[
-        LogFormat, typer.Option(help="Tell steps as text, or one JSON object a line.")
+        LogFormat, typer.Option(help="Log as text, or as one JSON object per line.")
     ] = "text",
-    debug: Annotated[
+    debug: Annotated[  # noqa: ARG001 - read by `_fail`, which wrong options reach too
         bool, typer.Option("--debug", envvar=DEBUG, help="Show a traceback when something fails.")
     ] = False,
 ) -> None:
-    """Finds every dataset in storage, tracks every schema change and keeps any catalog true.
+    """Find every dataset in storage, track schema changes and keep catalogs up to date.
 
-    The options below may stand anywhere on the command line.
+    The options below can be given anywhere on the command line.
     """
     logs.set_up(format=log_format, verbose=verbose, quiet=quiet)
-    if quiet or log_format == "json":
-        os.environ[QUIET] = "1"
-    # Errors are shown by `main`, which only the environment reaches.
-    if debug:
-        os.environ[DEBUG] = "1"
+    # One process may run several commands, as tests do.
+    for switch, is_on in ((QUIET, quiet or log_format == "json"), (VERBOSE, verbose)):
+        os.environ.pop(switch, None)
+        if is_on:
+            os.environ[switch] = "1"
 
 
 def command() -> None:
@@ -201,7 +232,7 @@ def main() -> None:
     _mend_streams()
     try:
         _check_encoding()
-        app(_options_first(sys.argv[1:]))
+        app(_options_first(sys.argv[1:]), prog_name="lumos")
     except LumosError as problem:
         _fail(str(problem), problem.exit_code)
     except BrokenPipeError:
@@ -285,7 +316,8 @@ def _options_first(words: list[str]) -> list[str]:
 
 
 def _fail(sentence: str, exit_code: int) -> None:
-    if os.environ.get(DEBUG):
+    # Not kept in the environment: one process may run several commands.
+    if os.environ.get(DEBUG) or "--debug" in takewhile(lambda word: word != "--", sys.argv[1:]):
         typer.echo(escaped(without_secrets_of(sys.argv, traceback.format_exc())), err=True)
     typer.echo(f"lumos: {escaped(without_secrets_of(sys.argv, sentence))}", err=True)
     sys.exit(exit_code)

@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.lines import problem
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
     from lumos.engine.notifications import NotifySendReport, NotifyStatusReport
 
-app = typer.Typer(help="Messages about changes: what waits, and sending it.", no_args_is_help=True)
+app = typer.Typer(help="Show and send notifications about changes.", no_args_is_help=True)
 
 
 @app.command(epilog="Example: lumos notify status --json")
 def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """Show how many messages were sent, wait and were given up, by channel."""
+    """Show sent, pending and failed messages by channel."""
     report = lumos_of(config, store).notifications.status()
     if json:
         print_json(report)
@@ -22,28 +23,26 @@ def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
         _show(report)
 
 
-@app.command(
-    epilog="Example: lumos notify send    or, when a channel works again: lumos notify send --all"
-)
+@app.command(epilog="Examples:\n\nlumos notify send\n\nlumos notify send --all")
 def send(
     config: ConfigFile = None,
     store: StorePath = None,
     all: Annotated[
-        bool, typer.Option("--all", help="Also those that wait for a later try or were given up.")
+        bool, typer.Option("--all", help="Also messages that wait for a retry or were given up.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Send the messages that are due. Those that fail are kept and tried again later."""
+    """Send pending messages. Those that fail are kept and retried later."""
     _end_with(lumos_of(config, store).notifications.send(all=all), json=json)
 
 
 @app.command(name="test", epilog="Example: lumos notify test team-chat")
 def try_channel(
-    channel: Annotated[str, typer.Argument(help="A channel of the configuration.")],
+    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="A configured channel.")],
     config: ConfigFile = None,
     json: AsJson = False,
 ) -> None:
-    """Send a trial message over a channel."""
+    """Send a test message to a channel."""
     _end_with(lumos_of(config).notifications.test(channel), json=json)
 
 
@@ -63,7 +62,7 @@ def _show(report: "NotifyStatusReport") -> None:
             "" if row.configured else "not configured here",
         )
     if not report.channels:
-        console.print("No channels are configured, and no messages wait.")
+        console.print("No channels are configured. Add some under notifications in lumos.yaml.")
         return
     console.print(found)
     for message in report.unsent:
@@ -76,14 +75,14 @@ def _show(report: "NotifyStatusReport") -> None:
 
 
 def _end_with(report: "NotifySendReport", *, json: bool) -> None:
-    from lumos.cli.screen import plural, stderr, stdout
+    from lumos.cli.screen import plural, stdout
 
     if json:
         print_json(report)
     else:
         given_up = f", {report.given_up} of them given up" if report.given_up else ""
         stdout().print(f"{plural(report.sent, 'message')} sent, {report.failed} failed{given_up}.")
-        for channel, problem in report.problems.items():
-            stderr().print(f"lumos: channel '{channel}': {problem}.")
+        for channel, reason in report.problems.items():
+            problem(f"channel '{channel}': {reason}")
     if report.failed:
         raise typer.Exit(1)

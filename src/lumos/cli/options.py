@@ -1,25 +1,30 @@
-"""Options that several commands share, and how results are printed."""
+"""The grammar of the command line: arguments and options that commands share, earlier spellings
+that stay valid, and how results are printed."""
 
 import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lumos.engine import Lumos
 
 DEBUG: Final = "LUMOS_DEBUG"
 QUIET: Final = "LUMOS_QUIET"
+VERBOSE: Final = "LUMOS_VERBOSE"
 # A path has lost one of the slashes.
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # What commands leave with where somebody asked for it.
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
+# The name of a file that means stdout, or stdin.
+STDOUT: Final = "-"
 
 AnyPath = TypeVar("AnyPath", str, Path, Path | None)
 
@@ -39,13 +44,116 @@ def _store_file(path: Path | None) -> Path | None:
         raise
 
 
+def _output_file(path: Path | None) -> Path | None:
+    """The file to write; `-` prints as if no file was given."""
+    return None if str(path) == STDOUT else local_path(path)
+
+
+# Arguments. A dataset always comes first.
+Dataset = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        help="A dataset's URN, or a name or end of path that only one dataset has.",
+        show_default=False,
+    ),
+]
+OptionalDataset = Annotated[
+    str | None,
+    typer.Argument(metavar="[DATASET]", help="One dataset. Default: all.", show_default=False),
+]
+DatasetOrJob = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET", help="A dataset or job by URN, name or end of path.", show_default=False
+    ),
+]
+Datasets = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        help="A URN, a name that only one dataset has, or a pattern such as 'sales/*'.",
+        show_default=False,
+    ),
+]
+OptionalDatasets = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATASET]",
+        help="Only this dataset, or those that fit a pattern such as 'sales/*'.",
+        show_default=False,
+    ),
+]
+Owner = Annotated[
+    str, typer.Argument(metavar="OWNER", help="A user or a group.", show_default=False)
+]
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PATH]...",
+        help="Folders, files or addresses "
+        "(s3://bucket/folder, gs://, abfss://, hdfs://, postgresql://).",
+        show_default=False,
+    ),
+]
+Snapshot = Annotated[Path, typer.Argument(metavar="FILE", help="The snapshot.", show_default=False)]
+OptionalSnapshot = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="The snapshot.", show_default=False)
+]
+
+# Options.
+_A_PLATFORM: Final = "a configured catalog, KIND:ADDRESS such as datahub-file:estate.json, or local"
+Platform = Annotated[
+    str, typer.Option("--platform", metavar="PLATFORM", help=f"The catalog: {_A_PLATFORM}.")
+]
+Platforms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--platform",
+        metavar="PLATFORM",
+        help="The catalog to publish to: a configured one, or KIND:ADDRESS. Repeatable. "
+        "Default: the platform of the configuration.",
+        show_default=False,
+    ),
+]
+DataPlatform = Annotated[
+    str | None,
+    typer.Option(
+        "--data-platform",
+        metavar="PLATFORM",
+        help="Only datasets that are stored there, such as s3, file or postgres.",
+    ),
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file; its ending says the format. - prints.",
+        callback=_output_file,
+    ),
+]
+ReportFile = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Also write the JSON report there; - prints it instead.",
+        callback=local_path,
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
         "--config",
         "-c",
         metavar="FILE",
-        help="The configuration. Default: $LUMOS_CONFIG, else lumos.yaml here, else defaults.",
+        help="Configuration file. Default: $LUMOS_CONFIG, else lumos.yaml.",
     ),
 ]
 StorePath = Annotated[
@@ -53,22 +161,84 @@ StorePath = Annotated[
     typer.Option(
         "--store",
         metavar="FILE",
-        help="The store's file. Default: .lumos/lumos.db here.",
+        help="Store file. Default: .lumos/lumos.db.",
         callback=_store_file,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 # A file with a proposed schema.
 FileKind = Annotated[
     Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
-    typer.Option("--as", help="What the file is, where it does not look like it."),
+    typer.Option("--as", help="The kind of file. Default: by its content."),
 ]
 FileModel = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="The table or model in the file, if not called like the dataset."
+        metavar="NAME", help="The table or model in the file. Default: the dataset's name."
     ),
 ]
+
+
+class _Command(TyperCommand):
+    """A command that also takes earlier spellings of its arguments, which help does not show.
+
+    `first` and `last` are options whose value is an argument today, the first or the last one;
+    `renamed` are options that have another name today.
+    """
+
+    first: ClassVar[frozenset[str]] = frozenset()
+    last: ClassVar[frozenset[str]] = frozenset()
+    renamed: ClassVar["Mapping[str, str]"] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._spelled_today(ctx, args))
+
+    def _spelled_today(self, ctx: Any, words: "Iterable[str]") -> list[str]:
+        first: list[str] = []
+        rest: list[str] = []
+        last: list[str] = []
+        waiting = iter(words)
+        for word in waiting:
+            if word == "--":
+                rest += [word, *waiting]
+                break
+            name, equals, value = word.partition("=")
+            if name in self.renamed:
+                rest.append(f"{self.renamed[name]}{equals}{value}")
+            elif name in self.first or name in self.last:
+                given = value if equals else next(waiting, None)
+                if given is None:
+                    raise typer.BadParameter(f"Option '{name}' requires an argument.", ctx)
+                (first if name in self.first else last).append(given)
+            else:
+                rest.append(word)
+        return [*first, *rest, *last]
+
+
+def earlier_options(
+    *, first: "Iterable[str]" = (), last: "Iterable[str]" = (), **renamed: str
+) -> type[TyperCommand]:
+    """The class of a command that had other options before: `keep="--output"` renames --keep."""
+    names = {f"--{old.replace('_', '-')}": new for old, new in renamed.items()}
+    spelled = {"first": frozenset(first), "last": frozenset(last), "renamed": names}
+    return type("_CommandWithEarlierOptions", (_Command,), spelled)
+
+
+def add_command(
+    app: typer.Typer,
+    name: str,
+    *aliases: str,
+    **options: Any,
+) -> "Callable[[Callable[..., None]], Callable[..., None]]":
+    """Adds a command under its name, and under earlier names that help does not show."""
+
+    def add(function: "Callable[..., None]") -> "Callable[..., None]":
+        app.command(name, **options)(function)
+        for alias in aliases:
+            app.command(alias, hidden=True, **options)(function)
+        return function
+
+    return add
 
 
 def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
@@ -79,8 +249,22 @@ def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
     return Lumos(config, overrides=overrides)
 
 
+def check_data_platform(lumos: "Lumos", name: str | None) -> None:
+    """Refuses a platform that no dataset is stored on, such as the name of a catalog."""
+    known = lumos.data_platforms() if name else ()
+    if name and known and name not in known:
+        from lumos import plugins
+        from lumos.errors import UnknownName
+
+        is_catalog = name.partition(":")[0] in plugins.names(plugins.PLATFORMS)
+        step = "To see what a catalog holds: lumos export FILE --platform " + name
+        raise UnknownName(
+            "data platform", name, known, listed="Datasets are on", next=step if is_catalog else ""
+        )
+
+
 def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
-    """Starts Spark beside the import of the engine where a scan of these paths will need it."""
+    """Start Spark in the background, while the engine is imported, if these paths need a scan."""
     from lumos.config import find_file, load
     from lumos.config.sources import FileStore
 

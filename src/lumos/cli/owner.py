@@ -1,23 +1,36 @@
-"""lumos owner: users, groups and what they answer for."""
+"""lumos owner: users, groups and the datasets they own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
-from lumos.cli.words import Datasets, DryRun, print_words
+from lumos.cli.lines import problem, say
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    Datasets,
+    DryRun,
+    OptionalDatasets,
+    Owner,
+    StorePath,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
+from lumos.cli.words import dataset_first, print_words
 
 if TYPE_CHECKING:
+    from lumos.engine import Lumos
     from lumos.engine.people.reports import OwnerListReport
 
 _MOST: Final = 50
-app = typer.Typer(help="Who answers for which data.", no_args_is_help=True)
+app = typer.Typer(help="Manage users, groups and the datasets they own.", no_args_is_help=True)
 
 _Type = Annotated[
     str,
-    typer.Option("--type", help="TECHNICAL_OWNER, DATA_STEWARD, BUSINESS_OWNER or another kind."),
+    typer.Option("--type", help="TECHNICAL_OWNER, DATA_STEWARD, BUSINESS_OWNER or another role."),
 ]
 
 
@@ -26,20 +39,21 @@ _Type = Annotated[
     "lumos owner add analytics-team --group --member jane.smith --member li.wei"
 )
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    group: Annotated[bool, typer.Option("--group", help="A group of users.")] = False,
-    email: Annotated[str | None, typer.Option(help="The e-mail address.")] = None,
+    name: Owner,
+    group: Annotated[bool, typer.Option("--group", help="Add a group instead of a user.")] = False,
+    email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
     member: Annotated[
-        list[str] | None, typer.Option(help="A user of the group; several times if needed.")
+        list[str] | None,
+        typer.Option(metavar="OWNER", help="A member of the group. Repeatable."),
     ] = None,
-    display_name: Annotated[str | None, typer.Option(help="As it is shown.")] = None,
-    title: Annotated[str | None, typer.Option(help="A user's title.")] = None,
-    description: Annotated[str | None, typer.Option(help="What a group is for.")] = None,
+    display_name: Annotated[str | None, typer.Option(help="The name to show.")] = None,
+    title: Annotated[str | None, typer.Option(help="Job title of a user.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of a group.")] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Add a user or a group, or say more about one."""
+    """Add a user or a group, or update one."""
     report = lumos_of(config, store).people.owners.add(
         name,
         group=group,
@@ -58,45 +72,64 @@ def add(
 
 @app.command(
     "list",
-    epilog="Examples:\n\nlumos owner list\n\nlumos owner list --dataset 'sales/*'\n\n"
+    epilog="Examples:\n\nlumos owner list\n\nlumos owner list 'sales/*'\n\n"
     "lumos owner list --unowned",
+    cls=earlier_options(first=("--dataset",)),
 )
 def list_(
-    dataset: Annotated[
-        str | None,
-        typer.Option("--dataset", metavar="URN|PATTERN", help="Only of these datasets, and which."),
-    ] = None,
-    unowned: Annotated[bool, typer.Option("--unowned", help="Which datasets nobody owns.")] = False,
+    dataset: OptionalDatasets = None,
+    unowned: Annotated[
+        bool, typer.Option("--unowned", help="The datasets without an owner.")
+    ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """List users and groups with what they own, and the share of datasets that nobody owns."""
-    report = lumos_of(config, store).people.owners.list(dataset, unowned=unowned)
-    print_json(report) if json else _print_list(report, unowned=unowned)
+    """List users and groups with what they own, or the owners of datasets."""
+    lumos = lumos_of(config, store)
+    report = lumos.people.owners.list(dataset, unowned=unowned)
+    print_json(report) if json else _print_list(report, lumos, unowned=unowned)
 
 
 @app.command(
-    epilog="Examples:\n\nlumos owner assign analytics-team 'sales/*' --type DATA_STEWARD\n\n"
-    "lumos owner assign jane.smith orders --remove"
+    epilog="Examples:\n\nlumos owner assign orders jane.smith\n\n"
+    "lumos owner assign 'sales/*' analytics-team --type DATA_STEWARD"
 )
 def assign(
-    owner: Annotated[
-        str, typer.Argument(metavar="OWNER", help="A user or a group.", show_default=False)
-    ],
     dataset: Datasets,
+    owner: Owner,
     type: _Type = "TECHNICAL_OWNER",
-    remove: Annotated[bool, typer.Option("--remove", help="No longer an owner.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", hidden=True)] = False,
     dry_run: DryRun = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Make somebody an owner of a dataset, or of all that fit a pattern."""
-    report = lumos_of(config, store).people.owners.assign(
-        owner, dataset, type=type, remove=remove, dry_run=dry_run
-    )
-    print_json(report) if json else print_words(report)
+    """Assign an owner to a dataset, or to all datasets that match a pattern."""
+    lumos = lumos_of(config, store)
+    with dataset_first(lumos, "owner assign", dataset, [owner]):
+        dataset, owner = lumos.people.owners.in_order(dataset, owner)
+        report = lumos.people.owners.assign(
+            owner, dataset, type=type, remove=remove, dry_run=dry_run
+        )
+    print_json(report) if json else print_words(report, lumos)
+
+
+@app.command(epilog="Example: lumos owner remove orders jane.smith")
+def remove(
+    dataset: Datasets,
+    owner: Owner,
+    type: _Type = "TECHNICAL_OWNER",
+    dry_run: DryRun = False,
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Remove an owner from a dataset, or from all datasets that match a pattern."""
+    lumos = lumos_of(config, store)
+    with dataset_first(lumos, "owner remove", dataset, [owner]):
+        report = lumos.people.owners.assign(owner, dataset, type=type, remove=True, dry_run=dry_run)
+    print_json(report) if json else print_words(report, lumos)
 
 
 @app.command(
@@ -113,13 +146,15 @@ def import_(
     ],
     root: Annotated[
         Path | None,
-        typer.Option(help="What paths of CODEOWNERS hang on. Default: the file's repository."),
+        typer.Option(
+            help="The folder that paths in CODEOWNERS start from. Default: the file's repository."
+        ),
     ] = None,
     name: Annotated[
         str | None,
         typer.Option(
-            help="What the file is known by, so that it takes back only its own words. Default: "
-            "its path from the store's folder, or its repository and path.",
+            help="The name of the file as a source, so that a new import replaces its own owners "
+            "only. Default: its path from the store's folder, or its repository and path.",
             show_default=False,
         ),
     ] = None,
@@ -129,48 +164,53 @@ def import_(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take owners over from CODEOWNERS or from a dbt project's meta, owner and groups."""
-    report = lumos_of(config, store).people.owners.load(
-        file, root=root, name=name, type=type, dry_run=dry_run
-    )
+    """Import owners from CODEOWNERS or from the owners and groups of a dbt project."""
+    lumos = lumos_of(config, store)
+    report = lumos.people.owners.load(file, root=root, name=name, type=type, dry_run=dry_run)
     if json:
         print_json(report)
         return
-    print_words(report)
-    for name in report.unmatched[:_MOST]:
-        say(f"{name}: no dataset, or several, of that name.", err=True)
+    print_words(report, lumos)
+    for unmatched in report.unmatched[:_MOST]:
+        problem(f"{unmatched}: no dataset or several datasets have this name")
 
 
-def _print_list(report: "OwnerListReport", *, unowned: bool) -> None:
+def _print_list(report: "OwnerListReport", lumos: "Lumos", *, unowned: bool) -> None:
+    from lumos.analysis.wording import few
     from lumos.cli.screen import aligned, plural
 
     if report.owned:
-        rows = [
-            (
-                each.name,
-                ", ".join(f"{owner['name']} ({owner['type']})" for owner in each.owners) or "-",
-                each.urn,
+        shown, more = few(report.owned, _MOST)
+        names = Names(lumos, (each.urn for each in shown))
+        if unowned:
+            for each in shown:
+                say(names(each.urn))
+        else:
+            owners = (
+                ", ".join(f"{owner['name']} ({owner['type']})" for owner in each.owners) or "-"
+                for each in shown
             )
-            for each in report.owned[:_MOST]
-        ]
-        for line in aligned(("DATASET", "OWNERS", "URN"), rows):
-            say(line)
-        if (more := len(report.owned) - _MOST) > 0:
-            say(f"... and {plural(more, 'more dataset')}; --json lists them.")
+            rows = [(names(each.urn), text) for each, text in zip(shown, owners, strict=True)]
+            for line in aligned(("DATASET", "OWNERS"), rows):
+                say(line)
+        if more:
+            say(f"... and {more:,} more datasets; --json lists them.")
     elif not unowned:
         people = [
             (
                 each.name,
                 each.kind,
                 each.email or "",
-                ", ".join(f"{count:,} {type}" for type, count in each.datasets.items())
-                or "nothing",
+                ", ".join(f"{count:,} {type}" for type, count in each.datasets.items()) or "-",
             )
             for each in report.owners
         ]
         for line in aligned(("OWNER", "KIND", "E-MAIL", "OWNS"), people):
             say(line)
+        if not people:
+            say("No owners yet. Add one with: lumos owner add NAME")
+    verb = "has" if report.unowned == 1 else "have"
     say(
-        f"{report.unowned:,} of {plural(report.datasets, 'dataset')} without an owner "
+        f"{report.unowned:,} of {plural(report.datasets, 'dataset')} {verb} no owner "
         f"({report.unowned_share:.0%})."
     )

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumos.cli.datasets import Name
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.names import Names
+from lumos.cli.options import AsJson, ConfigFile, Dataset, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,24 +22,28 @@ def add_to(app: typer.Typer) -> None:
 
 
 def profile(
-    urn: Name,
+    dataset: Dataset,
     sample: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Read about this share: 0.1 is a tenth.")
+        float | None,
+        typer.Option(metavar="SHARE", help="Read about this share of the rows: 0.1 is 10%."),
     ] = None,
-    rows: Annotated[int | None, typer.Option(metavar="N", help="Read about so many rows.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="Read about this many rows.")
+    ] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Only these columns, with commas between.")
+        str | None,
+        typer.Option(metavar="COLUMN,...", help="Only these columns, separated by commas."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Read every file again, whatever is known of it.")
+        bool, typer.Option("--full", help="Read every file again, also unchanged ones.")
     ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Measure the rows of a dataset: completeness, distinct values, ranges, frequent values.
+    """Profile the columns of a dataset: completeness, distinct values, ranges, frequent values.
 
-    Reads the files that the last scan saw. Those that were measured before, and are as they were,
+    Reads the files that the last scan found. Files that have not changed since the last profile
     are not read again.
     """
     from lumos.cli.screen import steps
@@ -47,7 +51,7 @@ def profile(
     lumos = lumos_of(config, store)
     with steps() as announce:
         report = lumos.profiles.profile(
-            urn,
+            dataset,
             sample=sample,
             rows=rows,
             columns=[name.strip() for name in columns.split(",") if name.strip()]
@@ -59,21 +63,20 @@ def profile(
     if json:
         print_json(report)
     else:
-        _print(report)
+        _print(report, Names(lumos))
     _complain(report)
     if not report.kept:
         raise typer.Exit(1)
 
 
-def _print(report: "ProfileReport") -> None:
+def _print(report: "ProfileReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout
     from lumos.model.codec import to_plain
 
     console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
+    console.print(names(report.urn), style="bold")
     if not report.kept:
-        console.print("Nothing could be read; what was measured before stands.")
+        console.print("Nothing could be read; the last profile was kept.")
         return
     plain = to_plain(report.profile)
     console.print(profile_table(plain))
@@ -87,11 +90,8 @@ def _print(report: "ProfileReport") -> None:
         f"{plural(report.files_read, 'file')} read{known}, in {report.seconds:.1f} s."
     )
     if report.withheld:
-        console.print(f"Labelled as private, so that no values are told: {_list(report.withheld)}.")
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return ", ".join(names)
+        withheld = ", ".join(report.withheld)
+        console.print(f"Values of columns labelled as private are not kept: {withheld}.")
 
 
 def sampled(profile: dict[str, Any]) -> str:
@@ -102,25 +102,26 @@ def sampled(profile: dict[str, Any]) -> str:
 
 def profile_table(profile: dict[str, Any]) -> "Table":
     """What was measured, a row for each column."""
-    from lumos.cli.screen import number, table
+    from lumos.cli.screen import compact_table, number
 
-    rows = profile["rows"]
-    heads = ("COLUMN", "FILLED", "DISTINCT", "MINIMUM", "MEDIAN", "MAXIMUM", "MEAN", "LENGTH")
-    shown = table(*heads, "", right=("FILLED", "DISTINCT"))
+    heads = ("COLUMN", "FILLED", "DISTINCT", "MINIMUM", "MEDIAN", "MAXIMUM", "MEAN", "LENGTH", "")
+    rows = []
     for path, column in profile.get("columns", {}).items():
         distinct = column.get("distinct")
-        shown.add_row(
-            path,
-            _filled(column, rows),
-            "" if distinct is None else number(distinct, exact=distinct <= 1),
-            _short(column.get("minimum")),
-            _short(column.get("quantiles", {}).get(_MEDIAN)),
-            _short(column.get("maximum")),
-            _mean(column),
-            _length(column),
-            _remarks(column),
+        rows.append(
+            (
+                path,
+                _filled(column, profile["rows"]),
+                "" if distinct is None else number(distinct, exact=distinct <= 1),
+                _short(column.get("minimum")),
+                _short(column.get("quantiles", {}).get(_MEDIAN)),
+                _short(column.get("maximum")),
+                _mean(column),
+                _length(column),
+                _remarks(column),
+            )
         )
-    return shown
+    return compact_table(heads, rows, right=("FILLED", "DISTINCT"))
 
 
 def frequent_lines(profile: dict[str, Any]) -> list[str]:

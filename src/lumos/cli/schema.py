@@ -4,16 +4,23 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.impact import Format, Output, Rehearse, answer, form_of
-from lumos.cli.lines import say
+from lumos.cli.impact import Format, Rehearse, answer, form_of
+from lumos.cli.lines import remark, say
+from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
+    STDOUT,
     UNDETERMINED,
     AsJson,
     ConfigFile,
+    Dataset,
     FileKind,
     FileModel,
+    OptionalDataset,
+    OutputFile,
+    ReportFile,
     StorePath,
+    earlier_options,
     local_path,
     lumos_of,
     print_json,
@@ -34,33 +41,27 @@ if TYPE_CHECKING:
     )
 
 _DIFF_FILE: Final = "schema_diff.json"
-_STDOUT: Final = "-"
 # Beyond so many changes colours and wrapped cells cost more than they tell.
 _MOST_IN_TABLES: Final = 1_000
+# Datasets that break downstream, for each change of a version.
+_MOST_AFFECTED: Final = 50
 
-app = typer.Typer(help="Compare schemas and look into their history.", no_args_is_help=True)
+app = typer.Typer(help="Compare schemas and show their history.", no_args_is_help=True)
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="A dataset's URN, or a name that only one dataset has.",
-        show_default=False,
-    ),
-]  # fmt: skip
 AsOf = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="Only versions there were then: 2024-01-15, or 30d ago."),
+    typer.Option(metavar="DATE", help="The versions at that time: 2024-01-15, or 30d ago."),
 ]
 ExitCode = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 10 where anything is breaking.")
+    bool, typer.Option("--exit-code", help="Exit with 10 if any change is breaking.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="With --exit-code: 11 where anything is undetermined.")
+    bool, typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined.")
 ]
 
 
 def add_to(application: typer.Typer) -> None:
-    """Adds the commands to the application; `lumos history` is short for the most asked one."""
+    """Adds the commands to the application; `lumos history` is short for `schema history`."""
     application.add_typer(app, name="schema")
     application.command(epilog="Example: lumos history orders")(history)
 
@@ -77,22 +78,22 @@ def diff(
         str | None,
         typer.Argument(
             metavar="[A]",
-            help="A .schema file, a folder of them, a snapshot, or a dataset: NAME, NAME@2.1.0, "
-            "NAME@S-312 or NAME@2024-01-15.",
+            help="A .schema file, a folder of them, a snapshot, or a dataset: DATASET, "
+            "DATASET@2.1.0, DATASET@S-312 or DATASET@2024-01-15.",
             show_default=False,
         ),
     ] = None,
     after: Annotated[
         str | None,
-        typer.Argument(metavar="[B]", help="The same, as it is now.", show_default=False),
+        typer.Argument(metavar="[B]", help="The same, after the change.", show_default=False),
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="Compare git revisions: what came since this one."),
+        typer.Option(metavar="REF", help="Compare git revisions: what changed since this one."),
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="The revision that has the changes. Default: HEAD."),
+        typer.Option(metavar="REF", help="The revision with the changes. Default: HEAD."),
     ] = None,
     dir: Annotated[
         str | None,
@@ -104,8 +105,10 @@ def diff(
     output: Annotated[
         str | None,
         typer.Option(
+            "--output",
+            "-o",
             metavar="FILE",
-            help="Also write the JSON report there; - prints it instead. Default with --base: "
+            help="Also write the JSON report to this file; - prints it. Default with --base: "
             "schema_diff.json.",
         ),
     ] = None,
@@ -115,14 +118,15 @@ def diff(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Compare two schemas, and say for each change whether it breaks readers.
+    """Compare two schemas and show for each change whether it breaks readers.
 
     A and B are files, folders or datasets at any version. With --base, two git revisions of a
-    folder that 'lumos schema export' wrote are compared, from where they parted.
+    folder written by 'lumos schema export' are compared, starting at their merge base.
     """
     _check_strict(strict, exit_code=exit_code)
-    json, target = json or output == _STDOUT, None if output == _STDOUT else output
-    schemas = lumos_of(config, store).schema
+    json, target = json or output == STDOUT, None if output == STDOUT else output
+    lumos = lumos_of(config, store)
+    schemas = lumos.schema
     if base is not None:
         if before is not None:
             raise typer.BadParameter("give either A and B or --base and --head, not both")
@@ -130,12 +134,12 @@ def diff(
         head = "HEAD" if head is None else head
         report: DiffReport = schemas.diff_revisions(base, head, folder=dir, output=target)
     elif head is not None or dir is not None:
-        raise typer.BadParameter("--head and --dir go with --base, which is missing")
+        raise typer.BadParameter("--head and --dir need --base")
     elif before is None or after is None:
         raise typer.BadParameter("give A and B, or --base and --head")
     else:
         report = schemas.diff(before, after, output=target)
-    _show(report, as_json=json)
+    _show(report, Names(lumos), as_json=json)
     _leave(report, exit_code=exit_code, strict=strict)
 
 
@@ -145,13 +149,13 @@ def diff(
     "lumos schema predict orders models/schema.yml --model stg_orders --exit-code"
 )
 def predict(
-    name: Name,
+    dataset: Dataset,
     proposed: Annotated[
         str,
         typer.Argument(
             metavar="FILE",
             help="The proposed schema: JSON Schema, Avro, SQL (CREATE TABLE), a dbt schema.yml, a "
-            "Parquet file, or Lumos text.",
+            "Parquet file or a .schema file.",
             show_default=False,
         ),
     ],
@@ -159,48 +163,49 @@ def predict(
     model: FileModel = None,
     dialect: Annotated[
         Literal["postgres", "snowflake", "bigquery", "hive"] | None,
-        typer.Option(help="Whose SQL types they are. Default: the dataset's platform."),
+        typer.Option(help="The SQL dialect of the types. Default: the dataset's."),
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write the JSON report there; - prints it instead."),
-    ] = None,
+    output: ReportFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Say what would break if a dataset got a proposed schema."""
+    """Show what would break if a dataset got a proposed schema."""
     _check_strict(strict, exit_code=exit_code)
-    target = None if output == _STDOUT else output
-    report = lumos_of(config, store).schema.predict(
-        name, proposed, kind=kind, model=model, dialect=dialect, output=target
+    target = None if output == STDOUT else output
+    lumos = lumos_of(config, store)
+    report = lumos.schema.predict(
+        dataset, proposed, kind=kind, model=model, dialect=dialect, output=target
     )
-    _show(report, as_json=json or output == _STDOUT)
+    _show(report, Names(lumos), as_json=json or output == STDOUT)
     _leave(report, exit_code=exit_code, strict=strict)
 
 
 @app.command(
     epilog="Examples:\n\n"
     "lumos schema diff --base main && lumos schema impact\n\n"
-    "lumos schema impact --changes schema_diff.json -o impact.md --exit-code"
+    "lumos schema impact schema_diff.json -o impact.md --exit-code",
+    cls=earlier_options(first=("--changes",)),
 )
 def impact(
     changes: Annotated[
         str,
-        typer.Option(metavar="FILE", help="What lumos schema diff or lumos schema predict wrote."),
+        typer.Argument(
+            metavar="[FILE]", help="The report of lumos schema diff or lumos schema predict."
+        ),
     ] = _DIFF_FILE,
     rehearse: Rehearse = False,
     format: Format = None,
-    output: Output = None,
+    output: OutputFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Say who breaks by the changes that a comparison of schemas found, where and why."""
+    """Show which datasets downstream the changes of a schema diff break, where and why."""
     form = form_of(format, output, json=json)
     lumos = lumos_of(config, store)
 
@@ -212,67 +217,70 @@ def impact(
 
 @app.command(epilog="Example: lumos schema history orders --as-of 2024-01-15")
 def history(
-    name: Name,
+    dataset: Dataset,
     as_of: AsOf = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
     """Show every schema version of a dataset and what changed, newest first."""
-    report = lumos_of(config, store).schema.history(name, as_of=as_of)
+    lumos = lumos_of(config, store)
+    report = lumos.schema.history(dataset, as_of=as_of)
     if json:
         print_json(report)
     else:
-        _print_history(report)
+        _print_history(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos schema timeline orders")
 def timeline(
-    name: Name,
+    dataset: Dataset,
     as_of: AsOf = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Show the schema versions of a dataset, a line for each, oldest first."""
-    report = lumos_of(config, store).schema.timeline(name, as_of=as_of)
+    """List the schema versions of a dataset, oldest first."""
+    lumos = lumos_of(config, store)
+    report = lumos.schema.timeline(dataset, as_of=as_of)
     if json:
         print_json(report)
     else:
-        _print_timeline(report)
+        _print_timeline(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos schema evolution --since 90d")
 def evolution(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="One dataset. Default: all.", show_default=False),
-    ] = None,
+    dataset: OptionalDataset = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From when on: 90d, or 2024-01-15.")
+        str | None, typer.Option(metavar="TIME", help="Since then: 90d, or 2024-01-15.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Until when. Default: now.")
+        str | None, typer.Option(metavar="TIME", help="Until then. Default: now.")
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Report how much schemas changed over a period: versions, changes, breaking, how often."""
-    report = lumos_of(config, store).schema.evolution(name, since=since, until=until)
+    """Count schema versions, changes and breaking changes over a period."""
+    lumos = lumos_of(config, store)
+    report = lumos.schema.evolution(dataset, since=since, until=until)
     if json:
         print_json(report)
     else:
-        _print_evolution(report)
+        _print_evolution(report, Names(lumos, (each.urn for each in report.datasets)))
 
 
-@app.command(epilog="Example: lumos schema export schemas && git add schemas")
+@app.command(
+    epilog="Example: lumos schema export schemas && git add schemas",
+    cls=earlier_options(first=("--output", "-o")),
+)
 def export(
     folder: Annotated[
         str,
         typer.Argument(
             metavar="DIR",
-            help="The folder to bring up to date.",
+            help="The folder to write to.",
             show_default=False,
             callback=local_path,
         ),
@@ -283,7 +291,7 @@ def export(
 ) -> None:
     """Write the schema of every dataset as a text file that can be reviewed and kept in git.
 
-    Files of datasets that are gone are removed, if an export wrote them.
+    Files of datasets that no longer exist are removed if an export wrote them.
     """
     report = lumos_of(config, store).schema.export(folder)
     if json:
@@ -300,31 +308,28 @@ def _leave(report: "DiffReport", *, exit_code: bool, strict: bool) -> None:
 
 
 def _check_strict(strict: bool, *, exit_code: bool) -> None:
-    from lumos.cli.screen import stderr
-
     if strict and not exit_code:
-        stderr().print("remark   --strict means nothing without --exit-code")
+        remark("--strict has no effect without --exit-code")
 
 
-def _show(report: "DiffReport", *, as_json: bool) -> None:
-    from lumos.cli.screen import stderr
-
+def _show(report: "DiffReport", names: Names, *, as_json: bool) -> None:
     if as_json:
         print_json(report)
     else:
-        _print_diff(report)
-    for remark in getattr(report, "remarks", None) or ():
-        stderr().print(f"remark   {remark}")
+        _print_diff(report, names)
+    for text in getattr(report, "remarks", None) or ():
+        remark(names(text))
 
 
-def _print_diff(report: "DiffReport") -> None:
+def _print_diff(report: "DiffReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
     summary = report.summary
     show = _print_plainly if summary.changes > _MOST_IN_TABLES else _print_dataset
+    names.learn(each.urn for each in report.datasets)
     for dataset in sorted(report.datasets, key=_gravity):
-        show(console, dataset)
+        show(console, dataset, names(dataset.urn))
     if not summary.changes:
         console.print("Nothing differs.")
         return
@@ -345,21 +350,21 @@ def _gravity(dataset: "DatasetDiff") -> int:
     return min((ranks.index(change.consumer.value) for change in dataset.changes), default=0)
 
 
-def _print_dataset(console: "Console", dataset: "DatasetDiff") -> None:
+def _print_dataset(console: "Console", dataset: "DatasetDiff", name: str) -> None:
     from lumos.cli.screen import changes_table
 
     versions = _versions(dataset)
-    console.print(dataset.urn, style="bold", end="  " if versions else "")
+    console.print(name, style="bold", end="  " if versions else "")
     console.print(versions)
     console.print(changes_table(dataset.changes, notes=True))
     console.print()
 
 
-def _print_plainly(console: "Console", dataset: "DatasetDiff") -> None:  # noqa: ARG001
+def _print_plainly(console: "Console", dataset: "DatasetDiff", name: str) -> None:  # noqa: ARG001
     """Line by line, for more changes than tables can take."""
     from lumos.cli.screen import change_lines
 
-    head = f"{dataset.urn}  {_versions(dataset)}".rstrip()
+    head = f"{name}  {_versions(dataset)}".rstrip()
     for line in (head, *change_lines(dataset.changes), ""):
         say(line)
 
@@ -369,41 +374,41 @@ def _versions(dataset: "DatasetDiff") -> str:
     return " -> ".join(sides) if all(sides) else "".join(sides)
 
 
-def _print_history(report: "HistoryReport") -> None:
-    from lumos.cli.screen import STYLES, changes_table, plural, stdout, when
+def _print_history(report: "HistoryReport", names: Names) -> None:
+    from lumos.cli.screen import STYLES, plural, print_changes, stdout, when
 
     console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
+    console.print(names(report.urn), style="bold")
     waiting = list(report.milestones)
     for version in report.versions:
         while waiting and waiting[0].timestamp > version.timestamp:
-            told = waiting.pop(0)
+            event = waiting.pop(0)
             console.print()
-            console.print(f"{told.cloud_version}  {when(told.timestamp)}  {told.summary}")
+            what = names(event.summary)
+            console.print(f"{event.cloud_version}  {when(event.timestamp)}  {what}")
         console.print()
         console.print(f"{version.schema_version}", style="bold", end="  ")
         alert = version.breaking_change_alert
         facts = [version.cloud_version, when(version.timestamp), version.author or version.cause,
-                 version.summary, f"[alert {alert.lower()}]" if alert else ""]  # fmt: skip
+                 names(version.summary), f"[alert {alert.lower()}]" if alert else ""]  # fmt: skip
         console.print("  ".join(fact for fact in facts if fact))
         if version.breaking and not any(each.consumer == "breaking" for each in version.changes):
             console.print("  declared BREAKING", style=STYLES["breaking"])
-        if version.affected is not None and version.affected.summary:
-            style = STYLES["breaking" if version.affected.breaking else "undetermined"]
-            console.print(f"  {version.affected.summary}", style=style)
-        if version.changes:
-            console.print(changes_table(version.changes))
-        else:
+        if not version.changes:
             console.print(f"  {plural(len(version.schema.fields), 'field')}")
+        print_changes(
+            version.changes,
+            version.affected,
+            most=_MOST_AFFECTED,
+            rest=f"lumos history {report.urn} --json",
+        )
 
 
-def _print_timeline(report: "TimelineReport") -> None:
+def _print_timeline(report: "TimelineReport", names: Names) -> None:
     from lumos.cli.screen import alarming, stdout, table, when
 
     console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
+    console.print(names(report.urn), style="bold")
     rows = table("VERSION", "", "TIME (UTC)", "FIELDS", "CHANGED", "", right=("FIELDS",))
     for entry in report.versions:
         counts = (("+", entry.added), ("-", entry.removed), ("~", entry.changed))
@@ -418,20 +423,19 @@ def _print_timeline(report: "TimelineReport") -> None:
     console.print(rows)
 
 
-def _print_evolution(report: "EvolutionReport") -> None:
+def _print_evolution(report: "EvolutionReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout, table, when
 
     console = stdout()
-    rows = table("DATASET", "VERSIONS", "CHANGES", "BREAKING", "PER DAY", "URN",
+    rows = table("DATASET", "VERSIONS", "CHANGES", "BREAKING", "PER DAY",
                  right=("VERSIONS", "CHANGES", "BREAKING", "PER DAY"))  # fmt: skip
     for dataset in report.datasets:
         rows.add_row(
-            dataset.name,
+            names(dataset.urn),
             f"{dataset.total_versions:,}",
             f"{dataset.total_changes:,}",
             f"{dataset.breaking_changes:,}",
             f"{dataset.change_frequency:.2f}",
-            dataset.urn,
         )
     if report.datasets:
         console.print(rows)
@@ -445,11 +449,11 @@ def _print_evolution(report: "EvolutionReport") -> None:
 
 
 def _print_export(report: "ExportReport") -> None:
-    from lumos.cli.screen import plural, stderr, stdout
+    from lumos.cli.screen import plural, stdout
 
     stdout().print(
         f"{plural(report.datasets, 'dataset')} in {report.folder}: "
         f"{plural(len(report.written), 'file')} written, {len(report.removed):,} removed."
     )
     for file in report.replaced:
-        stderr().print(f"remark   {file} was not written by an export, and is replaced")
+        remark(f"{file} was not written by an export and was replaced")

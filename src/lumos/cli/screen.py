@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from lumos.analysis.report import ChangeRow, Side
     from lumos.engine.ingest import Announce
+    from lumos.engine.reports import AffectedReport
     from lumos.model.change import Verdict
 
 # Tables of a lake may be empty, and yet are made of files.
@@ -40,7 +41,7 @@ STYLES: Final = {
     "compatible": "green",
     "informational": "dim",
 }
-_KINDS: Final = {
+CHANGE_WORDS: Final = {
     "added": "added",
     "removed": "removed",
     "type_changed": "changed",
@@ -168,6 +169,17 @@ def table(*columns: str, right: Iterable[str] = ()) -> Table:
     return built
 
 
+def compact_table(
+    head: Sequence[str], rows: "Sequence[Sequence[RenderableType]]", right: Iterable[str] = ()
+) -> Table:
+    """A table without the columns that are empty in every row."""
+    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    built = table(*(head[place] for place in kept), right=right)
+    for row in rows:
+        built.add_row(*(row[place] for place in kept))
+    return built
+
+
 def aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Rows in columns under their names, for more of them than a table can take."""
     if not rows:
@@ -190,14 +202,54 @@ def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Tab
         judged = _judged(change)
         for note in change.notes if notes else filter(_is_rename, change.notes):
             judged.append(f"\n  {note}", style="dim")
-        built.add_row(f"  {_KINDS[change.kind]}", _place(change), _sides(change), judged)
+        built.add_row(f"  {CHANGE_WORDS[change.kind]}", _place(change), _sides(change), judged)
     return built
+
+
+def print_changes(
+    changes: "Iterable[ChangeRow]", affected: "AffectedReport | None", *, most: int, rest: str
+) -> None:
+    """Judged changes, each with the datasets downstream that it breaks or may break.
+
+    Of these, `most` are named for each change; `rest` is the command that names the others.
+    """
+    console = stdout()
+    under: dict[str, list[tuple[str, str]]] = {}
+    unnamed = 0
+    if affected is not None:
+        for each in affected.datasets:
+            for use in each.uses:
+                under.setdefault(use.path, []).append((use.sentence, STYLES[each.verdict.value]))
+        unnamed = affected.breaking + affected.undetermined - len(affected.datasets)
+
+    def print_affected(path: str) -> None:
+        nonlocal unnamed
+        lines = under.pop(path)
+        for sentence, style in lines[:most]:
+            console.print(f"    {sentence}", style=style)
+        if (more := len(lines) - most + unnamed) > 0:
+            console.print(f"    ... and {more:,} more: {rest}")
+        unnamed = 0
+
+    rows: list[ChangeRow] = []
+    for change in changes:
+        rows.append(change)
+        if change.path in under:
+            console.print(changes_table(rows))
+            print_affected(change.path)
+            rows.clear()
+    if rows:
+        console.print(changes_table(rows))
+    for path in tuple(under):
+        print_affected(path)
+    if affected is not None and affected.problem is not None:
+        console.print(f"    {affected.summary}: {affected.problem}", style=STYLES["undetermined"])
 
 
 def change_lines(changes: "Iterable[ChangeRow]") -> Iterator[str]:
     """The same as plain lines, without notes beside likely renames."""
     for change in changes:
-        cells = (f"  {_KINDS[change.kind]}", _place(change), escaped(_sides(change).plain))
+        cells = (f"  {CHANGE_WORDS[change.kind]}", _place(change), escaped(_sides(change).plain))
         padded = (f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
         renames = (f"  {note}" for note in filter(_is_rename, change.notes))
         yield "  ".join((*padded, _judged(change).plain, *renames))

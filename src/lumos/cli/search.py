@@ -5,34 +5,57 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.lines import one_line, say
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataPlatform,
+    StorePath,
+    check_data_platform,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from lumos.engine.reports import SearchReport, SearchResult
 
 
 _ABBREVIATIONS = frozenset({"csv", "gcs", "hdfs", "json", "orc", "s3"})
+_MOST_FIELDS = 5
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
-    app.command(epilog="Example: lumos search customer --format parquet --limit 5")(search)
+    app.command(
+        epilog="Example: lumos search customer --format parquet --limit 5",
+        cls=earlier_options(platform="--data-platform"),
+    )(search)
 
 
 def search(
-    text: Annotated[str, typer.Argument(help="Words, or beginnings of words.", show_default=False)],
-    platform: Annotated[str | None, typer.Option(help="Only datasets of this platform.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Only datasets of this owner.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only datasets with this tag.")] = None,
-    format: Annotated[str | None, typer.Option(help="Only datasets of this format.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many results.")] = 20,
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT", help="Words, or the beginnings of words.", show_default=False
+        ),
+    ],
+    data_platform: DataPlatform = None,
+    owner: Annotated[str | None, typer.Option(metavar="OWNER", help="Only this owner.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only this tag.")] = None,
+    format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Only this format.")] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Show at most this many.")
+    ] = 20,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Find datasets by words in their name, path, fields, description, tags and owners."""
-    report = lumos_of(config, store).search(
-        text, platform=platform, owner=owner, tag=tag, format=format, limit=limit
+    """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
+    lumos = lumos_of(config, store)
+    check_data_platform(lumos, data_platform)
+    report = lumos.search(
+        text, platform=data_platform, owner=owner, tag=tag, format=format, limit=limit
     )
     if json:
         print_json(report)
@@ -44,6 +67,10 @@ def _show(report: "SearchReport") -> None:
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
+    if not report.results:
+        meant = f" Did you mean {report.suggestion}?" if report.suggestion else ""
+        say(f"No dataset matches '{report.query}'.{meant}")
+        return
     many = "" if report.all_counted else "at least "
     console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
@@ -51,11 +78,19 @@ def _show(report: "SearchReport") -> None:
         console.print(f"{number}. ", end="")
         console.print(result.location or result.urn, style="bold")
         console.print(f"   {_facts(result)}")
+        if result.fields:
+            console.print(f"   {_fields(result)}")
     if report.total > len(report.results):
         console.print()
         console.print(
             f"... the best {len(report.results)} of {many}{report.total:,}; --limit shows more."
         )
+
+
+def _fields(result: "SearchResult") -> str:
+    more = len(result.fields) - _MOST_FIELDS
+    names = ", ".join(map(one_line, result.fields[:_MOST_FIELDS]))
+    return f"Fields: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _title(word: str) -> str:

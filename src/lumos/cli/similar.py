@@ -18,7 +18,7 @@ _MOST_ROWS: Final = 20
 T = TypeVar("T")
 
 ShowAll = Annotated[
-    bool, typer.Option("--all", help="Show every dataset, also many with the same columns.")
+    bool, typer.Option("--all", help="List every dataset; do not fold similar ones.")
 ]
 
 
@@ -68,17 +68,19 @@ def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[Folded]:
 
 def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
     """One line for datasets that have the same columns, and the command that joins them."""
-    from lumos.cli.screen import plural, stdout
+    from lumos.analysis.wording import few
+    from lumos.cli.screen import stdout
 
     console = stdout()
-    for each in suggestions[:_MOST_LINES]:
+    shown, more_groups = few(suggestions, _MOST_LINES)
+    for each in shown:
         more = ", ..." if len(each.names) > _NAMES_SHOWN else ""
         names = ", ".join(each.names[:_NAMES_SHOWN]) + more
         console.print(
             f"{len(each.datasets):,} datasets have the same columns ({names}). {_advice(each)}"
         )
-    if (more_groups := len(suggestions) - _MOST_LINES) > 0:
-        console.print(f"... and {plural(more_groups, 'more group')}; --json lists them.")
+    if more_groups:
+        console.print(f"... and {more_groups:,} more groups; --json lists them.")
 
 
 def _advice(suggestion: "Suggestion") -> str:

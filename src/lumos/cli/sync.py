@@ -4,11 +4,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.lines import problem, remark
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    Platforms,
+    StorePath,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
     from lumos.engine.migration.reports import SyncReport
@@ -21,9 +29,10 @@ def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
         epilog="Examples:\n\n"
-        "lumos sync --all --output datahub\n\n"
-        "lumos sync --output datahub\n\n"
-        "lumos sync aws-data-lake shop --output openmetadata --output datahub-file:copy.json"
+        "lumos sync --all --platform datahub\n\n"
+        "lumos sync --platform datahub\n\n"
+        "lumos sync aws-data-lake shop --platform openmetadata --platform datahub-file:copy.json",
+        cls=earlier_options(output="--platform"),
     )(sync)
 
 
@@ -31,43 +40,36 @@ def sync(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
-            help="Sources of the configuration, by their names.",
+            metavar="[SOURCE]...",
+            help="Names of configured sources.",
             show_default=False,
         ),
     ] = None,
-    all: Annotated[bool, typer.Option("--all", help="All sources of the configuration.")] = False,
-    output: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="P",
-            help="The catalog to tell: a configured platform, or KIND:ADDRESS. Repeatable. "
-            "Default: the platform of the configuration.",
-        ),
-    ] = None,
+    all: Annotated[bool, typer.Option("--all", help="All configured sources.")] = False,
+    platform: Platforms = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Tell everything once more, not only what changed.")
+        bool, typer.Option("--full", help="Publish everything, not only what changed.")
     ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Scan sources, and tell catalogs what they have not heard of.
+    """Scan sources and publish changes to catalogs.
 
-    Only what changed is read and told, but a catalog hears of everything the first time. A source
-    that fails is named and the others go on; what a catalog cannot take now waits for the next run.
-    Exit code 1 where either happened. Without names and --all, nothing is scanned, and catalogs
-    hear of what waits.
+    The first run publishes everything, later ones only what changed. A source that fails does not
+    stop the others, and what a catalog does not accept is sent again with the next run; both exit
+    with 1. Without names and --all, nothing is scanned and pending changes are published.
     """
     from lumos.cli.screen import steps
 
     if sources and all:
         raise typer.BadParameter("name sources, or give --all")
-    desk = lumos_of(config, store).migration
+    lumos = lumos_of(config, store)
+    desk = lumos.migration
     with steps() as announce:
         report = desk.sync(
             *(sources or ()),
-            outputs=output or (),
+            outputs=platform or (),
             scan=all or bool(sources),
             full=full,
             announce=announce,
@@ -75,20 +77,19 @@ def sync(
     if json:
         print_json(report)
     else:
-        _show(report)
+        _show(report, Names(lumos))
     if not report.is_complete:
         raise typer.Exit(1)
 
 
-def _show(report: "SyncReport") -> None:
+def _show(report: "SyncReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
     for name in report.passed_over:
-        _warn(console, f"{name}: this version cannot scan it; it was passed over")
+        remark(f"{name}: skipped, this version cannot scan it")
     for failure in report.failed:
-        console.print("[error]", style="red", end=" ")
-        console.print(f"{failure.path}: {failure.reason}")
+        problem(f"{failure.path}: {failure.reason}")
     if report.scanned is not None:
         summary = report.scanned.summary
         _ok(
@@ -98,42 +99,36 @@ def _show(report: "SyncReport") -> None:
             f"{summary.datasets_unchanged:,} unchanged, {summary.datasets_missing:,} missing",
         )
     for told in report.told:
-        _show_told(console, told)
+        _show_published(console, told, names)
 
 
-def _show_told(console: "Console", told: "TellingReport") -> None:
+def _show_published(console: "Console", report: "TellingReport", names: Names) -> None:
+    from lumos.analysis.wording import few
     from lumos.cli.screen import plural
 
-    for conflict in told.conflicts[:_MOST]:
+    conflicts, rest = few(report.conflicts, _MOST)
+    for conflict in conflicts:
         console.print("[kept]", style="yellow", end=" ")
-        console.print(f"{conflict.key} {conflict.path}: {conflict.theirs!r}, not {conflict.ours!r}")
-    _show_rest(console, told.conflicts)
-    for refused in told.refused[:_MOST]:
-        console.print("[error]", style="red", end=" ")
-        console.print(f"{refused.kind} {refused.key}: {refused.problem}")
-    _show_rest(console, told.refused)
-    heard = told.told + told.hidden + told.items
-    if heard:
-        parts = [f"{plural(told.told, 'dataset')} told, {told.unchanged:,} as they were"]
-        parts += [f"{told.hidden:,} hidden"] if told.hidden else []
-        parts += [f"{told.items:,} others"] if told.items else []
-        _ok(console, f"{told.platform}: {', '.join(parts)}")
-    elif told.is_complete:
-        _ok(console, f"{told.platform}: nothing new to tell")
-    if told.complaint is not None:
-        _warn(console, told.complaint)
-
-
-def _show_rest(console: "Console", some: "Sequence[object]") -> None:
-    if (rest := len(some) - _MOST) > 0:
+        edit = f"{conflict.theirs!r}, not {conflict.ours!r}"
+        console.print(f"{names(conflict.key)} {conflict.path}: {edit}")
+    if rest:
         console.print(f"... and {rest:,} more; --json lists them.")
+    refused, rest = few(report.refused, _MOST)
+    for each in refused:
+        problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
+    if rest:
+        problem(f"... and {rest:,} more; --json lists them")
+    if report.told + report.hidden + report.items:
+        parts = [f"{plural(report.told, 'dataset')} published, {report.unchanged:,} unchanged"]
+        parts += [f"{report.hidden:,} hidden"] if report.hidden else []
+        parts += [f"{plural(report.items, 'other item')}"] if report.items else []
+        _ok(console, f"{report.platform}: {', '.join(parts)}")
+    elif report.is_complete:
+        _ok(console, f"{report.platform}: up to date")
+    if report.complaint is not None:
+        problem(report.complaint)
 
 
 def _ok(console: "Console", text: str) -> None:
     console.print("[ok]", style="green", end=" ")
-    console.print(text)
-
-
-def _warn(console: "Console", text: str) -> None:
-    console.print("[warn]", style="yellow", end=" ")
     console.print(text)

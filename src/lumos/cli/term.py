@@ -1,17 +1,27 @@
-"""lumos term: the glossary, and what is about its terms."""
+"""lumos term: the glossary, and the terms of datasets and fields."""
 
+from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
-from lumos.cli.words import (
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
     Datasets,
     DryRun,
+    OptionalDatasets,
+    StorePath,
+    add_command,
+    lumos_of,
+    print_json,
+)
+from lumos.cli.words import (
     Fields,
     Mine,
-    SomeDatasets,
+    dataset_first,
     print_list,
     print_words,
     shortened,
@@ -19,28 +29,33 @@ from lumos.cli.words import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine.people.reports import WordListReport
+    from lumos.engine import Lumos
+    from lumos.engine.people.reports import WordListReport, WordsReport
 
-app = typer.Typer(help="The business glossary, and what is about its terms.", no_args_is_help=True)
+app = typer.Typer(
+    help="Manage the glossary and the terms of datasets and fields.", no_args_is_help=True
+)
 
 _Terms = Annotated[
-    list[str], typer.Argument(metavar="TERM...", help="One or more.", show_default=False)
+    list[str], typer.Argument(metavar="TERM...", help="One or more terms.", show_default=False)
 ]
-_Term = Annotated[str, typer.Argument(metavar="TERM", help="Its name.", show_default=False)]
 _Definition = Annotated[
-    str | None, typer.Option("--definition", help="What it means.", show_default=False)
+    str | None,
+    typer.Option(
+        "--definition", metavar="TEXT", help="Definition of the term.", show_default=False
+    ),
 ]
 _Parent = Annotated[
-    str | None, typer.Option("--parent", help="The term above it.", show_default=False)
+    str | None,
+    typer.Option("--parent", metavar="TERM", help="The parent term.", show_default=False),
 ]
 
 
 @app.command(
-    "set",
-    epilog="Examples:\n\nlumos term set orders Order\n\n"
-    "lumos term set 'sales/*' 'Customer Identifier' --field cust_id",
+    epilog="Examples:\n\nlumos term add orders Order\n\n"
+    "lumos term add 'sales/*' 'Customer Identifier' --field cust_id"
 )
-def set_(
+def add(
     dataset: Datasets,
     terms: _Terms,
     field: Fields = None,
@@ -51,21 +66,43 @@ def set_(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Say which terms datasets or fields are about; a new one is added to the glossary."""
-    desk = lumos_of(config, store).people.terms
-    if definition is not None or parent is not None:
-        if len(terms) > 1:
-            raise MisuseError("--definition and --parent are for one term at a time.")
-        if not dry_run:
-            desk.define(terms[0], definition=definition, parent=parent)
-    report = desk.set(dataset, *terms, fields=field or (), dry_run=dry_run)
-    print_json(report) if json else print_words(report)
+    """Add terms to datasets or fields; a new term is added to the glossary."""
+    lumos = lumos_of(config, store)
+    report = _put_on(lumos, dataset, terms, field or (), definition, parent, dry_run=dry_run)
+    print_json(report) if json else print_words(report, lumos)
 
 
-@app.command(epilog="Example: lumos term remove orders Order")
+def _put_on(
+    lumos: "Lumos",
+    dataset: str,
+    terms: Sequence[str],
+    fields: Sequence[str],
+    definition: str | None,
+    parent: str | None,
+    *,
+    dry_run: bool,
+) -> "WordsReport":
+    glossary = lumos.people.terms
+    with dataset_first(lumos, "term add", dataset, terms):
+        if definition is not None or parent is not None:
+            if len(terms) > 1:
+                raise MisuseError("--definition and --parent are for one term at a time.")
+            if not dry_run:
+                glossary.define(terms[0], definition=definition, parent=parent)
+        return glossary.set(dataset, *terms, fields=fields, dry_run=dry_run)
+
+
+@app.command(epilog="Examples:\n\nlumos term remove orders Order\n\nlumos term remove Order")
 def remove(
-    dataset: Datasets,
-    terms: _Terms,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[DATASET] TERM...",
+            help="The terms to take off a dataset. Without a dataset, one term to take out of the "
+            "glossary, which nothing is about any more.",
+            show_default=False,
+        ),
+    ],
     field: Fields = None,
     mine: Mine = False,
     dry_run: DryRun = False,
@@ -73,59 +110,115 @@ def remove(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Say that datasets or fields are not about a term; the glossary keeps it."""
-    report = lumos_of(config, store).people.terms.remove(
-        dataset, *terms, fields=field or (), mine=mine, dry_run=dry_run
-    )
-    print_json(report) if json else print_words(report)
+    """Remove terms from datasets or fields, or a term from the glossary."""
+    lumos = lumos_of(config, store)
+    dataset, *terms = words
+    if not terms:
+        if field or mine or dry_run:
+            raise MisuseError(f"Name the dataset, too: lumos term remove DATASET {quote(dataset)}")
+        _print_removed(lumos, dataset, json=json)
+        return
+    with dataset_first(lumos, "term remove", dataset, terms):
+        report = lumos.people.terms.remove(
+            dataset, *terms, fields=field or (), mine=mine, dry_run=dry_run
+        )
+    print_json(report) if json else print_words(report, lumos)
+
+
+@app.command(hidden=True)
+def undefine(
+    term: Annotated[str, typer.Argument(metavar="TERM", help="Its name.", show_default=False)],
+    config: ConfigFile = None,
+    store: StorePath = None,
+    json: AsJson = False,
+) -> None:
+    """Take a term out of the glossary: lumos term remove TERM."""
+    _print_removed(lumos_of(config, store), term, json=json)
+
+
+def _print_removed(lumos: "Lumos", term: str, *, json: bool) -> None:
+    report = lumos.people.terms.undefine(term)
+    print_json(report) if json else say(f"term {term}: removed")
 
 
 @app.command("list", epilog="Examples:\n\nlumos term list\n\nlumos term list orders")
 def list_(
-    dataset: SomeDatasets = None,
+    dataset: OptionalDatasets = None,
     field: Fields = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """List the glossary with how often its terms are used, or the terms of some datasets."""
-    report = lumos_of(config, store).people.terms.list(dataset, fields=field or ())
+    """List the glossary and how often its terms are used, or the terms of some datasets."""
+    lumos = lumos_of(config, store)
+    report = lumos.people.terms.list(dataset, fields=field or ())
     if json:
         print_json(report)
     elif dataset is None:
         _print_glossary(report)
     else:
-        print_list(report, noun="term", whole=False)
+        print_list(report, lumos, noun="term", whole=False)
 
 
-@app.command(
-    epilog="Example: lumos term define 'Customer Identifier' --definition 'Who bought' "
-    "--parent Customer"
+@add_command(
+    app,
+    "set",
+    "define",
+    epilog="Example: lumos term set 'Customer Identifier' --definition 'Who bought' "
+    "--parent Customer",
 )
-def define(
-    term: _Term,
+def set_(
+    words: Annotated[
+        list[str], typer.Argument(metavar="TERM", help="Its name.", show_default=False)
+    ],
     definition: _Definition = None,
     display_name: Annotated[
-        str | None, typer.Option("--display-name", help="As it is shown.", show_default=False)
+        str | None,
+        typer.Option(
+            "--display-name", metavar="TEXT", help="The name to show.", show_default=False
+        ),
     ] = None,
     parent: _Parent = None,
     domain: Annotated[
-        str | None, typer.Option("--domain", help="Its business domain.", show_default=False)
+        str | None,
+        typer.Option(
+            "--domain", metavar="TEXT", help="Business domain of the term.", show_default=False
+        ),
     ] = None,
     related: Annotated[
         list[str] | None,
-        typer.Option("--related", help="A term that it has to do with.", show_default=False),
+        typer.Option(
+            "--related", metavar="TERM", help="A related term. Repeatable.", show_default=False
+        ),
     ] = None,
     owner: Annotated[
         list[str] | None,
-        typer.Option("--owner", help="Who answers for its meaning.", show_default=False),
+        typer.Option(
+            "--owner",
+            metavar="OWNER",
+            help="An owner of the definition. Repeatable.",
+            show_default=False,
+        ),
     ] = None,
+    field: Annotated[list[str] | None, typer.Option("--field", "-f", hidden=True)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", hidden=True)] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Add a term to the glossary, or say more about one; what is not given stays."""
-    report = lumos_of(config, store).people.terms.define(
+    """Add a term to the glossary, or update one; options not given stay unchanged."""
+    lumos = lumos_of(config, store)
+    term, *more = words
+    if more:
+        # What `lumos term add DATASET TERM` does was spelled so before.
+        on_data = _put_on(lumos, term, more, field or (), definition, parent, dry_run=dry_run)
+        print_json(on_data) if json else print_words(on_data, lumos)
+        return
+    if field or dry_run:
+        raise MisuseError(
+            f"To put a term on data, name the dataset: lumos term add DATASET {quote(term)}"
+        )
+    report = lumos.people.terms.define(
         term,
         definition=definition,
         display_name=display_name,
@@ -139,15 +232,6 @@ def define(
     else:
         verb = "added" if report.created else "changed" if report.changed else "unchanged"
         say(f"term {term}: {verb}")
-
-
-@app.command(epilog="Example: lumos term undefine 'Customer Identifier'")
-def undefine(
-    term: _Term, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
-) -> None:
-    """Take a term out of the glossary that nothing is about any more."""
-    report = lumos_of(config, store).people.terms.undefine(term)
-    print_json(report) if json else say(f"term {term}: gone")
 
 
 def _print_glossary(report: "WordListReport") -> None:
@@ -169,4 +253,4 @@ def _print_glossary(report: "WordListReport") -> None:
     for line in aligned(("TERM", "PARENT", "DATASETS", "FIELDS", "DEFINITION"), rows):
         say(line)
     if not rows:
-        say("The glossary is empty. Begin with: lumos term define TERM --definition TEXT")
+        say("The glossary is empty. Add a term with: lumos term set TERM --definition TEXT")

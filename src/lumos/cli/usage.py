@@ -5,9 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.datasets import Name
-from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.lines import problem, remark, say
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    Dataset,
+    StorePath,
+    add_command,
+    lumos_of,
+    print_json,
+)
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -33,11 +41,11 @@ _COLUMNS_SHOWN: Final = 8
 _DAYS_SHOWN: Final = 10
 _NUMBERS: Final = ("READS", "READERS", "BYTES", "ROWS")
 
-app = typer.Typer(help="See who reads what, and what nobody reads.", no_args_is_help=True)
+app = typer.Typer(help="Show who reads which datasets, and which are unread.", no_args_is_help=True)
 
 Since = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Only reads since then, as in 30d or 2024-01-15."),
+    typer.Option(metavar="TIME", help="Only reads since then: 30d, or 2024-01-15."),
 ]
 
 
@@ -56,51 +64,55 @@ def ingest(
     ],
     dialect: Annotated[
         str | None,
-        typer.Option(help="The SQL dialect of the statements. Default: what the log tells."),
+        typer.Option(
+            metavar="DIALECT", help="SQL dialect of the statements. Default: that of the log."
+        ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="What these logs are known by. Default: the name of each file."),
+        typer.Option(metavar="NAME", help="A name for these logs. Default: the name of each file."),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="FIELD=COLUMN,...",
-            help="Which columns of the log say what: user, time, statement, and where there are "
-            "any: id, bytes, rows, database, schema.",
+            help="Which columns hold user, time and statement, and optionally id, bytes, rows, "
+            "database and schema.",
         ),
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Count who read what from query logs, and keep the lineage of what they wrote."""
+    """Count reads in query logs, and record the lineage of statements that write."""
     from lumos.cli.screen import steps
 
+    lumos = lumos_of(config, store)
     with steps() as announce:
-        report = lumos_of(config, store).usage.ingest(
+        report = lumos.usage.ingest(
             *paths, dialect=dialect, name=name, columns=_mapping(columns), announce=announce
         )
     if json:
         print_json(report)
     else:
-        _print_ingest(report)
+        _print_ingest(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos usage show orders --since 30d")
 def show(
-    name: Name,
+    dataset: Dataset,
     since: Since = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
     """Show who read a dataset, when, how often and which columns."""
-    report = lumos_of(config, store).usage.show(name, since=since)
+    lumos = lumos_of(config, store)
+    report = lumos.usage.show(dataset, since=since)
     if json:
         print_json(report)
     else:
-        _print_show(report)
+        _print_show(report, Names(lumos))
 
 
 @app.command(
@@ -108,7 +120,7 @@ def show(
 )
 def unread(
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="Nobody read it since then: 90d, 2024-01-15.")
+        str, typer.Option(metavar="TIME", help="Not read since then: 90d, or 2024-01-15.")
     ] = "90d",
     columns: Annotated[
         bool, typer.Option("--columns", help="Also unread columns of datasets that are read.")
@@ -117,33 +129,37 @@ def unread(
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """List datasets that nobody read, of places whose reads are known that long."""
-    report = lumos_of(config, store).usage.unread(since=since, columns=columns)
+    """List datasets without reads, as far as the query logs reach back."""
+    lumos = lumos_of(config, store)
+    report = lumos.usage.unread(since=since, columns=columns)
     if json:
         print_json(report)
     else:
-        _print_unread(report)
+        _print_unread(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos usage top --since 7d --limit 10")
 def top(
     since: Since = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 20,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="List at most this many.")
+    ] = 20,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """List what is read most."""
-    report = lumos_of(config, store).usage.top(since=since, limit=limit)
+    """List the datasets that are read most."""
+    lumos = lumos_of(config, store)
+    report = lumos.usage.top(since=since, limit=limit)
     if json:
         print_json(report)
     else:
-        _print_top(report)
+        _print_top(report, Names(lumos, (each.urn for each in report.datasets)))
 
 
-@app.command(epilog="Example: lumos usage logs")
-def logs(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
-    """List the logs that were taken in."""
+@add_command(app, "list", "logs", epilog="Example: lumos usage list")
+def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+    """List the query logs that were ingested."""
     from lumos.cli.screen import stdout, table
 
     report = lumos_of(config, store).usage.logs()
@@ -153,24 +169,26 @@ def logs(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fals
     rows = table("LOG", "SINCE", "UNTIL", "COUNTED", right=("COUNTED",))
     for each in report.logs:
         rows.add_row(each.log, str(each.since), str(each.until), f"{each.statements:,}")
-    stdout().print(rows if report.logs else "No logs were taken in yet: lumos usage ingest PATH")
+    stdout().print(
+        rows if report.logs else "No query logs yet. Ingest some with: lumos usage ingest PATH"
+    )
 
 
-@app.command(epilog="Example: lumos usage forget query_history")
-def forget(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="As `lumos usage logs` lists it.")],
+@add_command(app, "remove", "forget", epilog="Example: lumos usage remove query_history")
+def remove(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A name from `lumos usage list`.")],
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Take back all reads and lineage that a log told of, so that it can be taken in anew."""
+    """Remove the reads and lineage of a log, so that it can be ingested again."""
     from lumos.cli.screen import plural
 
     report = lumos_of(config, store).usage.forget(log)
     if json:
         print_json(report)
     else:
-        say(f"Forgot {report.log}, which told of {plural(report.datasets, 'dataset')}.")
+        say(f"Removed {report.log} with its reads of {plural(report.datasets, 'dataset')}.")
 
 
 def _mapping(text: str | None) -> dict[str, str] | None:
@@ -178,45 +196,47 @@ def _mapping(text: str | None) -> dict[str, str] | None:
         return None
     pairs = [pair.partition("=") for pair in text.split(",")]
     if not all(field and mark and column for field, mark, column in pairs):
-        raise MisuseError(f"'{text}' names no columns. Write --columns user=WHO,time=WHEN,...")
+        raise MisuseError(
+            f"'{text}' is not a list of FIELD=COLUMN. Write: --columns user=WHO,time=WHEN,..."
+        )
     return {field.strip(): column.strip() for field, _, column in pairs}
 
 
-def _print_ingest(report: "UsageIngestReport") -> None:
-    from lumos.cli.screen import plural, stderr, stdout
+def _print_ingest(report: "UsageIngestReport", names: Names) -> None:
+    from lumos.cli.screen import plural, stdout
 
-    console, remarks = stdout(), stderr()
+    console = stdout()
     for log in report.logs:
         console.print(log.log.removeprefix("log:"), style="bold", end="  ")
         dialect = f", {log.dialect}" if log.dialect and log.dialect not in log.kind else ""
         console.print(f"{log.kind}{dialect}, {_period(log)}")
         console.print(f"  {_counts(log)}")
         console.print(
-            f"  {plural(log.queries, 'kind')} of statements, {log.understood:,} understood, "
-            f"{plural(log.edges, 'edge')} of lineage"
+            f"  {plural(log.queries, 'distinct statement')}, {log.understood:,} parsed, "
+            f"{plural(log.edges, 'lineage edge')}"
         )
     console.print(f"Reads of {plural(report.datasets, 'dataset')} recorded.")
     if report.found_again:
         homes = plural(report.found_again, "table")
-        console.print(f"{homes} of earlier logs turned out to be datasets.")
+        console.print(f"{homes} of earlier logs matched to datasets.")
     if report.unknown:
-        one = report.unknown_tables == 1
-        remarks.print(
-            f"{plural(report.unknown_tables, 'table')} {'was' if one else 'were'} read and "
-            f"{'is no dataset' if one else 'are no datasets'} here: "
-            + ", ".join(f"{each.name} ({each.reads:,})" for each in report.unknown[:5])
-            + ". Rules under sql_names tell which they are; the next ingest places these reads."
+        verb = "matches" if report.unknown_tables == 1 else "match"
+        tables = ", ".join(f"{each.name} ({each.reads:,})" for each in report.unknown[:5])
+        remark(
+            f"{plural(report.unknown_tables, 'table')} in the logs {verb} no dataset: {tables}. "
+            "Map them with rules under sql_names; the next ingest assigns these reads."
         )
     for each in report.not_understood[:5]:
-        remarks.print(f"not understood, {each.times:,} times: {each.statement}")
-        remarks.print(f"  {each.reason}")
-    for problem in report.problems:
-        remarks.print(problem, style="yellow")
+        times = plural(each.times, "time")
+        reason = each.reason.removeprefix("not understood: ")
+        problem(f"could not parse, {times}: {' '.join(each.statement.split())}: {reason}")
+    for text in report.problems:
+        problem(names(text))
 
 
 def _period(log: "LogReport") -> str:
     if log.since is None:
-        return "nothing in it counts"
+        return "no reads"
     return f"{log.since}" if log.since == log.until else f"{log.since} to {log.until}"
 
 
@@ -228,51 +248,57 @@ def _counts(log: "LogReport") -> str:
     return ", ".join(parts)
 
 
-def _print_show(report: "UsageShowReport") -> None:
-    from lumos.cli.screen import number, plural, size, stdout, table, when
+def _print_show(report: "UsageShowReport", names: Names) -> None:
+    from lumos.cli.screen import compact_table, number, plural, size, stdout, when
 
     console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
+    console.print(names(report.urn), style="bold")
     console.print(_evidence(report))
     if not report.readers:
         return
     console.print(f"{plural(report.reads, 'read')}, {plural(len(report.readers), 'reader')}")
     console.print()
-    rows = table("READER", "READS", "BYTES", "ROWS", "LAST READ (UTC)", right=_NUMBERS)
-    for each in report.readers:
-        rows.add_row(
+    readers = [
+        (
             each.name,
             f"{each.reads:,}",
             "" if each.bytes is None else size(each.bytes),
             "" if each.rows is None else number(each.rows),
             when(each.last_read) if each.last_read else "",
         )
-    console.print(rows)
+        for each in report.readers
+    ]
+    head = ("READER", "READS", "BYTES", "ROWS", "LAST READ (UTC)")
+    console.print(compact_table(head, readers, right=_NUMBERS))
     if report.columns:
         console.print()
-        rows = table("COLUMN", "READS", "LAST READ", right=("READS",))
         ordered = sorted(report.columns.items(), key=lambda item: (-item[1].reads, item[0]))
-        for name, column in ordered:
-            shown = "(columns not known)" if name == "*" else name
-            rows.add_row(shown, f"{column.reads:,}", str(column.last_read or ""))
-        console.print(rows)
+        columns = [
+            (
+                "(unknown columns)" if name == "*" else name,
+                f"{column.reads:,}",
+                str(column.last_read or ""),
+            )
+            for name, column in ordered
+        ]
+        console.print(compact_table(("COLUMN", "READS", "LAST READ"), columns, right=_NUMBERS))
     if report.unread_columns:
         console.print()
-        console.print(f"Nobody read: {', '.join(report.unread_columns)}")
+        console.print(f"Unread columns: {', '.join(report.unread_columns)}")
     if not report.days:
         return
     console.print()
-    rows = table("DAY", "READS", "READERS", "BYTES", "ROWS", right=_NUMBERS)
-    for day in report.days[-_DAYS_SHOWN:]:
-        rows.add_row(
+    days = [
+        (
             str(day.day),
             f"{day.reads:,}",
             f"{day.readers:,}",
             "" if day.bytes is None else size(day.bytes),
             "" if day.rows is None else number(day.rows),
         )
-    console.print(rows)
+        for day in report.days[-_DAYS_SHOWN:]
+    ]
+    console.print(compact_table(("DAY", "READS", "READERS", "BYTES", "ROWS"), days, right=_NUMBERS))
     if len(report.days) > _DAYS_SHOWN:
         console.print(f"... the last {_DAYS_SHOWN} of {len(report.days):,} days; --json has all.")
 
@@ -282,68 +308,63 @@ def _evidence(report: "UsageShowReport") -> str:
         last = (
             f" It was last read on {report.last_accessed:%Y-%m-%d}." if report.last_accessed else ""
         )
-        return f"This is what a snapshot told; no log tells of reads of it.{last}"
+        return f"From a snapshot; no query log covers this dataset.{last}"
     if report.known_since is None:
-        return "No log tells of reads there: whether anybody reads it is not known."
-    known = f"Reads there are known from {report.known_since} on."
+        return "Unknown: no query log covers this dataset. Add one with: lumos usage ingest PATH"
+    known = f"Query logs cover it from {report.known_since} on."
     if report.readers:
         return known
-    return f"Nobody read it{f' since {report.since}' if report.since else ''}. {known}"
+    return f"No reads{f' since {report.since}' if report.since else ''}. {known}"
 
 
-def _print_unread(report: "UnreadReport") -> None:
-    from lumos.cli.screen import plural, stderr, stdout, table
+def _print_unread(report: "UnreadReport", names: Names) -> None:
+    from lumos.analysis.wording import listed
+    from lumos.cli.screen import plural, stdout, table
 
-    console, remarks = stdout(), stderr()
+    console = stdout()
     if report.datasets:
-        rows = table("DATASET", "LAST READ", "READS KNOWN FROM", "URN")
+        names.learn(each.urn for each in report.datasets)
+        rows = table("DATASET", "LAST READ", "LOGS SINCE")
         for each in report.datasets:
-            rows.add_row(
-                each.name, str(each.last_read or "never seen"), str(each.known_since), each.urn
-            )
+            rows.add_row(names(each.urn), str(each.last_read or "never"), str(each.known_since))
         console.print(rows)
         console.print()
     for unread in report.columns or ():
-        named = ", ".join(unread.columns[:_COLUMNS_SHOWN])
-        more = len(unread.columns) - _COLUMNS_SHOWN
-        console.print(
-            f"{unread.name}: {len(unread.columns)} of {unread.of} columns: {named}"
-            + (f" and {more} more" if more > 0 else "")
-        )
-    through = f", {report.read_through_views:,} through views" if report.read_through_views else ""
-    nobody = "was" if len(report.datasets) == 1 else "were"
+        columns = f"{len(unread.columns)} of {unread.of} columns unread"
+        console.print(f"{names(unread.urn)}: {columns}: {listed(unread.columns, _COLUMNS_SHOWN)}")
+    through = f" ({report.read_through_views:,} through views)" if report.read_through_views else ""
     console.print(
-        f"Since {report.since} {plural(len(report.datasets), 'dataset')} {nobody} not read, "
-        f"{report.read:,} {'was' if report.read == 1 else 'were'}{through}."
+        f"Since {report.since}: {plural(len(report.datasets), 'unread dataset')}, "
+        f"{report.read:,} read{through}."
     )
     if report.columns is not None and report.columns_not_judged:
-        remarks.print(
-            f"{plural(report.columns_not_judged, 'dataset')} had reads whose columns are not known."
-        )
+        many = plural(report.columns_not_judged, "dataset")
+        remark(f"{many} had reads whose columns are unknown")
     for group in report.not_judged:
         many = plural(group.datasets, "dataset")
-        remarks.print(f"Nothing is said of {many} in {group.place}: {group.reason}.")
+        remark(f"{many} in {group.place} not judged: {group.reason}")
 
 
-def _print_top(report: "TopReport") -> None:
-    from lumos.cli.screen import number, plural, size, stdout, table, when
+def _print_top(report: "TopReport", names: Names) -> None:
+    from lumos.cli.screen import compact_table, number, plural, size, stdout, when
 
     console = stdout()
     if not report.datasets:
-        known = "No reads are known." if report.known_since is None else "Nothing was read."
-        console.print(f"{known} Take logs in with: lumos usage ingest PATH")
+        known = "No query logs yet." if report.known_since is None else "No reads in this period."
+        console.print(f"{known} Ingest logs with: lumos usage ingest PATH")
         return
     head = ("DATASET", "READS", "READERS", "BYTES", "ROWS", "LAST READ (UTC)")
-    rows = table(*head, right=_NUMBERS)
-    for each in report.datasets:
-        rows.add_row(
-            each.name or each.urn,
+    rows = [
+        (
+            names(each.urn),
             f"{each.reads:,}",
             f"{each.readers:,}",
             "" if each.bytes is None else size(each.bytes),
             "" if each.rows is None else number(each.rows),
             when(each.last_read),
         )
-    console.print(rows)
+        for each in report.datasets
+    ]
+    console.print(compact_table(head, rows, right=_NUMBERS))
     console.print()
-    console.print(f"{plural(report.total, 'dataset')} read, as known from {report.known_since} on.")
+    console.print(f"{plural(report.total, 'dataset')} read since {report.known_since}.")

@@ -1,11 +1,17 @@
 """lumos validate"""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, lumos_of, print_json
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    Snapshot,
+    earlier_options,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from lumos.engine.snapshots.reports import ValidateReport
@@ -17,32 +23,28 @@ INVALID: Final = 1
 def add_to(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
-        epilog="Examples:\n\n"
-        "lumos validate --input backup.json\n\n"
-        "lumos validate --input estate.parquet --spark"
+        epilog="Examples:\n\nlumos validate backup.json\n\nlumos validate estate.parquet --spark",
+        cls=earlier_options(first=("--input", "-i")),
     )(validate)
 
 
 def validate(
-    input: Annotated[
-        Path,
-        typer.Option("--input", "-i", metavar="FILE", help="The snapshot.", show_default=False),
-    ],
+    file: Snapshot,
     spark: Annotated[
         bool, typer.Option("--spark", help="Check a Parquet snapshot on Spark.")
     ] = False,
     config: ConfigFile = None,
     json: AsJson = False,
 ) -> None:
-    """Check that a snapshot is whole and sound: format, hashes, counts, references.
+    """Check a snapshot: format, hashes, counts and references.
 
-    Every problem is told with its place in the file. Exit code 1 where there is an error.
+    Every problem is listed with its position in the file. Exits with 1 if there is an error.
     """
     from lumos.cli.screen import steps
 
     with steps() as announce:
-        announce(f"checking {input}")
-        report = lumos_of(config).snapshot.validate(input, spark=spark)
+        announce(f"checking {file}")
+        report = lumos_of(config).snapshot.validate(file, spark=spark)
     if json:
         print_json(report)
     else:
@@ -52,6 +54,7 @@ def validate(
 
 
 def _show(report: "ValidateReport") -> None:
+    from lumos.analysis.wording import few
     from lumos.cli.screen import plural, stdout
 
     console = stdout()
@@ -66,13 +69,16 @@ def _show(report: "ValidateReport") -> None:
             console.print("[ok] All references resolved")
         if report.hash is not None and not codes & _UNSEALED:
             console.print("[ok] Counts and hashes match")
-    for problem in report.problems[:_MOST]:
+    shown, _ = few(report.problems, _MOST)
+    for problem in shown:
         mark, style = ("error", "bold red") if problem.severity == "error" else ("warn", "yellow")
         console.print(f"[{mark}]", style=style, end=" ")
         console.print(str(problem))
-    rest = report.errors + report.warnings - min(len(report.problems), _MOST)
+    rest = report.errors + report.warnings - len(shown)
     if rest:
         console.print(f"... and {plural(rest, 'more problem')}; --json lists more.")
+    if report.errors and codes == {"reference"}:
+        console.print(f"To import it all the same: lumos import {report.file} --allow-dangling")
     verdict = "valid" if report.valid else "not valid"
     problems = f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}"
     console.print(f"{report.file} is {verdict}: {problems}.")

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
-from lumos.cli.schema import Name
+from lumos.cli.names import Names
+from lumos.cli.options import (
+    AsJson,
+    ConfigFile,
+    Dataset,
+    OptionalDatasets,
+    StorePath,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,31 +31,33 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = "0123456789"
 
-app = typer.Typer(help="See and move the versions of datasets.", no_args_is_help=True)
+app = typer.Typer(help="Show and change the versions of datasets.", no_args_is_help=True)
 
 
 @app.command(epilog="Example: lumos version show orders")
 def show(
-    name: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+    dataset: Dataset, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
 ) -> None:
-    """Show a dataset's versions, what the last step was about, and its history."""
-    report = lumos_of(config, store).version.show(name)
+    """Show a dataset's versions, its last change and its version history."""
+    lumos = lumos_of(config, store)
+    report = lumos.version.show(dataset)
     if json:
         print_json(report)
     else:
-        _print_show(report)
+        _print_show(report, Names(lumos))
 
 
 @app.command("map", epilog="Example: lumos version map orders --json")
 def map_(
-    name: Name, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
+    dataset: Dataset, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
 ) -> None:
-    """Show which schema version each cloud version of a dataset has."""
-    report = lumos_of(config, store).version.map(name)
+    """Show the schema version of each cloud version of a dataset."""
+    lumos = lumos_of(config, store)
+    report = lumos.version.map(dataset)
     if json:
         print_json(report)
     else:
-        _print_map(report)
+        _print_map(report, Names(lumos))
 
 
 @app.command(
@@ -56,7 +66,7 @@ def map_(
     "lumos version bump orders --type DATA_UPDATE --key release-42"
 )
 def bump(
-    name: Name,
+    dataset: Dataset,
     type: Annotated[
         str,
         typer.Option(
@@ -68,59 +78,57 @@ def bump(
     level: Annotated[
         Literal["major", "minor", "patch", "none"] | None,
         typer.Option(
-            help="How far the schema version moves. Default: minor for SCHEMA_CHANGE, else patch.",
+            help="Which part of the schema version to raise. Default: minor for "
+            "SCHEMA_CHANGE, else patch.",
             show_default=False,
         ),
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why, for those who come after.")] = "",
+    reason: Annotated[str, typer.Option(help="Why, for the history.")] = "",
     key: Annotated[
         str | None,
-        typer.Option(help="Move the versions once only, however often this key is used."),
+        typer.Option(help="Raise the versions only once for this key."),
     ] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Move a dataset's versions by hand, for changes that no scan can see."""
-    report = lumos_of(config, store).version.bump(name, type, level=level, reason=reason, key=key)
+    """Raise a dataset's versions by hand, for changes that no scan can detect."""
+    lumos = lumos_of(config, store)
+    report = lumos.version.bump(dataset, type, level=level, reason=reason, key=key)
     if json:
         print_json(report)
     else:
-        _print_bump(report)
+        _print_bump(report, Names(lumos))
 
 
 @app.command(epilog="Examples:\n\nlumos version scan 'sales/*'\n\nlumos version scan --update")
 def scan(
-    pattern: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PATTERN]", help="Only datasets such as sales/* or lumos://s3/lake/*."
-        ),
-    ] = None,
+    dataset: OptionalDatasets = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Give each dataset the version that it needs.")
+        bool, typer.Option("--update", help="Raise the versions that are outdated.")
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Show datasets that need nothing, too.")
+        bool, typer.Option("--all", help="Also list datasets that are up to date.")
     ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     json: AsJson = False,
 ) -> None:
-    """Compare the schemas of many datasets with the last ones that have a version."""
-    report = lumos_of(config, store).version.scan(pattern, update=update)
+    """Find datasets whose schema changed since their last version."""
+    lumos = lumos_of(config, store)
+    report = lumos.version.scan(dataset, update=update)
     if json:
         print_json(report)
     else:
-        _print_scan(report, every=every)
+        names = Names(lumos, (each.urn for each in report.datasets))
+        _print_scan(report, names, every=every)
 
 
-def _print_show(report: "VersionShowReport") -> None:
+def _print_show(report: "VersionShowReport", names: Names) -> None:
     from lumos.cli.screen import alarming, stdout, table, when
 
     console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
+    console.print(names(report.urn), style="bold")
     before = f", {report.previous_version} before" if report.previous_version else ""
     facts = table("", "")
     facts.show_header = False
@@ -128,9 +136,9 @@ def _print_show(report: "VersionShowReport") -> None:
     facts.add_row("schema version", report.schema_version)
     by = report.author or report.cause
     facts.add_row("changed", when(report.timestamp) + (f" by {by}" if by else ""))
-    facts.add_row("", f"{report.change_type.value}: {report.change_details.summary}")
+    facts.add_row("", f"{report.change_type.value}: {names(report.change_details.summary)}")
     if report.state == "missing":
-        facts.add_row("state", "gone: it was not there at the last scan")
+        facts.add_row("state", "gone: the last scan did not find it")
     elif report.state == "split":
         facts.add_row("state", "split into other datasets")
     console.print(facts)
@@ -138,7 +146,9 @@ def _print_show(report: "VersionShowReport") -> None:
     rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")
     for moment, cells in sorted(_steps(report), key=lambda step: step[0], reverse=True):
         schema_version, cloud_version, event, verdict, what = cells
-        rows.add_row(schema_version, cloud_version, when(moment), event, alarming(verdict), what)
+        rows.add_row(
+            schema_version, cloud_version, when(moment), event, alarming(verdict), names(what)
+        )
     console.print(rows)
 
 
@@ -151,12 +161,11 @@ def _steps(report: "VersionShowReport") -> "Iterator[tuple[datetime, tuple[Any, 
         yield each.timestamp, ("", each.cloud_version, each.event, None, each.summary)
 
 
-def _print_map(report: "VersionMapReport") -> None:
+def _print_map(report: "VersionMapReport", names: Names) -> None:
     from lumos.cli.screen import stdout, table
 
     console = stdout()
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.urn)
+    console.print(names(report.urn), style="bold")
     rows = table("CLOUD", "SCHEMA")
     # A run of versions has one prefix, else its ends would not tell what lies between.
     runs = groupby(report.versions.items(), key=lambda pair: (pair[1], pair[0].rstrip(_DIGITS)))
@@ -166,33 +175,33 @@ def _print_map(report: "VersionMapReport") -> None:
     console.print(rows)
 
 
-def _print_bump(report: "VersionBumpReport") -> None:
+def _print_bump(report: "VersionBumpReport", names: Names) -> None:
     before, after = report.before, report.after
     say(
-        f"{report.name}: {before.cloud_version} {before.schema_version} -> "
+        f"{names(report.urn)}: {before.cloud_version} {before.schema_version} -> "
         f"{after.cloud_version} {after.schema_version}"
-        + ("" if report.applied else " (done before with this key; nothing was changed)")
+        + ("" if report.applied else " (already done with this key; nothing changed)")
     )
 
 
-def _print_scan(report: "VersionScanReport", *, every: bool) -> None:
+def _print_scan(report: "VersionScanReport", names: Names, *, every: bool) -> None:
     from lumos.cli.screen import aligned, plural
 
-    rows = [_scanned(each) for each in report.datasets if every or each.need != "none"]
-    for line in aligned(("DATASET", "HAS", "NEEDS", "WHY", "URN", "WHAT"), rows):
+    rows = [_scanned(each, names) for each in report.datasets if every or each.need != "none"]
+    for line in aligned(("DATASET", "HAS", "NEEDS", "WHY", "WHAT"), rows):
         say(line)
     sums = report.summary
     verb = "needs" if sums.outdated == 1 else "need"
-    needed = f"{sums.outdated:,} {verb} another version" if sums.outdated else "none needs another"
-    updated = f", {sums.updated:,} got it" if sums.updated else ""
+    needed = f"{sums.outdated:,} {verb} a new version" if sums.outdated else "all up to date"
+    updated = f", {sums.updated:,} updated" if sums.updated else ""
     say(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
     if sums.outdated and not sums.updated:
-        say("Give them what they need with: lumos version scan --update")
+        say("Update them with: lumos version scan --update")
 
 
-def _scanned(each: "ScannedVersion") -> tuple[str, ...]:
+def _scanned(each: "ScannedVersion", names: Names) -> tuple[str, ...]:
     has = f"{each.has.cloud_version} {each.has.schema_version}"
     if each.need == "none":
-        return (each.name, has, "", "", each.urn, "")
+        return (names(each.urn), has, "", "", "")
     needs = f"{each.needs.cloud_version} {each.needs.schema_version}"
-    return (each.name, has, needs, each.need, each.urn, "; ".join(each.changes))
+    return (names(each.urn), has, needs, each.need, "; ".join(each.changes))

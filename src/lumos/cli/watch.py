@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.lines import say
+from lumos.cli.names import Names
 from lumos.cli.options import QUIET, ConfigFile, StorePath, lumos_of
 
 if TYPE_CHECKING:
@@ -36,26 +37,26 @@ def watch(
     config: ConfigFile = None,
     store: StorePath = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Look at every source once; 1 if any failed.")
+        bool, typer.Option("--once", help="Scan every source once; exit with 1 if any failed.")
     ] = False,
     interval: Annotated[
         int | None,
-        typer.Option(min=1, metavar="SECONDS", help="Overrules every polling_interval."),
+        typer.Option(min=1, metavar="SECONDS", help="Use instead of every polling_interval."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Look at the sources again and again; print a line and send messages for each change.
+    """Scan the sources repeatedly; print a line and send notifications for each change.
 
-    Watches the sources of change_detection, or else all sources of the configuration, each at its
-    polling_interval, until Ctrl-C or SIGTERM: the scan in hand is ended first, and a second signal
-    leaves at once. A source that fails is tried again later and stops no other.
+    Watches the sources of change_detection, or else all configured sources, each at its
+    polling_interval, until Ctrl-C or SIGTERM. The first signal lets the running scan finish, a
+    second one stops at once. A source that fails is tried again later and does not stop others.
     """
     signals = _Signals()
     signals.take()
     from lumos.pipeline.session import SparkLost
 
     lumos = lumos_of(config, store)
-    printer = _Printer(signals.stop, json=json)
+    printer = _Printer(signals.stop, Names(lumos), json=json)
     try:
         report = lumos.watch(
             once=once,
@@ -73,7 +74,7 @@ def watch(
     except SparkLost:
         if once or signals.received:
             raise
-        say("lumos: Spark's JVM is gone; watching starts again.", err=True)
+        say("lumos: The Spark JVM exited; watching starts again.", err=True)
         if signals.stop_after(_BEFORE_RESTART):
             return
         _start_again()
@@ -115,14 +116,17 @@ class _Signals:
             os._exit(128 + number)
         self.stop.set()
         if not os.environ.get(QUIET):
-            os.write(2, b"lumos: stopping after what is in hand; again to leave at once.\n")
+            os.write(
+                2, b"lumos: Stopping after the running scan; press Ctrl-C again to stop at once.\n"
+            )
 
 
 class _Printer:
     """One line a change; when nobody reads them any more, watching ends."""
 
-    def __init__(self, stop: threading.Event, *, json: bool) -> None:
+    def __init__(self, stop: threading.Event, names: Names, *, json: bool) -> None:
         self._stop = stop
+        self._names = names
         self._json = json
 
     def tell(self, event: "EventReport") -> None:
@@ -140,7 +144,7 @@ class _Printer:
 
         if self._json:
             return to_json({"format_version": FORMAT_VERSION, **to_plain(event)})
-        return line_of(event).encode("utf-8", "replace")
+        return line_of(event, self._names).encode("utf-8", "replace")
 
 
 def _start_again() -> None:

@@ -1,79 +1,97 @@
 """What the commands on owners and enrichment share: options, and how their answers look."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import say
+from lumos.cli.lines import remark, say
+from lumos.cli.names import Names
+from lumos.errors import MisuseError, question
 
 if TYPE_CHECKING:
+    from lumos.engine import Lumos
     from lumos.engine.people.reports import SaidWord, WordListReport, WordsReport
 
 _MOST: Final = 20
 _LONGEST: Final = 70
+# Commands that add what lists show, where it is not `add`.
+_ADDED_BY: Final = {"documentation": "doc set", "property": "property set"}
 
-Datasets = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATASET",
-        help="A URN, a name that only one dataset has, or a pattern such as 'sales/*'.",
-        show_default=False,
-    ),
-]
-SomeDatasets = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[DATASET]", help="Only of this dataset, or of those that fit a pattern."
-    ),
-]
 Fields = Annotated[
     list[str] | None,
     typer.Option(
         "--field",
         "-f",
         metavar="PATH",
-        help="A field instead of the dataset, nested ones as address.city; several times if "
-        "needed, also as a pattern such as '*_email'.",
+        help="A field instead of the dataset: email, address.city, or a pattern such as "
+        "'*_email'. Repeatable.",
         show_default=False,
     ),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
 ]
 Mine = Annotated[
     bool,
     typer.Option(
-        "--mine", help="Only take back what was said by hand; what others say counts again."
+        "--mine", help="Only retract annotations made by hand; those of other sources apply again."
     ),
 ]
 
 
-def print_words(report: "WordsReport") -> None:
+@contextmanager
+def dataset_first(
+    lumos: "Lumos", command: str, dataset: str, words: Sequence[str]
+) -> Iterator[None]:
+    """Names the right order where no dataset is found because it did not come first."""
+    from lumos.engine.people.selection import NothingMatches
+    from lumos.store.errors import UnknownDataset
+
+    try:
+        yield
+    except (UnknownDataset, NothingMatches) as problem:
+        near = problem.nearest if isinstance(problem, UnknownDataset) else ()
+        meant = f" {question(near)}" if near else ""
+        for word in words:
+            if lumos.people.is_dataset(word):
+                others = [each for each in (dataset, *words) if each != word]
+                raise MisuseError(
+                    f"'{dataset}' is not a dataset, but '{word}' is.{meant} The dataset comes "
+                    f"first: lumos {command} {join([word, *others])}"
+                ) from None
+        raise
+
+
+def print_words(report: "WordsReport", lumos: "Lumos") -> None:
     """What a command changed, in a line for each dataset and a sum."""
+    from lumos.analysis.wording import few
     from lumos.cli.screen import aligned, plural
 
-    rows = [(each.name, each.urn, "; ".join(each.changes)) for each in report.datasets[:_MOST]]
-    for line in aligned(("DATASET", "URN", "WHAT"), rows):
+    shown, more = few(report.datasets, _MOST)
+    kept, more_kept = few(report.kept, _MOST)
+    names = Names(lumos, (each.urn for some in (shown, kept) for each in some))
+    rows = [(names(each.urn), "; ".join(each.changes)) for each in shown]
+    for line in aligned(("DATASET", "WHAT"), rows):
         say(line)
-    if (more := len(report.datasets) - _MOST) > 0:
-        say(f"... and {plural(more, 'more dataset')}; --json lists them.")
+    if more:
+        say(f"... and {more:,} more datasets; --json lists them.")
     for item in report.items:
         say(f"{item}{' would be written' if report.dry_run else ''}")
     verb = "would change" if report.dry_run else "changed"
     rest = report.matched - report.changed
-    others = f", {rest:,} stayed as they were" if rest else ""
+    others = f", {rest:,} unchanged" if rest else ""
     say(f"{plural(report.changed, 'dataset')} {verb}{others}.")
-    for kept in report.kept[:_MOST]:
-        place = f"{kept.urn} {kept.field}".strip()
-        say(f"{place}: {kept.what} stays as {kept.by} said.", err=True)
-    if (more := len(report.kept) - _MOST) > 0:
-        say(f"... and {plural(more, 'more word')} of others stay.", err=True)
-    for remark in report.remarks:
-        say(remark, err=True)
+    for each in kept:
+        subject = f"{names(each.urn)} {each.field}".strip()
+        remark(f"{subject}: {each.what} by {each.by} has priority and was kept")
+    if more_kept:
+        remark(f"... and {more_kept:,} more annotations of others were kept; --json lists them")
+    for text in report.remarks:
+        remark(names(text))
 
 
-def print_list(report: "WordListReport", *, noun: str, whole: bool) -> None:
-    """What is said: how often each thing, or every word of the datasets that were asked for."""
+def print_list(report: "WordListReport", lumos: "Lumos", *, noun: str, whole: bool) -> None:
+    """How often each annotation is used, or all annotations of the datasets asked for."""
     from lumos.cli.screen import aligned, plural
 
     if whole and not any(word.state != "said" for word in report.words):
@@ -83,27 +101,31 @@ def print_list(report: "WordListReport", *, noun: str, whole: bool) -> None:
         for line in aligned((noun.upper(), "DATASETS", "FIELDS"), counts):
             say(line)
     else:
+        names = Names(lumos, (word.urn for word in report.words))
         has_values = any(word.value for word in report.words)
-        heads = ("DATASET", "FIELD", noun.upper(), *(("VALUE",) if has_values else ()), "BY", "URN")
+        heads = ("DATASET", "FIELD", noun.upper(), *(("VALUE",) if has_values else ()), "BY")
         rows = [
             (
-                word.dataset,
+                names(word.urn),
                 word.field or "-",
                 word.name or word.slot.replace("_", " "),
                 *((shortened(word.value or ""),) if has_values else ()),
                 _by(word),
-                word.urn,
             )
             for word in report.words
         ]
         for line in aligned(heads, rows):
             say(line)
-    if not report.words:
-        say(f"No {noun} on {plural(report.datasets, 'dataset')}.")
+    if not report.datasets:
+        say("There are no datasets yet. Find some with: lumos ingest PATH")
+    elif not report.words:
+        command = _ADDED_BY.get(noun, f"{noun} add")
+        datasets = plural(report.datasets, "dataset")
+        say(f"No {noun} on {datasets}. Add some with: lumos {command} --help")
 
 
 def _by(word: "SaidWord") -> str:
-    """Who says something, and that it is said of a field that is not there now."""
+    """The source of an annotation, and whether its field no longer exists."""
     name = word.author if word.by == "user" and word.author else word.by or ""
     return name if word.state == "said" else f"{name} (the field is gone)"
 

@@ -93,11 +93,11 @@ class Override(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.costs:
-            raise MisuseError(f"Say what '{self.target}' costs, as in costs: {{storage: 120}}")
+            raise MisuseError(f"Set the cost of '{self.target}', such as costs: {{storage: 120}}")
         _check_types(self.costs)
         first, last = self.first_day, self.last_day
         if first is not None and last is not None and last < first:
-            raise MisuseError(f"'until' {last} lies before 'since' {first}.")
+            raise MisuseError(f"'until' {last} is before 'since' {first}.")
 
     @property
     def first_day(self) -> date | None:

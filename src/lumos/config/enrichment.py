@@ -161,7 +161,9 @@ def read_enrichment(file: Path, missing: Missing) -> Read:
     try:
         content = file.read_bytes()
     except FileNotFoundError:
-        raise MisuseError(f"There is no file {file}.") from None
+        raise MisuseError(
+            f"There is no file {file}. Name one that exists: lumos enrich FILE"
+        ) from None
     if len(content) > _MAX_BYTES:
         raise MisuseError(f"{file} is larger than {_MAX_BYTES // 1024 // 1024} MB.")
     try:

@@ -76,11 +76,25 @@ class MissingPrices(MisuseError):
         more = len(self.keys) - _SHOWN
         listed = ", ".join(self.keys[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
         what = "A price is" if len(self.keys) == 1 else "Prices are"
-        super().__init__(f"{what} missing. Set {listed}")
+        super().__init__(f"{what} missing. Set {listed} in lumos.yaml.")
+
+
+class NoPrices(MisuseError):
+    """No price at all; the hint shows where prices of the data at hand are set."""
+
+    def __init__(self, providers: Iterable[str], engines: Iterable[str]) -> None:
+        self.providers = tuple(providers) or ("local",)
+        self.engines = tuple(engines)
+        lines = ["No prices are configured, so nothing has a cost. Add your prices to lumos.yaml:"]
+        lines += ["cost_model:", "  storage:"]
+        lines += [f"    {each}: {{cost_per_gb_month: 0.023}}" for each in self.providers]
+        lines += ["  compute:"] if self.engines else []
+        lines += [f"    {each}: {{cost_per_hour: 0.15}}" for each in self.engines]
+        super().__init__("\n".join(lines))
 
 
 class CurrencyMix(MisuseError):
-    """Amounts in several currencies, which nobody can add up."""
+    """Amounts in several currencies, which cannot be added up."""
 
     def __init__(self, currencies: Iterable[str], where: str) -> None:
         self.currencies = tuple(sorted(set(currencies)))
@@ -135,7 +149,7 @@ class Prices(NamedTuple):
             place = provider_of(name), class_of(rest) or usual_class(provider_of(name))
             work, factor = _unit(rest)
             if price < 0:
-                raise MisuseError(f"The price {price} of '{key}' is below 0.")
+                raise MisuseError(f"The price {price} of '{key}' is negative.")
             if dot and (place in storage or place[1] in _CLASSES.get(place[0], ())):
                 storage[place] = price
             elif dot and (engine_of(name), work) in compute:
@@ -235,7 +249,7 @@ def features_of(settings: Settings) -> dict[str, Feature]:
     for section in cost_sections(settings):
         for name, feature in section.features.items():
             if name in found:
-                raise MisuseError(f"The feature '{name}' stands there twice. Keep one of them.")
+                raise MisuseError(f"The feature '{name}' is defined twice. Keep one of them.")
             found[name] = feature
     return found
 
@@ -293,7 +307,7 @@ def _put(
 ) -> None:
     known = prices.setdefault(at, (price, key))
     if known[0] != price:
-        raise MisuseError(f"'{known[1]}' and '{key}' are the same price, and differ. Keep one.")
+        raise MisuseError(f"'{known[1]}' and '{key}' set the same price differently. Keep one.")
 
 
 _StoragePrices: TypeAlias = Iterable[tuple[str, tuple[str, str], Decimal, str]]

@@ -73,6 +73,10 @@ _ENTRY_IN_URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/{1,2}(?P<user>[^\s/:@]*)(?::(?P<password>.*))?@",
     re.DOTALL,
 )
+# The same without a scheme: //user:password@host, user:password@host. A time such as 12:30 is none.
+_ENTRY_ALONE: Final = re.compile(
+    r"(?:\A|(?<=[/\s=]))(?!\d+:)[^\s/:@=]+:(?P<password>[^\s/]+)@(?=[\w\[])"
+)
 _PARAMETER_IN_URL: Final = re.compile(r"(?<=[?&;])(?P<name>[^\s=&;?]+)=(?P<value>[^\s&;]+)")
 # What stands before an @ in these is a platform or a container.
 _WITHOUT_USERS: Final = frozenset(("lumos", "abfs", "abfss", "wasb", "wasbs"))
@@ -179,12 +183,12 @@ def redacted(text: str) -> str:
 
 
 def without_secrets_of(arguments: Iterable[str], text: str) -> str:
-    """The text with everything masked that is secret in a URL among the arguments.
+    """The text with everything masked that is secret in an address among the arguments.
 
     Messages repeat an argument in part, as a path or in quotes, so it is not looked for as a whole.
     """
     for argument in arguments:
-        if ":/" not in argument:
+        if ":" not in argument:
             continue
         for spelled in {argument, str(Path(argument)), repr(argument)[1:-1]}:
             for secret, shown in _secrets_in(spelled):
@@ -200,6 +204,10 @@ def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
         elif entry["user"] and entry["scheme"].lower() not in _WITHOUT_USERS:
             # A user without a password may be a token.
             yield f"/{entry['user']}@", f"/{MASK}@"
+    elif alone := _ENTRY_ALONE.search(url):
+        yield f":{alone['password']}@", f":{MASK}@"
+    if ":/" not in url:
+        return
     for parameter in _PARAMETER_IN_URL.finditer(url):
         if parameter["name"].casefold() not in _HARMLESS:
             yield parameter[0], f"{parameter['name']}={MASK}"

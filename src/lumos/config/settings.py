@@ -9,6 +9,7 @@ from msgspec import Meta, field
 
 from lumos.config.costs import CostCalculation, CostModel
 from lumos.config.notifications import Notifications
+from lumos.config.owners import OwnerRules
 from lumos.config.platforms import LOCAL, PlatformConfig, PlatformName
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
@@ -256,6 +257,7 @@ class Settings(Section, frozen=True, kw_only=True):
     sql_name_from: (
         Annotated[str, Meta(pattern=NAME_TEMPLATE, description=NAME_TEMPLATE_HELP)] | None
     ) = None
+    owners: OwnerRules = OwnerRules()
     quality_integrations: tuple[QualityIntegration, ...] = ()
     notifications: Notifications = Notifications()
     spark: Spark = Spark()

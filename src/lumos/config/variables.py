@@ -11,7 +11,9 @@ FILE_VARIABLE: Final = "LUMOS_CONFIG"
 
 _PREFIX: Final = "LUMOS_"
 # Variables that are read elsewhere and name no setting.
-_SWITCHES: Final = frozenset({FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DEBUG", "LUMOS_QUIET"})
+_SWITCHES: Final = frozenset(
+    {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DEBUG", "LUMOS_QUIET", "LUMOS_VERBOSE"}
+)
 # Variables that users of a catalog have set already, and the keys they stand for.
 _FOREIGN: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
 

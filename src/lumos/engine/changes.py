@@ -7,18 +7,22 @@ from typing import Final
 
 from lumos.analysis.report import ChangeRow, change_rows
 from lumos.analysis.versioning import Step, change_type_of, versions_by_cloud_version
-from lumos.analysis.wording import blast_radius_of
 from lumos.engine.audit import audit
 from lumos.engine.handlers import event_types
-from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport, SplitDataset
+from lumos.engine.reports import (
+    FORMAT_VERSION,
+    AffectedReport,
+    Report,
+    SchemaReport,
+    SplitDataset,
+)
 from lumos.errors import MisuseError
-from lumos.model.change import BlastRadius, Cause, ChangeEvent, EventType, Verdict
+from lumos.model.change import Cause, ChangeEvent, EventType
 from lumos.model.moment import duration, moment
 from lumos.model.pattern import DatasetPattern
 from lumos.model.version import ChangeType, CloudVersion
 from lumos.store import KnownDataset, Store
 from lumos.store.change_log import ChangeLog, EventFilter
-from lumos.store.errors import UnknownDataset
 
 MILESTONES: Final = (
     EventType.DELETED,
@@ -33,49 +37,11 @@ _REMEMBERED_SCHEMAS: Final = 5_000
 _FORGOTTEN_AT_ONCE: Final = 10_000
 
 
-class AffectedDataset(Report, frozen=True, kw_only=True):
-    """A dataset down the stream that breaks or may break, and whose it was then."""
-
-    urn: str
-    verdict: Verdict
-    owners: tuple[str, ...]
-
-
-class AffectedReport(Report, frozen=True, kw_only=True):
-    """What a change does down the stream; the worst are named first, 1,000 at most.
-
-    `problem` says why it is not known, and `summary` all of it in a few words.
-    """
-
-    summary: str
-    breaking: int
-    undetermined: int
-    owners: tuple[str, ...]
-    datasets: tuple[AffectedDataset, ...]
-    problem: str | None
-
-    @classmethod
-    def of(cls, found: BlastRadius | None) -> "AffectedReport | None":
-        if found is None:
-            return None
-        return cls(
-            summary=blast_radius_of(found),
-            breaking=found.breaking,
-            undetermined=found.undetermined,
-            owners=found.owners,
-            datasets=tuple(
-                AffectedDataset(urn=each.urn, verdict=each.verdict, owners=each.owners)
-                for each in found.datasets
-            ),
-            problem=found.problem,
-        )
-
-
 class EventReport(Report, frozen=True, kw_only=True):
     """A change event; schemas are told where they changed, came or went.
 
     `affected_downstream` are the datasets that `affected` tells more of: which of them break by the
-    change and which may, and whose they were. It is null where nothing hung on the dataset.
+    change and which may, whose they were, and where. It is null where nothing hung on the dataset.
     """
 
     event_id: str
@@ -105,6 +71,14 @@ class ChangesSummary(Report, frozen=True, kw_only=True):
     events: int
     breaking: int
     datasets: int
+
+
+class ChangesReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos changes`: the events, newest first, and what they came to."""
+
+    format_version: str = FORMAT_VERSION
+    events: tuple[EventReport, ...]
+    summary: ChangesSummary
 
 
 class Milestone(Report, frozen=True, kw_only=True):
@@ -157,7 +131,7 @@ def _urns(log: ChangeLog, text: str) -> frozenset[str]:
     urns = log.urns(pattern)
     # A pattern may match nothing yet; a name that does not exist is a slip.
     if not urns and not pattern.is_open:
-        raise UnknownDataset(text)
+        raise log.unknown(text)
     return urns
 
 
@@ -275,7 +249,7 @@ def _report(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport
         new_schema=schemas.get(new or ""),
         metadata=event.metadata,
         affected_downstream=event.affected_downstream,
-        affected=AffectedReport.of(event.affected),
+        affected=AffectedReport.of(event),
     )
 
 

@@ -368,7 +368,7 @@ class _History:
 
     @property
     def _has_creation(self) -> bool:
-        """Whether the log of changes tells when the dataset came into this store."""
+        """Whether the change log records when the dataset was added to this store."""
         is_created = self._event is not None and self._event.type is EventType.CREATED
         return self._before is not None or is_created
 

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -20,10 +21,12 @@ from lumos.engine.reports import (
 from lumos.engine.scanning import file_roots, hints_in, is_in, joins_similar, source_of
 from lumos.engine.state import state_folder
 from lumos.errors import MisuseError
-from lumos.model.urn import Urn
+from lumos.model.dataset import Dataset
+from lumos.model.urn import SCHEME, Urn
 from lumos.sources.addresses import access_of, is_address, normal, section_of
 from lumos.storage import Access, Marker, Selection, storage_of
 from lumos.store import Scan, Store
+from lumos.store.errors import UnknownDataset
 
 if TYPE_CHECKING:
     from lumos.pipeline.explanation import Explained, Lens
@@ -39,8 +42,10 @@ _MOST_REASONS: Final = 20
 class NothingToExplain(MisuseError):
     """A path at which there is nothing, now or at the last scan."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"There is nothing at {path}, and no scan has seen anything there.")
+    def __init__(self, path: str, *, advice: str = "See all datasets with: lumos list") -> None:
+        super().__init__(
+            f"There is nothing at {path}, and no scan has seen anything there. {advice}"
+        )
 
 
 class _Place(NamedTuple):
@@ -51,13 +56,50 @@ class _Place(NamedTuple):
 
 
 def explain(
-    settings: Settings, path: str, *, store: Callable[[], Store | None], state: str
+    settings: Settings, text: str, *, store: Callable[[], Store | None], state: str
 ) -> ExplainReport:
-    """What was decided about a path: by its last scan, or by looking at its folder now."""
-    if not path:
+    """What was decided about a path, or, where there is none, about the dataset of that name."""
+    if not text:
         raise MisuseError("The path to explain is empty. Name a file or folder: lumos explain PATH")
-    wanted = normal(path, settings.sources) if is_address(path) else os.path.abspath(path)
     opened = store()
+    nothing: NothingToExplain | None = None
+    if not text.startswith(SCHEME):
+        try:
+            return _explain_path(settings, text, opened, state)
+        except NothingToExplain as problem:
+            nothing = problem
+    if opened is None:
+        raise nothing or UnknownDataset(text)
+    try:
+        dataset = opened.get(opened.find(text))
+    except UnknownDataset as unknown:
+        if nothing is None:
+            raise
+        raise NothingToExplain(os.path.abspath(text), advice=str(unknown)) from None
+    return _explain_dataset(settings, dataset, opened, state)
+
+
+def _explain_dataset(
+    settings: Settings, dataset: Dataset, store: Store, state: str
+) -> ExplainReport:
+    location = dataset.location
+    if location is None or not (is_address(location.uri) or os.path.isabs(location.uri)):
+        raise MisuseError(
+            f"{dataset.urn} is not made of files that a scan grouped. "
+            f"See what is known of it with: lumos show {quote(dataset.name)}"
+        )
+    fixed, wildcard, _ = location.uri.partition("*")
+    path = fixed.rpartition("/")[0] if wildcard else fixed
+    report = _explain_path(settings, path, store, state)
+    own = tuple(each for each in report.datasets if each.urn == dataset.urn)
+    return msgspec.structs.replace(
+        report, path=location.uri, datasets=own or report.datasets, others=(), suggestions=()
+    )
+
+
+def _explain_path(settings: Settings, path: str, opened: Store | None, state: str) -> ExplainReport:
+    """What was decided about a path: by its last scan, or by looking at its folder now."""
+    wanted = normal(path, settings.sources) if is_address(path) else os.path.abspath(path)
     place = _place(settings, wanted, opened.scans() if opened is not None else ())
     lens = _lens(settings, place, state)
     urn_of = urns_in(settings, place.selection.root)

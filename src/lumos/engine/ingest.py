@@ -10,8 +10,10 @@ from lumos.config import Settings
 from lumos.config.sources import Source
 from lumos.engine.recording import Outcome
 from lumos.engine.reports import (
+    AffectedReport,
     ChangeWord,
     DatasetReport,
+    GoneDataset,
     IngestReport,
     IngestSummary,
     SplitDataset,
@@ -21,7 +23,7 @@ from lumos.engine.scanning import Lake, ScanFailed, failure_of, places_of
 from lumos.engine.scans import Pass, Scanner
 from lumos.engine.state import StateNotUsable, check_state, state_folder
 from lumos.errors import LumosError
-from lumos.model.change import EventType
+from lumos.model.change import EventType, Verdict
 from lumos.model.discovery import Discovery, Problem
 from lumos.sources import SampledSource, TableSource
 from lumos.sources.addresses import access_of
@@ -194,7 +196,7 @@ def _scan_lakes(
 
 
 class _FailedLake(NamedTuple):
-    """A root that could not be scanned, which keeps nobody from scanning the others."""
+    """A root that could not be scanned; the other roots are scanned all the same."""
 
     root: str
     problem: LumosError
@@ -278,6 +280,7 @@ def _report(
         )
         problems.update({(m.path, m.code, m.reason): m for m in each.discovery.problems})
     changes = [report.change for report in datasets.values()]
+    verdicts = [row.consumer for report in datasets.values() for row in report.changes]
     found = [each.discovery for each in passes]
     missing = tuple(urn for each in passes for urn in each.missing)
     held = tuple(urn for each in passes for urn in each.held)
@@ -296,12 +299,19 @@ def _report(
             datasets_changed=changes.count("changed"),
             datasets_unchanged=changes.count("unchanged"),
             datasets_missing=len(missing) + len(held),
+            breaking_changes=verdicts.count(Verdict.BREAKING) + len(missing),
+            undetermined_changes=verdicts.count(Verdict.UNDETERMINED),
             seconds=round(seconds, 3),
         ),
         roots=roots,
         datasets=tuple(datasets.values()),
         missing=missing,
         held=held,
+        gone=tuple(
+            GoneDataset(urn=event.urn, affected=AffectedReport.of(event))
+            for each in passes
+            for event in each.removals
+        ),
         splits=tuple(SplitDataset.of(event) for each in passes for event in each.splits),
         problems=tuple(problems.values()),
         suggestions=tuple(each for done in passes for each in done.suggestions),

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import msgspec
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.secret import without_secrets_of
+from lumos.config.starter import InitReport
 from lumos.engine.handlers import ChangeHandler, Handlers
 from lumos.engine.herald import Herald
 from lumos.engine.impact.tracking import BlastRadiusTracker
@@ -32,10 +33,11 @@ from lumos.engine.reports import (
 )
 from lumos.engine.scanning import platform_of
 from lumos.model.change import EventType
+from lumos.model.urn import display_names
 from lumos.store import Database, DatasetFilter, Facets, Listener, Store
 
 if TYPE_CHECKING:
-    from lumos.engine.changes import EventReport, ForgetReport
+    from lumos.engine.changes import ChangesReport, EventReport, ForgetReport
     from lumos.engine.costs.desk import CostDesk
     from lumos.engine.costs.sourcing import CostSources
     from lumos.engine.doctor import DoctorReport
@@ -92,10 +94,9 @@ class Lumos:
         return load(self._file, environment=self._variables, overrides=self._overrides, text=text)
 
     @staticmethod
-    def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> Path:
-        """Writes a commented starter configuration; gives its path."""
-        write_starter(Path(file), force=force)
-        return Path(file).absolute()
+    def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> InitReport:
+        """Writes a commented starter configuration."""
+        return write_starter(Path(file), force=force)
 
     def config_check(self) -> ConfigReport:
         """The settings in force, secrets masked, and what of them this version does not use."""
@@ -222,14 +223,17 @@ class Lumos:
         format: str | None = None,
         limit: int = 20,
     ) -> SearchReport:
-        """The datasets that hold every word of a text, the best first."""
+        """The datasets that hold every word of a text, the best first, with matching fields."""
         facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
         datasets, hits = self._store().search(text, facets, limit=limit)
         return SearchReport(
             query=without_secrets_of([text], text),
             total=hits.total,
             all_counted=hits.all_counted,
-            results=tuple(map(SearchResult.of, datasets)),
+            results=tuple(
+                SearchResult.of(dataset, hits.fields.get(dataset.urn, ())) for dataset in datasets
+            ),
+            suggestion=hits.suggestion,
         )
 
     def list(
@@ -244,6 +248,15 @@ class Lumos:
         wanted = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
         return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(wanted))))
 
+    def data_platforms(self) -> tuple[str, ...]:
+        """Where the datasets in the store lie: s3, file, postgres and the like."""
+        return self._store().data_platforms()
+
+    def display_names(self, urns: Collection[str]) -> dict[str, str]:
+        """What screens call datasets: names, or the ends of paths where names are shared."""
+        store = self._existing_store()
+        return display_names(urns, {} if store is None else store.names_like(urns))
+
     def show(self, urn: str) -> ShowReport:
         """All that is known about a dataset."""
         from lumos.engine.changes import last_split
@@ -254,9 +267,9 @@ class Lumos:
         split = last_split(store, found) if state == "split" else None
         return ShowReport.of(store.get(found), state=state, split=split)
 
-    def history(self, urn: str) -> "HistoryReport":
+    def history(self, urn: str, *, as_of: str | None = None) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""
-        return self.schema.history(urn)
+        return self.schema.history(urn, as_of=as_of)
 
     @cached_property
     def estates(self) -> "Estates":
@@ -330,11 +343,32 @@ class Lumos:
         breaking: bool = False,
         dataset: str | None = None,
         limit: int | None = None,
-    ) -> "Iterator[EventReport]":
-        """What happened to datasets, newest first; read from the store as it is asked for.
+    ) -> "ChangesReport":
+        """What happened to datasets, newest first, and how much of it breaks consumers.
 
         Times are as in `7d`, `2024-01-15` or `2024-01-15T10:30Z`; `dataset` is a pattern.
         """
+        from lumos.engine.changes import ChangesReport, Tally
+
+        tally = Tally(
+            self.iter_changes(
+                since=since, until=until, types=types, breaking=breaking, dataset=dataset,
+                limit=limit,
+            )
+        )  # fmt: skip
+        return ChangesReport(events=tuple(tally), summary=tally.summary)
+
+    def iter_changes(
+        self,
+        *,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        types: Iterable[EventType | str] = (),
+        breaking: bool = False,
+        dataset: str | None = None,
+        limit: int | None = None,
+    ) -> "Iterator[EventReport]":
+        """The events of `changes`, read from the store as they are asked for: for millions."""
         from lumos.engine.changes import reports, wanted_events
 
         log = self._store().change_log
@@ -392,7 +426,9 @@ class Lumos:
         """Writes what people and reporters say of datasets."""
         from lumos.engine.people.scribe import Scribe
 
-        return Scribe(self._store, self._steps, herald=self._herald)
+        return Scribe(
+            self._store, self._steps, herald=self._herald, owner_rules=self.settings.owners
+        )
 
     @cached_property
     def people(self) -> "People":

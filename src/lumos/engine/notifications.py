@@ -344,7 +344,12 @@ class NotificationDesk:
     def test(self, channel: str) -> NotifySendReport:
         """Sends a message that says nothing over one channel."""
         if channel not in self._settings.channels:
-            raise UnknownName("channel", channel, self._settings.channels)
+            raise UnknownName(
+                "channel",
+                channel,
+                self._settings.channels,
+                next="Channels are configured under notifications in lumos.yaml.",
+            )
         words = f"A trial of the channel '{channel}'. Nothing has changed."
         message = Notification(
             event_id="", channel=channel, urn="", title="Lumos: a trial", body=words

@@ -39,6 +39,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     event: ChangeEvent | None = None
     earlier: tuple[ChangeEvent, ...] = ()
 
+    def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "Outcome":
+        """With the events as they are on record, by their ids."""
+        if self.event is None:
+            return self
+        return msgspec.structs.replace(
+            self,
+            event=events.get(self.event.event_id, self.event),
+            earlier=tuple(events.get(each.event_id, each) for each in self.earlier),
+        )
+
 
 class Recorder:
     """Writes sightings of one source into the store."""
@@ -122,7 +132,7 @@ class Recorder:
             if found.memory is not None and found.memory.body != found.memory.recalled
         }
 
-        def attempt(transaction: Transaction) -> dict[str, Outcome]:
+        def attempt(transaction: Transaction) -> tuple[dict[str, Outcome], Transaction]:
             outcomes: dict[str, Outcome] = {}
             for name, (urn, found) in sorted(named.items()):
                 if name in changed:
@@ -132,13 +142,18 @@ class Recorder:
                     self._tell_more(transaction, found, name)
                 if name in remembered and not self._is_overtaken(transaction, found, name):
                     self._remember(transaction, found, name)
-            return outcomes
+            return outcomes, transaction
 
         self._store.keep_schemas(as_written[name].schema for name in changed)
         self._store.keep_schemas(
             memory.schema for name in remembered if (memory := named[name][1].memory) is not None
         )
-        outcomes = self._store.transact(attempt) if changed or told or remembered else {}
+        outcomes: dict[str, Outcome] = {}
+        if changed or told or remembered:
+            outcomes, transaction = self._store.transact(attempt)
+            # Who breaks downstream was added to the events when all of them were written.
+            recorded = {event.event_id: event for event in transaction.new_events}
+            outcomes = {name: each.as_recorded(recorded) for name, each in outcomes.items()}
         for name, (urn, _) in named.items():
             yield outcomes.get(name) or unchanged(as_written[name], urn, known[name])
 

@@ -1,5 +1,6 @@
 """What commands print as JSON and the SDK returns; these names are a promise."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -7,8 +8,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from lumos.analysis.report import ChangeRow, change_rows
+from lumos.analysis.wording import blast_radius_of, breakage_of, clause_of, gone_clause
 from lumos.engine.profiles.privacy import guarded, guarded_statistics
-from lumos.model.change import ChangeEvent
+from lumos.model.change import (
+    Affected,
+    AffectedUse,
+    BlastRadius,
+    ChangeEvent,
+    EventType,
+    Verdict,
+)
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
     ColumnStatistics,
@@ -20,6 +29,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.discovery import Problem, Suggestion
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.urn import display_names
 from lumos.store import KnownDataset, State
 
 FORMAT_VERSION: Final = "1.0"
@@ -149,10 +159,124 @@ def flags_of(schema: Schema | None) -> tuple[str, ...]:
     return tuple(f"case-only: {', '.join(names)}" for names in same)
 
 
+class AffectedUseReport(Report, frozen=True, kw_only=True):
+    """Where a dataset uses what changed, why that breaks it, and all of it in one sentence.
+
+    `path` is that of the change, '' where the dataset as a whole changed or nobody knows more.
+    """
+
+    path: str
+    change: str
+    reason: str
+    file: str | None
+    line: int | None
+    sentence: str
+
+
+class AffectedDataset(Report, frozen=True, kw_only=True):
+    """A dataset down the stream that breaks or may break, whose it was then, and where."""
+
+    urn: str
+    name: str
+    verdict: Verdict
+    owners: tuple[str, ...]
+    uses: tuple[AffectedUseReport, ...]
+
+    @classmethod
+    def of(cls, found: Affected, *, name: str, clauses: Mapping[str, str]) -> "AffectedDataset":
+        uses = found.uses or (AffectedUse(),)
+        return cls(
+            urn=found.urn,
+            name=name,
+            verdict=found.verdict,
+            owners=found.owners,
+            uses=tuple(
+                AffectedUseReport(
+                    path=use.path,
+                    change=(clause := clauses.get(use.path, "")),
+                    reason=use.reason,
+                    file=use.file,
+                    line=use.line,
+                    sentence=": ".join(filter(None, (clause, breakage_of(found, name, use)))),
+                )
+                for use in uses
+            ),
+        )
+
+
+class AffectedReport(Report, frozen=True, kw_only=True):
+    """What a change does down the stream; the worst are named first, 1,000 at most.
+
+    `problem` says why it is not known, and `summary` all of it in a few words.
+    """
+
+    summary: str
+    breaking: int
+    undetermined: int
+    owners: tuple[str, ...]
+    datasets: tuple[AffectedDataset, ...]
+    problem: str | None
+
+    @classmethod
+    def of(cls, *events: ChangeEvent) -> "AffectedReport | None":
+        """What events of one dataset do; None where nothing was known to be downstream."""
+        known = [each.affected for each in events if each.affected is not None]
+        if not known:
+            return None
+        found = known[0] if len(known) == 1 else _taken_together(known)
+        names = display_names([each.urn for each in found.datasets], {})
+        clauses: dict[str, str] = {}
+        for event in events:
+            if event.type is EventType.DELETED:
+                clauses[""] = gone_clause(event.urn)
+            for finding in event.findings:
+                clauses.setdefault(finding.change.path, clause_of(finding))
+        return cls(
+            summary=blast_radius_of(found),
+            breaking=found.breaking,
+            undetermined=found.undetermined,
+            owners=found.owners,
+            datasets=tuple(
+                AffectedDataset.of(each, name=names[each.urn], clauses=clauses)
+                for each in found.datasets
+            ),
+            problem=found.problem,
+        )
+
+
+def _taken_together(known: Sequence[BlastRadius]) -> BlastRadius:
+    """What several changes of one dataset do: each dataset once, by the worst verdict."""
+    datasets: dict[str, Affected] = {}
+    for each in (affected for found in known for affected in found.datasets):
+        before = datasets.get(each.urn, each)
+        # Of one place that several changes reach, the first says it all.
+        uses = {use.path: use for use in (*each.uses, *before.uses)}
+        is_breaking = Verdict.BREAKING in (each.verdict, before.verdict)
+        datasets[each.urn] = msgspec.structs.replace(
+            each,
+            verdict=Verdict.BREAKING if is_breaking else each.verdict,
+            uses=tuple(uses.values()),
+        )
+    worst_first = sorted(datasets.values(), key=lambda each: each.verdict is not Verdict.BREAKING)
+    breaking = sum(each.verdict is Verdict.BREAKING for each in worst_first)
+    return BlastRadius(
+        # Counts may be of more than are named.
+        breaking=max(breaking, *(each.breaking for each in known)),
+        undetermined=max(
+            len(worst_first) - breaking,
+            *(each.undetermined for each in known if each.count > len(each.datasets)),
+            0,
+        ),
+        datasets=tuple(worst_first),
+        problem=next((each.problem for each in known if each.problem is not None), None),
+    )
+
+
 class DatasetReport(Report, frozen=True, kw_only=True):
     """A dataset as a scan found it, what that changed, and the event that says so in words.
 
-    Where a log tells of several changes since the last scan, they follow one another.
+    Where a log tells of several changes since the last scan, they follow one another. `affected`
+    is what they break downstream, null where nothing was known to be made from the dataset.
     """
 
     urn: str
@@ -169,6 +293,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
     summary: str
     flags: tuple[str, ...]
     drift: tuple[DriftedShape, ...]
+    affected: AffectedReport | None = None
 
     @classmethod
     def of(
@@ -197,6 +322,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             summary="; ".join(each.summary for each in events),
             flags=flags_of(dataset.schema),
             drift=dataset.drift or (),
+            affected=AffectedReport.of(*events),
         )
 
 
@@ -212,6 +338,9 @@ class IngestSummary(Report, frozen=True, kw_only=True):
     datasets_changed: int = 0
     datasets_unchanged: int = 0
     datasets_missing: int = 0
+    # Of fields, and of datasets that are gone.
+    breaking_changes: int = 0
+    undetermined_changes: int = 0
     seconds: float = 0.0
 
 
@@ -271,8 +400,8 @@ class TellingReport(Report, frozen=True, kw_only=True):
         if self.next_try is not None:
             when = f"a scan after {self.next_try:%H:%M:%S} UTC"
         return (
-            f"{self.kind}: {self.waiting:,} {things} to be told ({why}); "
-            f"{when} or `lumos sync` tells them"
+            f"{self.kind}: {self.waiting:,} {things} to be published ({why}); "
+            f"{when} or `lumos sync` retries"
         )
 
 
@@ -303,8 +432,17 @@ class SplitDataset(Report, frozen=True, kw_only=True):
         )
 
 
+class GoneDataset(Report, frozen=True, kw_only=True):
+    """A dataset that is no longer there, and what that breaks downstream."""
+
+    urn: str
+    affected: AffectedReport | None
+
+
 class IngestReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed.
+
+    `gone` tells of each of the `missing` datasets what breaks without it.
 
     `splits` are datasets that came apart because their files are grouped in another way now.
     `catalog` is what the configured catalog was told, if there is one. `measured` are datasets that
@@ -318,10 +456,30 @@ class IngestReport(Report, frozen=True, kw_only=True):
     missing: tuple[str, ...]
     held: tuple[str, ...]
     problems: tuple[Problem, ...]
+    gone: tuple[GoneDataset, ...] = ()
     splits: tuple[SplitDataset, ...] = ()
     catalog: TellingReport | None = None
     measured: tuple[Measurement, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
+
+    @property
+    def affected(self) -> tuple[AffectedReport, ...]:
+        """What the changes do downstream, as far as anything is known to be there."""
+        found = [each.affected for each in self.datasets]
+        found += [each.affected for each in self.gone]
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest of all changes, and of what they do downstream."""
+        if self.summary.breaking_changes or any(each.breaking for each in self.affected):
+            return Verdict.BREAKING
+        is_open = any(each.undetermined or each.problem for each in self.affected)
+        return (
+            Verdict.UNDETERMINED
+            if is_open or self.summary.undetermined_changes
+            else Verdict.COMPATIBLE
+        )
 
 
 class DiscoverSummary(Report, frozen=True, kw_only=True):
@@ -474,9 +632,10 @@ class SearchResult(Report, frozen=True, kw_only=True):
     quality: float | None
     schema_version: str | None
     last_modified: datetime | None
+    fields: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, dataset: Dataset) -> "SearchResult":
+    def of(cls, dataset: Dataset, fields: tuple[str, ...]) -> "SearchResult":
         return cls(
             urn=dataset.urn,
             name=dataset.name,
@@ -491,14 +650,19 @@ class SearchResult(Report, frozen=True, kw_only=True):
             quality=dataset.quality.score if dataset.quality else None,
             schema_version=dataset.versioning.schema_version if dataset.versioning else None,
             last_modified=dataset.statistics.last_modified if dataset.statistics else None,
+            fields=fields,
         )
 
 
 class SearchReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos search`; unless `all_counted`, at least `total` datasets match."""
+    """The answer of `lumos search`; unless `all_counted`, at least `total` datasets match.
+
+    Without any results, `suggestion` is a query that finds some.
+    """
 
     format_version: str = FORMAT_VERSION
     query: str
     total: int
     all_counted: bool
     results: tuple[SearchResult, ...]
+    suggestion: str | None = None

@@ -15,7 +15,7 @@ import msgspec
 from lumos.config import Settings
 from lumos.engine.recording import Outcome, Recorder, unchanged
 from lumos.engine.schema_memory import recall_memories
-from lumos.model.change import ChangeEvent
+from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location
 from lumos.model.discovery import Discovery, FoundDataset, Problem, Suggestion
 from lumos.model.urn import Urn
@@ -41,6 +41,7 @@ class Pass(NamedTuple):
     missing: tuple[str, ...]
     held: tuple[str, ...]
     splits: tuple[ChangeEvent, ...] = ()
+    removals: tuple[ChangeEvent, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
 
@@ -178,6 +179,9 @@ class Scanner:
                     origin=socket.gethostname(),
                     at=scan.finished_at,
                 )
+        removals = tuple(
+            event for event in transaction.new_events if event.type is EventType.DELETED
+        )
         for event in splits:
             _log_change(event)
         if remarks:
@@ -189,6 +193,7 @@ class Scanner:
             missing=_urns(gone),
             held=_urns(held),
             splits=splits,
+            removals=removals,
             suggestions=suggestions_of(discovery, urn_of),
         )
 

@@ -43,7 +43,7 @@ def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> Fo
     """
     found = _read(name, file, column_stats=column_stats)
     if found is not None:
-        check_width(len(found[1].schema.fields))
+        check_width(len(found[1].known.leaves))
     return found
 
 

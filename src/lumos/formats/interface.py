@@ -27,7 +27,7 @@ class UnreadableFile(LumosError):
 
 
 def check_width(columns: int) -> None:
-    """Refuses more columns than any schema is kept with, whatever the format."""
+    """Refuse more columns than a schema may have in any format; nested leaf fields count."""
     if columns > MOST_COLUMNS:
         reason = f"It has {columns:,} columns; at most {MOST_COLUMNS:,} are read."
         raise UnreadableFile("too_many_columns", reason)

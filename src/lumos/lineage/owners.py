@@ -8,7 +8,6 @@ from lumos.model.dataset import Owner
 
 _GROUP_MARKS: Final = ("team", "group")
 _PERSON_MARKS: Final = ("user", "person")
-_TEAM: Final = re.compile(r"(?:^|[-_ .])(?:team|group|squad|guild|chapter)s?$", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"\s*[,;]\s*")
 _AROUND: Final = " \t[]\"'"
 # What people write where they do not know yet.
@@ -32,10 +31,17 @@ _NOBODY: Final = frozenset(
 )
 
 
+class UnmarkedOwner(Owner, frozen=True, kw_only=True):
+    """An owner of whom the text does not say whether it is a user or a group.
+
+    The users and groups that are known decide, and then the section `owners` of the configuration.
+    """
+
+
 def owner_of(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
     """The owner of a text such as `analytics-team`, `jane@example.com`, `team:data` or `@org/data`.
 
-    A name says whether it is a group by its mark, its slash or its last word.
+    A mark or a slash says that it is a group, a mark or an e-mail address that it is a user.
     """
     name = text.strip()
     mark, colon, rest = name.partition(":")
@@ -43,8 +49,11 @@ def owner_of(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
         is_group = mark.strip().lower() in _GROUP_MARKS
         return Owner(name=rest.strip(), kind="group" if is_group else "user", type=type)
     name = name.removeprefix("@")
-    is_group = "@" not in name and ("/" in name or _TEAM.search(name) is not None)
-    return Owner(name=name, kind="group" if is_group else "user", type=type)
+    if "@" in name:
+        return Owner(name=name, kind="user", type=type)
+    if "/" in name:
+        return Owner(name=name, kind="group", type=type)
+    return UnmarkedOwner(name=name, type=type)
 
 
 def owners_of(texts: Iterable[str], *, type: str = "TECHNICAL_OWNER") -> tuple[Owner, ...]:

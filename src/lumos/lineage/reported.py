@@ -60,12 +60,16 @@ class ReportedScript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ReportedUnparsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A statement that could not be parsed, and the tables that it seems to read and write."""
+    """A statement that could not be parsed, and the tables that it seems to read and write.
+
+    `others` are names in it that mean a table which it reads, or something else.
+    """
 
     line: int
     file: str | None = None
     reads: tuple[Reference, ...] = ()
     writes: tuple[Reference, ...] = ()
+    others: tuple[Reference, ...] = ()
 
 
 class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -57,7 +57,7 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
     try:
         run = msgspec.json.decode(data, type=RunResults)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise UnreadableMeter(name, f"it is no run_results.json ({problem})") from None
+        raise UnreadableMeter(name, f"it is not a run_results.json ({problem})") from None
     ran = [each for each in run.results if each.status.lower() not in _NEVER_RAN]
     busy = sum(each.execution_time for each in ran)
     share = min(1.0, run.elapsed_time / busy) if run.elapsed_time > 0 and busy > 0 else 1.0

@@ -42,15 +42,17 @@ def found_meters(paths: Iterable[str | Path]) -> Iterator[Meter]:
     """The meters in some places; a file that is none is an error, in a folder it is passed over."""
     for path in map(str, paths):
         if not os.path.exists(path):
-            raise MisuseError(f"There is no file or folder {path}")
+            raise MisuseError(
+                f"There is no file or folder {path}. Name one that exists: lumos cost ingest PATH"
+            )
         if os.path.isdir(path):
             yield from _in_folder(path)
             continue
         meter = _recognised(path)
         if meter is None:
             raise MisuseError(
-                f"{path} is no event log of Spark, no run_results.json of dbt and no table with "
-                "the columns job, started_at, ended_at, engine, quantity and unit."
+                f"{path} is not a Spark event log, not a run_results.json of dbt and not a table "
+                "with the columns job, started_at, ended_at, engine, quantity and unit."
             )
         yield meter
 
@@ -60,7 +62,7 @@ def read_meter(meter: Meter, *, engine: str = "") -> MeterReading:
     try:
         return _read(meter, engine)
     except ArithmeticError:
-        reason = "it tells of a time or a quantity that is too large to be reckoned with"
+        reason = "it holds a time or a quantity that is too large"
         raise UnreadableMeter(meter.name, reason) from None
 
 
@@ -112,8 +114,8 @@ def _rolling(folder: str) -> Meter | None:
 def _compacted(meter: Meter) -> Iterator[str]:
     if any(_COMPACT in os.path.basename(path) for path in meter.paths):
         yield (
-            f"{meter.name}: the log was compacted, so that executors that were gone by then are "
-            "not counted."
+            f"{meter.name}: the log was compacted, so executors removed before that are not "
+            "counted."
         )
 
 

@@ -164,7 +164,7 @@ class _Log:
     def application(self, name: str, engine: str) -> Application:
         app = self._app
         if app is None or not app.timestamp:
-            raise UnreadableMeter(name, "it does not say which application it is of")
+            raise UnreadableMeter(name, "it does not name its application")
         end = max(self._ended or self._latest, app.timestamp)
         cores = self._core_milliseconds + sum(
             count * max(end - since, 0) for since, count in self._added.values()
@@ -197,11 +197,11 @@ class _Log:
     def _remarks(self, name: str) -> Iterator[str]:
         if not self._ended:
             yield (
-                f"{name}: the application runs still or was killed; it counts up to its last "
-                "event. Take it in again once it is over."
+                f"{name}: the application is still running or was killed; it is counted up to its "
+                "last event. Import it again when it has ended."
             )
         if self._odd_lines:
-            yield f"{name}: {self._odd_lines:,} lines were not understood."
+            yield f"{name}: {self._odd_lines:,} lines could not be read."
 
 
 _STEPS: Final = {

@@ -44,7 +44,7 @@ class BadRows(MisuseError):
         shown = "\n".join(f"  line {line}: {text}" for line, text in problems[:_PROBLEMS_SHOWN])
         more = len(problems) - _PROBLEMS_SHOWN
         rest = f"\n  and {more:,} more" if more > 0 else ""
-        super().__init__(f"{path} was not taken in:\n{shown}{rest}")
+        super().__init__(f"{path} was not imported:\n{shown}{rest}")
 
 
 class Row(NamedTuple):
@@ -93,7 +93,7 @@ def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
                     # The header was read before the reader counts.
                     yield reader.line_num + 1, fields, [value.strip() for value in values]
         except UnicodeDecodeError:
-            raise UnreadableMeter(path, "it is no text in UTF-8") from None
+            raise UnreadableMeter(path, "it is not UTF-8 text") from None
         except csv.Error as problem:
             raise UnreadableMeter(path, f"line {reader.line_num + 1}: {problem}") from None
 
@@ -109,7 +109,7 @@ def _known(path: str, header: Sequence[str]) -> list[str]:
     fields = [_FIELDS.get(name, f"({name})") for name in header]
     twice = sorted({field for field in fields if fields.count(field) > 1})
     if twice:
-        raise UnreadableMeter(path, f"two columns say '{twice[0]}'")
+        raise UnreadableMeter(path, f"two columns mean '{twice[0]}'")
     return fields
 
 
@@ -132,15 +132,15 @@ def _metered(values: Mapping[str, str]) -> Metered:
     quantity = _decimal("quantity", values.get("quantity"))
     engine = engine_of(values.get("engine", ""))
     if amount is None and quantity is None:
-        raise MisuseError("Say a quantity and its unit, or an amount and its currency.")
+        raise MisuseError("Give a quantity and its unit, or an amount and its currency.")
     if amount is not None and "currency" not in values:
         raise MisuseError(f"The amount {amount} has no currency.")
     if quantity is not None and quantity > _MOST:
-        raise MisuseError(f"The quantity {quantity} is too large to be reckoned with.")
+        raise MisuseError(f"The quantity {quantity} is too large to be computed.")
     if quantity is not None and quantity < 0:
         raise MisuseError(f"The quantity {quantity} is below 0; credits are amounts.")
     if amount is None and not (engine and "unit" in values):
-        raise MisuseError("A quantity needs 'engine' and 'unit', which its price is found by.")
+        raise MisuseError("A quantity needs 'engine' and 'unit', which determine its price.")
     quantities = {}
     if quantity is not None and "unit" in values:
         number, unit = measured(quantity, values["unit"])
@@ -162,11 +162,11 @@ def _metered(values: Mapping[str, str]) -> Metered:
 def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
     if "period" in values:
         if "started_at" in values or "ended_at" in values:
-            raise MisuseError("Give either a period, or when it started and ended.")
+            raise MisuseError("Give either a period, or 'started_at' and 'ended_at'.")
         period = period_of(values["period"], today=date.max)
         return _midnight(period.first), _midnight(period.last) + timedelta(days=1)
     if not ("started_at" in values and "ended_at" in values):
-        raise MisuseError("Say when it started and ended, or give a period such as 2024-01.")
+        raise MisuseError("Give 'started_at' and 'ended_at', or a period such as 2024-01.")
     started = _moment("started_at", values["started_at"], is_end=False)
     ended = _moment("ended_at", values["ended_at"], is_end=True)
     if ended < started:
@@ -181,7 +181,9 @@ def _moment(field: str, text: str, *, is_end: bool) -> datetime:
         found = datetime.fromisoformat(text)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise MisuseError(f"'{text}' in {field} is no time such as 2024-01-15T10:30Z.") from None
+        raise MisuseError(
+            f"Invalid time '{text}' in {field}. Write it as 2024-01-15T10:30Z."
+        ) from None
 
 
 def _day(text: str) -> date | None:
@@ -203,7 +205,7 @@ def _decimal(field: str, text: str | None) -> Decimal | None:
     except InvalidOperation:
         number = Decimal("nan")
     if not number.is_finite() or "_" in text:
-        raise MisuseError(f"'{text}' in {field} is no number such as 12.50.")
+        raise MisuseError(f"Invalid number '{text}' in {field}. Write it as 12.50.")
     return number
 
 
@@ -213,14 +215,14 @@ def _cost_type(text: str) -> CostType:
             return known  # type: ignore[no-any-return]
     known_types = get_args(CostType)
     raise MisuseError(
-        f"'{text}' is no cost type. Known: {', '.join(known_types)}."
+        f"Unknown cost type '{text}'. Known: {', '.join(known_types)}."
         f"{did_you_mean(text, known_types)}"
     )
 
 
 def _currency(text: str) -> str:
     if len(text) != 3 or not (text.isascii() and text.isalpha()):
-        raise MisuseError(f"'{text}' is no currency such as EUR.")
+        raise MisuseError(f"Invalid currency '{text}'. Write three letters such as EUR.")
     return text.upper()
 
 
@@ -242,4 +244,4 @@ def _overlaps(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
             if before.metered.overlaps(after.metered):
                 line, other = max(before.line, after.line), min(before.line, after.line)
                 name = after.metered.target
-                yield line, f"Its time overlaps that of line {other}, which is of {name} as well."
+                yield line, f"Its time overlaps that of line {other}, which is also for {name}."

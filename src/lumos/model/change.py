@@ -166,12 +166,22 @@ class EventType(enum.StrEnum):
 DECLARED_BREAKING: Final = "declared-breaking"
 
 
+class AffectedUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a dataset uses what changed; `path` is that of the change, '' for a whole dataset."""
+
+    path: str = ""
+    reason: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
 class Affected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset down the stream that a change breaks or may break, and whose it was then."""
+    """A dataset down the stream that a change breaks or may break, whose it was then, and where."""
 
     urn: str
     verdict: Verdict
     owners: tuple[str, ...] = ()
+    uses: tuple[AffectedUse, ...] = ()
 
 
 class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -41,9 +41,16 @@ class Act(enum.StrEnum):
     CALLED = "called"
     # Written out as text, whatever it is.
     SPELLED = "spelled"
+    # Written in a way that shows its type: JSON, CSV.
+    ENCODED = "encoded"
+    # Its bytes or the name of its type decide: HASH, TYPEOF.
+    HASHED = "hashed"
+    # Handed on as it is: ANY_VALUE, LAG, a field of a structure.
+    HANDED_ON = "handed_on"
     AGGREGATED = "aggregated"
     # Counted or asked whether it is null: its type does not matter.
     COUNTED = "counted"
+    # Which values are equal decides: GROUP BY, DISTINCT, COUNT(DISTINCT ...).
     GROUPED = "grouped"
     SORTED = "sorted"
     # Given to a column that has a type of its own.
@@ -86,6 +93,7 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `value` is the text of the value, `after` is None where it is gone. `partner` is what it meets:
     the other side of a comparison, the type it is cast to, the column that it is stored in;
     `partner_text` says what that is. `accepts` are the kinds that a function takes, if known.
+    `is_ordering` says that the two are compared by less or more, not by equality alone.
     """
 
     place: Place
@@ -97,6 +105,7 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partner: Value | None = None
     partner_text: str | None = None
     is_literal: bool = False
+    is_ordering: bool = False
     accepts: tuple[Kind, ...] | None = None
     clause: str | None = None
     line: int | None = None

@@ -13,7 +13,7 @@ _MOST: Final = 2**62
 # A difference of one in so many is not seen.
 _UNSEEN: Final = 100
 _MOST_DIGITS: Final = 18
-_TOO_LARGE: Final = "The amount {} is too large to be reckoned with."
+_TOO_LARGE: Final = "The amount {} is too large to be computed."
 # Where a currency is commonly written with a sign of its own, and nobody takes it for another.
 _SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩"}
 _WITHOUT_CENTS: Final = frozenset({"JPY", "KRW", "CLP", "ISK", "VND", "XAF", "XOF"})
@@ -23,7 +23,7 @@ def micros(amount: Decimal | int | str) -> int:
     """An amount as whole micro-units, rounded to the nearest."""
     value = Decimal(amount)
     if not value.is_finite():
-        raise MisuseError(f"{amount} is no amount of money. Give a number such as 12.50")
+        raise MisuseError(f"Invalid amount '{amount}'. Write a number such as 12.50")
     # By its exponent first: the digits of one with a million of them take long to write out.
     if value.adjusted() > _MOST_DIGITS or abs(value) * MICRO >= _MOST:
         raise MisuseError(_TOO_LARGE.format(amount))

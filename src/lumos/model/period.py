@@ -63,8 +63,8 @@ def period_of(text: str, *, today: date) -> Period:
         raise MisuseError(f"The period {found.name} must lie from {_EARLIEST} to {_LATEST}.")
     if found.first > today:
         raise MisuseError(
-            f"The period {found.name} lies in the future. Choose one that has begun: "
-            f"{month_of(today).name} is the present month."
+            f"The period {found.name} is in the future. The current month is "
+            f"{month_of(today).name}."
         )
     return found
 
@@ -124,4 +124,4 @@ def _day(text: str, whole: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
-        raise MisuseError(f"'{whole}' is no period. {_FORMS}") from None
+        raise MisuseError(f"Invalid period '{whole}'. {_FORMS}") from None

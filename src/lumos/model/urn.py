@@ -1,7 +1,8 @@
 """The name of a dataset everywhere: lumos://<platform>[@<instance>]/<path>[?env=DEV]."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote
@@ -93,6 +94,51 @@ class Urn(msgspec.Struct, frozen=True):
         is_default = self.environment == DEFAULT_ENVIRONMENT
         environment = "" if is_default else f"?env={self.environment}"
         return f"{SCHEME}{self.platform}{instance}/{self.path_text}{environment}"
+
+
+def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
+    """What to call each dataset on a screen: its name, if no other dataset has the same.
+
+    Datasets with the same name are told apart by the shortest ends of their paths, and by URN
+    where the paths are the same. `recorded` are the names of datasets that are on record; those
+    that are not in `urns` count as others.
+    """
+    wanted = dict.fromkeys(urns)
+    by_name: dict[str, list[str]] = {}
+    for urn in {**wanted, **recorded}:
+        by_name.setdefault(recorded.get(urn) or name_in(urn), []).append(urn)
+    names: dict[str, str] = {}
+    for name, some in by_name.items():
+        names |= {some[0]: name} if len(some) == 1 else _distinct_ends(some)
+    return {urn: names[urn] for urn in wanted}
+
+
+def name_in(urn: str) -> str:
+    """The last segment of a URN; text that is no URN as it is."""
+    try:
+        return Urn.parse(urn).name
+    except InvalidUrn:
+        return urn
+
+
+def _distinct_ends(urns: Iterable[str]) -> dict[str, str]:
+    paths = {urn: _path_of(urn) for urn in urns}
+    shown = {urn: urn for urn in paths}
+    waiting = set(paths)
+    for length in range(1, max(map(len, paths.values())) + 1):
+        ends = {urn: "/".join(path[-length:]) for urn, path in paths.items()}
+        count = Counter(ends.values())
+        settled = {urn for urn in waiting if count[ends[urn]] == 1 and length <= len(paths[urn])}
+        shown |= {urn: ends[urn] for urn in settled}
+        waiting -= settled
+    return shown
+
+
+def _path_of(urn: str) -> tuple[str, ...]:
+    try:
+        return tuple(segment for segment in Urn.parse(urn).path if segment)
+    except InvalidUrn:
+        return (urn,)
 
 
 def separator_of(platform: str) -> str:

@@ -39,19 +39,23 @@ _COMPRESSION: Final = re.compile(rf"\.(?:{_PACKED})(?=\.|\Z)", re.IGNORECASE)
 _BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi",
                  "mi": "ss"}  # fmt: skip
 _FINER: Final = {
-    kind: re.compile(rf"(?:(?:{words})[-_=]?)?({numbers})\Z", re.ASCII | re.IGNORECASE)
+    # A letter right before one digit names something else: bars of M1 and M5, form W2.
+    kind: re.compile(
+        rf"(?:(?:{words})[-_=]?|{words[0]}(?:[-_=]|(?=\d\d\Z)))?({numbers})\Z",
+        re.ASCII | re.IGNORECASE,
+    )
     for kind, words, numbers in (
-        ("mm", "m|month|mon", r"0?[1-9]|1[0-2]"),
-        ("dd", "d|day", r"0?[1-9]|[12]\d|3[01]"),
-        ("hh", "h|hour|hr", r"[01]?\d|2[0-4]"),
-        ("mi", "m|min|minute", r"[0-5]?\d"),
-        ("ss", "s|sec|second", r"[0-5]?\d"),
+        ("mm", "month|mon", r"0?[1-9]|1[0-2]"),
+        ("dd", "day", r"0?[1-9]|[12]\d|3[01]"),
+        ("hh", "hour|hr", r"[01]?\d|2[0-4]"),
+        ("mi", "minute|min", r"[0-5]?\d"),
+        ("ss", "second|sec", r"[0-5]?\d"),
     )
 }
-# Folders that spread files by the first digits of their hash: 0f/3c/0f3c9a....
+# Folders that may spread files by the first digits of their hash: 0f/3c/0f3c9a....
 _FAN_OUT: Final = re.compile(r"(?:/[0-9a-f]{2,4})+\Z", re.ASCII)
 _DAY_OF_YEAR: Final = re.compile(r"[0-3]\d\d\Z", re.ASCII)
-_PART_OF_YEAR: Final = re.compile(r"([QqHh][1-4]|[Ww]\d\d?)\Z", re.ASCII)
+_PART_OF_YEAR: Final = re.compile(r"([QqHh][1-4]|[Ww]\d\d)\Z", re.ASCII)
 _NUMBERED_MONTH: Final = re.compile(r"\d\d?[-_. ]+([A-Za-z]+)\Z", re.ASCII)
 # Folders of a Hive ACID table: base_0000005, delta_0000006_0000006_0000, delete_delta_....
 _HIVE_ACID: Final = re.compile(
@@ -184,8 +188,13 @@ def _split_path(path: str) -> tuple[str, list[str], FileName]:
     file = _file_name(name, _YEAR.match(folder[folder.rfind("/") + 1 :]) is not None)
     if file.belongs_to_folder and file.template.kinds in (("id",), ("uuid",)):
         hashed = _FAN_OUT.search(folder)
-        if hashed is not None:
-            return folder[: hashed.start()], hashed.group().strip("/").split("/"), file
+        names = hashed.group().strip("/").split("/") if hashed is not None else []
+        identifier = file.template.values[0].replace("-", "").lower()
+        # Short words may look like digits of a hash (`ad`, `fee`), so the file's own must agree.
+        while names and not identifier.startswith("".join(names)):
+            names.pop(0)
+        if names:
+            return folder[: -len("/".join(["", *names]))], names, file
     return folder, [], file
 
 

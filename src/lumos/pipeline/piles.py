@@ -5,8 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from gzip import GzipFile
 from itertools import islice
-from types import TracebackType
-from typing import IO, Any, Final, Generic, Self, TypeVar
+from typing import IO, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -36,17 +35,6 @@ class Pile(Generic[Record]):
         self._most = most
         self._top: list[Record] = []
         self._runs: list[IO[bytes]] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Removes what waits on disk."""

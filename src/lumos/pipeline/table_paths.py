@@ -16,8 +16,8 @@ _FOLDERS_KEPT: Final = 1024
 class TablePaths:
     """Resolves the paths that a table's logs, properties and manifests name.
 
-    Whoever may write into a lake may write such a file. So a path is resolved before anything is
-    opened, and refused unless it lies below one of `roots`. Symbolic links count by their target.
+    Anyone with write access to a lake can write such a file, so a path is resolved before anything
+    is opened, and refused unless it lies below one of `roots`. Links count by their target.
     """
 
     def __init__(self, root: str, roots: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from lumos.config.secret import redacted
-from lumos.formats import Remark, UnreadableFile, check_width
+from lumos.formats import KnownSchema, Remark, UnreadableFile, check_width
 from lumos.formats.tables import KINDS, READERS, LiveFile, TableFacts
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Location, Statistics
@@ -270,7 +270,7 @@ def _read(job: TableJob, work: TableWork, folder: StoredFolder, kind: str) -> Ta
     is_of_kind = known is not None and known[1].kind == kind and folder.root == work.root
     earlier = _known_memory(kept, job.state_access) if is_of_kind else None
     facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
-    check_width(len(facts.schema.fields))
+    check_width(len(KnownSchema(facts.schema).leaves))
     if facts.elsewhere and not work.log and (apart := _read_apart(job, work, kind)) is not None:
         return apart
     body = to_json(_with_others(facts, kind, work.kinds))

@@ -278,14 +278,24 @@ def _counts_in_folder(name: str, value: Value) -> bool:
 
 def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
     """The values of a name, from left to right; braces of the name count as placeholders too."""
-    after_time = after_date = False
+    after_time = after_date = of_service = False
+    numbers_after_date = 0
     for match in _TOKEN.finditer(name):
         kind, start, text = match.lastgroup or "", match.start(), match.group()
+        # Only files of a cloud service name its accounts, regions and addresses.
+        is_account = kind == "number" and len(text) == _ACCOUNT_DIGITS
+        of_service = of_service or is_account or kind in ("region", "ip")
         if kind == "word":
             if below_year and month_number(text) is not None:
                 yield Value("mm", start, match.end())
             # After the time of writing, services put something random.
-            elif (after_time and _is_random_suffix(text)) or (after_date and _is_hex_mix(text)):
+            elif (
+                after_time and _is_random_suffix(text) and (of_service or not text.isalpha())
+            ) or (
+                after_date
+                and _is_hex_mix(text)
+                and (numbers_after_date > 1 or _is_mixed_hash(text))
+            ):
                 yield Value("id", start, match.end())
             else:
                 found = list(_values_of_word(name, start, text))
@@ -304,6 +314,7 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
             yield Value("n" if is_count else "number", start, match.end())
         else:
             yield Value(_SHOWN_AS.get(kind, kind), start, match.end())
+            numbers_after_date += after_date
             after_time = after_time or kind == "time"
             after_date = after_date or kind in ("date", "time")
 
@@ -354,7 +365,7 @@ def is_identifier(word: str) -> bool:
         # Stations, parcels, articles: USW00094728, US1COAD0001, I7FD0.
         return (
             _REGISTRATION.match(word) is not None
-            or (changes >= 2 and digits >= 4)
+            or (changes >= 3 and digits >= 4)
             or (changes >= 3 and max(map(len, _LETTERS.findall(word))) < 4)
             or (len(word) >= 12 and is_odd)
         )
@@ -378,6 +389,11 @@ def _is_short_hash(word: str) -> bool:
 def _is_hex_mix(word: str) -> bool:
     is_mixed = not word.isdigit() and not word.isalpha()
     return is_mixed and _HEX_OF_ANY_LENGTH.match(word) is not None
+
+
+def _is_mixed_hash(word: str) -> bool:
+    """Whether hexadecimal digits are no word with a number: 3f2a9, but not feed1."""
+    return len(word) >= 8 or len(_RUNS.findall(word)) > 2
 
 
 def _is_random_suffix(word: str) -> bool:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -156,7 +157,7 @@ decode_done: Final = msgspec.msgpack.Decoder(Done).decode
 
 
 def _do(job: Job, work: Work) -> Done:
-    with Pile(_decode_listed, key=attrgetter("path")) as pile:
+    with closing(Pile(_decode_listed, key=attrgetter("path"))) as pile:
         markers, strays, unlisted = _list(job, work, pile)
         claims = Claims((*job.claims, *(marker.folder for marker in markers)))
         files = claims.without(pile.in_order())

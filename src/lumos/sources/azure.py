@@ -22,8 +22,8 @@ from lumos.storage.errors import (
 from lumos.storage.objects.storage import ObjectStorage
 
 _LOG_IN: Final = (
-    "Name an 'account_key', a 'sas_token' or a 'client_secret' in the configuration, set "
-    "AZURE_STORAGE_KEY, run 'az login', or say 'anonymous: true' for a public container."
+    "Set AZURE_STORAGE_KEY, run 'az login', or give the source of the type azure in lumos.yaml an "
+    "'account_key', a 'sas_token', a 'client_secret', or 'anonymous: true' for a public container."
 )
 _GRANT: Final = (
     "Grant the role Storage Blob Data Reader, or take a signature with the rights Read and List."
@@ -91,10 +91,8 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
     def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
         where = f"the account '{self._reached.account}'"
         match problem:
-            case NoCredentials(code="NoCredentials"):
-                return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
             case NoCredentials():
-                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+                return self._no_credentials(problem, root, _LOG_IN)
             case StorageMissing():
                 name = root.removeprefix("abfss://").partition("@")[0]
                 found = f"There is no container '{name}' in {where}."

@@ -77,12 +77,28 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
         try:
             storage = self._storage()
         except NoCredentials as problem:
-            raise SourceNotUsable(f"{problem}.", "Repair the file, or name another one.") from None
+            raise SourceNotUsable(
+                f"There are no credentials for {self._title()}: {problem}.",
+                "Repair the file, or name another one in the source.",
+            ) from None
         return [
             self._looked_at(storage, bucket, prefix.removesuffix("/"))
             for bucket in self._names()
             for prefix in self._settings.prefixes or ("",)
         ]
+
+    def _title(self, root: str = "") -> str:
+        """What errors call the source, or a root of it: as lumos.yaml names it, if it does."""
+        name = f"the {self.kind} source '{self._settings.name}'" if self._settings.name else ""
+        return f"{root} ({name})" if root and name else root or name or f"a {self.kind} source"
+
+    def _no_credentials(self, problem: NoCredentials, root: str, log_in: str) -> SourceNotUsable:
+        """That nothing is known to log in with, or why it cannot be used."""
+        if problem.code == "NoCredentials":
+            return SourceNotUsable(f"No credentials for {self._title(root)} were found.", log_in)
+        found = f"There are no credentials for {self._title(root)}: {problem}."
+        # Some problems say themselves which command helps.
+        return SourceNotUsable(found, "" if "run: " in str(problem) else log_in)
 
     def _names(self) -> tuple[str, ...]:
         """The buckets, as paths name them."""

@@ -2,10 +2,11 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 from lumos.config.sources import FileSource as FileSettings
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, nearest
 from lumos.model.urn import Urn
 from lumos.sources.interface import LakeSource, hints_of
 from lumos.storage import Selection, UnknownStorage
@@ -69,9 +70,20 @@ def _existing(path: str) -> str:
             target = os.readlink(absolute)
             raise PathNotFound(f"{absolute} is a link to {target}, which is not there.") from None
         parent = next(folder for folder in Path(absolute).parents if folder.exists())
+        near = nearest(Path(absolute).relative_to(parent).parts[0], _names_in(parent))
+        step = f"{quote(str(parent / near[0]))}" if near else "PATH"
         raise PathNotFound(
-            f"There is nothing at {absolute}. The nearest folder that exists is {parent}."
+            f"There is nothing at {absolute}. The nearest folder that exists is {parent}. "
+            f"Try: lumos ingest {step}"
         ) from None
     if not os.access(absolute, os.R_OK | (os.X_OK if os.path.isdir(absolute) else 0)):
         raise PathNotFound(f"No permission to read {absolute}. Grant read access to it.")
     return absolute
+
+
+def _names_in(folder: Path) -> list[str]:
+    """What lies in a folder, for a suggestion; nothing where it must not be read."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

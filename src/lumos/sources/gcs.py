@@ -20,8 +20,9 @@ from lumos.storage.gcs.bucket import GcsBucket
 from lumos.storage.objects.storage import ObjectStorage
 
 _LOG_IN: Final = (
-    "Name a 'credentials_file' in the configuration, set GOOGLE_APPLICATION_CREDENTIALS, run "
-    "'gcloud auth application-default login', or say 'anonymous: true' for a public bucket."
+    "Set GOOGLE_APPLICATION_CREDENTIALS, run 'gcloud auth application-default login', or give the "
+    "source of the type gcs in lumos.yaml a 'credentials_file', or 'anonymous: true' for a public "
+    "bucket."
 )
 _GRANT: Final = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
 _STEPS: Final = {
@@ -56,10 +57,8 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
     def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
         where = self._settings.endpoint_url or "Google Cloud Storage"
         match problem:
-            case NoCredentials(code="NoCredentials"):
-                return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
             case NoCredentials():
-                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+                return self._no_credentials(problem, root, _LOG_IN)
             case StorageMissing():
                 name = root.removeprefix("gs://").partition("/")[0]
                 return SourceNotUsable(

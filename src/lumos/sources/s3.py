@@ -30,8 +30,8 @@ _STEPS: Final = {
 }
 _GRANT: Final = "Grant s3:ListBucket on the bucket and s3:GetObject on its objects."
 _LOG_IN: Final = (
-    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a 'profile' or keys in the "
-    "configuration, or 'anonymous: true' for a public bucket."
+    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the source of the type s3 in "
+    "lumos.yaml a 'profile', keys, or 'anonymous: true' for a public bucket."
 )
 
 
@@ -61,10 +61,8 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
     def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
         where = S3Access.of(self._settings).settled().endpoint_url or "Amazon S3"
         match problem:
-            case NoCredentials(code="NoCredentials"):
-                return SourceNotUsable(f"No credentials for {root} were found.", _LOG_IN)
             case NoCredentials():
-                return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
+                return self._no_credentials(problem, root, _LOG_IN)
             case StorageMissing():
                 name = root.removeprefix("s3://").partition("/")[0]
                 found = f"There is no bucket '{name}' at {where}."

@@ -80,6 +80,14 @@ class SchemaArchive:
                     schema=from_json(data, Schema),
                 )
 
+    def sources(self) -> Iterator[tuple[str, str, bool]]:
+        """Every dataset with the source that found it, and whether it is there."""
+        dataset = tables.dataset.c
+        statement = select(dataset.urn, dataset.source, dataset.state).order_by(dataset.urn)
+        with self._database.reading() as connection:
+            for urn, source, state in connection.execute(statement):
+                yield urn, source, state == "live"
+
     def steps(
         self, *, urn: str | None = None, since: datetime | None = None, until: datetime
     ) -> Iterator[Step]:

@@ -27,6 +27,8 @@ from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
 from lumos.store.database import Database
+from lumos.store.errors import UnknownDataset
+from lumos.store.names import unknown_dataset
 
 _AT_ONCE = 500
 _MANY = 1000
@@ -55,6 +57,11 @@ class ChangeLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def unknown(self, name: str) -> UnknownDataset:
+        """The error that no dataset has a URN or a name."""
+        with self._database.reading() as connection:
+            return unknown_dataset(connection, name)
 
     def events(self, wanted: EventFilter) -> Iterator[ChangeEvent]:
         """The events that the filter lets through, newest first, read as they are asked for."""

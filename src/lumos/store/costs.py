@@ -53,9 +53,9 @@ class OverlappingMeter(MisuseError):
     def __init__(self, reporter: str, known: Metered, told: Metered) -> None:
         self.reporter = reporter
         super().__init__(
-            f"{reporter} told already what {known.target} used {stretch_of(known)}; "
-            f"{stretch_of(told)} would count some of it twice. Take it back first with: "
-            f"lumos cost forget {reporter}"
+            f"Usage of {known.target} {stretch_of(known)} is already imported from {reporter}; "
+            f"{stretch_of(told)} would count some of it twice. Delete it first with: "
+            f"lumos cost remove --meter {reporter}"
         )
 
 

@@ -20,9 +20,11 @@ from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
 # Oldest first; the last one is what this Lumos reads and writes.
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
-    "0012", "0013", "0014", "0015",
+    "0012", "0013", "0014", "0015", "0016",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
+# The first revision whose search index holds all that search looks at now.
+_SEARCH_REVISION: Final = "0016"
 BUSY_SECONDS: Final = 30.0
 _LONGEST_NAME: Final = 2600
 
@@ -145,6 +147,8 @@ class Database:
                 raise StoreTooNew(self.place, found, HEAD)
             if found != HEAD:
                 _migrate(connection)
+            if found is not None and found < _SEARCH_REVISION:
+                _rebuild_search(connection)
         return found, HEAD
 
     def _prepare_file(self, file: Path) -> None:
@@ -233,3 +237,13 @@ def _migrate(connection: Connection) -> None:
     config.set_main_option("script_location", "lumos.store:migrations")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def _rebuild_search(connection: Connection) -> None:
+    """Makes the search index anew; after all migrations, since it is made by today's code."""
+    from lumos.store.collecting import without_collecting
+    from lumos.store.search import refill
+    from lumos.store.transaction import searched
+
+    with without_collecting():
+        refill(connection, searched(connection, None))

@@ -2,19 +2,21 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from sqlalchemy.exc import DBAPIError
 
-from lumos.errors import LumosError, MisuseError
+from lumos.errors import LumosError, MisuseError, nearest, question
 
 # How PostgreSQL calls a deadlock, and a state of the data that another writer has overtaken.
 _CONTENDED: Final = frozenset({"40P01", "40001"})
 # Room for the smallest step by which SQLite grows the index of its log, and some more.
 _LEAST_FREE: Final = 256 * 1024
+_MOST_NEAREST: Final = 3
 
 
 class StoreError(LumosError):
@@ -52,13 +54,24 @@ class NoStore(StoreError):
 
 
 class UnknownDataset(MisuseError):
-    """No dataset has that URN."""
+    """No dataset has that URN or name; `known` are the names of those in the store."""
 
-    def __init__(self, urn: str, nearest: tuple[str, ...] = ()) -> None:
-        self.urn = urn
-        self.nearest = nearest
-        hint = f" Did you mean {nearest[0]}?" if nearest else " See them all with: lumos list"
-        super().__init__(f"No dataset {urn} in the store.{hint}")
+    def __init__(self, name: str, known: Sequence[str] | None = None) -> None:
+        self.name = name
+        # All URNs of one place are alike.
+        limit = 1 if "://" in name else _MOST_NEAREST
+        self.nearest = tuple(nearest(name, known or (), limit=limit))
+        if known is None:
+            advice = "See all with: lumos list"
+        elif not known:
+            advice = "It is empty. Fill it with: lumos ingest PATH"
+        elif self.nearest:
+            advice = f"{question(self.nearest)} See all with: lumos list"
+        else:
+            # The last part of a path or a URN is what one searches for.
+            text = quote(name.rstrip("/").rpartition("/")[2] or name)
+            advice = f"Look for it with: lumos search {text}, or see all with: lumos list"
+        super().__init__(f"No dataset {name} in the store. {advice}")
 
 
 class AmbiguousName(MisuseError):

@@ -7,7 +7,7 @@ from sqlalchemy import and_, func, select
 
 from lumos.store import tables
 from lumos.store.database import Database
-from lumos.store.errors import UnknownDataset
+from lumos.store.names import unknown_dataset
 from lumos.store.records import KnownDataset
 
 
@@ -36,8 +36,8 @@ class VersionLedger:
         statement = select(tables.dataset).where(tables.dataset.c.urn == urn)
         with self._database.reading() as connection:
             row = connection.execute(statement).one_or_none()
-        if row is None:
-            raise UnknownDataset(urn)
+            if row is None:
+                raise unknown_dataset(connection, urn)
         return KnownDataset(**row._mapping)
 
     def entries(self) -> Iterator[Entry]:

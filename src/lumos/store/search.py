@@ -1,13 +1,15 @@
 """Search: Lumos splits text into words, the database finds them, Lumos ranks what was found.
 
 A query asks tier by tier: the whole name, words in the name, in name and path, anywhere. That is
-quick where scoring every match is not, and it is what people mean.
+quick where scoring every match is not, and it is what people mean. A query that finds nothing is
+compared with the words of the index, for a suggestion.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
@@ -17,6 +19,10 @@ import msgspec
 from sqlalchemy import Connection, TextClause, bindparam, delete, select, text
 
 from lumos.model.dataset import Documentation, Governance, Ownership
+from lumos.model.nesting import parts_of
+from lumos.model.schema import Field
+from lumos.model.text import parse_type
+from lumos.model.types import quoted_name
 from lumos.model.urn import SCHEME
 from lumos.store import tables
 
@@ -29,11 +35,18 @@ _DIGIT: Final = re.compile(r"[0-9]")
 _WITHOUT_JOINTS: Final = {ord(mark): None for mark in "_-"}
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)+")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
+# Member names in the text of a type; the first alternative passes over the symbols of enums.
+_MEMBER: Final = re.compile(r"'(?:[^']|'')*'|(`(?:[^`]|``)*`|\w+):")
+_CODE_POINT: Final = re.compile(r"x([0-9a-f]{2,6})x")
 _COLUMNS: Final = ("name", "path", "fields", "words", "facets")
 _WEIGHTS: Final = {"name": "A", "path": "B", "fields": "C", "words": "D"}
 _ANYWHERE: Final = ("name", "path", "fields", "words")
 _MOST_CANDIDATES: Final = 60
 _MOST_WORDS: Final = 16
+_MOST_FIELDS: Final = 20
+_MOST_MISSPELT: Final = 3
+_SHORTEST_MISSPELT: Final = 3
+_MIN_SIMILARITY: Final = 0.7
 _BATCH: Final = 5000
 # Nobody looks through more, and counting on would take longer than finding.
 MOST_COUNTED: Final = 1000
@@ -130,6 +143,7 @@ class SearchedField(msgspec.Struct, frozen=True, gc=False):
     """As much of a field as search sees; decoding the rest of a schema would take its time."""
 
     name: str
+    type: str = ""
     description: str | None = None
     tags: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
@@ -155,6 +169,8 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     governance: Governance = Governance()
 
 
+decode_schema: Final = msgspec.json.Decoder(SearchedSchema).decode
+
 ASPECTS: Final = ("documentation", "ownership", "governance")
 
 
@@ -174,10 +190,22 @@ def _entry(dataset: Searched) -> dict[str, Any]:
         "urn": urn,
         "name": own,
         "path": " ".join(words_in_path),
-        "fields": _joined(" ".join([field.name for field in fields])),
+        "fields": _joined(" ".join(chain.from_iterable(map(_field_names, fields)))),
         "words": _joined(" ".join(prose)) if prose else "",
         "facets": " ".join(facets),
     }
+
+
+def _field_names(field: SearchedField) -> tuple[str, ...]:
+    if "STRUCT" not in field.type:
+        return (field.name,)
+    return (field.name, *_member_names(field.type))
+
+
+@lru_cache(maxsize=4096)
+def _member_names(type: str) -> tuple[str, ...]:
+    """The names inside a type, at any depth, from its text: parsing it would take longer."""
+    return tuple(dict.fromkeys(filter(None, _MEMBER.findall(type))))
 
 
 @lru_cache(maxsize=65_536)
@@ -364,12 +392,15 @@ def _with_vector(row: dict[str, str]) -> dict[str, str]:
 class Hits(msgspec.Struct, frozen=True):
     """The best URNs first, and how many there are, all of them or at least.
 
-    Counting stops at a thousand, and where names and paths alone fill the answer, at these.
+    Counting stops at a thousand, and where names and paths alone fill the answer, at these. With
+    the matching fields of each URN that has some, and for no hits what may have been meant.
     """
 
     urns: tuple[str, ...]
     total: int
     all_counted: bool
+    fields: Mapping[str, tuple[str, ...]] = {}
+    suggestion: str | None = None
 
 
 def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> Hits:
@@ -407,6 +438,100 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
     ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, wanted))
     best = tuple(urn for _, urn, _ in ranked[:limit])
     return Hits(best, max(total, len(candidates)), all_counted)
+
+
+def matching_fields(schema: SearchedSchema, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The paths of the fields that hold the most words of a query, such as `meta.priority`.
+
+    The last name of a path must hold one of the words: `meta` finds the column, not all inside it.
+    """
+    counted: dict[str, int] = {}
+    for field in schema.fields:
+        text = f"{field.name} {field.type}" if "STRUCT" in field.type else field.name
+        if text.isascii():
+            # Looking whether a word can be there takes less time than splitting names into words.
+            folded = text.lower()
+            for word in wanted:
+                if word in folded:
+                    break
+            else:
+                continue
+        for path, name in _named_paths(field):
+            if _held(name, wanted):
+                counted[path] = _held(path, wanted)
+    most = max(counted.values(), default=0)
+    return tuple(path for path, count in counted.items() if count == most)[:_MOST_FIELDS]
+
+
+def _named_paths(field: SearchedField) -> Iterator[tuple[str, str]]:
+    """A column, and the fields inside it, each as its path and its own name."""
+    yield quoted_name(field.name), field.name
+    if "STRUCT" in field.type:
+        column = Field(name=field.name, type=parse_type(field.type))
+        yield from ((part.path, part.name) for part in parts_of(column) if part.name is not None)
+
+
+def _held(name: str, wanted: Sequence[str]) -> int:
+    """How many of the wanted words a word of the name begins with."""
+    have = words(name)
+    return sum(any(word.startswith(each) for word in have) for each in wanted)
+
+
+def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
+    """The query with its unknown words spelt as the nearest words of the index, if that finds any.
+
+    For a query that found nothing; it reads the whole list of words.
+    """
+    wanted = query_words(query)
+    misspelt = [word for word in wanted if not find(connection, word, Facets(), limit=1).total]
+    if not 0 < len(misspelt) <= _MOST_MISSPELT:
+        return None
+    nearest: dict[str, str] = {}
+    for word in misspelt:
+        if (found := _nearest_word(connection, word)) is None:
+            return None
+        nearest[word] = found
+    corrected = _RUN.sub(lambda run: nearest.get(_word(run[0]), run[0]), _plain(query))
+    return corrected if find(connection, corrected, facets, limit=1).total else None
+
+
+def _nearest_word(connection: Connection, misspelt: str) -> str | None:
+    """The word of the index that is spelt most alike, of several the one in most datasets."""
+    meant = _readable(misspelt)
+    if len(meant) < _SHORTEST_MISSPELT:
+        return None
+    third = -(-len(misspelt) // 3)
+    slack = 2 * len(misspelt) // len(meant)
+    # A letter or two wrong, missing or swapped leave one of three pieces as it was.
+    asked = {
+        "first": misspelt[:third],
+        "middle": misspelt[third:-third] or misspelt[:third],
+        "last": misspelt[-third:],
+        "shortest": len(misspelt) - slack,
+        "longest": len(misspelt) + slack + 1,
+    }
+    statement = _POSTGRES_WORDS if connection.dialect.name == "postgresql" else _SQLITE_WORDS
+    ranked: list[tuple[float, int, str]] = []
+    compared = SequenceMatcher(autojunk=False)
+    compared.set_seq2(meant)
+    for token, datasets in connection.execute(statement, asked):
+        word = _readable(token.removeprefix("1"))
+        if not word[:1].isalpha():
+            continue
+        compared.set_seq1(word)
+        if compared.quick_ratio() >= _MIN_SIMILARITY:
+            ranked.append((-compared.ratio(), -datasets, word))
+    unlikeness, _, word = min(ranked, default=(0.0, 0, ""))
+    return word if -unlikeness >= _MIN_SIMILARITY else None
+
+
+def _readable(word: str) -> str:
+    """A word of the index as people spell it; see `_word`."""
+    return _CODE_POINT.sub(lambda code: _letter(int(code[1], 16)) or code[0], word)
+
+
+def _letter(code_point: int) -> str:
+    return chr(code_point) if 127 < code_point < 0x110000 else ""
 
 
 def _rank(candidate: tuple[int, str, str], wanted: list[str]) -> tuple[Any, ...]:
@@ -463,6 +588,20 @@ _POSTGRES: Final = _Statements(
         "WHERE vector @@ cast(:path AS tsquery)) AS best ORDER BY tier, id LIMIT :most"
     ),
     entries=_ENTRIES,
+)
+
+# Words begin with a letter, names without their separators with a 1; other facets are passed over.
+_SQLITE_WORDS: Final = text(
+    "SELECT term, doc FROM search_vocabulary "
+    "WHERE term >= '1a' AND length(term) BETWEEN :shortest AND :longest "
+    "AND (instr(term, :first) OR instr(term, :middle) OR instr(term, :last))"
+)
+# PostgreSQL has no list of words and goes through the entries; the newest speak for all.
+_POSTGRES_WORDS: Final = text(
+    "SELECT word, ndoc FROM ts_stat("
+    "'SELECT vector FROM search_entry ORDER BY id DESC LIMIT 50000') "
+    "WHERE word >= '1a' AND length(word) BETWEEN :shortest AND :longest "
+    "AND (strpos(word, :first) > 0 OR strpos(word, :middle) > 0 OR strpos(word, :last) > 0)"
 )
 
 

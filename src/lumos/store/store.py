@@ -22,7 +22,7 @@ from lumos.model.codec import from_json
 from lumos.model.dataset import Dataset
 from lumos.model.pattern import spellings
 from lumos.model.schema import Schema
-from lumos.model.urn import SCHEME, Urn
+from lumos.model.urn import SCHEME, Urn, name_in
 from lumos.store import outbox, search, tables
 from lumos.store.archive import SchemaArchive
 from lumos.store.catalog_news import CatalogNews
@@ -50,6 +50,7 @@ from lumos.store.journal import Journal
 from lumos.store.ledger import VersionLedger
 from lumos.store.lineage import LineageReader
 from lumos.store.listening import Completer, Listener
+from lumos.store.names import unknown_dataset
 from lumos.store.records import (
     DatasetFilter,
     KnownDataset,
@@ -71,7 +72,14 @@ _PAUSE: Final = 0.05
 _MOST_NAMED: Final = 5
 # Made once: making a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
+_NAMES_OF = select(tables.dataset.c.urn, tables.dataset.c.name)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
+_FIELD_NAMES_OF = (
+    select(tables.dataset.c.urn, tables.search_entry.c.fields, tables.schema_body.c.body)
+    .join_from(tables.dataset, tables.search_entry)
+    .join(tables.schema_body, tables.schema_body.c.hash == tables.dataset.c.schema_hash)
+    .where(tables.dataset.c.urn.in_(_URNS))
+)
 
 
 class Store:
@@ -234,13 +242,34 @@ class Store:
         return self._database.alone(name)
 
     def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], Hits]:
-        """The best datasets for a query, without schemas, and how many there are."""
+        """The best datasets for a query, without schemas, how many there are, and matching fields.
+
+        Where nothing is found, `hits.suggestion` is what may have been meant.
+        """
         with self._database.reading() as connection:
             hits = search.find(connection, query, facets, limit=limit)
+            if not hits.urns:
+                suggestion = search.suggest(connection, query, facets)
+                return [], msgspec.structs.replace(hits, suggestion=suggestion)
             rows = connection.execute(_DATASETS_OF, {"urns": hits.urns}).all()
             found = {row.urn: known_of(row) for row in rows}
             known = [found[urn] for urn in hits.urns]
+            fields = self._matching_fields(connection, known, search.query_words(query))
+            hits = msgspec.structs.replace(hits, fields=fields)
             return datasets_of(connection, known, schemas={}), hits
+
+    @staticmethod
+    def _matching_fields(
+        connection: Connection, known: Collection[KnownDataset], wanted: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        rows = connection.execute(_FIELD_NAMES_OF, {"urns": [each.urn for each in known]})
+        # Most hits are found by their names alone, and decoding a schema takes its time.
+        matching = {
+            urn: search.matching_fields(search.decode_schema(body), wanted)
+            for urn, names, body in rows
+            if any(word in names for word in wanted)
+        }
+        return {urn: fields for urn, fields in matching.items() if fields}
 
     def rebuild_search(self) -> int:
         """Makes the search index anew from everything in the store; gives how much it holds."""
@@ -257,21 +286,25 @@ class Store:
 
     def find(self, name: str) -> str:
         """The URN meant by a URN, or by a name or an end of a path that only one dataset has."""
+        found = self.lookup(name)
+        if found is None:
+            raise self.unknown(name)
+        return found
+
+    def lookup(self, name: str) -> str | None:
+        """The same, or None where no dataset has that name; a URN need not be a dataset's."""
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
-        *fewer, fewest = spellings(name)
-        for spelling in fewer:
-            try:
-                return self._find(spelling)
-            except UnknownDataset:
-                # delta.csv.gz is recorded as delta.csv.
-                continue
-        try:
-            return self._find(fewest)
-        except UnknownDataset as unknown:
-            raise UnknownDataset(name, unknown.nearest) from None
+        # delta.csv.gz is recorded as delta.csv.
+        found = (self._find(spelling) for spelling in spellings(name))
+        return next((urn for urn in found if urn is not None), None)
 
-    def _find(self, name: str) -> str:
+    def unknown(self, name: str) -> UnknownDataset:
+        """The error that no dataset has a URN or a name, with the nearest that there are."""
+        with self._database.reading() as connection:
+            return unknown_dataset(connection, name)
+
+    def _find(self, name: str) -> str | None:
         table = tables.dataset.c
         end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
         # `tickets` names tickets.jsonl, whichever of the two an earlier scan recorded as its name.
@@ -311,7 +344,7 @@ class Store:
                 return urns[0]
             if urns:
                 raise AmbiguousName(name, tuple(urns[:_MOST_NAMED]))
-            raise UnknownDataset(name, self._nearest(connection, name))
+            return None
 
     def known(self, *, source: str) -> dict[str, KnownDataset]:
         """What is on record for each dataset of a source."""
@@ -328,6 +361,20 @@ class Store:
                 for some in portions(urns)
                 for row in connection.execute(statement, {"urns": some})
             }
+
+    def names_like(self, urns: Collection[str]) -> dict[str, str]:
+        """The names of some datasets and of all others that share one of these names, by URN."""
+        table = tables.dataset.c
+        with self._database.reading() as connection:
+            own: dict[str, str] = {}
+            for some in portions(urns):
+                rows = connection.execute(_NAMES_OF.where(table.urn.in_(_URNS)), {"urns": some})
+                own |= {row.urn: row.name for row in rows}
+            names = {own.get(urn) or name_in(urn) for urn in urns}
+            for some in portions(names):
+                rows = connection.execute(_NAMES_OF.where(table.name.in_(_URNS)), {"urns": some})
+                own |= {row.urn: row.name for row in rows}
+        return own
 
     def recorded_shapes(self, urns: Collection[str]) -> dict[str, RecordedShapes]:
         """What is on record about the schemas of some datasets, as far as they are live."""
@@ -412,7 +459,7 @@ class Store:
                 select(tables.dataset).where(tables.dataset.c.urn == resolved)
             ).one_or_none()
             if row is None:
-                raise UnknownDataset(urn, self._nearest(connection, urn))
+                raise unknown_dataset(connection, urn)
             known = known_of(row)
             schemas = schemas_of(connection, {known.schema_hash} if known.schema_hash else ())
             dataset = datasets_of(connection, [known], schemas)[0]
@@ -424,7 +471,7 @@ class Store:
         with self._database.reading() as connection:
             found: State | None = connection.execute(statement).scalar()
         if found is None:
-            raise UnknownDataset(urn)
+            raise self.unknown(urn)
         return found
 
     def history(self, urn: str) -> tuple[SchemaRecord, ...]:
@@ -462,6 +509,12 @@ class Store:
         with self._database.reading() as connection:
             return tuple(from_json(body, ChangeEvent) for body in connection.scalars(statement))
 
+    def data_platforms(self) -> tuple[str, ...]:
+        """The platforms that datasets are stored on, by name."""
+        column = tables.dataset.c.platform
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(select(column).distinct().order_by(column)))
+
     def last_scan(self, source: str) -> Scan | None:
         """The last finished scan of a source."""
         statement = select(tables.scan).where(tables.scan.c.source == source)
@@ -482,14 +535,3 @@ class Store:
                 name: connection.execute(select(func.count()).select_from(table)).scalar_one()
                 for name, table in tables.metadata.tables.items()
             }
-
-    @staticmethod
-    def _nearest(connection: Connection, urn: str) -> tuple[str, ...]:
-        name = urn.rstrip("/").rpartition("/")[2]
-        statement = (
-            select(tables.dataset.c.urn)
-            .where(func.lower(tables.dataset.c.urn).contains(name.lower(), autoescape=True))
-            .order_by(func.length(tables.dataset.c.urn))
-            .limit(3)
-        )
-        return tuple(connection.scalars(statement)) if name else ()

@@ -387,9 +387,6 @@ def searched(connection: Connection, urns: Sequence[str] | None) -> Iterator[Sea
     for urn, name, data in connection.execute(written):
         aspects.setdefault(urn, {})[name] = from_json(data, ASPECT_TYPES[name])
     for urn, name, platform, format, data in connection.execute(datasets).all():
-        schema = _DECODE_SEARCHED(data) if data is not None else SearchedSchema()
+        schema = search.decode_schema(data) if data is not None else SearchedSchema()
         more = aspects.get(urn, {})
         yield Searched(urn=urn, name=name, platform=platform, format=format, schema=schema, **more)
-
-
-_DECODE_SEARCHED = msgspec.json.Decoder(SearchedSchema).decode

@@ -4,14 +4,14 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from analysis.cost.exact import exact_attribution, random_graph
 from lumos.analysis.cost import circulation
 from lumos.analysis.cost.graph import METHODS, CostGraph, Method
 from lumos.analysis.cost.shares import InvalidShare, shares
-from lumos.analysis.cost.solving import Attribution, attribute
+from lumos.analysis.cost.solving import AmountsTooLarge, Attribution, attribute
 from lumos.errors import MisuseError
 
 MILLION = 1_000_000
@@ -215,9 +215,12 @@ def test_weights_at_the_ends_of_floats_are_weights(
 @pytest.mark.parametrize(
     ("costs", "back", "words"),
     [
-        pytest.param([4 * 10**18] * 3, 0.5, "add up to more than can be reckoned with", id="spent"),
+        pytest.param([4 * 10**18] * 3, 0.5, "add up to more than 9 x 10", id="spent"),
         pytest.param(
-            [10**15, 10**15, 0], 1 - 1e-8, r"A cycle with [ab] keeps so little", id="loaded"
+            [10**15, 10**15, 0],
+            1 - 1e-8,
+            r"A lineage cycle with [ab] retains so little",
+            id="loaded",
         ),
     ],
 )
@@ -260,7 +263,11 @@ def test_attribution_equals_exact_fractions_on_random_graphs(graphs: int) -> Non
 @given(seed=st.integers(0, 2**32))
 def test_what_is_retained_adds_up_to_what_was_spent(seed: int) -> None:
     graph, method = random_graph(random.Random(seed), most=20)
-    found = attribute(graph, method)
+    try:
+        found = attribute(graph, method)
+    except AmountsTooLarge:
+        # A cycle that retains next to nothing is refused.
+        reject()
     assert (found.retained.sum(axis=1) == graph.costs.sum(axis=1)).all()
     assert (found.loaded[found.shares.kept == 1] == found.retained[found.shares.kept == 1]).all()
 

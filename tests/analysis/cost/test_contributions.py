@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from examples import examples
 from lumos.analysis.cost.contributions import contributions
 from lumos.analysis.cost.graph import CostGraph
 from lumos.analysis.cost.solving import attribute
@@ -49,7 +50,7 @@ def graphs(draw: some.DrawFn) -> CostGraph:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(graphs())
 def test_what_a_total_is_made_of_gives_the_total(graph: CostGraph) -> None:
     attribution = attribute(graph, "equal_split")

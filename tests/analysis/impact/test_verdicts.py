@@ -87,6 +87,28 @@ def test_two_sides_that_change_alike_still_fit() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "is_ordering", "verdict"),
+    [
+        ("STRING", "INT64", True, BREAKING),
+        ("INT64", "INT32", True, COMPATIBLE),
+        ("DATE", "TIMESTAMP(us)", True, COMPATIBLE),
+        ("TIMESTAMP(us)", "DATE", False, BREAKING),
+        ("TIMESTAMP(us)", "TIMESTAMPTZ(us)", False, UNDETERMINED),
+        ("ENUM('a')", "ENUM('a','b')", False, COMPATIBLE),
+        ("DECIMAL(9,2)", "DECIMAL", False, COMPATIBLE),
+    ],
+)
+def test_two_sides_that_change_alike_must_still_compare_alike(
+    before: str, after: str, is_ordering: bool, verdict: Verdict
+) -> None:
+    found = Meeting(
+        place=Place.FILTER, act=Act.COMPARED, value="x", before=value(before), after=value(after),
+        partner=value(after), partner_before=value(before), is_ordering=is_ordering,
+    )  # fmt: skip
+    assert worst(found).verdict is verdict
+
+
+@pytest.mark.parametrize(
     ("before", "after", "to", "verdict", "text"),
     [
         ("STRING", "INT64", "STRING", COMPATIBLE, "casts x to STRING anyway"),
@@ -144,6 +166,53 @@ def test_arguments_of_functions(
         (Act.GROUPED, "INT32", "FLOAT64", None, BREAKING),
         (Act.GROUPED, "INT32", "INT64", None, COMPATIBLE),
         (Act.GROUPED, "DATE", "TIMESTAMP(us)", None, BREAKING),
+        (Act.GROUPED, "STRING", "INT64", None, COMPATIBLE),
+        (Act.GROUPED, "STRING", "DECIMAL(20,0)", None, COMPATIBLE),
+        (Act.GROUPED, "STRING", "DECIMAL(20,2)", None, UNDETERMINED),
+        (Act.GROUPED, "STRING", "UUID", None, COMPATIBLE),
+        (Act.GROUPED, "STRING", "TIMESTAMP(us)", None, UNDETERMINED),
+        (Act.GROUPED, "STRING", "BOOLEAN", None, UNDETERMINED),
+        (Act.GROUPED, "INT64", "STRING", None, COMPATIBLE),
+        (Act.GROUPED, "INT64", "STRING(4)", None, UNDETERMINED),
+        (Act.GROUPED, "FLOAT64", "STRING", None, UNDETERMINED),
+        (Act.GROUPED, "TIMESTAMPTZ(us)", "STRING", None, UNDETERMINED),
+        (Act.GROUPED, "INT64", "INT32", None, COMPATIBLE),
+        (Act.GROUPED, "INT64", "FLOAT64", None, BREAKING),
+        (Act.GROUPED, "FLOAT64", "INT64", None, BREAKING),
+        (Act.GROUPED, "FLOAT64", "FLOAT32", None, BREAKING),
+        (Act.GROUPED, "DECIMAL(10,2)", "DECIMAL(9,2)", None, COMPATIBLE),
+        (Act.GROUPED, "DECIMAL(10,2)", "DECIMAL(10,1)", None, BREAKING),
+        (Act.GROUPED, "DECIMAL(10,2)", "FLOAT64", None, COMPATIBLE),
+        (Act.GROUPED, "DECIMAL(18,2)", "FLOAT64", None, BREAKING),
+        (Act.GROUPED, "BOOLEAN", "INT32", None, COMPATIBLE),
+        (Act.GROUPED, "INT32", "BOOLEAN", None, BREAKING),
+        (Act.GROUPED, "TIMESTAMP(us)", "DATE", None, BREAKING),
+        (Act.GROUPED, "TIMESTAMP(us)", "TIMESTAMPTZ(us)", None, UNDETERMINED),
+        (Act.GROUPED, "TIMESTAMP(us)", "TIMESTAMP(ms)", None, BREAKING),
+        (Act.GROUPED, "ARRAY<STRING>", "ARRAY<INT64>", None, COMPATIBLE),
+        (
+            Act.GROUPED,
+            "STRUCT<a: STRING, b: INT64>",
+            "STRUCT<a: INT64, b: INT64>",
+            None,
+            COMPATIBLE,
+        ),
+        (Act.GROUPED, "STRUCT<a: TIMESTAMP(us)>", "STRUCT<a: DATE>", None, BREAKING),
+        (Act.GROUPED, "STRING", "JSON", None, UNDETERMINED),
+        (Act.GROUPED, "STRING", "ARRAY<STRING>", None, UNDETERMINED),
+        (Act.SORTED, "INT64", "INT32", None, COMPATIBLE),
+        (Act.SORTED, "INT64", "FLOAT64", None, BREAKING),
+        (Act.SORTED, "DATE", "STRING", None, BREAKING),
+        (Act.HANDED_ON, "STRING", "INT64", None, COMPATIBLE),
+        (Act.ENCODED, "INT32", "INT64", None, COMPATIBLE),
+        (Act.ENCODED, "STRING", "INT64", None, BREAKING),
+        (Act.ENCODED, "INT32", "DECIMAL(12,0)", None, BREAKING),
+        (Act.ENCODED, "STRUCT<a: INT32>", "STRUCT<a: FLOAT64>", None, BREAKING),
+        (Act.ENCODED, "STRUCT<a: INT32>", "STRUCT<a: INT64>", None, COMPATIBLE),
+        (Act.HASHED, "STRING", "INT64", None, BREAKING),
+        (Act.HASHED, "INT32", "INT64", None, UNDETERMINED),
+        (Act.HASHED, "STRING(4)", "STRING", None, COMPATIBLE),
+        (Act.SPELLED, "FLOAT32", "FLOAT64", None, BREAKING),
         (Act.SORTED, "INT32", "FLOAT64", None, COMPATIBLE),
         (Act.SORTED, "STRING", "INT64", None, BREAKING),
         (Act.COMBINED, "STRING", "INT64", "STRING", BREAKING),

@@ -75,7 +75,7 @@ def test_what_was_shared_by_another_method_is_not_compared(shop: Lumos) -> None:
     shop.cost.record("2024-02")
     report = shop.cost.report("ml_predictions", method="equal_split")
     assert report.trends.last_month is None
-    assert any("by lineage_weighted is not compared" in each for each in report.remarks)
+    assert any("with lineage_weighted are not compared" in each for each in report.remarks)
     # What was spent is the same by any method.
     assert shop.cost.trend(method="equal_split").trends.vs_last_month == 0
 

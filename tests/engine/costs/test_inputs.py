@@ -56,7 +56,9 @@ def test_the_size_is_the_last_one_of_the_period(estate: Estate) -> None:
     assert costs(estate.inputs()) == {raw: Decimal("0.69")}
     december = estate.inputs(period_of("2023-12", today=date.max))
     assert costs(december) == {raw: Decimal("0.23")}
-    assert "The sizes of 1 dataset were first measured after the period" in december.remarks[0]
+    assert (
+        "1 dataset was first scanned after this period; its later size is used." in december.remarks
+    )
 
 
 def test_all_missing_prices_are_told_at_once(estate: Estate) -> None:
@@ -78,7 +80,7 @@ def test_what_costs_nothing_unless_somebody_says_so_is_a_remark(estate: Estate) 
     local = estate.dataset("local", 5 * GB, platform="file")
     inputs = estate.inputs()
     assert costs(inputs) == {}
-    assert inputs.remarks == ("1 dataset on local (5.0 GB) is not priced. Set cost_calculation.storage_pricing.local.standard if that costs something.",)  # fmt: skip
+    assert inputs.remarks == ("1 dataset on local (5.0 GB) has no storage price and counts as free. To price storage, set cost_calculation.storage_pricing.local.standard.",)  # fmt: skip
     estate.configure("cost_calculation: {storage_pricing: {local: {standard: 2}}}")
     assert costs(estate.inputs()) == {local: Decimal(10)}
 
@@ -86,7 +88,7 @@ def test_what_costs_nothing_unless_somebody_says_so_is_a_remark(estate: Estate) 
 def test_a_price_for_one_class_is_none_for_another(estate: Estate) -> None:
     estate.configure("cost_model: {storage: {s3: {cost_per_gb_month: 1}}}")
     estate.dataset("raw", STANDARD=GB, GLACIER=GB)
-    with pytest.raises(MissingPrices, match=r"Set cost_model\.storage\.s3\.classes\.glacier$"):
+    with pytest.raises(MissingPrices, match=r"Set cost_model\.storage\.s3\.classes\.glacier in"):
         estate.inputs()
 
 
@@ -148,7 +150,7 @@ def test_what_lineage_does_not_know_is_unallocated(estate: Estate) -> None:
     assert inputs.unallocated == 5_000_000
     assert (inputs.idle, inputs.shared, inputs.adjustment) == (32_000_000, 4_000_000, -1_500_000)
     assert inputs.remarks == (
-        "5.00 USD are unallocated: lineage has no job, or several, by the name of nobody.",
+        "5.00 USD is unallocated: no job, or more than one, in the lineage is named nobody.",
     )
 
 
@@ -184,7 +186,7 @@ def test_time_that_lineage_tells_counts_where_nobody_metered(estate: Estate) -> 
     runs = (run("a", at(3), at(3, 2)), run("a", at(60), at(60, 5)), run("a", at(4), None))
     estate.lineage(jobs=(job("a", runs=runs), job("b", runs=(run("b", at(3), at(3, 1)),))))
     remarks = estate.inputs().remarks
-    assert remarks[0].startswith("2 jobs of spark ran and cost nothing here")
+    assert remarks[0].startswith("2 jobs on spark count as free")
     assert "cost_calculation.compute_pricing.spark.per_hour is not set" in remarks[0]
     estate.configure(
         "cost_calculation: {compute_pricing: {spark: {per_hour: 3, per_core_hour: 1}}}"
@@ -201,7 +203,7 @@ def test_a_job_that_two_reporters_meter_is_told(estate: Estate) -> None:
     estate.lineage(jobs=(job("a"),))
     estate.meter("a")
     estate.meter("a", reporter="table:bill")
-    assert estate.inputs().remarks == ("1 job was metered by more than one reporter, and all of it counts: lumos cost meters",)  # fmt: skip
+    assert estate.inputs().remarks == ("1 job is metered by more than one source, and the amounts are added up. Check with: lumos cost meters",)  # fmt: skip
 
 
 def test_the_way_past_a_job_is_left_out(estate: Estate) -> None:
@@ -336,8 +338,8 @@ def test_shares_are_allotted_to_edges_by_type(estate: Estate) -> None:
     [
         ("[{from: raw, to: one, share: 0.6}, {from: raw, to: two, shares: {compute: 0.5}}]", "add up to 1.1 for compute"),
         ("[{from: one, to: raw, share: 0.6}]", "lumos lineage add one raw"),
-        ("[{from: raw, to: one, share: 0.6}, {from: raw, to: one, share: 0.1}]", "said twice"),
-        ("[{from: raw, to: three, share: 0.6}]", r"spark/etl/b between them writes more"),
+        ("[{from: raw, to: one, share: 0.6}, {from: raw, to: one, share: 0.1}]", "is allocated twice"),
+        ("[{from: raw, to: three, share: 0.6}]", r"spark/etl/b between them writes other datasets"),
         ("[{from: nothing, to: one, share: 0.6}]", "nothing"),
     ],
 )  # fmt: skip
@@ -432,7 +434,7 @@ def test_two_overrides_of_one_time_are_refused(estate: Estate) -> None:
         PRICES
         + "  overrides: [{dataset: raw, costs: {storage: 1}}, {dataset: raw, costs: {storage: 2}, since: 2024-01-01}]\n"
     )
-    with pytest.raises(MisuseError, match="say what raw costs at the same time"):
+    with pytest.raises(MisuseError, match="set the storage cost of raw for the same time"):
         estate.inputs()
 
 
@@ -475,10 +477,10 @@ def test_prices_classes_and_paces_can_be_supposed(estate: Estate) -> None:
         ({"prices": {"s3.standrd": Decimal(1)}}, UnknownName, "s3.standard"),
         ({"moves": {"raw": "deep_archive"}}, MissingPrices, "aws_s3.deep_archive"),
         ({"moves": {"nothing": "glacier"}}, UnknownDataset, "nothing"),
-        ({"moves": {"a": "glacier"}}, MisuseError, "is no dataset"),
-        ({"schedules": {"a": "weekly"}}, MisuseError, "No run of a began"),
-        ({"schedules": {"a": "often"}}, MisuseError, "'often' is no pace"),
-        ({"schedules": {"raw": "0.5x"}}, MisuseError, "No job is known that writes"),
+        ({"moves": {"a": "glacier"}}, MisuseError, "is a job and has no storage class"),
+        ({"schedules": {"a": "weekly"}}, MisuseError, "a did not run in this period"),
+        ({"schedules": {"a": "often"}}, MisuseError, "Unknown schedule 'often' for a"),
+        ({"schedules": {"raw": "0.5x"}}, MisuseError, "No job that writes"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_supposed_is_refused(
@@ -532,7 +534,7 @@ def test_a_run_that_used_nothing_of_what_has_a_price_costs_nothing(estate: Estat
     estate.meter("a", quantities={"core_hour": Decimal(0), "hour": Decimal("0.2")})
     inputs = estate.inputs()
     assert costs(inputs, "compute") == {}
-    assert inputs.remarks == ("1 run of spark used nothing of what has a price and costs nothing.",)
+    assert inputs.remarks == ("1 run on spark used no unit that has a price and counts as free.",)
     estate.meter("a", quantities={"hour": Decimal("0.2")})
     with pytest.raises(MissingPrices, match=r"spark\.per_hour"):
         estate.inputs()
@@ -545,7 +547,10 @@ def test_one_job_under_two_names_of_a_table_is_told(estate: Estate) -> None:
     estate.meter("air/a", amount=10_000_000, currency="USD", run="", reporter="table:bill")
     inputs = estate.inputs()
     assert costs(inputs, "compute") == {job_urn("a"): Decimal(20)}
-    assert "a, air/a mean the same job in one table, and all of it counts." in inputs.remarks[0]
+    assert (
+        "a, air/a are names of the same job in one table, and the amounts are added up."
+        in inputs.remarks[0]
+    )
 
 
 def test_a_job_that_only_edges_speak_of_is_found_by_its_name(estate: Estate) -> None:
@@ -579,9 +584,9 @@ def test_a_hold_that_means_nothing_is_told(estate: Estate) -> None:
     )
     inputs = estate.inputs()
     assert inputs.remarks == (
-        "What is committed names 'zzz', which means no dataset and no job.",
-        "What is committed names 'nix/*', which means no dataset and no job.",
-        "What is committed names the tag 'nope', which means no dataset and no job.",
+        "'committed' in the configuration names 'zzz', which matches no dataset or job.",
+        "'committed' in the configuration names 'nix/*', which matches no dataset or job.",
+        "'committed' in the configuration names the tag 'nope', which matches no dataset or job.",
     )
     assert inputs.avoidable is not None
     assert inputs.avoidable.tolist() == [False]

@@ -7,9 +7,11 @@ import pytest
 
 from engine.costs.founding import EDGES, NOW, founding, urn
 from lumos import Lumos
+from lumos.config.prices import NoPrices
 from lumos.engine.costs.page.flow import flow_to
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
+from lumos.store import Store
 from lumos.store.errors import UnknownDataset
 
 JANUARY = "2024-01"
@@ -178,14 +180,14 @@ def test_another_method_can_be_tried(shop: Lumos) -> None:
     [
         (
             lambda cost: cost.report("ml_prediction"),
-            "Did you mean lumos://s3/lake/ml/ml_predictions",
+            "Did you mean 'ml_predictions'",
         ),
         (lambda cost: cost.report("orders"), "No dataset orders in the store"),
         (lambda cost: cost.report("raw_events", period="2024-13"), "no month '2024-13'"),
-        (lambda cost: cost.report("raw_events", period="2024-04"), "lies in the future"),
+        (lambda cost: cost.report("raw_events", period="2024-04"), "is in the future"),
         (lambda cost: cost.report("raw_events", method="fair"), "No method named 'fair'"),
         (lambda cost: cost.trend(), "lumos cost record"),
-        (lambda cost: cost.savings(), "Name what would end"),
+        (lambda cost: cost.savings(), "Name what to remove"),
         (lambda cost: cost.savings(feature="prediction"), "Did you mean 'predictions'"),
         (lambda cost: cost.savings(tag="golden"), "Did you mean 'gold'"),
         (lambda cost: cost.record("2024-03"), "is not over yet"),
@@ -198,12 +200,38 @@ def test_what_cannot_be_answered_is_told_with_what_could(shop: Lumos, ask, words
 
 def test_without_prices_the_section_to_write_is_shown(workplace: Path) -> None:
     shop = founding(workplace)
-    (workplace / "lumos.yaml").write_text("environment: PROD\n")
+    (workplace / "lumos.yaml").write_text(
+        "sources: [{type: postgres, host: db, database: shop, user: u, password: p}]\n"
+    )
     bare = Lumos(workplace / "lumos.yaml", environment={})
-    with pytest.raises(MisuseError, match="no prices are configured") as told:
+    with pytest.raises(NoPrices, match="No prices are configured") as told:
         bare.cost.top()
-    assert "cost_model:" in str(told.value)
+    # What was scanned first, then what is configured; no job ran, so no engine is named.
+    assert (told.value.providers, told.value.engines) == (("s3", "postgres"), ())
+    assert "cost_model:\n  storage:\n    s3: {cost_per_gb_month: " in str(told.value)
     assert shop.cost.top().spent == 8200
+
+
+def test_a_price_hint_names_only_sources_that_are_there(workplace: Path) -> None:
+    (workplace / "lake").mkdir()
+    (workplace / "lumos.yaml").write_text(
+        "sources:\n- {type: file, path: lake}\n"
+        "- {type: postgres, host: db, database: shop, user: u, password: p}\n"
+    )
+    empty = Lumos(workplace / "lumos.yaml", environment={})
+    Store.open(empty.database, create=True)
+    with pytest.raises(NoPrices) as told:
+        empty.cost.top()
+    assert told.value.providers == ("local", "postgres")
+    assert "s3" not in str(told.value)
+
+
+def test_a_single_dataset_beyond_the_limit_is_shown_by_its_name(shop: Lumos) -> None:
+    report = shop.cost.top(3, ranked_by="own", period=JANUARY)
+    assert (report.others.count, report.others.only) == (2, None)
+    rows, rest = shop.cost.top(4, ranked_by="own", period=JANUARY).shown
+    assert ([row.name for row in rows][-1], rest.count) == ("raw_events", 0)
+    assert sum(row.own for row in rows) == 8200
 
 
 def test_a_store_without_lineage_says_so(workplace: Path) -> None:
@@ -265,4 +293,4 @@ def test_a_page_of_an_estate_without_lineage_draws_no_flow(workplace: Path) -> N
     (workplace / "lumos.yaml").write_text(text[: text.index("  allocations")])
     page = Lumos(workplace / "lumos.yaml", environment={}).cost.page()
     assert 'class="flow"' not in page
-    assert "Nothing carries a cost of something else." in page
+    assert "No cost flows along lineage in this period." in page

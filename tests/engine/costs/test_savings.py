@@ -25,7 +25,7 @@ def test_the_end_of_an_output_saves_what_only_it_needs(shop: Lumos) -> None:
     }  # fmt: skip
     [stays] = report.stays
     assert (stays.name, float(stays.monthly)) == ("raw_events", 500)
-    assert stays.reason == "event_metrics needs it"
+    assert stays.reason == "needed by event_metrics"
     assert not report.broken
     assert report.attributed_cost == 5800
 
@@ -46,7 +46,7 @@ def test_a_dataset_in_the_middle_breaks_what_is_made_from_it(shop: Lumos) -> Non
     assert report.impact_analysis.risk_level == "HIGH"
     # Nothing in the store says that somebody does, or that nobody does.
     assert report.impact_analysis.reasons[0] == (
-        "ml_predictions would break, and nobody knows who reads it"
+        "breaks ml_predictions; no query log shows who reads it"
     )
     assert not any("in use" in reason for reason in report.impact_analysis.reasons)
     assert report.impact_analysis.downstream_datasets == 2
@@ -74,7 +74,7 @@ def test_datasets_whose_readers_nobody_knows_are_told(shop: Lumos) -> None:
     report = shop.cost.savings("ml_predictions", period="2024-01")
     assert urn("ml/ml_predictions") in report.unverified
     assert report.impact_analysis.risk_level == "MEDIUM"
-    assert any("not known" in reason for reason in report.impact_analysis.reasons)
+    assert any("no query log shows" in reason for reason in report.impact_analysis.reasons)
 
 
 def test_what_a_day_would_save_is_told_as_a_month(shop: Lumos) -> None:
@@ -86,7 +86,7 @@ def test_supposed_prices_change_what_would_be_saved(workplace: Path) -> None:
     shop = founding(workplace, more="  storage_pricing: {aws_s3: {standard: 0.02}}\n")
     report = shop.cost.savings("ml_predictions", prices={"s3.standard": 0.01}, period="2024-01")  # type: ignore[dict-item]
     assert report.what_if is not None
-    assert report.what_if.changes == ("s3.standard at 0.01",)
+    assert report.what_if.changes == ("price s3.standard at 0.01",)
     assert report.what_if.difference == report.what_if.after - report.what_if.before
 
 

@@ -66,6 +66,37 @@ def test_an_unparsed_statement_that_makes_nothing_known_lowers_the_coverage(
     assert "sql/bad.sql:1" in remark
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create table bad as select a b c from x where a in (table raw.orders)",
+        "create table bad as select a b c from (pivot raw.orders on a using sum(b))",
+        "create table bad as select a b c from identifier('raw.orders')",
+        "with q as (table raw.orders) select a b c from q",
+        "create table bad as select a b c from x union table raw.orders",
+        "create table bad as select a b c from x summon raw.orders",
+    ],
+)
+def test_a_table_that_an_unparsed_statement_names_in_any_way_may_be_read(
+    seen: Sightings, files: Path, sql: str
+) -> None:
+    (files / "bad.sql").write_text(sql)
+    report = impact(seen.lumos)
+    assert verdicts(report)["good"] == "COMPATIBLE"
+    assert report.coverage == pytest.approx(1 / 2)
+    (remark,) = report.remarks
+    assert "sql/bad.sql:1" in remark
+
+
+def test_names_in_an_unparsed_statement_that_no_dataset_has_mean_nothing(
+    seen: Sightings, files: Path
+) -> None:
+    (files / "bad.sql").write_text("create table bad as select id x y from other")
+    report = impact(seen.lumos)
+    assert verdicts(report) == {"good": "COMPATIBLE"}
+    assert (report.coverage, report.remarks) == (1, ())
+
+
 def test_a_query_that_another_dialect_parses_is_determined(seen: Sightings, files: Path) -> None:
     (files / "named.sql").write_text("select id as `the id` from raw.orders")
     report = impact(seen.lumos)
@@ -117,3 +148,15 @@ def test_a_model_that_was_parsed_before_is_undetermined_once_it_is_not(
     assert verdicts(impact(seen.lumos)) == {"good": "COMPATIBLE", "bad": "COMPATIBLE"}
     (files / "bad.sql").write_text("create table bad as select amount x y from raw.orders")
     assert verdicts(impact(seen.lumos)) == {"good": "COMPATIBLE", "bad": "UNDETERMINED"}
+
+
+def test_a_condition_that_reads_what_changes_lowers_the_coverage(
+    seen: Sightings, files: Path
+) -> None:
+    text = "begin if exists (select id from raw.orders) then delete from other; end if; end"
+    (files / "guarded.sql").write_text(text)
+    report = impact(seen.lumos)
+    assert verdicts(report) == {"good": "COMPATIBLE"}
+    assert report.coverage == pytest.approx(1 / 2)
+    (remark,) = report.remarks
+    assert "sql/guarded.sql:1" in remark

@@ -279,7 +279,7 @@ def test_a_profile_stands_while_nobody_can_get_at_the_files(
     assert "completeness" in quality["dimensions"]
     with pytest.raises(typer.Exit):
         profile_command("orders", full=True)
-    assert "what was measured before stands" in capsys.readouterr().out
+    assert "the last profile was kept" in capsys.readouterr().out
 
 
 def test_a_scan_measures_what_was_never_read_and_counts_nothing_that_could_not_be(

@@ -13,6 +13,7 @@ from deltalake.schema import PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.formats.tables.delta import DeltaReader
 from lumos.model.conversions.arrow import schema_from_arrow
 
@@ -151,14 +152,14 @@ def _play(steps: list[tuple[str, int]]) -> None:
         table.judge()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(STEPS)
 def test_any_sequence_of_changes_is_told_as_its_library_does(steps: list[tuple[str, int]]) -> None:
     _play(steps)
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(STEPS)
 def test_many_sequences_of_changes_are_told_as_their_library_does(
     steps: list[tuple[str, int]],

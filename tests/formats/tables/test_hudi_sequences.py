@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lumos.formats.tables.hudi import HudiReader
 
 from .folder import MemoryFolder
@@ -106,7 +107,7 @@ sequences = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5)), min_s
 given_tables = given(st.sampled_from([6, 8, 9]), st.booleans(), sequences)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given_tables
 def test_a_table_is_read_right_after_any_sequence_of_writes(
     version: int, merged_on_read: bool, steps: list[tuple[str, int]]
@@ -115,7 +116,7 @@ def test_a_table_is_read_right_after_any_sequence_of_writes(
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given_tables
 def test_a_table_is_read_right_after_any_of_many_sequences(
     version: int, merged_on_read: bool, steps: list[tuple[str, int]]

@@ -1,15 +1,28 @@
 """Pictures of lineage in every language that they are drawn in."""
 
+import html
 import json
 import random
 import re
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from lumos.lineage.drawing import Arrow, Box, Picture, dot, events, mermaid, page
+from lumos.lineage.drawing import (
+    Arrow,
+    Box,
+    BoxImpact,
+    BoxReason,
+    Picture,
+    dot,
+    events,
+    mermaid,
+    page,
+)
 from lumos.lineage.drawing.layout import layers
 from lumos.lineage.openlineage.naming import reference
 from lumos.lineage.reported import Known
@@ -98,6 +111,95 @@ def test_a_page_holds_all_and_no_name_leads_out_of_its_data() -> None:
     held = json.loads(data[1])
     assert [box["name"] for box in held["boxes"]] == ["raw", "clean", NASTY]
     assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def impact_picture(datasets: int) -> Picture:
+    """A changed dataset with so many others downstream, all broken, with hostile words."""
+    urns = [f"lumos://postgres/app/t{number}" for number in range(datasets)]
+    reason = BoxReason(text=f"{NASTY} in JOIN", verdict="breaking", clause=NASTY, where="m.sql:7")
+    broken = BoxImpact(
+        verdict="breaking", reasons=(reason,), columns=("id: INT64 → STRING",),
+        recommendations=(f"Notify {NASTY}",),
+    )  # fmt: skip
+    changed = BoxImpact(changes=("id type changed",), recommendations=("Update it",))
+    return Picture(
+        urn=urns[0],
+        boxes=tuple(
+            Box(
+                urn=urn, name=f"{NASTY} {number}", platform="postgres", state="live",
+                owners=(NASTY,), columns=("id", "name"), mark="breaking" if number else None,
+                impact=broken if number else changed,
+            )
+            for number, urn in enumerate(urns)
+        ),
+        arrows=tuple(
+            Arrow(upstream=urns[(number - 1) // 4], downstream=urn)
+            for number, urn in enumerate(urns) if number
+        ),
+    )  # fmt: skip
+
+
+def test_a_page_holds_why_each_dataset_breaks_and_no_word_leads_out_of_its_data() -> None:
+    text = page(impact_picture(2), title="x")
+    assert text.count("</script>") == 2
+    held = json.loads(re.search(r'id="picture">(.*)</script>', text)[1])  # type: ignore[index]
+    assert held["boxes"][1]["impact"] == {
+        "verdict": "breaking",
+        "reasons": [
+            {"text": f"{NASTY} in JOIN", "verdict": "breaking", "clause": NASTY, "where": "m.sql:7"}
+        ],
+        "columns": ["id: INT64 → STRING"],
+        "recommendations": [f"Notify {NASTY}"],
+    }
+    assert "innerHTML" not in text
+
+
+# Clicks every dataset, and notes which one its panel covers or says too little of.
+CLICKS = """
+<script>
+const wrong = [];
+for (const group of document.querySelectorAll(".box")) {
+  group.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  const panel = document.getElementById("panel"), covers = panel.getBoundingClientRect();
+  const frame = group.querySelector(".frame").getBoundingClientRect();
+  const canvas = document.getElementById("canvas").getBoundingClientRect();
+  const isInside = frame.left >= canvas.left && frame.right <= canvas.right
+    && frame.top >= canvas.top && frame.bottom <= canvas.bottom;
+  const isCovered = frame.right > covers.left && frame.bottom > covers.top;
+  const words = group.classList.contains("breaking")
+    ? ["Owner: ", "BREAKING", " in JOIN", "m.sql:7", "id: INT64", "Notify "] : ["CHANGES", "Update it"];
+  const missing = words.filter(each => !panel.textContent.includes(each));
+  if (!isInside || isCovered || panel.hidden || missing.length) wrong.push([group.textContent, isInside, isCovered, missing]);
+  dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+  if (!panel.hidden) wrong.push("Escape does not close");
+}
+const told = { clicked: document.querySelectorAll(".box").length, wrong, bold: document.querySelectorAll("b").length };
+document.documentElement.replaceChildren(JSON.stringify(told));
+</script>
+</body>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["1280,800", "800,600", "480,700"])
+@pytest.mark.parametrize("datasets", [3, 40, 200])
+def test_in_a_browser_details_never_cover_the_dataset_they_are_of(
+    tmp_path: Path, datasets: int, size: str
+) -> None:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium is installed to click on the page with")
+    file = tmp_path / "page.html"
+    file.write_text(page(impact_picture(datasets), title="x").replace("</body>", CLICKS))
+    options = [
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+        "--disable-background-networking", "--disable-component-update", "--dump-dom",
+        f"--window-size={size}", f"--user-data-dir={tmp_path / 'profile'}",
+    ]  # fmt: skip
+    shown = subprocess.run(
+        [chromium, *options, file.as_uri()], capture_output=True, text=True, check=True
+    ).stdout
+    told = json.loads(html.unescape(shown[shown.index("{") : shown.rindex("}") + 1]))
+    assert told == {"clicked": datasets, "wrong": [], "bold": 0}
 
 
 def test_boxes_stand_after_what_leads_to_them_and_never_on_each_other() -> None:

@@ -3,12 +3,13 @@
 import pytest
 
 from lumos.lineage.comments import Header, file_header, header_above, header_of
+from lumos.lineage.owners import UnmarkedOwner
 from lumos.model.dataset import Owner
 
-BOTH = (Owner(name="ann"), Owner(name="bob"))
+BOTH = (UnmarkedOwner(name="ann"), UnmarkedOwner(name="bob"))
 LIFETIME = Header(
     description="Customer lifetime value calculation",
-    owners=(Owner(name="analytics-team", kind="group"),),
+    owners=(UnmarkedOwner(name="analytics-team"),),
     sla="Updated daily by 6am UTC",
 )
 
@@ -114,13 +115,11 @@ CREATE TABLE d AS SELECT 1;
     [
         (
             4,
-            Header(
-                description="The daily load.", owners=(Owner(name="platform-team", kind="group"),)
-            ),
+            Header(description="The daily load.", owners=(UnmarkedOwner(name="platform-team"),)),
         ),
         (8, Header(description="All of b", sla="hourly")),
         (9, Header()),
-        (12, Header(description="What d is.", owners=(Owner(name="jane"),))),
+        (12, Header(description="What d is.", owners=(UnmarkedOwner(name="jane"),))),
     ],
 )
 def test_a_statement_has_the_comments_right_above_it(line, expected):
@@ -134,12 +133,12 @@ def test_a_statement_has_the_comments_right_above_it(line, expected):
         (
             "-- Description: Every order,\n-- Web shop included.\n-- Owner: ann",
             Header(
-                description="Every order, Web shop included.", owners=(Owner(name="ann"),)
+                description="Every order, Web shop included.", owners=(UnmarkedOwner(name="ann"),)
             ),
         ),
         (
             "/**\n * All orders\n *\n * @owner a-team\n * @sla hourly\n */",
-            Header(description="All orders", owners=(Owner(name="a-team", kind="group"),), sla="hourly"),
+            Header(description="All orders", owners=(UnmarkedOwner(name="a-team"),), sla="hourly"),
         ),
         ("-- Owner:\n--   - ann\n--   - bob\n-- SLA: daily", Header(owners=BOTH, sla="daily")),
         ("/*\n * Owners:\n * - ann\n * - bob\n */", Header(owners=BOTH)),

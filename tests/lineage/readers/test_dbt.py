@@ -14,6 +14,7 @@ from lineage.readers.dbt_projects import (
     write_project,
 )
 from lumos.lineage.dbt import NoManifest, Relations, is_manifest, models_of, read_project, report
+from lumos.lineage.owners import UnmarkedOwner
 from lumos.lineage.reported import Known, Reported, ReportedEdge, TableName
 from lumos.model.dataset import Owner
 
@@ -141,7 +142,7 @@ def test_docs_owners_tags_and_slas_are_told(tmp_path):
     told = {each.dataset: each for each in reported(tmp_path).descriptions}
     orders, view, source = told[MODEL], told[VIEW], told[SOURCE]
     assert orders.description == "One row for each order"
-    assert orders.owners == (Owner(name="sales-team", kind="group"),)
+    assert orders.owners == (UnmarkedOwner(name="sales-team"),)
     assert (orders.tags, orders.properties) == (("tier-1",), {"sla": "daily by 6am UTC"})
     assert (orders.columns, orders.column_tags) == ({"amount": "In euros"}, {"amount": ("money",)})
     assert (view.description, view.properties) == ("Totals of all customers", {"sla": "hourly"})

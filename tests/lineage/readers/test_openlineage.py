@@ -10,6 +10,7 @@ import pytest
 
 from lumos.lineage.openlineage import Event, is_event, read_events, reports
 from lumos.lineage.openlineage.naming import reference
+from lumos.lineage.owners import UnmarkedOwner
 from lumos.lineage.reported import Alias, Place, Problem, Reported, TableName
 from lumos.model.dataset import Owner
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
@@ -273,7 +274,7 @@ def test_what_is_told_of_datasets_and_jobs_is_kept():
     assert described.description == "All orders"
     assert described.owners == (
         Owner(name="sales", kind="group", type="MAINTAINER"),
-        Owner(name="jane"),
+        UnmarkedOwner(name="jane"),
     )
     assert (described.columns, described.tags) == ({"id": "The key"}, ("pii",))
     assert described.column_tags == {"id": ("tier:1",)}

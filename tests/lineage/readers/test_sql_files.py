@@ -5,6 +5,7 @@ import pytest
 from lumos.config.sql_names import NameTemplate
 from lumos.errors import MisuseError
 from lumos.lineage.jinja import UNKNOWN, rendered
+from lumos.lineage.owners import UnmarkedOwner
 from lumos.lineage.reported import Reported, TableName
 from lumos.lineage.sql import analyse
 from lumos.lineage.sql_files import (
@@ -17,7 +18,6 @@ from lumos.lineage.sql_files import (
     sql_of,
     tables_in_from,
 )
-from lumos.model.dataset import Owner
 
 COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id", "at"]}
 
@@ -63,7 +63,7 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
     (told,) = found.descriptions
     assert told.dataset == TableName(parts=("customer_value",))
     assert told.description == "Customer lifetime value calculation"
-    assert told.owners == (Owner(name="analytics-team", kind="group"),)
+    assert told.owners == (UnmarkedOwner(name="analytics-team"),)
     assert told.properties == {"sla": "Updated daily by 6am UTC"}
 
 
@@ -156,10 +156,10 @@ def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
     )
     told = {each.dataset.parts[0]: each for each in found.descriptions}
     assert told["totals"].description == "All totals"
-    assert told["totals"].owners == (Owner(name="platform-team", kind="group"),)
+    assert told["totals"].owners == (UnmarkedOwner(name="platform-team"),)
     assert told["log"].description is None
     assert (told["log"].owners, told["log"].properties) == (
-        (Owner(name="jane"),),
+        (UnmarkedOwner(name="jane"),),
         {"sla": "hourly"},
     )
 
@@ -235,7 +235,7 @@ def test_the_comment_of_the_first_table_says_nothing_of_the_others():
         "CREATE TABLE refunds AS SELECT id FROM orders;"
     )
     assert [(each.dataset.parts, each.owners, each.properties) for each in found.descriptions] == [
-        (("items",), (Owner(name="ann"),), {"sla": "hourly"})
+        (("items",), (UnmarkedOwner(name="ann"),), {"sla": "hourly"})
     ]
 
 
@@ -244,7 +244,7 @@ def test_the_head_of_a_file_holds_for_its_only_table_whatever_comes_first():
         "-- Owner: ann\nDROP TABLE IF EXISTS items;\n\nCREATE TABLE items AS SELECT id FROM orders;"
     )
     assert [(each.dataset.parts, each.owners) for each in found.descriptions] == [
-        (("items",), (Owner(name="ann"),))
+        (("items",), (UnmarkedOwner(name="ann"),))
     ]
 
 

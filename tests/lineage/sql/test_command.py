@@ -57,10 +57,10 @@ def test_a_query_that_writes_nothing_leads_to_its_columns() -> None:
 
 
 def test_people_see_edges_problems_and_coverage(file: Path) -> None:
-    shown = run(str(file))
-    assert "raw.s.b  -> mart.t.b + 1  TRANSFORMATION  b + 1  :1" in shown
-    assert "line 2: column 'nothing' is ambiguous: it may come from a, b" in shown
-    assert "2 of 3 output columns resolved (67%)." in shown
+    shown = CliRunner().invoke(app, ["sql", str(file)])
+    assert "raw.s.b  -> mart.t.b + 1  TRANSFORMATION  b + 1  :1" in shown.stdout
+    assert "line 2: column 'nothing' is ambiguous: it may come from a, b" in shown.stderr
+    assert "2 of 3 output columns resolved (67%)." in shown.stdout
 
 
 def test_nothing_in_gives_nothing_out() -> None:

@@ -25,6 +25,7 @@ SECRETS = [
     ("postgres", 'create table a as select \'{"token": "HUSH"}\' as j, id from raw'),
     ("postgres", "create table a as select $$password=HUSH$$ as s, id from raw"),
     ("postgres", "create table a as select 'postgresql://u:HUSH@h/d' as s, id from raw"),
+    ("postgres", 'create table a as select id from "postgres://u:HUSH@h/db".raw'),
     ("bigquery", 'create table a as select id from raw where password = "HUSH"'),
     ("bigquery", 'create table a as select f(r"""pwd=HUSH""") as x, id from raw'),
     ("snowflake", "copy into a from 's3://b/x' credentials = (aws_key_id='HUSH' x='HUSH')"),
@@ -36,6 +37,17 @@ SECRETS = [
     ("tsql", "select id into a from openrowset('SQLNCLI', 'Server=s;Pwd=HUSH;', 'select 1') t"),
     ("spark", "create table a using jdbc options (password 'HUSH', url 'x') as select id from raw"),
     ("postgres", "create table a as select f('AKIAHUSHHUSHHUSHHUSH') as x, id from raw"),
+    ("snowflake", "create table a as select http_get(u, 'Bearer hunter21HUSH') as z from raw"),
+    ("snowflake", "create table a as select http_get(u, 'basic dXNlHUSH9yZA==') as z from raw"),
+    ("duckdb", "create table a as select f('Authorization: Digest HUSH, x HUSH') as z from raw"),
+    ("duckdb", 'create table a as select f(\'{"authorization": "HUSH"}\') as z from raw'),
+    ("duckdb", "create table a as select f('eyJhbGciOiJIUzI1.HUSH') as z from raw"),
+    ("duckdb", "create table a as select f('eyJhbGciOiJIUzI1.HUSH.HUSH') as z from raw"),
+    ("duckdb", "create table a as select f('ghp_HUSHhushHUSHhushHUSHhush') as z from raw"),
+    ("duckdb", "create table a as select f('github_pat_HUSHhushHUSHhushHUSH') as z from raw"),
+    ("duckdb", "create table a as select f('xoxe-HUSH-123456-abc') as z from raw"),
+    ("duckdb", "create table a as select f('sk-proj-HUSHhushHUSHhush1234') as z from raw"),
+    ("duckdb", "create table a as select f('-----BEGIN RSA PRIVATE KEY-----\nHUSH') as z from raw"),
     ("postgres", "create table a as select f(password => 'HUSH') as x, id from raw"),
     ("postgres", "create table a as select id from raw where password = 'HUSH\nHUSH' and id = 1"),
 ]
@@ -56,7 +68,18 @@ def test_secrets_are_masked_in_what_is_kept_and_in_every_clause(dialect: str, sq
 
 @pytest.mark.parametrize(
     "literal",
-    ["'DE'", "'%@example.com'", "'2024-01-01'", "'key: value'", "'s3://lake/x'", "'a=b'", "''"],
+    [
+        "'Basic subscription'",
+        "'bearer of news'",
+        "'sk-1'",
+        "'DE'",
+        "'%@example.com'",
+        "'2024-01-01'",
+        "'key: value'",
+        "'s3://lake/x'",
+        "'a=b'",
+        "''",
+    ],
 )
 def test_other_literals_stay_as_they_are(literal: str) -> None:
     text = f"create table a as select id, coalesce(note, {literal}) n from raw where k = {literal}"

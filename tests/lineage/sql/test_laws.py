@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from examples import examples
 from lineage.gold.scoring import Case, cases
 from lineage.sql.edges import direct, of, uses
 
@@ -51,7 +52,7 @@ def statements(draw: some.DrawFn) -> tuple[str, dict[str, list[str]]]:
 
 
 @given(statements())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_named_query_around_it_changes_nothing(made: tuple[str, dict[str, list[str]]]) -> None:
     query, _ = made
     plain = of(f"create table m.z as {query}")
@@ -62,7 +63,7 @@ def test_a_named_query_around_it_changes_nothing(made: tuple[str, dict[str, list
 
 
 @given(statements())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_schema_loses_no_edge(made: tuple[str, dict[str, list[str]]]) -> None:
     query, schema = made
     unqualified = re.sub(r"\bx\d\.", "", query)
@@ -75,7 +76,7 @@ def test_a_schema_loses_no_edge(made: tuple[str, dict[str, list[str]]]) -> None:
 
 
 @given(statements())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_other_aliases_and_another_layout_change_nothing(
     made: tuple[str, dict[str, list[str]]],
 ) -> None:
@@ -89,7 +90,7 @@ def test_other_aliases_and_another_layout_change_nothing(
 
 
 @given(statements())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_temporary_table_on_the_way_changes_nothing(
     made: tuple[str, dict[str, list[str]]],
 ) -> None:

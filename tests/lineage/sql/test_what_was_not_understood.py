@@ -10,6 +10,10 @@ import sqlglot
 
 from lineage.sql.edges import of
 from lumos.lineage.sql.analysis import analyse
+from lumos.lineage.sql.typing import effects
+from lumos.model.meeting import TableVersions, Value
+from lumos.model.text import parse_schema
+from lumos.model.types import INT64
 
 
 @pytest.mark.parametrize(
@@ -76,6 +80,66 @@ def test_texts_nested_deeply_leave_the_limits_of_the_process_as_they_were() -> N
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(read, range(4))) == [1, 1, 1, 1]
     assert (sys.getrecursionlimit(), threading.stack_size()) == before
+
+
+def test_no_thread_ever_sees_another_recursion_limit() -> None:
+    seen: set[int] = set()
+    is_done = threading.Event()
+
+    def watch() -> None:
+        while not is_done.wait(0.001):
+            seen.add(sys.getrecursionlimit())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        analyse(DEEP, dialect="spark")
+    finally:
+        is_done.set()
+        watching.join()
+    assert seen == {sys.getrecursionlimit()}
+
+
+def test_schemas_are_known_where_a_text_is_nested_deeply() -> None:
+    shares: list[float] = []
+    sql = f"create table o as select *, {'(' * 1500}a{')' * 1500} as c from t"
+    columns = {("t",): {"a": "INT", "b": "INT"}}.get
+    script = analyse(sql, dialect="spark", columns=columns, file="o.sql", progress=shares.append)
+    found = {(edge.from_column, edge.to_column) for edge in script.edges}
+    assert found == {("a", "a"), ("b", "b"), ("a", "c")}
+    assert script.file == "o.sql"
+    assert shares
+
+
+def test_what_the_schemas_raise_is_raised_where_a_text_is_nested_deeply() -> None:
+    def fail(_: object) -> None:
+        raise OSError("no store")
+
+    with pytest.raises(OSError, match="no store"):
+        analyse(DEEP, dialect="spark", columns=fail)
+
+
+def test_without_a_child_process_only_the_deep_statement_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    script = analyse(f"select b from u;\n{DEEP};\nselect c from v", dialect="spark")
+    assert [each.line for each in script.statements] == [1, 3]
+    (told,) = script.unresolved
+    assert (told.line, told.reason) == (2, "not understood: nested too deeply")
+    assert effects(f"create table o as {DEEP}", dialect="spark", tables=lambda _: None,
+                   is_wanted=lambda _: True) == ()  # fmt: skip
+
+
+def test_what_a_change_does_to_a_text_that_is_nested_deeply_is_known() -> None:
+    before, after = (parse_schema(f"a {type}") for type in ("INT32", "INT64"))
+    tables = {("t",): TableVersions.of("t", before, after)}
+    (effect,) = effects(
+        f"create table o as {DEEP}", dialect="spark", tables=tables.get, is_wanted=lambda _: True
+    )
+    (output,) = effect.outputs
+    assert output.name == "a"
+    assert output.after == Value(type=INT64, nullable=True)
 
 
 def test_the_parser_s_log_stays_usable_for_others(caplog: pytest.LogCaptureFixture) -> None:

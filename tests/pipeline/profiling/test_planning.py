@@ -1,6 +1,7 @@
 """Which files are measured together, and what a job of many files carries along."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def few_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_in_memory")
 def test_files_come_by_partition_and_path_as_often_as_they_are_wanted() -> None:
     expected = sorted(source_files(100), key=lambda each: (each.partition, each.task.path))
-    with SourceFiles(source_files(100)) as files:
+    with closing(SourceFiles(source_files(100))) as files:
         assert list(files) == expected
         assert list(files) == expected
         assert (len(files), files.size) == (100, 100_000)
@@ -57,7 +58,7 @@ def test_files_come_by_partition_and_path_as_often_as_they_are_wanted() -> None:
 def test_only_units_all_of_whose_files_are_there_are_kept() -> None:
     first, second, third, *_ = (each.identity for each in source_files(100))
     whole, overlapping, partly_gone = unit(first + second), unit(second), unit(third + b"gone----")
-    with SourceFiles(source_files(100)) as files:
+    with closing(SourceFiles(source_files(100))) as files:
         division = divide(files, [whole, overlapping, partly_gone], leaves=1)
         assert division.kept == [whole]
         assert division.read == 98
@@ -68,7 +69,7 @@ def test_only_units_all_of_whose_files_are_there_are_kept() -> None:
 
 
 def test_files_without_bytes_are_one_unit() -> None:
-    with SourceFiles(source_files(100, size=0)) as files:
+    with closing(SourceFiles(source_files(100, size=0))) as files:
         assert set(divide(files, (), leaves=1).fresh) == {0}
 
 
@@ -76,7 +77,7 @@ def test_every_file_is_in_one_part_and_no_part_has_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(planning, "_MOST_IN_A_PART", 7)
-    with SourceFiles(source_files(100)) as files:
+    with closing(SourceFiles(source_files(100))) as files:
         parts = list(parts_of(files, divide(files, (), leaves=1), parts=4))
         assert max(len(part.tasks) for part in parts) == 7
         assert [task.path for part in parts for task in part.tasks] == [
@@ -86,7 +87,7 @@ def test_every_file_is_in_one_part_and_no_part_has_too_many(
 
 
 def test_a_sample_is_the_same_files_every_time() -> None:
-    with SourceFiles(source_files(100)) as files:
+    with closing(SourceFiles(source_files(100))) as files:
         some = list(sampled(files, 0.255))
         assert some == list(sampled(files, 0.255))
         assert sum(file.task.sample for file in some) == pytest.approx(25.5)
@@ -102,7 +103,7 @@ def test_tasks_come_back_from_the_state_as_they_were(tmp_path: Path) -> None:
 def test_the_code_of_a_job_does_not_grow_with_its_files(tmp_path: Path) -> None:
     """What Spark is sent is the code and a row for each part; of the files it holds nothing."""
     job = Job((), USUAL)
-    with SourceFiles(source_files(30_000)) as files:
+    with closing(SourceFiles(source_files(30_000))) as files:
         parts = [
             store_part(str(tmp_path / f"{number}.tasks"), USUAL, part.tasks, size=part.size)
             for number, part in enumerate(parts_of(files, divide(files, (), leaves=1), parts=2))

@@ -50,15 +50,15 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     divided, closed = with_ends_closed(graph, order, shares(graph, method))
     own = graph.costs.astype(np.float64)
     if np.abs(own).sum() > _LARGEST:
-        raise AmountsTooLarge("The amounts add up to more than can be reckoned with, 9 x 10^12.")
+        raise AmountsTooLarge("The amounts add up to more than 9 x 10^12, the largest sum allowed.")
     exact = flowed(graph, order, own, divided.values)
     sums = np.abs(exact).sum(axis=0)
     if sums.max(initial=0.0) > _LARGEST:
         node = int(np.argmax(sums))
         raise AmountsTooLarge(
-            f"A cycle with {graph.urns[node]} keeps so little of its cost that amounts in it "
-            "become too large to be reckoned with. Set explicit shares on edges that lead back, "
-            "so that less goes round."
+            f"A lineage cycle with {graph.urns[node]} retains so little of its cost that amounts "
+            "in it become too large to be computed. Allocate explicit shares to the edges that "
+            "lead back, so that less cost circulates."
         )
     retained = _retained(graph, divided.kept * exact)
     loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))

@@ -1,5 +1,6 @@
 """Types that meet: which can be compared, cast, or taken by a function."""
 
+from collections.abc import Callable
 from typing import Final
 
 from lumos.model.meeting import Kind
@@ -31,6 +32,8 @@ from lumos.model.types import (
 _NESTED: Final = (Array, Map, Struct)
 _TIMES: Final = ("time", "clock")
 _LONGER: Final = {Kind.SHORT_INTEGER: Kind.INTEGER}
+# More digits than any float has.
+_MANY: Final = 99
 
 
 def family(type: DataType) -> str | None:
@@ -72,6 +75,19 @@ def meet(one: DataType | None, other: DataType | None) -> bool | None:
     return families[0] == families[1]
 
 
+def has_structure(type: DataType) -> bool:
+    """Whether a type has named fields, at any depth."""
+    match type:
+        case Struct():
+            return True
+        case Array(element):
+            return has_structure(element)
+        case Map(key, value):
+            return has_structure(key) or has_structure(value)
+        case _:
+            return False
+
+
 def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     """Whether a cast that took one type takes another one, too."""
     if isinstance(to, Unknown):
@@ -106,10 +122,130 @@ def is_spelled_otherwise(before: DataType, after: DataType) -> bool:
 
 
 def _form(type: DataType) -> object:
-    """What a number looks like: whole, with so many places behind the point, or floating."""
+    """What a number looks like: whole, with so many places behind the point, or floating.
+
+    0.1 of 32 bits is 0.10000000149011612 with 64.
+    """
     if isinstance(type, Decimal):
         return type.scale if type.precision is not None else "decimal"
-    return "floating" if type in FLOATS else 0
+    return type if type in FLOATS else 0
+
+
+def is_written_alike(before: DataType, after: DataType) -> bool:
+    """Whether JSON or CSV has the same text for a value of both types: 1 and "1" are two.
+
+    Decimals are not alike, as DuckDB writes short ones as floats.
+    """
+    match before, after:
+        case Array(old), Array(new):
+            return is_written_alike(old, new)
+        case Struct(), Struct():
+            return _are_members(is_written_alike, before, after) is True
+        case String(), String():
+            return True
+    return before == after or all(type in SIGNED or type in UNSIGNED for type in (before, after))
+
+
+def keeps_equality(before: DataType, after: DataType) -> bool | None:
+    """Whether values that differ still do as another type, or None if that is not known.
+
+    Values that the new type cannot hold are a matter of the data, as they are with a cast. A number
+    that was a text is taken to have been written in one way, 1 and not 01.
+    """
+    if before == after:
+        return True
+    match before, after:
+        case Array(old), Array(new):
+            return keeps_equality(old, new)
+        case Struct(), Struct():
+            return _are_members(keeps_equality, before, after)
+        case (String(was), String(length)) | (Binary(was), Binary(length)):
+            # What is shorter may lose its end.
+            return length is None or (was is not None and was <= length) or None
+        case String() | Enum(), Enum():
+            return True
+        case String() | Enum(), _ if _is_integral(after) or after == UUID:
+            return True
+        case _, String(None) if _has_own_text(before):
+            return True
+    kinds = family(before), family(after)
+    if kinds == ("number", "number"):
+        return _holds_digits(before, after)
+    if kinds == ("boolean", "number"):
+        return True
+    if kinds == ("number", "boolean"):
+        return False
+    if kinds == ("time", "time"):
+        return _holds_moments(before, after)
+    return None
+
+
+def keeps_order(before: DataType, after: DataType) -> bool:
+    """Whether values certainly have the same order as another type: 9 and 10 do, not as texts."""
+    return (
+        family(before) in ("number", "boolean")
+        and family(after) == "number"
+        and keeps_equality(before, after) is True
+    )
+
+
+def _are_members(
+    holds: Callable[[DataType, DataType], bool | None], before: Struct, after: Struct
+) -> bool | None:
+    """Whether something holds of all members of two structures, which must be called alike."""
+    if [each.name for each in before.members] != [each.name for each in after.members]:
+        return None
+    found = [holds(old.type, new.type)
+             for old, new in zip(before.members, after.members, strict=True)]  # fmt: skip
+    return False if False in found else None if None in found else True
+
+
+def _is_integral(type: DataType) -> bool:
+    return type in SIGNED or type in UNSIGNED or _is_whole(type)
+
+
+def _has_own_text(type: DataType) -> bool:
+    """Whether no two values have the same text; 0.0 and -0.0 are equal and have two."""
+    is_moment = isinstance(type, Timestamp | Time) and not _is_zoned(type)
+    is_exact = _is_integral(type) or isinstance(type, Decimal)
+    return is_exact or is_moment or isinstance(type, Enum) or type in (DATE, UUID, BOOLEAN)
+
+
+def _holds_digits(before: DataType, after: DataType) -> bool | None:
+    """Whether a number keeps its digits behind the point, and the last ones before it."""
+    if before in FLOATS:
+        return FLOATS.get(after, 0) > FLOATS[before]
+    if after in FLOATS:
+        digits = {16: 3, 32: 6, 64: 15}[FLOATS[after]]
+        return _digits(before) <= digits
+    if before == Decimal():
+        return None
+    return after == Decimal() or _scale(before) <= _scale(after)
+
+
+def _digits(type: DataType) -> int:
+    if isinstance(type, Decimal):
+        return type.precision or _MANY
+    bits = SIGNED.get(type) or UNSIGNED[type]
+    return {8: 3, 16: 5, 32: 10, 64: 20}[bits]
+
+
+def _scale(type: DataType) -> int:
+    return type.scale if isinstance(type, Decimal) else 0
+
+
+def _holds_moments(before: DataType, after: DataType) -> bool | None:
+    if after == DATE:
+        return False
+    if _is_zoned(before) != _is_zoned(after):
+        # Some local times happen twice a year, and some never.
+        return None
+    units = ("s", "ms", "us", "ns")
+    if before == DATE:
+        return True
+    assert isinstance(before, Timestamp)
+    assert isinstance(after, Timestamp)
+    return units.index(before.unit) <= units.index(after.unit)
 
 
 def _is_zoned(type: DataType) -> bool:

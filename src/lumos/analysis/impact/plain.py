@@ -30,8 +30,10 @@ from lumos.model.types import (
 _NAME: Final = r"((?:[a-z_]\w*\.)*([a-z_]\w*))"
 _LITERAL: Final = r"('[^']*'|\d{1,9})"
 _COLUMN: Final = re.compile(_NAME, re.IGNORECASE)
-_BOTH: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_NAME}", re.IGNORECASE)
-_WITH_LITERAL: Final = re.compile(rf"{_NAME}\s*(?:=|<>|!=|<=|>=|<|>)\s*{_LITERAL}", re.IGNORECASE)
+_OPERATOR: Final = r"\s*(=|<>|!=|<=|>=|<|>)\s*"
+_EQUALITIES: Final = frozenset({"=", "<>", "!="})
+_BOTH: Final = re.compile(rf"{_NAME}{_OPERATOR}{_NAME}", re.IGNORECASE)
+_WITH_LITERAL: Final = re.compile(rf"{_NAME}{_OPERATOR}{_LITERAL}", re.IGNORECASE)
 _CLAUSES: Final = {
     UseKind.JOIN: (re.compile(r"on\s+", re.IGNORECASE), Place.JOIN),
     UseKind.FILTER: (re.compile(r"where\s+", re.IGNORECASE), Place.FILTER),
@@ -61,6 +63,7 @@ class Side(NamedTuple):
 
     column: str
     text: str
+    operator: str
     other: str | None = None
 
     @property
@@ -107,7 +110,7 @@ def meetings(
         found.append(
             msgspec.structs.replace(
                 plain, partner_before=old, partner=new, partner_text=side.text,
-                is_literal=side.is_literal,
+                is_literal=side.is_literal, is_ordering=side.operator not in _EQUALITIES,
             )
         )  # fmt: skip
     return found or None
@@ -153,6 +156,9 @@ def _listed(plain: Meeting, name: str, body: str, act: Act) -> list[Meeting] | N
         return None
     if name not in [each.group(2).casefold() for each in names if each is not None]:
         return None
+    if act is Act.GROUPED and plain.after is not None and plain.after.type == STRING:
+        # Whether texts of any length can be grouped by depends on the dialect.
+        return None
     return [msgspec.structs.replace(plain, act=act)]
 
 
@@ -175,14 +181,16 @@ def _sides(name: str, body: str) -> list[Side] | None:
 def _side(name: str, condition: str) -> Side | None:
     with_literal = _WITH_LITERAL.fullmatch(condition)
     if with_literal is not None and with_literal.group(2).casefold() == name:
-        return Side(name, with_literal.group(3))
+        return Side(name, with_literal.group(4), with_literal.group(3))
     both = _BOTH.fullmatch(condition)
     if both is None:
         return None
-    left, right = both.group(2).casefold(), both.group(4).casefold()
-    if left == name:
-        return Side(name, both.group(3), right)
-    return Side(name, both.group(1), left) if right == name else None
+    first, left, operator, second, right = both.groups()
+    if left.casefold() == name:
+        return Side(name, second, operator, right.casefold())
+    if right.casefold() == name:
+        return Side(name, first, operator, left.casefold())
+    return None
 
 
 def _conditions(body: str) -> list[str] | None:

@@ -299,7 +299,9 @@ def _without_value(output: Output, failing: set[int]) -> Output:
 
 def _reasons(told: Iterable[Told], paths: Mapping[tuple[str, str], Path]) -> Iterator[Reason]:
     """Worst first, of these what fails outright; what works is told where nothing does not."""
-    once = {each._replace(origins=()): each.origins for each in told}
+    once: dict[Told, list[tuple[tuple[str, str], ...]]] = {}
+    for each in told:
+        once.setdefault(each._replace(origins=()), []).append(each.origins)
     ordered = sorted(once, key=lambda each: (rank(each.decision.verdict), not each.decision.fails))
     worst = rank(ordered[0].decision.verdict) if ordered else rank(COMPATIBLE)
     if not ordered:
@@ -307,6 +309,7 @@ def _reasons(told: Iterable[Told], paths: Mapping[tuple[str, str], Path]) -> Ite
     for each in ordered:
         if rank(each.decision.verdict) == rank(COMPATIBLE) != worst:
             continue
+        origins = [origin for some in once[each] for origin in some if origin in paths]
         yield Reason(
             text=each.decision.text,
             verdict=each.decision.verdict,
@@ -314,7 +317,8 @@ def _reasons(told: Iterable[Told], paths: Mapping[tuple[str, str], Path]) -> Ite
             clause=each.clause,
             file=each.file,
             line=each.line,
-            path=next((paths[origin] for origin in once[each] if origin in paths), ()),
+            path=next((paths[origin] for origin in once[each][-1] if origin in paths), ()),
+            columns=tuple(dict.fromkeys(paths[origin][0][1] for origin in origins)),
         )
 
 

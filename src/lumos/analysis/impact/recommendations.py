@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lumos.analysis.impact.values import DatasetImpact, Reason
+from lumos.analysis.wording import few
 from lumos.model.change import (
     FieldAdded,
     FieldRemoved,
@@ -38,7 +39,7 @@ def recommendations(
         told.append(f"Notify {listed(owners)} before deploying")
     ownerless = [each.urn for each in breaking if not each.owners]
     if ownerless:
-        told.append(f"Find out who answers for {listed(_names(ownerless))}: no owner is known")
+        told.append(f"Find an owner for {listed(_names(ownerless))}: none is known")
     if breaking:
         told += _other_ways(findings, breaking)
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
@@ -104,5 +105,5 @@ def _in_order(names: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> list[str]:
-    more = len(names) - _FEW
-    return [*names[:_FEW], *([f"{more} more"] if more > 0 else [])]
+    shown, more = few(names, _FEW)
+    return [*shown, *([f"{more} more"] if more else [])]

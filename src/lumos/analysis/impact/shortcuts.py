@@ -10,6 +10,7 @@ import msgspec
 from lumos.analysis.impact import plain
 from lumos.analysis.impact.downstream import Making, Versions
 from lumos.analysis.impact.facts import ALL
+from lumos.analysis.impact.kinds import has_structure
 from lumos.analysis.impact.plain import are_explained
 from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
 from lumos.model.meeting import Effect, Meeting, Output, Place, TableVersions, Value
@@ -66,20 +67,27 @@ def is_unmentioned(making: Making, changed: Mapping[str, TableVersions]) -> bool
             return False
         if any(name.casefold() in text for name in versions.changed):
             return False
-    without_counts = _COUNT.sub("", text)
-    if _takes_more_than_named(text, without_counts):
+    edges = [edge for edge in making.edges if edge.upstream in changed]
+    if _takes_more_than_named(text, edges):
         return False
-    if ALL not in without_counts:
+    if ALL not in _COUNT.sub("", text):
         # DuckDB's FROM without SELECT takes all without a star.
         return not any(each.star for edge in making.edges for each in edge.columns)
-    return all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed)
+    return all(map(_has_no_star, edges))
 
 
-def _takes_more_than_named(text: str, without_counts: str) -> bool:
-    """Whether columns get other names by their places, or all of them are arguments."""
+def _takes_more_than_named(text: str, edges: Sequence[Edge]) -> bool:
+    """Whether columns get other names by their places, or are read together by no name.
+
+    They are arguments, or a row is one value: STRUCT(*), SELECT t FROM t.
+    """
     if _NAMED_BY_PLACES.search(text):
         return True
-    return ALL in without_counts and bool(_ALL_AS_ARGUMENTS.search(without_counts))
+    if ALL in text and _ALL_AS_ARGUMENTS.search(_COUNT.sub("", text)):
+        return True
+    read = {each.upstream for edge in edges for each in edge.columns}
+    read |= {each.upstream for edge in edges for each in edge.uses}
+    return any(name.casefold() not in text for name in read - {ALL})
 
 
 def _has_no_star(edge: Edge) -> bool:
@@ -95,6 +103,9 @@ def plain_effect(
     text = making.sql.casefold()
     if any(not _keeps_columns(each) for each in changed.values()) or _WRITES.are_in(text):
         return None
+    if _NESTING.are_in(text) and any(map(_changes_structure, changed.values())):
+        # Where results are put together, structures have to be built alike.
+        return None
     if any(_changes_nulls(each) for each in changed.values()) and (
         _OUTER.are_in(text) or _NOT_NULL.search(text)
     ):
@@ -108,6 +119,9 @@ def plain_effect(
     for edge in making.edges:
         if edge.upstream not in changed:
             continue
+        if not (edge.columns or edge.uses):
+            # Whether it is read by a star that nobody followed, the edge does not tell.
+            return None
         met = _met(making, edge, changed[edge.upstream], versions)
         handed = _handed_on(edge, changed[edge.upstream], targets, text)
         if handed is None or met is None:
@@ -179,10 +193,9 @@ def names_what_goes(making: Making, changed: Mapping[str, TableVersions]) -> boo
     assert making.sql is not None
     if not all(map(_only_goes, changed.values())):
         return False
-    if not all(_has_no_star(edge) for edge in making.edges if edge.upstream in changed):
-        return False
+    edges = [edge for edge in making.edges if edge.upstream in changed]
     text = making.sql.casefold()
-    if _takes_more_than_named(text, _COUNT.sub("", text)):
+    if not all(map(_has_no_star, edges)) or _takes_more_than_named(text, edges):
         return False
     # A table with columns of its own keeps them.
     return not _WRITES.are_in(text) and _are_explained(changed, text, making.edges)
@@ -262,6 +275,11 @@ def _keeps_columns(versions: TableVersions) -> bool:
 def _changes_nulls(versions: TableVersions) -> bool:
     pairs = [versions.columns[name] for name in versions.changed]
     return any(before and after and before.nullable != after.nullable for before, after in pairs)
+
+
+def _changes_structure(versions: TableVersions) -> bool:
+    pairs = [versions.columns[name] for name in versions.changed]
+    return any(each is not None and has_structure(each.type) for pair in pairs for each in pair)
 
 
 def _output(

@@ -18,7 +18,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a dataset breaks or does not, with clause and place.
 
     `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ... `path` is the way from
-    the change to the column that is used there, ends included, where it is about one.
+    the change to the column that is used there, ends included, where it is about one. `columns`
+    are all changed columns that lead there.
     """
 
     text: str
@@ -28,6 +29,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     file: str | None = None
     line: int | None = None
     path: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):

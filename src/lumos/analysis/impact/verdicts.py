@@ -9,8 +9,12 @@ from lumos.analysis.compatibility import judge
 from lumos.analysis.impact.kinds import (
     castable,
     family,
+    has_structure,
     is_spelled_otherwise,
     is_time,
+    is_written_alike,
+    keeps_equality,
+    keeps_order,
     meet,
     refuses,
     takes,
@@ -23,6 +27,7 @@ from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     DATE,
     FLOATS,
+    NULL,
     SIGNED,
     UNSIGNED,
     Array,
@@ -42,6 +47,7 @@ UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
 _WHOLE: Final = frozenset({*SIGNED, *UNSIGNED})
 _CALLS: Final = (Act.CALLED, Act.AGGREGATED)
+_PAIRING: Final = (Act.COMPARED, Act.NOT_IN, Act.COMBINED)
 
 
 class Decision(NamedTuple):
@@ -96,8 +102,16 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     finding = type_finding(before, after)
     if meeting.act is Act.COUNTED:
         return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
-    if meeting.act is Act.SPELLED:
+    if meeting.act is Act.HANDED_ON:
+        if isinstance(after, Unknown):
+            return _lost(meeting)
+        return Decision(COMPATIBLE, f"hands {meeting.value} on as it is")
+    if meeting.act is Act.SPELLED or _is_written_out(meeting, before, after):
         return _spelled(meeting, before, after)
+    if meeting.act is Act.ENCODED:
+        return _encoded(meeting, before, after)
+    if meeting.act is Act.HASHED:
+        return _hashed(meeting, before, after)
     if meeting.act is Act.STORED:
         return _stored(meeting, finding, before, after)
     if _is_too_long(meeting, before, after):
@@ -114,7 +128,8 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
             UNDETERMINED, f"passes {meeting.value} to {name}, of which nobody knows what it takes"
         )
     if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
-        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
+        works = Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
+        return _built_otherwise(meeting, before, after) or works
     match meeting.act:
         case Act.COMPARED | Act.NOT_IN:
             return _compared(meeting, finding, before, after)
@@ -125,7 +140,9 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
         case Act.CALCULATED | Act.DIVIDED:
             return _calculated(meeting, finding, before, after)
         case Act.GROUPED:
-            return _by_rule(meeting, finding, frozenset({Use.GROUPED}), _expects(meeting, before))
+            return _grouped(meeting, finding, before, after)
+        case Act.SORTED if keeps_order(before, after):
+            return Decision(COMPATIBLE, f"sorts {_new(meeting)} in the same order")
         case _:
             return _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
 
@@ -181,6 +198,51 @@ def _spelled(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     return Decision(COMPATIBLE, f"writes {meeting.value} out as text anyway")
 
 
+def _is_written_out(meeting: Meeting, before: DataType, after: DataType) -> bool:
+    """Whether a function of texts is given numbers or times, which the dialect writes out."""
+    if meeting.act not in _CALLS or meeting.accepts is None or Kind.TEXT not in meeting.accepts:
+        return False
+    return takes(meeting.accepts, before) is False and family(after) == family(before)
+
+
+def _encoded(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+    if isinstance(after, Unknown):
+        return _lost(meeting)
+    name = meeting.partner_text or "a function"
+    if is_written_alike(before, after):
+        return Decision(COMPATIBLE, f"writes {meeting.value} out with {name} as before")
+    text = f"writes {meeting.value} out with {name}, and {after.text} otherwise than {before.text}"
+    return Decision(BREAKING, text)
+
+
+def _hashed(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+    name = meeting.partner_text or "a function"
+    if isinstance(before, String) and isinstance(after, String):
+        return Decision(COMPATIBLE, f"passes {meeting.value} to {name} as text as before")
+    text = f"passes {meeting.value} to {name}, which depends on its type"
+    kinds = family(before), family(after)
+    return Decision(UNDETERMINED if None in kinds or kinds[0] == kinds[1] else BREAKING, text)
+
+
+def _grouped(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+    if resolved(finding, frozenset({Use.GROUPED})) is COMPATIBLE:
+        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
+    if Use.GROUPED in finding.breaks_if:
+        # More values are told apart from now on.
+        return Decision(BREAKING, _expects(meeting, before))
+    where, name = _where(meeting), meeting.value
+    match keeps_equality(before, after):
+        case True:
+            text = f"tells {after.text} {name} apart in {where} as before"
+            return Decision(COMPATIBLE, text)
+        case False:
+            text = f"different {before.text} {name} become the same {after.text} in {where}"
+            return Decision(BREAKING, text)
+        case None:
+            text = f"different {before.text} {name} may become the same {after.text} in {where}"
+            return Decision(UNDETERMINED, text)
+
+
 def _by_rule(meeting: Meeting, finding: Finding, uses: frozenset[Use], text: str) -> Decision:
     verdict = resolved(finding, uses)
     if verdict is COMPATIBLE:
@@ -234,7 +296,7 @@ def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Dec
     if isinstance(after, Map) and not isinstance(before, Map):
         return Decision(BREAKING, _expects(meeting, before), fails=True)
     if was == before and partner == after:
-        return Decision(COMPATIBLE, f"both sides of {meeting.value} change alike")
+        return _alike(meeting, before, after)
     fits, fitted = meet(after, partner), meet(before, was)
     if fits is None:
         text = words.format(value=meeting.value, partner=meeting.partner_text or "something")
@@ -246,10 +308,50 @@ def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Dec
     return None
 
 
+def _built_otherwise(meeting: Meeting, before: DataType, after: DataType) -> Decision | None:
+    """Structures that meet must be built alike; how far, each dialect decides by itself.
+
+    Spark refuses another number of fields and wider decimals, DuckDB casts field by field.
+    """
+    partner = _partner(meeting)
+    if meeting.act not in _PAIRING or partner in (after, NULL):
+        return None
+    if not (has_structure(before) or has_structure(after)):
+        return None
+    other = meeting.partner_text or "something"
+    text = f"puts {meeting.value} beside {other}, and {after.text} is not built alike"
+    return Decision(UNDETERMINED, text)
+
+
+def _alike(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+    """Both sides change alike, and what was equal, or less, must still be."""
+    name = meeting.value
+    is_same: bool | None = True
+    if meeting.is_ordering:
+        is_same = keeps_order(before, after) or _is_compatible(type_finding(before, after))
+    elif meeting.act is not Act.COMBINED:
+        is_same = keeps_equality(before, after)
+    if is_same:
+        return Decision(COMPATIBLE, f"both sides of {name} change alike")
+    if meeting.is_ordering:
+        return Decision(BREAKING, f"orders {name} as {before.text} in {_where(meeting)}")
+    text = f"different {before.text} {name}"
+    if is_same is None:
+        return Decision(UNDETERMINED, f"{text} may become the same {after.text}")
+    return Decision(BREAKING, f"{text} become the same {after.text}")
+
+
+def _is_compatible(finding: Finding) -> bool:
+    return resolved(finding, frozenset()) is COMPATIBLE
+
+
 def _called(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
     name = meeting.partner_text or "a function"
     if meeting.accepts is None or refuses(meeting.accepts, before, after) is None:
         return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
+    if Kind.ANY in meeting.accepts and keeps_order(before, after):
+        # Of all values that it takes, it finds the first or the last: MAX, MAX_BY.
+        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
     text = f"passes {meeting.value} to {name} as {before.text}"
     return _by_rule(meeting, finding, frozenset(), text)
 

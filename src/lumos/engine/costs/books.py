@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from lumos.engine.costs.graph.inputs import Inputs
 
 _NO_LINEAGE: Final = (
-    "No lineage is known, so everything costs what is spent on it alone. Take some in with: lumos "
-    "lineage ingest PATH"
+    "No lineage is known, so no upstream cost is attributed. Import lineage with: lumos lineage "
+    "ingest PATH"
 )
 
 
@@ -92,14 +92,14 @@ class Books:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be kept in mind of all these figures."""
+        """The limits of all figures of the period."""
         told = list(self.inputs.remarks)
         if not self.graph.edges:
             told.append(_NO_LINEAGE)
         if self.inputs.period.last >= self._today:
             told.append(
-                f"{self.inputs.period.name} is not over: storage counts for all of it, work only "
-                "as far as it is metered."
+                f"{self.inputs.period.name} is not over: storage is counted for the whole period, "
+                "compute only as far as it is metered."
             )
         return tuple(told)
 

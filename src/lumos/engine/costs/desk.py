@@ -1,16 +1,18 @@
 """Costs as the SDK offers them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypedDict, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from lumos.analysis.cost.graph import METHODS, Method
 from lumos.analysis.cost.solving import attribute
 from lumos.config import Settings
-from lumos.config.prices import method_of, prices_of
+from lumos.config.prices import NoPrices, engine_of, method_of, prices_of, provider_of
 from lumos.engine.audit import audit
 from lumos.engine.costs.books import Books
 from lumos.engine.costs.graph.inputs import Inputs, cost_graph
@@ -36,14 +38,11 @@ from lumos.model.money import amount_of
 from lumos.model.period import Period, month_before, month_of, period_of, recent
 from lumos.store import Store
 
+if TYPE_CHECKING:
+    from lumos.engine.costs.model_file.computing import ModelReport
+
 _PAGE_ROWS: Final = 40
-_NO_MONTH: Final = "Trends are made of whole months; others count only where no month is on record."
-_NO_PRICES: Final = """Nothing costs anything: no prices are configured. Write some into lumos.yaml:
-cost_model:
-  storage:
-    s3: {cost_per_gb_month: 0.023}
-  compute:
-    spark: {cost_per_core_hour: 0.15}"""
+_NO_MONTH: Final = "Trends use whole months; other periods only where no month is recorded."
 
 
 class How(TypedDict, total=False):
@@ -87,7 +86,7 @@ class CostDesk:
         self._telling = telling
 
     def report(self, urn: str, **how: Unpack[How]) -> CostReport:
-        """What one dataset or job costs: direct, through everything upstream, by type and team."""
+        """The own and upstream cost of a dataset or job, by cost type, team and upstream."""
         reckoned = self._reckoned(how)
         return self._report(reckoned, node_meant(self._store, reckoned.books, urn))
 
@@ -99,25 +98,25 @@ class CostDesk:
         return top_report(reckoned.books, limit=limit, ranked_by=ranked_by, **reckoned.supposed)
 
     def by(self, by: GroupBy, **how: Unpack[How]) -> ByReport:
-        """What each team, domain, platform or tag owns, and what its outputs carry in the end."""
+        """The own and retained cost of each team, domain, platform or tag."""
         reckoned = self._reckoned(how)
         return by_report(reckoned.books, by, **reckoned.supposed)
 
     def trend(self, urn: str | None = None, **how: Unpack[How]) -> TrendReport:
-        """What is on record of earlier periods, and what is computed now."""
+        """The recorded costs of earlier periods, and the current ones."""
         reckoned = self._reckoned(how)
         node = None if urn is None else node_meant(self._store, reckoned.books, urn)
         found = self._trend(reckoned, node)
         if not found.points:
             before = month_before(reckoned.books.inputs.period).name
             raise MisuseError(
-                f"Nothing is recorded of earlier periods. Keep {before} with: lumos cost record "
+                f"No earlier period is recorded. Record {before} with: lumos cost record "
                 f"--period {before}"
             )
         return found
 
     def explain(self, urn: str, *, limit: int = 20, **how: Unpack[How]) -> ExplainReport:
-        """Every way and share that makes a total, the largest first."""
+        """The lineage paths and shares behind a total cost, the largest first."""
         from lumos.engine.costs.explaining import explain_report
 
         reckoned = self._reckoned(how)
@@ -131,11 +130,11 @@ class CostDesk:
         tag: str | None = None,
         **how: Unpack[How],
     ) -> SavingsReport:
-        """What truly disappears where datasets end, by name, as a feature or with a tag."""
+        """What removing datasets saves, by name, as a feature or with a tag."""
         from lumos.engine.costs.saving import savings_report
 
         if not urns and feature is None and tag is None:
-            raise MisuseError("Name what would end: lumos cost savings URN, --feature or --tag")
+            raise MisuseError("Name what to remove: lumos cost savings DATASET, --feature or --tag")
         reckoned = self._reckoned(how)
         books = reckoned.books
         nodes = [node_meant(self._store, books, urn) for urn in urns]
@@ -145,7 +144,7 @@ class CostDesk:
             nodes += self._tagged(books, tag)
         nodes = list(dict.fromkeys(nodes))
         groups = [*([f"the feature {feature}"] if feature is not None else []),
-                  *([f"all with the tag {tag}"] if tag is not None else [])]  # fmt: skip
+                  *([f"all datasets tagged {tag}"] if tag is not None else [])]  # fmt: skip
         return savings_report(
             books,
             nodes,
@@ -155,21 +154,21 @@ class CostDesk:
         )
 
     def retire(self, top: int = 10, **how: Unpack[How]) -> RetireReport:
-        """What to retire together so that most is saved."""
+        """Unused datasets, and which datasets to retire together for the largest savings."""
         from lumos.engine.costs.retiring import retire_report
 
         reckoned = self._reckoned(how)
         return retire_report(reckoned.books, top, **reckoned.supposed)
 
     def record(self, period: str | None = None, *, aspects: bool = True) -> RecordReport:
-        """Keeps the figures of a period, by default of the last whole month."""
+        """Records the costs of a period, by default of the last full month."""
         from lumos.engine.costs.recording import record
 
         wanted = month_before(month_of(self._today)) if period is None else self._period(period)
         if wanted.last >= self._today:
             raise MisuseError(
-                f"{wanted.name} is not over yet. Record it when it is, or an earlier one: "
-                f"{month_before(month_of(self._today)).name}"
+                f"{wanted.name} is not over yet. The last full month is "
+                f"{month_before(month_of(self._today)).name}."
             )
         store, at = self._store, self._clock()
         is_again = any(each.name == wanted.name for each in store.costs.periods())
@@ -186,8 +185,15 @@ class CostDesk:
             is_again=is_again,
         )
 
+    @staticmethod
+    def model(file: str | Path) -> "ModelReport":
+        """The cost model that stands in one file, computed; records nothing and needs no store."""
+        from lumos.engine.costs.model_file.computing import compute
+
+        return compute(Path(file)).report()
+
     def page(self, urn: str | None = None, **how: Unpack[How]) -> str:
-        """A self-contained page on one dataset, or on all that was spent."""
+        """A self-contained page on one dataset, or on the total spend."""
         from lumos.engine.costs.page.writing import dataset_page, estate_page
 
         reckoned = self._reckoned(how)
@@ -261,8 +267,20 @@ class CostDesk:
         books = Books(inputs, attribution, self._labels, method, today=self._today)
         prices = prices_of(self._settings)
         if not (prices.storage or prices.compute or books.own.any() or books.beside):
-            raise MisuseError(_NO_PRICES)
+            raise NoPrices(*self._priceable(books))
         return books
+
+    def _priceable(self, books: Books) -> tuple[list[str], list[str]]:
+        """The providers of stored and configured data, and the engines of known jobs."""
+        found = Counter(
+            (bool(books.graph.is_job[node]), platform)
+            for node, urn in enumerate(books.graph.urns)
+            for platform in self._labels.of("platform", urn)
+        )
+        named = [name for (is_job, name), _ in found.most_common() if not is_job]
+        named += [each.type for each in self._settings.sources]
+        engines = [engine_of(name) for (is_job, name), _ in found.most_common() if is_job]
+        return list(dict.fromkeys(map(provider_of, named))), list(dict.fromkeys(engines))
 
     def _method(self, wanted: str | None) -> Method:
         if wanted is None:
@@ -289,9 +307,13 @@ class CostDesk:
 
 
 def _changes(how: How) -> list[str]:
-    """What is supposed, in words."""
+    """The assumptions of a what-if report, in words."""
     return [
-        *(f"{key} at {price}" for key, price in how.get("prices", {}).items()),
-        *(f"{name} in {storage}" for name, storage in how.get("moves", {}).items()),
-        *(f"{job} runs {pace}" for job, pace in how.get("schedules", {}).items()),
+        *(f"price {key} at {price}" for key, price in how.get("prices", {}).items()),
+        *(f"{name} in storage class {storage}" for name, storage in how.get("moves", {}).items()),
+        *(f"{job} runs {_often(pace)}" for job, pace in how.get("schedules", {}).items()),
     ]
+
+
+def _often(pace: str) -> str:
+    return f"{pace} as often" if pace[:1].isdigit() else pace

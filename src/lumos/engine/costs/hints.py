@@ -69,7 +69,7 @@ def _unread(books: Books, node: int) -> Hint | None:
     if monthly <= 0:
         return None
     saved = written(monthly, books.inputs.currency)
-    return Hint(f"nobody read {books.name(node)}; its end would save {saved} a month", monthly)
+    return Hint(f"nobody reads {books.name(node)}: removing it saves {saved} per month", monthly)
 
 
 def _idle_runs(store: Store, books: Books, job: int, known: _Known) -> Hint | None:
@@ -94,8 +94,11 @@ def _idle_runs(store: Store, books: Books, job: int, known: _Known) -> Hint | No
     if monthly <= 0:
         return None
     saved = written(monthly, books.inputs.currency)
-    text = f"the job {books.name(job)} ran {len(runs):,} times, and after {idle:,} of these nobody "
-    return Hint(f"{text}read what it wrote: {saved} a month", monthly)
+    text = (
+        f"{idle:,} of {len(runs):,} runs of the job {books.name(job)} wrote data that nobody read "
+        f"before the next run: skipping them saves {saved} per month"
+    )
+    return Hint(text, monthly)
 
 
 def _is_known(books: Books, node: int) -> bool:

@@ -19,7 +19,7 @@ def node_meant(store: Store, books: Books, name: str) -> int:
     except UnknownDataset as unknown:
         return _job_meant(books, name, unknown)
     if urn not in books.places:
-        raise MisuseError(f"{urn} is gone, so that it costs nothing any more.")
+        raise MisuseError(f"{urn} no longer exists, so it has no current cost.")
     return books.places[urn]
 
 
@@ -45,7 +45,7 @@ def feature_members(store: Store, settings: Settings, books: Books, name: str) -
         if features:
             raise UnknownName("feature", name, features, listed="Features")
         raise MisuseError(
-            f"No feature named '{name}': none is configured. Write one into lumos.yaml, as in "
+            f"No feature named '{name}': none is configured. Add it to lumos.yaml, for example "
             f"cost_calculation: {{features: {{{name}: {{patterns: ['{name}/*']}}}}}}"
         )
     feature = features[name]
@@ -58,5 +58,5 @@ def feature_members(store: Store, settings: Settings, books: Books, name: str) -
     urns += [urn for tag in feature.tags for urn in books.labels.tagged(tag)]
     nodes = [books.places[urn] for urn in dict.fromkeys(urns) if urn in books.places]
     if not nodes:
-        raise MisuseError(f"The feature '{name}' has no datasets that are still there.")
+        raise MisuseError(f"The feature '{name}' contains no existing dataset.")
     return nodes

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from lumos.analysis.cost.contributions import Contributions
-from lumos.analysis.cost.graph import Integers
 from lumos.engine.costs.books import Books
 from lumos.engine.costs.hints import Hint
 from lumos.engine.costs.labels import NOBODY
@@ -17,6 +16,7 @@ from lumos.engine.costs.reports import (
     Breakdown,
     ByReport,
     CostReport,
+    CostRow,
     GroupBy,
     GroupRow,
     Others,
@@ -35,10 +35,12 @@ from lumos.model.money import amount_of
 MOST_ROWS: Final = 1000
 _OVERLAP: Final = "(counted under several tags)"
 _HOW_TO_NAME: Final = {
-    "team": "No dataset that costs something has an owner. Name some with: lumos owner assign",
-    "domain": "No dataset that costs something has a domain. Give some: lumos doc set --domain",
-    "platform": "No dataset that costs something is on a platform.",
-    "tag": "No dataset that costs something has a tag. Give some with: lumos tag set",
+    "team": "No dataset with a cost has an owner. "
+    "Assign owners with: lumos owner assign DATASET OWNER",
+    "domain": "No dataset with a cost has a domain. "
+    "Set domains with: lumos doc set DATASET --domain DOMAIN",
+    "platform": "No dataset with a cost has a platform.",
+    "tag": "No dataset with a cost has a tag. Add tags with: lumos tag add DATASET TAG",
 }
 
 
@@ -124,8 +126,8 @@ def _remarks(books: Books, node: int) -> tuple[str, ...]:
     if not cycle:
         return ()
     return (
-        f"It is in a cycle of {len(cycle)}, where cost goes round: what it carries can exceed what "
-        "was spent.",
+        f"It is part of a lineage cycle of {len(cycle)}, in which cost circulates: its total can "
+        "exceed the total spend.",
     )
 
 
@@ -185,19 +187,18 @@ def top_report(
     rest[listed] = False
     costing = rest & ((books.own != 0) | (books.retained != 0))
     rows = [books.row(node) for node in listed]
+    only = books.row(int(np.flatnonzero(costing)[0])) if costing.sum() == 1 else None
     supposed: dict[str, Any] = {}
     rest_before: dict[str, Decimal] = {}
     if before is not None:
-        was = [_amount(before, before.retained, row.urn) for row in rows]
-        owned = [_amount(before, before.own, row.urn) for row in rows]
+        rows = [_with_before(row, before) for row in rows]
+        only = only and _with_before(only, before)
         rest_before = {
-            "before": amount_of(int(before.retained.sum()) - sum(was)),
-            "own_before": amount_of(int(before.own.sum()) - sum(owned)),
+            "before": amount_of(int(before.retained.sum()))
+            - sum((row.before or Decimal(0) for row in rows), Decimal(0)),
+            "own_before": amount_of(int(before.own.sum()))
+            - sum((row.own_before or Decimal(0) for row in rows), Decimal(0)),
         }
-        rows = [
-            msgspec.structs.replace(row, before=amount_of(kept), own_before=amount_of(own))
-            for row, kept, own in zip(rows, was, owned, strict=True)
-        ]
         supposed = _supposed(books, before, changes)
     return TopReport(
         **answer(books),
@@ -209,6 +210,7 @@ def top_report(
             count=int(costing.sum()),
             own=amount_of(int(books.own[rest].sum())),
             retained=amount_of(int(books.retained[rest].sum())),
+            only=only,
             **rest_before,
         ),
         beside=beside_of(books),
@@ -223,9 +225,11 @@ def _supposed(books: Books, before: Books, changes: tuple[str, ...]) -> dict[str
     }
 
 
-def _amount(books: Books, amounts: Integers, urn: str) -> int:
-    node = books.places.get(urn)
-    return 0 if node is None else int(amounts[node])
+def _with_before(row: CostRow, before: Books) -> CostRow:
+    """A row with what it was without the what-if."""
+    node = before.places.get(row.urn)
+    was, own = (0, 0) if node is None else (int(before.retained[node]), int(before.own[node]))
+    return msgspec.structs.replace(row, before=amount_of(was), own_before=amount_of(own))
 
 
 def beside_of(books: Books) -> dict[str, Decimal]:

@@ -158,13 +158,14 @@ class CostRow(Report, frozen=True, kw_only=True):
 
 
 class Others(Report, frozen=True, kw_only=True):
-    """What is not listed, in one line."""
+    """What is not listed, in one line; `only` is given where that is a single dataset or job."""
 
     count: int
     own: Decimal
     retained: Decimal
     before: Decimal | None = None
     own_before: Decimal | None = None
+    only: CostRow | None = None
 
 
 class TopReport(CostAnswer, frozen=True, kw_only=True):
@@ -180,6 +181,14 @@ class TopReport(CostAnswer, frozen=True, kw_only=True):
     beside: dict[str, Decimal]
     beside_before: dict[str, Decimal] | None = None
     by_type: dict[str, Decimal]
+
+    @property
+    def shown(self) -> tuple[tuple[CostRow, ...], Others]:
+        """The rows for people and the rest: a single one more is shown by its name."""
+        only = self.others.only
+        if only is None:
+            return self.datasets, self.others
+        return (*self.datasets, only), Others(count=0, own=Decimal(0), retained=Decimal(0))
 
 
 class GroupRow(Report, frozen=True, kw_only=True):

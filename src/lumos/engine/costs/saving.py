@@ -1,4 +1,4 @@
-"""What would truly disappear if some datasets ended, what would stay, and what would break."""
+"""What removing datasets saves, which upstream cost remains, and what breaks."""
 
 from collections.abc import Collection, Iterator
 from decimal import Decimal
@@ -20,7 +20,7 @@ from lumos.engine.costs.reports import (
     SavingsReport,
     Staying,
 )
-from lumos.model.money import amount_of
+from lumos.model.money import amount_of, written
 
 _MANY: Final = 10
 _MONTHS: Final = 12
@@ -35,7 +35,7 @@ def savings_report(
     before: Books | None,
     changes: tuple[str, ...],
 ) -> SavingsReport:
-    """What the end of some datasets and jobs saves in a month."""
+    """What removing some datasets and jobs saves per month."""
     savings = savings_of(books.graph, books.with_writers(nodes), books.avoidable)
     saved = books.saved_by(savings.gone)
     monthly = int(saved.sum())
@@ -90,7 +90,7 @@ def savings_report(
 def removed(
     books: Books, gone: Integers, saved: Integers, asked: Collection[int] = ()
 ) -> tuple[Removed, ...]:
-    """What disappears and saves so much, what was asked for first, then the dearest."""
+    """What is removed with its savings: what was asked for first, then the most expensive."""
     rows = [
         Removed(
             urn=books.urn(node),
@@ -107,7 +107,7 @@ def removed(
 
 
 def _staying(books: Books, savings: Savings) -> tuple[tuple[Staying, ...], Rest]:
-    """What ends and stays due, then the dearest that stay, and all others as one."""
+    """Committed cost of what is removed, then the most expensive that remain, others as one."""
     own = books.own[savings.staying]
     order = np.argsort(-own, kind="stable")
     order = order[own[order] != 0]
@@ -123,21 +123,21 @@ def _staying(books: Books, savings: Savings) -> tuple[tuple[Staying, ...], Rest]
 
 
 def _due(books: Books, savings: Savings) -> Iterator[Staying]:
-    """What ends, and is paid for all the same."""
+    """What is removed and still has to be paid."""
     if books.avoidable is None:
         return
     for node in savings.gone.tolist():
         if not books.avoidable[node] and books.own[node]:
-            yield _stay(books, node, "it is committed or held, and stays due")
+            yield _stay(books, node, "committed: still due after removal")
 
 
 def _stays(books: Books, node: int, needed_by: int) -> Staying:
     if needed_by < 0:
-        reason = "nobody needs it, with or without this"
+        reason = "unused, with or without this"
     elif needed_by == node:
-        reason = "it is used itself"
+        reason = "in use itself"
     else:
-        reason = f"{books.name(needed_by)} needs it"
+        reason = f"needed by {books.name(needed_by)}"
     return _stay(books, node, reason)
 
 
@@ -164,23 +164,21 @@ def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
     ]
     reasons = []
     if in_use:
-        reasons.append(f"{_few(books, in_use)} would break and {_are(in_use)} in use")
+        reasons.append(f"breaks {_few(books, in_use)}, which {_are(in_use)} in use")
     if perhaps:
-        reasons.append(
-            f"{_few(books, perhaps)} would break, and nobody knows who reads "
-            f"{'it' if len(perhaps) == 1 else 'them'}"
-        )
+        them = "it" if len(perhaps) == 1 else "them"
+        reasons.append(f"breaks {_few(books, perhaps)}; no query log shows who reads {them}")
     if len(broken) >= _MANY:
-        reasons.append(f"{len(broken):,} datasets downstream would break")
+        reasons.append(f"breaks {len(broken):,} downstream datasets")
     elif broken and not (in_use or perhaps):
-        reasons.append(f"{_few(books, broken)} would break, which nobody is known to use")
+        reasons.append(f"breaks {_few(books, broken)}, of which no use is known")
     if used_themselves:
-        reasons.append(f"{_few(books, used_themselves)} {_are(used_themselves)} read by somebody")
+        reasons.append(f"{_few(books, used_themselves)} {_are(used_themselves)} still read")
     if doubtful:
-        reasons.append(f"who reads {_few(books, doubtful)} is not known")
+        reasons.append(f"no query log shows who reads {_few(books, doubtful)}")
     unowned = [node for node in broken if not books.labels.owners(books.urn(node))]
     if unowned:
-        reasons.append(f"nobody is on record who could be asked about {_few(books, unowned)}")
+        reasons.append(f"no owner is known for {_few(books, unowned)}")
     risk: Risk = "LOW"
     if in_use or perhaps or len(broken) >= _MANY:
         risk = "HIGH"
@@ -190,12 +188,12 @@ def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
         direct_datasets=sum(not is_job[node] for node in asked),
         downstream_datasets=len(broken),
         risk_level=risk,
-        reasons=tuple(reasons) or ("nothing downstream needs it, and nobody was seen to read it",),
+        reasons=tuple(reasons) or ("nothing downstream needs it and no reads are recorded",),
     )
 
 
 def _is_read(books: Books, node: int) -> bool:
-    """Whether somebody was seen to read a dataset that counts as used."""
+    """Whether reads of a dataset in use are recorded."""
     return books.urn(node) in books.inputs.read
 
 
@@ -203,8 +201,8 @@ def _remarks(books: Books, savings: Savings) -> tuple[str, ...]:
     due = int(savings.unavoidable.sum())
     if not due:
         return ()
-    amount = amount_of(books.monthly(due))
-    return (f"{amount:,} {books.inputs.currency} of what ends stays due: it is committed or held.",)
+    amount = written(books.monthly(due), books.inputs.currency)
+    return (f"{amount} per month is committed and still due.",)
 
 
 def _few(books: Books, nodes: list[int], most: int = 3) -> str:

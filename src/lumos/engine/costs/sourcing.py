@@ -63,7 +63,7 @@ class MetersReport(Report, frozen=True, kw_only=True):
 
 
 class ForgottenMeter(Report, frozen=True, kw_only=True):
-    """The answer of `lumos cost forget`."""
+    """The answer of `lumos cost remove --meter`."""
 
     format_version: str = FORMAT_VERSION
     reporter: str
@@ -85,7 +85,7 @@ class ListedOverride(Report, frozen=True, kw_only=True):
 
 
 class OverridesReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos cost overrides`, `set` and `unset`; `removed` counts what went."""
+    """The answer of `lumos cost list`, `set` and `remove`; `removed` counts what went."""
 
     format_version: str = FORMAT_VERSION
     overrides: tuple[ListedOverride, ...]
@@ -134,8 +134,8 @@ class CostSources:
             ingest.take(reading)
         if not ingest.readings and not ingest.problems:
             raise MisuseError(
-                f"Nothing in {', '.join(map(str, paths))} tells what jobs used: no event log of "
-                "Spark, no run_results.json and no table with job, quantity or amount."
+                f"No usage found in {', '.join(map(str, paths))}: no Spark event log, no "
+                "run_results.json of dbt and no table with the columns job, quantity or amount."
             )
         ingest.refuse_twice()
         return ingest.written()
@@ -158,7 +158,9 @@ class CostSources:
         if reporter not in known and f"table:{reporter}" in known:
             reporter = f"table:{reporter}"
         if reporter not in known:
-            raise UnknownName("meter", reporter, known, listed="Meters")
+            raise UnknownName(
+                "meter", reporter, known, listed="Meters", next="See all with: lumos cost meters"
+            )
         with store.transaction() as transaction:
             rows = transaction.costs.forget(reporter)
             audit(transaction, "cost.forget", reporter, at=self._clock())
@@ -177,12 +179,12 @@ class CostSources:
         """Sets what a dataset or job costs by itself in a month, by cost type."""
         types = {_cost_type(name): micros(amount) for name, amount in costs.items()}
         if not types:
-            raise MisuseError("Say what it costs, as in: lumos cost set orders storage=120")
+            raise MisuseError("No cost given. Write it as: lumos cost set orders storage=120")
         if currency is not None and currency.upper() != self._currency:
             raise CurrencyMix({currency.upper(), self._currency}, "The amount and prices are in")
         first, last = _day(since) or ALWAYS, _day(until)
         if last is not None and last < first:
-            raise MisuseError(f"{last} lies before {first}.")
+            raise MisuseError(f"--until {last} is before --since {first}.")
         store = self._store()
         urn = _urn(store, target)
         at = self._clock()
@@ -209,7 +211,9 @@ class CostSources:
                 audit(transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names))
         if not removed:
             known = [each.urn for each in kept]
-            raise UnknownName("override", target, known, listed="Overrides")
+            raise UnknownName(
+                "override", target, known, listed="Overrides", next="See all with: lumos cost list"
+            )
         report = self.overrides(urn)
         return OverridesReport(overrides=report.overrides, removed=removed)
 
@@ -291,9 +295,9 @@ class _Ingest:
             for (one, file), (other, another) in pairwise(told):
                 if one != other and one.overlaps(other):
                     raise MisuseError(
-                        f"{file} and {another} are both known as {reporter}, and both tell what "
-                        f"{one.target} used {stretch_of(one)}. Keep one of them, or take them in "
-                        "one by one with a --name each."
+                        f"{file} and {another} both have the name {reporter} and different usage "
+                        f"of {one.target} {stretch_of(one)}. Keep one of them, or import each with "
+                        "its own --name."
                     )
 
     def written(self) -> MeteringReport:
@@ -361,4 +365,4 @@ def _day(text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:
-        raise MisuseError(f"'{text}' is no day such as 2024-01-15.") from None
+        raise MisuseError(f"Invalid day '{text}'. Write it as 2024-01-15.") from None

@@ -41,7 +41,7 @@ class History:
     def remarks(self) -> tuple[str, ...]:
         """What on record is not compared."""
         return tuple(
-            f"What is on record by {each} is not compared with what is shared by {self._method}."
+            f"Records computed with {each} are not compared with costs by {self._method}."
             for each in sorted(self._others)
         )
 

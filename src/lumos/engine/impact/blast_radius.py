@@ -5,16 +5,28 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from lumos.analysis.impact import Making, Reasoner, impact_of
+from lumos.analysis.impact import DatasetImpact, Making, Reasoner, impact_of
 from lumos.analysis.impact.downstream import Versions
+from lumos.analysis.paths import column_of
 from lumos.engine.impact.tracking import may_break
 from lumos.engine.impact.world import Links, StoredDownstream, reason
-from lumos.model.change import Affected, BlastRadius, ChangeEvent, EventType, Verdict
+from lumos.model.change import (
+    Affected,
+    AffectedUse,
+    BlastRadius,
+    ChangeEvent,
+    EventType,
+    Finding,
+    Verdict,
+)
 from lumos.model.meeting import Effect
 from lumos.model.schema import Schema
+from lumos.model.types import quoted_name
 from lumos.store import Store
 
 MOST_NAMED: Final = 1_000
+# Of one dataset: one for each changed column that it uses.
+_MOST_USES: Final = 10
 # Characters of SQL; a short text is work as well. Some seconds, however fast the machine.
 MOST_REASONED: Final = 400_000
 _LEAST_FOR_A_TEXT: Final = 500
@@ -51,13 +63,59 @@ def _affected(world: "_AsItWas", event: ChangeEvent, reason: Reasoner) -> Iterat
     if any(map(may_break, event.findings)):
         for each in impact_of(world.urn, event.findings, world, reason).downstream:
             if each.verdict in _AFFECTED:
-                yield Affected(urn=each.urn, verdict=each.verdict, owners=each.owners)
+                yield Affected(
+                    urn=each.urn,
+                    verdict=each.verdict,
+                    owners=each.owners,
+                    uses=_uses(each, event.findings),
+                )
         return
     # That it is gone breaks what reads it; a person who says so does not say what breaks.
     is_gone = event.type is EventType.DELETED
     verdict = Verdict.BREAKING if is_gone else Verdict.UNDETERMINED
     for urn in sorted(world.next_ones):
-        yield Affected(urn=urn, verdict=verdict, owners=tuple(world.owners(urn)))
+        yield Affected(
+            urn=urn,
+            verdict=verdict,
+            owners=tuple(world.owners(urn)),
+            uses=tuple(_read_in(world, urn)),
+        )
+
+
+def _uses(found: DatasetImpact, findings: Sequence[Finding]) -> tuple[AffectedUse, ...]:
+    """The worst reason for each changed column; one that has a line rather than one without."""
+    # Findings stand gravest first, so that a column with several is told of by the gravest.
+    paths = {
+        column_of(each.change.path): each.change.path
+        for each in reversed(findings)
+        if may_break(each)
+    }
+    only = next(iter(paths.values())) if len(paths) == 1 else ""
+    uses: dict[str, AffectedUse] = {}
+    for why in found.reasons:
+        if why.verdict is not found.verdict:
+            continue
+        columns = [quoted_name(column) for column in why.columns]
+        for path in {paths[column]: None for column in columns if column in paths} or (only,):
+            if path not in uses or (uses[path].line is None and why.line is not None):
+                uses[path] = AffectedUse(path=path, reason=why.text, file=why.file, line=why.line)
+    # Reasons stand in no order of their own; a line to open comes first.
+    ordered = sorted(
+        uses.values(), key=lambda use: (use.line is None, use.file or "", use.line or 0, use.path)
+    )
+    return tuple(ordered[:_MOST_USES])
+
+
+def _read_in(world: "_AsItWas", urn: str) -> Iterator[AffectedUse]:
+    """The first line known to read the dataset that is gone."""
+    edges = [edge for making in world.makings(urn) for edge in making.edges]
+    reads = [edge for edge in edges if edge.upstream == world.urn]
+    facts = [(fact.file, fact.line) for edge in reads for fact in edge.columns]
+    facts += [(fact.file, fact.line) for edge in reads for fact in edge.uses]
+    lines = [(file, line) for file, line in facts if file is not None and line is not None]
+    if lines:
+        file, line = min(lines)
+        yield AffectedUse(file=file, line=line)
 
 
 class _Patience:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from lumos.analysis.impact import Impact, impact_of, impact_of_removal
-from lumos.analysis.impact.recommendations import listed, name_of
+from lumos.analysis.impact.recommendations import listed, name_of, recommendations
+from lumos.analysis.wording import position
 from lumos.config import Settings
 from lumos.engine.impact.cases import Case, Proposing, case_of
 from lumos.engine.impact.changes import Wish
@@ -21,7 +22,6 @@ from lumos.engine.impact.reports import (
     downstream_report,
     impact_report,
     impacts_report,
-    place,
 )
 from lumos.engine.impact.world import StoredDownstream, reason
 from lumos.engine.ingest import Announce
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lumos.engine.impact.rehearsing import RehearsalReport
     from lumos.engine.schemas.proposals import Kind
     from lumos.lineage.drawing.picture import Picture
+    from lumos.model.change import Finding
     from lumos.model.conversions.sql import Dialect
 
 # How many files a remark names.
@@ -102,15 +103,17 @@ class ImpactDesk:
             is_new,
             is_removed,
             read_differences,
+            stored_urns,
         )
 
         differences = read_differences(file)
         store = self._open()
+        urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []
         for diff in differences:
             if is_new(diff):
                 continue
-            world = StoredDownstream(store, store.resolve(diff.urn))
+            world = StoredDownstream(store, urn_of[diff.urn])
             if is_removed(diff):
                 reports.append(self._answer_removal(world))
             else:
@@ -159,7 +162,7 @@ class ImpactDesk:
         schema = world.schema(world.urn)
         fields = None if schema is None else counted(len(schema.fields), "field")
         gone = ChangeReport(urn=world.urn, path="", kind="removed", before=fields, after=None)
-        return self._told(world, impact, (gone,), None, ())
+        return self._told(world, impact, (), (gone,), None, ())
 
     def _answer(
         self, world: StoredDownstream, case: Case, *, rehearse: bool, announce: Announce
@@ -176,12 +179,13 @@ class ImpactDesk:
                 self._settings, world, impact, case.present, case.proposed, announce
             )
         changes = change_reports(world.urn, case.findings, case.renamed)
-        return self._told(world, impact, changes, rehearsed, case.remarks)
+        return self._told(world, impact, case.findings, changes, rehearsed, case.remarks)
 
     def _told(
         self,
         world: StoredDownstream,
         impact: Impact,
+        findings: "Sequence[Finding]",
         changes: tuple[ChangeReport, ...],
         rehearsed: "Mapping[str, tuple[RehearsalReport, ...]] | None",
         remarks: Sequence[str],
@@ -190,15 +194,16 @@ class ImpactDesk:
             downstream_report(
                 each,
                 is_gone=each.urn in world.gone,
+                recommendations=recommendations(findings, (each,), (), is_chain=False),
                 rehearsal=UNSET if rehearsed is None else rehearsed.get(each.urn, ()),
             )
             for each in impact.downstream
         )
         unparsed = tuple(_unparsed(world, impact))
         is_known = bool(rows or unparsed) or has_lineage(world.store, world.urn)
-        told = (*remarks, *_remarks(world, unparsed, is_known=is_known))
+        every_remark = (*remarks, *_remarks(world, unparsed, is_known=is_known))
         return impact_report(
-            impact, changes, rows, has_lineage=is_known, remarks=told, unparsed=unparsed
+            impact, changes, rows, has_lineage=is_known, remarks=every_remark, unparsed=unparsed
         )
 
 
@@ -217,7 +222,7 @@ def _remarks(
 ) -> Iterator[str]:
     """What is not known, and what is odd about what is."""
     if unparsed:
-        files = list(dict.fromkeys(place(each.file or each.reporter, each.line)
+        files = list(dict.fromkeys(position(each.file or each.reporter, each.line)
                                    for each in unparsed))  # fmt: skip
         more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
         yield (

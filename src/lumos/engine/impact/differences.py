@@ -1,6 +1,6 @@
 """Reads what `lumos schema diff` wrote: which schemas change, and how."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from lumos.engine.impact.cases import Case, judged
 from lumos.engine.impact.changes import last_name, places_of
 from lumos.engine.impact.world import StoredDownstream
 from lumos.engine.schemas.output import given
+from lumos.engine.schemas.portable import Recorded, portable_urns
 from lumos.engine.schemas.reports import DatasetDiff, DiffReport
 from lumos.errors import MisuseError
 from lumos.model.change import (
@@ -32,6 +33,7 @@ from lumos.model.json_decoder import decode_json
 from lumos.model.schema import Field, Schema
 from lumos.model.text import SchemaSyntaxError, parse_type
 from lumos.model.types import DataType
+from lumos.store import Store
 
 _NOT_NULL: Final = " NOT NULL"
 # Reports do not say at which place among the others a column comes.
@@ -51,6 +53,20 @@ def read_differences(file: str | Path) -> tuple[DatasetDiff, ...]:
             f"{path} is no report of lumos schema diff: {problem}. Write one with: lumos schema "
             "diff --base main, or with --output"
         ) from None
+
+
+def stored_urns(store: Store, urns: Collection[str]) -> dict[str, str]:
+    """The URN in the store of each URN, which may stand in an export of schemas."""
+    resolved = {urn: store.resolve(urn) for urn in urns}
+    recorded = [Recorded(*each) for each in store.archive.sources()]
+    known = {each.urn for each in recorded}
+    if known.issuperset(resolved.values()):
+        return resolved
+    exported = {portable: urn for urn, portable in portable_urns(recorded).items()}
+    return {
+        urn: found if found in known else exported.get(urn, found)
+        for urn, found in resolved.items()
+    }
 
 
 def is_new(diff: DatasetDiff) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import UNSET
 
 from lumos.analysis.impact.recommendations import name_of
+from lumos.analysis.wording import position
 from lumos.engine.impact.reports import (
     ChangeReport,
     DownstreamReport,
@@ -15,7 +16,6 @@ from lumos.engine.impact.reports import (
     ReasonReport,
     VerdictWord,
     counted,
-    place,
 )
 
 _MOST_ROWS: Final = 100
@@ -120,7 +120,7 @@ def _details(row: DownstreamReport) -> Iterator[str]:
 
 
 def _reason(reason: ReasonReport) -> str:
-    where = place(reason.file, reason.line)
+    where = position(reason.file, reason.line)
     if reason.file is not None:
         where = _code(where)
     return ", ".join(filter(None, (escaped(reason.text), where)))

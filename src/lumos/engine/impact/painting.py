@@ -5,8 +5,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lumos.engine.impact.reports import WORST_FIRST, DownstreamReport, ImpactReport, VerdictWord
-from lumos.lineage.drawing.picture import Arrow, Box, Mark, Picture
+from lumos.analysis.impact.recommendations import name_of
+from lumos.analysis.wording import position
+from lumos.engine.impact.reports import (
+    WORST_FIRST,
+    ChangeReport,
+    DownstreamReport,
+    ImpactReport,
+    ReasonReport,
+    VerdictWord,
+)
+from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Mark, Picture
 from lumos.model.types import quoted_name
 
 _MARKS: Final[dict[VerdictWord, Mark]] = {
@@ -14,6 +23,7 @@ _MARKS: Final[dict[VerdictWord, Mark]] = {
     "UNDETERMINED": "undetermined",
     "COMPATIBLE": "compatible",
 }
+_WORST_MARK: Final = tuple(_MARKS[word] for word in WORST_FIRST)
 
 
 class _Way(NamedTuple):
@@ -24,19 +34,26 @@ class _Way(NamedTuple):
 
 
 def painted(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
-    """The picture with the verdicts on all that a change touches, and the ways by which it does."""
-    boxes: dict[str, VerdictWord] = {}
+    """The picture with the verdicts on all that a change reaches, why, and along which arrows."""
+    impacts: dict[str, BoxImpact] = {}
+    owners: dict[str, tuple[str, ...]] = {}
     ways: dict[tuple[str, str], _Way] = {}
     for report in reports:
+        for urn, found in _impacts(report):
+            known = impacts.get(urn)
+            impacts[urn] = found if known is None else _joined(known, found)
+        # Reports also know the owners that SQL files and dbt name.
+        owners |= {row.urn: row.owners for row in report.downstream}
         changing = {report.change.urn, *(row.urn for row in report.downstream if row.changed)}
         for row in (row for row in report.downstream if row.affected):
-            boxes[row.urn] = _worse(boxes.get(row.urn, row.verdict), row.verdict)
             for link, way in _ways(row, changing, picture.arrows):
-                known = ways.get(link, way)
-                ways[link] = _Way(_worse(known.verdict, way.verdict), known.columns | way.columns)
+                before = ways.get(link, way)
+                ways[link] = _Way(_worse(before.verdict, way.verdict), before.columns | way.columns)
     return msgspec.structs.replace(
         picture,
-        boxes=tuple(_box(box, boxes) for box in picture.boxes),
+        boxes=tuple(
+            _box(box, impacts.get(box.urn), owners.get(box.urn, ())) for box in picture.boxes
+        ),
         arrows=tuple(_arrow(arrow, ways) for arrow in picture.arrows),
     )
 
@@ -58,6 +75,60 @@ def merged(pictures: Iterable[Picture]) -> Picture:
     )
 
 
+def _impacts(report: ImpactReport) -> Iterator[tuple[str, BoxImpact]]:
+    """What a report says of the changed dataset and of each one downstream."""
+    yield (
+        report.change.urn,
+        BoxImpact(
+            changes=tuple(map(_change, report.changes)), recommendations=report.recommendations
+        ),
+    )
+    for row in report.downstream:
+        yield (
+            row.urn,
+            BoxImpact(
+                verdict=_MARKS[row.verdict],
+                affected=row.affected,
+                reasons=tuple(map(_reason, row.reasons)),
+                columns=tuple(
+                    f"{each.name}: {each.before or 'none'} → {each.after or 'removed'}"
+                    for each in row.changed
+                ),
+                recommendations=row.recommendations,
+            ),
+        )
+
+
+def _change(change: ChangeReport) -> str:
+    sides = [str(side) for side in (change.before, change.after) if side is not None]
+    return f"{change.path or 'dataset'} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
+
+
+def _reason(reason: ReasonReport) -> BoxReason:
+    steps = [step.partition("#") for step in reason.path]
+    return BoxReason(
+        text=reason.text,
+        verdict=_MARKS[reason.verdict],
+        clause=reason.clause or "",
+        where=position(reason.file, reason.line),
+        path=tuple(f"{name_of(urn)}.{column}" for urn, _, column in steps),
+    )
+
+
+def _joined(one: BoxImpact, other: BoxImpact) -> BoxImpact:
+    """What two changes do to one dataset: the worse verdict, and all that is said of it."""
+    verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
+    told = [each for each in (one, other) if each.affected] or [one, other]
+    return BoxImpact(
+        verdict=min(verdicts, key=_WORST_MARK.index, default=None),
+        affected=one.affected or other.affected,
+        changes=(*one.changes, *other.changes),
+        reasons=tuple(dict.fromkeys(reason for each in told for reason in each.reasons)),
+        columns=tuple(dict.fromkeys((*one.columns, *other.columns))),
+        recommendations=tuple(dict.fromkeys((*one.recommendations, *other.recommendations))),
+    )
+
+
 def _ways(
     row: DownstreamReport, changing: set[str], drawn: Iterable[Arrow]
 ) -> Iterator[tuple[tuple[str, str], _Way]]:
@@ -72,9 +143,12 @@ def _ways(
                 yield (arrow.upstream, row.urn), _Way(row.verdict, frozenset())
 
 
-def _box(box: Box, verdicts: Mapping[str, VerdictWord]) -> Box:
-    verdict = verdicts.get(box.urn)
-    return box if verdict is None else msgspec.structs.replace(box, mark=_MARKS[verdict])
+def _box(box: Box, impact: BoxImpact | None, owners: tuple[str, ...]) -> Box:
+    if impact is None:
+        return box
+    mark = impact.verdict if impact.affected else None
+    every_owner = tuple(dict.fromkeys((*box.owners, *owners)))
+    return msgspec.structs.replace(box, owners=every_owner, mark=mark, impact=impact)
 
 
 def _arrow(arrow: Arrow, ways: Mapping[tuple[str, str], _Way]) -> Arrow:

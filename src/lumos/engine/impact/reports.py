@@ -57,7 +57,10 @@ class ColumnReport(Report, frozen=True, kw_only=True):
 
 
 class DownstreamReport(Report, frozen=True, kw_only=True):
-    """A dataset downstream; one that is not `affected` uses nothing that changes."""
+    """A dataset downstream; one that is not `affected` uses nothing that changes.
+
+    `recommendations` are those of the whole report, as far as they concern this dataset.
+    """
 
     urn: str
     verdict: VerdictWord
@@ -69,6 +72,7 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     changed: tuple[ColumnReport, ...]
     reasons: tuple[ReasonReport, ...]
+    recommendations: tuple[str, ...] = ()
     # What Spark says of the statements that make it, where it was asked.
     rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET
 
@@ -118,8 +122,8 @@ class ImpactReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos impact`, worst first.
 
     `change` is the gravest of `changes`. `coverage` is the share of the downstream on which there
-    is a verdict, and 0 where no lineage of the dataset is known at all; an `unparsed` statement of
-    which nobody knows what it makes counts as one more dataset without a verdict. `order` is the
+    is a verdict, and 0 where no lineage of the dataset is known at all; an `unparsed` statement
+    without a known target counts as one more dataset without a verdict. `order` is the
     way to update what breaks.
     """
 
@@ -181,6 +185,7 @@ def downstream_report(
     found: DatasetImpact,
     *,
     is_gone: bool,
+    recommendations: tuple[str, ...] = (),
     rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET,
 ) -> DownstreamReport:
     """One dataset as it leaves Lumos."""
@@ -195,6 +200,7 @@ def downstream_report(
         columns=tuple(dict.fromkeys(column.name for column in found.columns)),
         changed=tuple(map(_column, found.columns)),
         reasons=tuple(map(_reason, found.reasons)),
+        recommendations=recommendations,
         rehearsal=rehearsal,
     )
 
@@ -357,13 +363,6 @@ def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
             return f"Partitioning {urn} by {change.path}{ending}"
         case kind:
             return f"Changing the {kind} of {f'{change.path} of ' if change.path else ''}{urn}"
-
-
-def place(file: str | None, line: int | None) -> str:
-    """Where something is written, in words; what lies in no file is the SQL that was kept."""
-    if file is None:
-        return "" if line is None else f"line {line} of its SQL"
-    return file if line is None else f"{file}:{line}"
 
 
 def counted(count: int, noun: str) -> str:

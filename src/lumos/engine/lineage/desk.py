@@ -28,6 +28,7 @@ from lumos.store.errors import AmbiguousName
 if TYPE_CHECKING:
     from lumos.engine.lineage.schemas import Schemas
     from lumos.engine.lineage.showing import Viewer
+    from lumos.engine.lineage.sql import SqlLineageReport
     from lumos.engine.people.scribe import Scribe
     from lumos.engine.usage.desk import UsageDesk
 
@@ -69,6 +70,20 @@ class LineageDesk:
         from lumos.engine.lineage.showing import Viewer
 
         return Viewer(self._open)
+
+    @staticmethod
+    def sql(
+        file: str | Path, *, dialect: str | None = None, schema: str | Path | None = None
+    ) -> "SqlLineageReport":
+        """Which columns a file of SQL makes from which; records nothing and needs no store.
+
+        `schema` is a YAML file with the columns of tables.
+        """
+        from lumos.engine.lineage.sql import sql_file_lineage
+
+        return sql_file_lineage(
+            Path(file), dialect=dialect, schema=None if schema is None else Path(schema)
+        )
 
     def ingest(
         self,

@@ -25,7 +25,7 @@ def find_dataset(store: Store, name: str) -> str:
             raise
         return told[0]
     if store.entries.get(urn) is None and not has_lineage(store, urn):
-        raise UnknownDataset(name)
+        raise store.unknown(name)
     return urn
 
 

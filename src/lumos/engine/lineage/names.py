@@ -396,7 +396,7 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
 
     Nothing where some part says otherwise. A query file is meant by the end of its path. A path of
     files need not know of catalogs and of the schemas that databases put tables in by themselves;
-    what nobody has seen must match in full.
+    a dataset that no scan has found must match in full.
     """
     path = _folded(candidate.path, candidate.platform)
     if candidate.is_model:

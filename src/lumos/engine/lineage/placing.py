@@ -269,7 +269,8 @@ def _unparsed(finding: _Finding, said: ReportedUnparsed) -> UnparsedStatement:
     return UnparsedStatement(
         line=said.line,
         file=said.file,
-        reads=finding.possible(said.reads),
+        # A name that is no table's gives a URN that no dataset has.
+        reads=finding.possible((*said.reads, *said.others)),
         writes=finding.possible(said.writes),
     )
 

@@ -107,7 +107,10 @@ class _Looking:
         elif path.exists():
             self._take_file(path)
         else:
-            raise MisuseError(f"There is nothing at {path}. Name a file or a folder that exists.")
+            raise MisuseError(
+                f"There is nothing at {path}. Name a file or a folder that exists: "
+                "lumos lineage ingest PATH"
+            )
 
     def _take_folder(self, folder: Path) -> None:
         failed: list[OSError] = []

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from shlex import quote
 from typing import Final, Literal, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -17,6 +18,7 @@ from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
+from lumos.store.errors import UnknownDataset
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 
 Side = Literal["upstream", "downstream", "both"]
@@ -89,6 +91,23 @@ class Viewer:
     @cached_property
     def _store(self) -> Store:
         return self._open()
+
+    def split(self, text: str) -> tuple[str, str | None]:
+        """A dataset and the column of it that `orders.customer_id` means; None for the whole.
+
+        A dataset of that name goes first, since names may have dots themselves.
+        """
+        try:
+            return find_dataset(self._store, text), None
+        except UnknownDataset as unknown:
+            name, dot, column = text.rpartition(".")
+            while dot and name and not name.endswith("/"):
+                try:
+                    return find_dataset(self._store, name), column
+                except UnknownDataset:
+                    name, dot, above = name.rpartition(".")
+                    column = f"{above}.{column}"
+            raise unknown from None
 
     def show(self, dataset: str, **view: Unpack[View]) -> LineageReport:
         """What lies up and down the stream of a dataset, or of one of its columns."""
@@ -185,7 +204,10 @@ class Viewer:
         for name in names:
             if name.lower() == column.lower():
                 return name
-        raise MisuseError(f"{urn} has no column '{column}'.{did_you_mean(column, names)}")
+        raise MisuseError(
+            f"{urn} has no column '{column}'.{did_you_mean(column, names)} "
+            f"See its columns with: lumos show {quote(urn)}"
+        )
 
     def _around_dataset(
         self, urn: str, directions: Sequence[Direction], depth: int | None, limit: int

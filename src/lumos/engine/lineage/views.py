@@ -117,6 +117,7 @@ def _said(view: Dataset, store: Store) -> Reported:
             each,
             reads=tuple(known(table) for table in each.reads if isinstance(table, TableName)),
             writes=(itself,),
+            others=tuple(known(table) for table in each.others if isinstance(table, TableName)),
         )
         for each in said.unparsed
     )

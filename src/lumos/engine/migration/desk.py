@@ -87,7 +87,7 @@ class MigrationDesk:
             self._alone(store, here, there) as folder,
         ):
             log = Log(folder)
-            words = f"--source {source} --target {target}"
+            words = f"{source} {target}"
             check_finished(store, words, there, log, resume=resume, mapping=wanted)
             waiting = log.waiting() if resume else None
             if isinstance(waiting, Record):
@@ -179,7 +179,10 @@ class MigrationDesk:
             log = Log(folder)
             last = log.last()
             if last is None:
-                raise MisuseError(f"Nothing was migrated from {source} to {target} yet.")
+                raise MisuseError(
+                    f"Nothing was migrated from {source} to {target} yet. "
+                    f"Begin with: lumos migrate {source} {target} --dry-run"
+                )
             file = _to_take_back(store, there, last, folder)
             report = self._snapshots().roll_back(file, platform=target, announce=announce)
             log.save(msgspec.structs.replace(last, over=True))

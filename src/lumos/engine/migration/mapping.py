@@ -41,7 +41,9 @@ class Mapping(Section, frozen=True, kw_only=True):
     def read(cls, file: Path) -> "Mapping":
         """The mapping of a YAML file; every mistake is told with its line."""
         if not file.is_file():
-            raise MisuseError(f"There is no mapping {file}.")
+            raise MisuseError(
+                f"There is no mapping {file}. Run without --mapping to see what it should hold."
+            )
         block, problems = read(file, environment={})
         reader = Reader({}, problems)
         found = reader.section(block, cls)

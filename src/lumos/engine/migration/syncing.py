@@ -52,7 +52,7 @@ class Syncing:
             raise MisuseError(
                 "There is neither a source to scan nor a catalog to tell. List sources in "
                 "lumos.yaml (lumos init writes one) and scan them with --all, or name a catalog "
-                "with --output."
+                "with --platform: lumos sync --platform PLATFORM"
             )
         installed = plugins.names(plugins.SOURCES)
         usable = [section for section in sections if section.type in installed]
@@ -72,7 +72,13 @@ class Syncing:
             known.setdefault(name_of(section), []).append(section)
         for name in names:
             if name not in known:
-                raise UnknownName("source", name, known, listed="Configured")
+                raise UnknownName(
+                    "source",
+                    name,
+                    known,
+                    listed="Configured",
+                    next="See the configuration with: lumos config check",
+                )
         # Several sources may have one name.
         return [section for name in dict.fromkeys(names or known) for section in known[name]]
 

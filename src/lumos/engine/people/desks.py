@@ -1,6 +1,7 @@
 """The verbs of `lumos tag`, `doc`, `property`, `term` and `compliance`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from shlex import quote
 from typing import Final
 
 import msgspec
@@ -155,11 +156,15 @@ class Docs(Desk):
         given = {"description": description, "business_context": context, "domain": domain}
         texts = {slot: text.strip() for slot, text in given.items() if text is not None}
         if not texts:
-            raise MisuseError("Nothing to write. Give a description, --context or --domain.")
+            raise MisuseError(
+                "Nothing to write. Give a description, --context or --domain: "
+                "lumos doc set DATASET TEXT"
+            )
         for slot, text in texts.items():
             if not text:
                 raise MisuseError(
-                    f"The {slot.replace('_', ' ')} is empty. Take one away with: lumos doc remove"
+                    f"The {slot.replace('_', ' ')} is empty. "
+                    "Take one away with: lumos doc remove DATASET"
                 )
             if len(text) > _LONGEST:
                 raise MisuseError(f"The {slot} has more than {_LONGEST:,} characters.")
@@ -286,7 +291,7 @@ class Terms(Labels):
             added = self._items.put(new, action="term define")
         hint = tuple(
             f"'{term.name}' is a new term without a definition. Write one with: "
-            f"lumos term define '{term.name}' --definition TEXT"
+            f"lumos term set {quote(term.name)} --definition TEXT"
             for term in new
         )
         return msgspec.structs.replace(report, items=tuple(added), remarks=hint)
@@ -307,7 +312,7 @@ class Terms(Labels):
         known = self._items.all(GlossaryTerm)
         for other in (*filter(None, (parent,)), *(related or ())):
             if other not in known:
-                raise UnknownName("term", other, known)
+                raise unknown_term(other, known)
         term = changed(
             known.get(name) or GlossaryTerm(name=name),
             definition=definition,
@@ -325,12 +330,17 @@ class Terms(Labels):
         """Takes a term out of the glossary, where nothing is about it any more."""
         known = self._items.all(GlossaryTerm)
         if name not in known:
-            raise UnknownName("term", name, known)
+            raise unknown_term(name, known)
         below = [each.name for each in known.values() if each.parent == name]
         used = [word.dataset for word in self.list().words if word.name == name]
         if below or used:
-            by = f"the parent of {below[0]}" if below else f"used by {used[0]}"
-            raise MisuseError(f"The term '{name}' is still {by}. Take it off first.")
+            if below:
+                by = f"the parent of {below[0]}. Give that another one with: lumos term set "
+                by += f"{quote(below[0])} --parent TERM"
+            else:
+                by = f"used by {used[0]}. Take it off with: lumos term remove {quote(used[0])} "
+                by += quote(name)
+            raise MisuseError(f"The term '{name}' is still {by}")
         with self._scribe.store.transaction() as transaction:
             self._items.erase(transaction, known[name], action="term undefine")
         self._scribe.herald.tell()
@@ -341,6 +351,11 @@ class Terms(Labels):
         report = super().list(dataset, fields=fields)
         glossary = tuple(self._items.all(GlossaryTerm).values())
         return msgspec.structs.replace(report, glossary=glossary)
+
+
+def unknown_term(name: str, known: Iterable[str]) -> UnknownName:
+    """The error that the glossary has no such term."""
+    return UnknownName("term", name, known, next=f"Add it with: lumos term set {quote(name)}")
 
 
 def _check_parents(term: GlossaryTerm, known: Mapping[str, GlossaryTerm]) -> None:

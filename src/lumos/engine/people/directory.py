@@ -1,14 +1,13 @@
 """Who is meant where a file names an owner: one answer for all files."""
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Mapping
 
-from lumos.engine.people.items import Items
+from lumos.config.owners import OwnerKind
+from lumos.engine.people.items import Items, Thing
 from lumos.engine.people.scribe import Scribe
+from lumos.lineage.owners import UnmarkedOwner
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Owner
-
-_Kind: TypeAlias = Literal["user", "group"]
 
 
 class Directory:
@@ -20,8 +19,10 @@ class Directory:
 
     def __init__(self, scribe: Scribe, *, users: Iterable[str] = (), groups: Iterable[str] = ()):
         items = Items(scribe)
-        known_users, known_groups = items.all(User), items.all(Group)
-        self._kinds: dict[str, _Kind] = {
+        self._rules = scribe.owner_rules
+        known_users = self._undisputed(items.all(User), User, "user")
+        known_groups = self._undisputed(items.all(Group), Group, "group")
+        self._kinds: dict[str, OwnerKind] = {
             **dict.fromkeys((*known_users, *users), "user"),
             **dict.fromkeys((*known_groups, *groups), "group"),
         }
@@ -32,15 +33,38 @@ class Directory:
                 if spelled := getattr(item, text):
                     self._spellings[spelled.casefold()] = item.name
 
-    def kind(self, name: str) -> _Kind | None:
+    def _undisputed(
+        self, known: Mapping[str, Thing], type: type[Thing], kind: OwnerKind
+    ) -> dict[str, Thing]:
+        """Those of whom more is known than a name, or of whom the configuration says the same.
+
+        A file that was read before the configuration was written may have added the others.
+        """
+        return {
+            name: item
+            for name, item in known.items()
+            if item != type(name=name) or self._rules.configured_kind(name) in (None, kind)
+        }
+
+    def kind(self, name: str) -> OwnerKind | None:
         """What somebody of this name is."""
         return self._kinds.get(name)
 
     def meant(self, owners: Iterable[Owner]) -> dict[Owner, Owner]:
         """Whom some owners mean who are named together."""
-        named = list(dict.fromkeys(owners))
-        users = {each.name for each in named if each.kind == "user" and self._known(each) is None}
-        return {each: self._meant(each, users) for each in named}
+        named = {each: self._marked(each) for each in owners}
+        users = {
+            each.name
+            for each in named.values()
+            if each.kind == "user" and self._known(each) is None
+        }
+        return {each: self._meant(marked, users) for each, marked in named.items()}
+
+    def _marked(self, owner: Owner) -> Owner:
+        """The owner with the kind that the configuration gives to its name, if it has none."""
+        if not isinstance(owner, UnmarkedOwner):
+            return owner
+        return Owner(name=owner.name, kind=self._rules.kind(owner.name), type=owner.type)
 
     def _meant(self, owner: Owner, users: set[str]) -> Owner:
         known = self._known(owner)
@@ -48,7 +72,7 @@ class Directory:
             return Owner(name=known, kind=self._kinds[known], type=owner.type)
         team = owner.name.rpartition("/")[2]
         if owner.kind == "user" or not team or team == owner.name:
-            kind: _Kind = "user" if owner.name in users else owner.kind
+            kind: OwnerKind = "user" if owner.name in users else owner.kind
             return Owner(name=owner.name, kind=kind, type=owner.type)
         is_a_user = team in users or self._kinds.get(team) == "user"
         return Owner(name=owner.name if is_a_user else team, kind="group", type=owner.type)

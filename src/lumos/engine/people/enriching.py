@@ -1,4 +1,4 @@
-"""`lumos enrich --file`: brings the store to what a file under review says."""
+"""`lumos enrich FILE`: brings the store to what a file under review says."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

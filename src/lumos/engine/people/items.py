@@ -54,12 +54,20 @@ class Items:
                 body = to_json(item)
                 if transaction.entries.item(kind.plural, item.name) == body:
                     continue
+                if isinstance(item, User | Group):
+                    self._erase_other(transaction, item, action=action)
                 transaction.entries.put_item(StoredItem(kind.plural, item.name, body), at=at)
                 audit(transaction, action, f"{kind.singular} {item.name}", at=at)
                 written.append(f"{kind.singular} {item.name}")
         if written:
             self._scribe.herald.tell()
         return written
+
+    def _erase_other(self, transaction: Transaction, item: User | Group, *, action: str) -> None:
+        """Takes out a user who is a group by now, or the reverse, and of whom no more is known."""
+        other = Group(name=item.name) if isinstance(item, User) else User(name=item.name)
+        if transaction.entries.item(kind_of(other).plural, other.name) == to_json(other):
+            self.erase(transaction, other, action=action)
 
     def erase(self, transaction: Transaction, item: Item, *, action: str) -> str:
         """Takes one out; gives it in words. Whoever ends the transaction lets the herald tell."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Final, Literal
 
 from lumos.analysis.words import owner_name
@@ -17,11 +18,10 @@ from lumos.engine.people.reports import (
     WordsReport,
 )
 from lumos.engine.people.scribe import Scribe, Wanted
-from lumos.engine.people.selection import chosen
-from lumos.errors import MisuseError, UnknownName
+from lumos.engine.people.selection import chosen, is_dataset
+from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Dataset, Owner
-from lumos.model.pattern import DatasetPattern
 from lumos.model.words import Key, Words
 from lumos.store import DatasetFilter
 
@@ -36,6 +36,18 @@ TYPES: Final = (
     "DELEGATE",
     "STAKEHOLDER",
 )
+
+
+class UnknownOwner(MisuseError):
+    """A user or group that was never added."""
+
+    def __init__(self, name: str, known: Iterable[str], *, then: str = "") -> None:
+        self.name = name
+        assign = f" && {then}" if then else ""
+        super().__init__(
+            f"No owner named '{name}'.{did_you_mean(name, known)} "
+            f"Add one (--group for a group) with: lumos owner add {quote(name)}{assign}"
+        )
 
 
 class Owners:
@@ -104,6 +116,7 @@ class Owners:
         dry_run: bool = False,
     ) -> WordsReport:
         """Makes somebody an owner of datasets, or with `remove` no longer one."""
+        urns = [each.urn for each in chosen(self._scribe.store, dataset)]
         kind = self._kind(owner, may_be_told=remove)
         wanted = Owner(name=owner, kind=kind, type=owner_type(type))
         value = None if remove else ""
@@ -117,12 +130,28 @@ class Owners:
             return {Key("", "owner", owner_name(one)): value for one in gone}
 
         return self._scribe.write(
-            [each.urn for each in chosen(self._scribe.store, dataset)],
+            urns,
             edit,
             action="owner remove" if remove else "owner assign",
             target=dataset,
             dry_run=dry_run,
         )
+
+    def in_order(self, first: str, second: str) -> tuple[str, str]:
+        """The dataset and the owner that two words mean; the owner came first in earlier versions.
+
+        The new order counts where both are possible.
+        """
+        known = {*self._items.all(User), *self._items.all(Group), *self._told()}
+        store = self._scribe.store
+        if not is_dataset(store, second):
+            return first, second
+        if is_dataset(store, first) and (second in known or first not in known):
+            return first, second
+        if first in known:
+            return second, first
+        then = f"lumos owner assign {quote(second)} {quote(first)}"
+        raise UnknownOwner(first, known, then=then)
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
         """Who owns how much, and how much nobody owns; of some datasets also which."""
@@ -186,12 +215,7 @@ class Owners:
             return "group"
         if name in users or (may_be_told and name in self._told()):
             return "user"
-        known = [*users, *groups]
-        if DatasetPattern(name).is_open or not known:
-            raise MisuseError(
-                f"No owner named '{name}'. Add one with: lumos owner add '{name}' [--group]"
-            )
-        raise UnknownName("owner", name, known)
+        raise UnknownOwner(name, [*users, *groups])
 
     def _told(self) -> set[str]:
         ownership = self._scribe.store.aspects("ownership").values()

@@ -9,6 +9,7 @@ from lumos.engine.people.desks import Docs, Labels, PropertyDesk, Terms
 from lumos.engine.people.owners import Owners
 from lumos.engine.people.reports import MissingDocsReport, WordsReport
 from lumos.engine.people.scribe import Scribe
+from lumos.engine.people.selection import is_dataset
 from lumos.lineage.reported import Described
 
 
@@ -48,6 +49,10 @@ class People:
     def terms(self) -> Terms:
         """The glossary, and what is about its terms."""
         return Terms(self._scribe)
+
+    def is_dataset(self, text: str) -> bool:
+        """Whether a URN, a name or a pattern means a live dataset."""
+        return is_dataset(self._scribe.store, text)
 
     def enrich(self, file: str | Path, *, dry_run: bool = False) -> WordsReport:
         """Brings the store to what a YAML file under review says.

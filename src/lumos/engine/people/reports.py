@@ -181,7 +181,7 @@ class OwnerImportReport(WordsReport, frozen=True, kw_only=True):
 
 
 class TermReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos term define`."""
+    """The answer of `lumos term set`."""
 
     format_version: str = FORMAT_VERSION
     term: GlossaryTerm

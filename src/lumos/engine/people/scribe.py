@@ -13,6 +13,7 @@ from lumos.analysis.compatibility import judge
 from lumos.analysis.phrases import sentences_of, summary_of_words
 from lumos.analysis.versioning import level_of
 from lumos.analysis.words import paths_of, reworded, settle, words_in
+from lumos.config.owners import OwnerRules
 from lumos.engine.audit import audit, who
 from lumos.engine.entries import is_scanned
 from lumos.engine.herald import Herald
@@ -63,11 +64,13 @@ class Scribe:
         steps: Steps,
         *,
         herald: Herald,
+        owner_rules: OwnerRules,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open = store
         self._steps = steps
         self.herald = herald
+        self.owner_rules = owner_rules
         self._clock = clock
 
     @property

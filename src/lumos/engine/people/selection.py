@@ -1,22 +1,18 @@
 """Which datasets and fields a person's words mean."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import Final
 
 from lumos.analysis.words import paths_of
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, did_you_mean
 from lumos.model.pattern import DatasetPattern
 from lumos.model.schema import Schema
 from lumos.model.types import quoted_name
-from lumos.model.urn import SCHEME
 from lumos.store import DatasetFilter, KnownDataset, Store
-from lumos.store.errors import UnknownDataset
+from lumos.store.errors import AmbiguousName
 
 _MARKS: Final = ("[]", "{}", "{key}")
-_LOOKED_AT: Final = 20_000
 _FEW: Final = 3
 
 
@@ -33,9 +29,8 @@ class UnknownField(MisuseError):
 
     def __init__(self, field: str, owner: str, known: Iterable[str]) -> None:
         self.field = field
-        near = _nearest(field, list(known))
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        super().__init__(f"No field '{field}' in {owner}.{hint}")
+        question = did_you_mean(field, known, limit=_FEW)
+        super().__init__(f"No field '{field}' in {owner}.{question}")
 
 
 def chosen(store: Store, text: str) -> list[KnownDataset]:
@@ -52,6 +47,16 @@ def chosen(store: Store, text: str) -> list[KnownDataset]:
     return [known]
 
 
+def is_dataset(store: Store, text: str) -> bool:
+    """Whether a URN, a name or a pattern means a live dataset, or several."""
+    try:
+        return bool(chosen(store, text))
+    except AmbiguousName:
+        return True
+    except MisuseError:
+        return False
+
+
 def matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
     """The live datasets that fit a pattern."""
     everything = store.list(DatasetFilter())
@@ -60,16 +65,8 @@ def matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
 
 def found_urn(store: Store, name: str) -> str:
     """The URN that a name means; a wrong one is told with the nearest there are."""
-    try:
-        urn = store.find(name)
-        store.ledger.known(urn)
-    except UnknownDataset as error:
-        if error.nearest:
-            raise
-        names = islice(store.list(DatasetFilter()), _LOOKED_AT)
-        urns = {each.urn if name.startswith(SCHEME) else each.name: each.urn for each in names}
-        near = _nearest(name, list(urns))
-        raise UnknownDataset(name, tuple(urns[each] for each in near)) from None
+    urn = store.find(name)
+    store.ledger.known(urn)
     return urn
 
 
@@ -111,13 +108,3 @@ def _plain(path: str) -> str:
     for mark in _MARKS:
         path = path.replace(mark, "")
     return path
-
-
-def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    """The known names that are most alike, also by their last part."""
-    folded: dict[str, str] = {}
-    for each in known[:_LOOKED_AT]:
-        folded.setdefault(each.casefold(), each)
-        folded.setdefault(each.rpartition(".")[2].casefold(), each)
-    near = difflib.get_close_matches(name.casefold(), folded, n=_FEW, cutoff=0.6)
-    return list(dict.fromkeys(folded[each] for each in near))

@@ -4,6 +4,7 @@ import getpass
 import hashlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
@@ -65,10 +66,10 @@ class ProfileDesk:
         leaves = self._leaves(located, columns)
         from lumos.pipeline.profiling.planning import SourceFiles
 
-        with SourceFiles(located.files) as every:
+        with closing(SourceFiles(located.files)) as every:
             wanted = _wanted(located, every, sample, rows)
             keep = wanted is None and not columns
-            with every if wanted is None else SourceFiles(wanted) as files:
+            with closing(every if wanted is None else SourceFiles(wanted)) as files:
                 profiled = self._measured(
                     located, files, leaves, keep=keep, full=full, announce=announce
                 )
@@ -181,7 +182,7 @@ class ProfileDesk:
                 place,
                 fields=located.fields,
                 keep=keep,
-                anew=full,
+                remeasure=full,
                 watch=watch,
             )
 

@@ -7,8 +7,8 @@ from msgspec import UNSET, UnsetType
 
 from lumos.analysis.evolution import Evolution, changes_in
 from lumos.analysis.report import ChangeRow, Summary, change_rows
-from lumos.engine.changes import AffectedReport, Milestone
-from lumos.engine.reports import FORMAT_VERSION, Report, SchemaReport
+from lumos.engine.changes import Milestone
+from lumos.engine.reports import FORMAT_VERSION, AffectedReport, Report, SchemaReport
 from lumos.model.change import Verdict
 from lumos.model.notification import AlertState
 from lumos.store.archive import Step, Version
@@ -95,7 +95,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
             fingerprint=record.schema.shape,
             changes=change_rows(urn, event.findings),
             affected_downstream=event.affected_downstream,
-            affected=AffectedReport.of(event.affected),
+            affected=AffectedReport.of(event),
             breaking_change_alert=alert if event.breaking else None,
             schema=SchemaReport.of(record.schema),
         )

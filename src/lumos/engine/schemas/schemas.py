@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
@@ -17,6 +17,7 @@ from lumos.engine.schemas.errors import NotComparable
 from lumos.engine.schemas.export import export
 from lumos.engine.schemas.files import UNNAMED, Described, read_folders
 from lumos.engine.schemas.output import given, write_output
+from lumos.engine.schemas.portable import Recorded, aligned, is_same, portable_urns
 from lumos.engine.schemas.reports import (
     DatasetEvolution,
     DiffReport,
@@ -89,7 +90,7 @@ class Schemas:
         """
         name = None if folder is None else given(str(folder), "folder")
         found = Repository(Path.cwd()).compared(base, head, folder=name)
-        report = compared(found.before, found.after)
+        report = compared(aligned(found.before, found.after), found.after)
         told = RevisionsReport(
             datasets=report.datasets, summary=report.summary, remarks=found.remarks or UNSET
         )
@@ -183,16 +184,21 @@ class Schemas:
         )
 
     def export(self, folder: str | Path) -> ExportReport:
-        """Writes the schema of every dataset that is there as a text file of its own."""
+        """Writes the schema of every dataset that is there as a text file of its own.
+
+        Local datasets are called by their paths from the root of their source.
+        """
         given(str(folder), "folder")
+        archive = self._open().archive
+        urns = portable_urns(starmap(Recorded, archive.sources()))
         datasets = (
             Described(
-                urn=live.urn,
+                urn=urns[live.urn],
                 schema=live.schema,
                 version=live.schema_version,
                 format=live.format,
             )
-            for live in self._open().archive.live()
+            for live in archive.live()
         )
         return export(datasets, Path(folder))
 
@@ -232,13 +238,18 @@ def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone
 
 def _compared(old: Side, new: Side) -> DiffReport:
     if isinstance(old, Described) and isinstance(new, Described):
+        if is_same(old.urn, new.urn):
+            # The store knows a dataset by its whole path, and an export by the end of it.
+            urn = max(old.urn, new.urn, key=len)
+            old, new = (msgspec.structs.replace(side, urn=urn) for side in (old, new))
         # A file without a URN is about the dataset that it is compared with.
         is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED}/")
         return compared_pair(old, new, urn=new.urn if is_named else _named(old, new))
     if isinstance(old, Estate) and isinstance(new, Estate):
         return compared(*read_estates(old, new))
     if isinstance(old, Path) and isinstance(new, Path):
-        return compared(*read_folders(old, new))
+        before, after = read_folders(old, new)
+        return compared(aligned(before, after), after)
     raise NotComparable(
         f"One of the two is {_kind(old)}, the other {_kind(new)}. Give two of the same kind."
     )

@@ -95,7 +95,9 @@ def side_in_files(text: str) -> Side | None:
     if not text.endswith(ENDING) or text.startswith(SCHEME):
         return None
     if not path.exists():
-        raise MisuseError(f"There is no file {path}.")
+        raise MisuseError(
+            f"There is no file {path}. Write the schemas of the store with: lumos schema export DIR"
+        )
     return read_file(path)
 
 
@@ -113,7 +115,7 @@ def refuse_file(text: str) -> None:
     if path.exists():
         raise NotComparable(
             f"{path} is no schema in text form (a name that ends in {ENDING}) and no snapshot. To "
-            f"compare a dataset with a schema in another form: lumos schema predict NAME {path}"
+            f"compare a dataset with a schema in another form: lumos schema predict DATASET {path}"
         )
 
 

@@ -21,6 +21,14 @@ from lumos.snapshot.encodings import ENDINGS
 from lumos.store import Store
 
 
+class NoSnapshot(MisuseError):
+    """A snapshot that is not there."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        super().__init__(f"There is no snapshot {file}. Write one with: lumos export {file}")
+
+
 class Catalog(ABC):
     """Something that holds entries; `name` is the same wherever it is named from."""
 
@@ -150,7 +158,10 @@ class Catalogs:
         """The catalog of that name, which must be there: only an import may begin one."""
         catalog = self.named(text)
         if catalog.file is not None and not catalog.file.exists():
-            raise MisuseError(f"There is no {catalog.file}, so that '{text}' cannot be read.")
+            raise MisuseError(
+                f"There is no {catalog.file}, so that '{text}' cannot be read. "
+                f"Write one with: lumos sync --platform {text}"
+            )
         return catalog
 
     def is_named(self, text: str) -> bool:
@@ -163,7 +174,7 @@ class Catalogs:
         if path.exists():
             return path
         if path.name.lower().endswith(ENDINGS):
-            raise MisuseError(f"There is no snapshot {path}.")
+            raise NoSnapshot(path)
         raise UnknownName("snapshot or platform", text, self._names(), listed="Platforms")
 
     def _plugin(self, kind: str) -> object:

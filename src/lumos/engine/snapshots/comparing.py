@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lumos.config import Settings
 from lumos.engine.snapshots.beside import Wish, all_or_first_failure, begun
-from lumos.engine.snapshots.catalogs import Catalogs
+from lumos.engine.snapshots.catalogs import Catalogs, NoSnapshot
 from lumos.engine.snapshots.exporting import Wanted, export
 from lumos.engine.snapshots.on_spark import compare_folders, judged
 from lumos.engine.snapshots.reports import (
@@ -70,7 +70,7 @@ def diff_on_spark(
     looked_at = _known(aspects)
     for side in (source, target):
         if not side.exists():
-            raise MisuseError(f"There is no snapshot {side}.")
+            raise NoSnapshot(Path(side))
     if to.exists():
         raise MisuseError(f"There is something at {to} already. Name a new folder.")
     spark = settings.spark

@@ -38,9 +38,9 @@ class UnsoundSnapshot(LumosError):
         self.problems = problems
         named = "; ".join(str(problem) for problem in problems[:_NAMED])
         more = f"; and {count - _NAMED:,} more" if count > _NAMED else ""
-        way_out = f"Nothing was imported. See them all with: lumos validate --input {file}"
+        way_out = f"Nothing was imported. See them all with: lumos validate {file}"
         if all(problem.code == "reference" for problem in problems):
-            way_out += ". To import it all the same: --allow-dangling"
+            way_out += f". To import it all the same: lumos import {file} --allow-dangling"
         super().__init__(f"{file} is not sound: {(named + more).rstrip('.')}. {way_out}")
 
 
@@ -49,7 +49,7 @@ class UnfinishedImport(MisuseError):
 
     def __init__(self, run: ImportRun) -> None:
         self.run = run
-        words = f"lumos import --input {run.file} --platform {run.platform}"
+        words = f"lumos import {run.file} --platform {run.platform}"
         if run.state == "running":
             what = f"was not finished. Go on with: {words} --resume. Or take it"
         else:

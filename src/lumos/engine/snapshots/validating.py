@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from lumos.config import Settings
+from lumos.engine.snapshots.catalogs import NoSnapshot
 from lumos.engine.snapshots.reports import ValidateReport
-from lumos.errors import MisuseError
 from lumos.snapshot import Counts, Header, Problem, validate
 
 _MOST: Final = 10_000
@@ -56,7 +56,7 @@ def validated(file: Path) -> ValidateReport:
 
 def _check_there(file: Path) -> None:
     if not file.exists():
-        raise MisuseError(f"There is no snapshot {file}.")
+        raise NoSnapshot(file)
 
 
 def _report(

@@ -32,7 +32,6 @@ from lumos.lineage.reported import Read
 from lumos.model.dataset import Usage
 from lumos.model.moment import moment
 from lumos.store import Store
-from lumos.store.errors import UnknownDataset
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class UsageDesk:
         urn = store.find(dataset)
         entry = store.entries.get(urn)
         if entry is None:
-            raise UnknownDataset(dataset)
+            raise store.unknown(dataset)
         known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)
@@ -218,7 +217,12 @@ class UsageDesk:
         }
         reporter = log if log in known else f"{_LOG}{log}"
         if reporter not in known:
-            raise UnknownName("log", log, {name.removeprefix(_LOG) for name in known})
+            raise UnknownName(
+                "log",
+                log,
+                {name.removeprefix(_LOG) for name in known},
+                next="See all with: lumos usage list",
+            )
         at = datetime.now(UTC)
         with self._telling(), store.alone("query logs"):
             with store.transaction() as transaction:
@@ -234,7 +238,10 @@ def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "li
     found: dict[str, Log] = {}
     for path in map(Path, paths):
         if not path.exists():
-            raise MisuseError(f"There is nothing at {path}. Name a query log, or a folder of them.")
+            raise MisuseError(
+                f"There is nothing at {path}. Name a query log, or a folder of them: "
+                "lumos usage ingest PATH"
+            )
         several = list(_logs_in(path, columns))
         if not several:
             raise MisuseError(

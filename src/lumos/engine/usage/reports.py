@@ -158,7 +158,7 @@ class TopReport(Report, frozen=True, kw_only=True):
 
 
 class ForgottenReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage forget`."""
+    """The answer of `lumos usage remove`."""
 
     format_version: str = FORMAT_VERSION
     log: str
@@ -175,7 +175,7 @@ class ListedLog(Report, frozen=True, kw_only=True):
 
 
 class LogsReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage logs`."""
+    """The answer of `lumos usage list`."""
 
     format_version: str = FORMAT_VERSION
     logs: tuple[ListedLog, ...]

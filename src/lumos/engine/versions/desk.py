@@ -139,9 +139,10 @@ class VersionDesk:
         With `update` each of them gets the version that it needs.
         """
         wanted = DatasetPattern("*" if pattern is None else pattern)
-        report = scan(self._open(), self._steps, wanted, update=update)
+        store = self._open()
+        report = scan(store, self._steps, wanted, update=update)
         if not report.datasets and not wanted.is_open:
-            raise UnknownDataset(wanted.text)
+            raise store.unknown(wanted.text)
         return report
 
 

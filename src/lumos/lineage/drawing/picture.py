@@ -9,10 +9,35 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 Mark = Literal["breaking", "undetermined", "compatible"]
 
 
+class BoxReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a dataset has its verdict: the clause, `where` it is (file:line), the columns to it."""
+
+    text: str
+    verdict: Mark
+    clause: str = ""
+    where: str = ""
+    path: tuple[str, ...] = ()
+
+
+class BoxImpact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a change means for one dataset; what changes itself has `changes` instead of a verdict.
+
+    `columns` are its own that change as a consequence.
+    """
+
+    verdict: Mark | None = None
+    affected: bool = True
+    changes: tuple[str, ...] = ()
+    reasons: tuple[BoxReason, ...] = ()
+    columns: tuple[str, ...] = ()
+    recommendations: tuple[str, ...] = ()
+
+
 class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A dataset, how far it is from where one looks (less than 0: upstream), and its columns.
 
-    `state` is empty for what the store only knows from others; `mark` paints a verdict.
+    `state` is empty for what the store only knows from others; `mark` paints a verdict, which
+    `impact` explains.
     """
 
     urn: str
@@ -23,6 +48,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     owners: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     mark: Mark | None = None
+    impact: BoxImpact | None = None
 
 
 class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from sqlglot.tokenizer_core import Token
 
 from lumos.lineage.jinja import UNKNOWN, Unknown
 from lumos.lineage.sql.context import Columns, Context, TooLarge, no_columns
+from lumos.lineage.sql.deep_process import DeepProcessFailed, call
 from lumos.lineage.sql.keeping import Keeper, is_needed
 from lumos.lineage.sql.names import Spellings, dialect_named, name_of
 from lumos.lineage.sql.other_dialects import (
@@ -26,7 +26,7 @@ from lumos.lineage.sql.other_dialects import (
 from lumos.lineage.sql.preparing import prepared
 from lumos.lineage.sql.recording import Recorder
 from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement, UnparsedStatement
-from lumos.lineage.sql.secrets import masked, masked_words, names_secret
+from lumos.lineage.sql.secrets import STRINGS, masked, masked_words, names_secret
 from lumos.lineage.sql.shapes import Shape, repeated_rows, shape_of
 from lumos.lineage.sql.splitting import (
     Declared,
@@ -38,6 +38,7 @@ from lumos.lineage.sql.splitting import (
     SameRows,
     Splitter,
     Triggered,
+    Unread,
     triggers,
 )
 from lumos.lineage.sql.statements import StatementReader, is_statement
@@ -47,6 +48,7 @@ from lumos.lineage.sql.unparsed import tables_in
 from lumos.lineage.sql.watching import Watcher
 from lumos.lineage.sql.words import (
     HARMLESS,
+    RUNNING,
     Parted,
     fills_from_procedure,
     hides_query,
@@ -57,10 +59,6 @@ from lumos.lineage.sql.words import (
     without_variables,
 )
 
-_DEEP_STACK: Final = 512 * 1024 * 1024
-_DEEPEST: Final = 60_000
-_DEEP_THREAD: Final = "lumos-sql"
-_DEEP: Final = threading.Lock()
 Progress: TypeAlias = Callable[[float], None]
 _NOT_UNDERSTOOD: Final = "not understood: "
 _OPEN_QUOTE: Final = f"{_NOT_UNDERSTOOD}a quote in this text is not closed"
@@ -72,6 +70,9 @@ _MOST_WORDS: Final = 400_000
 _MOST_SHAPES: Final = 10_000
 # How often it is told how far a text is read.
 _PIECES_BETWEEN: Final = 100
+_SQL_IN_STRING: Final = re.compile(
+    r"[\s(]*(?:select|insert|update|delete|merge|create|replace|with)\b", re.IGNORECASE
+)
 _CLASS: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
 _ESCAPED_QUOTE: Final = re.compile(r"\\['\"]")
 _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
@@ -94,20 +95,48 @@ def analyse(
     """What a text of SQL says about tables and columns.
 
     `columns` tells the columns of a table by the parts of its name, or None if nobody knows them.
-    `progress` is told now and then which share of the text is analysed.
+    `progress` is told now and then which share of the text is analysed. A text that is nested too
+    deeply for the stack is read by a child process; of one with a `watcher`, who cannot follow
+    there, it raises RecursionError.
     """
-
-    def run(*, is_deep: bool) -> Script:
-        with _without_parser_log():
-            analysis = _Analysis(dialect, columns, watcher, is_deep=is_deep)
-            return analysis.script(text, file, progress)
-
     try:
-        return run(is_deep=False)
+        return _read_here(text, dialect, columns, file, watcher, progress)
     except RecursionError:
-        if threading.current_thread().name == _DEEP_THREAD:
+        if watcher is not None:
             raise
-        return _in_deep_stack(lambda: run(is_deep=True))
+    with suppress(DeepProcessFailed):
+        script: Script = call(
+            _read_in_child, asks={"columns": _names_from(columns), "progress": progress},
+            text=text, dialect=dialect, file=file,
+        )  # fmt: skip
+        return script
+    # What is not too deep is read all the same.
+    return _read_here(text, dialect, columns, file, None, progress, gives_up=True)
+
+
+def _read_here(
+    text: str, dialect: str | None, columns: Columns, file: str | None, watcher: Watcher | None,
+    progress: Progress, *, gives_up: bool = False,
+) -> Script:  # fmt: skip
+    with _without_parser_log():
+        analysis = _Analysis(dialect, columns, watcher, gives_up=gives_up)
+        return analysis.script(text, file, progress)
+
+
+def _read_in_child(
+    text: str, dialect: str | None, file: str | None, columns: Columns, progress: Progress
+) -> Script:
+    return _read_here(text, dialect, columns, file, None, progress, gives_up=True)
+
+
+def _names_from(columns: Columns) -> Columns:
+    """The same columns as a list, which can be sent whatever it was."""
+
+    def names(table: Parts) -> list[str] | None:
+        told = columns(table)
+        return None if told is None else list(told)
+
+    return names
 
 
 @contextmanager
@@ -126,45 +155,6 @@ def _without_parser_log() -> Iterator[None]:
         logger.removeFilter(is_of_others)
 
 
-def _in_deep_stack(work: Callable[[], Script]) -> Script:
-    """Runs what is nested deeper than ordinary stacks hold, in a thread with a large one.
-
-    Python has one recursion limit for all threads. So one text at a time is read with a higher one,
-    or two of them could leave it behind.
-    """
-    done: list[Script] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            done.append(work())
-        except BaseException as problem:  # noqa: BLE001 - raised again by the caller's thread
-            failed.append(problem)
-
-    with _DEEP:
-        limit = sys.getrecursionlimit()
-        try:
-            sys.setrecursionlimit(_DEEPEST)
-            thread = _started(run)
-            thread.join()
-        finally:
-            sys.setrecursionlimit(limit)
-    if failed:
-        raise failed[0]
-    return done[0]
-
-
-def _started(run: Callable[[], None]) -> threading.Thread:
-    """A thread with a large stack; those that others start next have their usual one."""
-    thread = threading.Thread(target=run, name=_DEEP_THREAD)
-    usual = threading.stack_size(_DEEP_STACK)
-    try:
-        thread.start()
-    finally:
-        threading.stack_size(usual)
-    return thread
-
-
 class _Analysed(NamedTuple):
     """What the first statement of a shape is, and how many columns it has and are resolved."""
 
@@ -178,9 +168,10 @@ class _Analysis:
 
     def __init__(
         self, dialect: str | None, columns: Columns, watcher: Watcher | None = None,
-        *, is_deep: bool = False,
+        *, gives_up: bool = False,
     ) -> None:  # fmt: skip
-        self._is_deep = is_deep
+        # Whether a statement that is nested too deeply is left out, and the others are read.
+        self._gives_up = gives_up
         self._dialect = dialect_named(dialect)
         self._context = Context(self._dialect, columns, watcher)
         self._recorder = Recorder()
@@ -314,6 +305,8 @@ class _Analysis:
             self._shapes.clear()
         if isinstance(piece, Plain):
             self._read(piece.tokens)
+        elif isinstance(piece, Unread):
+            self._keep_tables(piece.tokens)
         elif isinstance(piece, Declared):
             context.variables.update(piece.names)
         elif isinstance(piece, Routine):
@@ -326,6 +319,8 @@ class _Analysis:
         elif isinstance(piece, Fetched):
             self._reader.fetch(piece.cursor, piece.names)
         elif isinstance(piece, Rows):
+            # Rows may also decide how often something is written.
+            self._keep_tables(piece.tokens)
             try:
                 for node in self._parsed(piece.tokens):
                     context.rows[piece.name] = self._reader.rows(node)
@@ -353,6 +348,11 @@ class _Analysis:
         if shape in self._shapes:
             self._repeat(tokens, self._shapes[shape])
             return
+        if upper(tokens[0]) in RUNNING:
+            text = self._written(tokens).replace("'", " ")
+            self._unparsed_text(text, self._source.line(tokens[0].start))
+        elif upper(tokens[0]) in ("DECLARE", "SET"):
+            self._keep_tables_in_strings(tokens)
         errors, before = self._errors, (len(self._statements), self._recorder.coverage)
         is_needed = False
         tokens = self._shortened(tokens)
@@ -365,6 +365,9 @@ class _Analysis:
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
                     is_needed |= self._is_needed(node, self._statements[-1])
+                    if self._splitter.in_routine and not self._statements[-1].writes:
+                        # What a routine does with the rows of a query is not followed.
+                        self._keep_tables(tokens)
                 elif not self._splitter.in_routine and upper(tokens[0]) not in HARMLESS:
                     reason = f"{_NOT_UNDERSTOOD}this is no statement"
                     self._failed(reason, tokens[0].start, self._written(tokens))
@@ -372,7 +375,7 @@ class _Analysis:
             reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
             self._failed(reason, tokens[0].start, self._written(tokens))
         except RecursionError:
-            if not self._is_deep:
+            if not self._gives_up:
                 raise
             reason = f"{_NOT_UNDERSTOOD}nested too deeply"
             self._failed(reason, tokens[0].start, self._written(tokens))
@@ -538,7 +541,7 @@ class _Analysis:
     def _failed(self, reason: str, offset: int | None, text: str) -> None:
         """A statement of which nothing was understood counts as a column that is not resolved.
 
-        The tables named in its text are kept.
+        The tables named in its text are kept, and all names that may be those of tables.
         """
         self._context.report(reason, offset)
         self._recorder.columns += 1
@@ -546,10 +549,31 @@ class _Analysis:
         if self._has_open_quote:
             # What seems to be a string may be the statement, and the reverse.
             text = text.replace("'", " ")
-        reads, writes = tables_in(text, self._context.folding)
-        if reads or writes:
+        # Where words may be a part of a secret, only those are kept that name tables for certain.
+        is_safe = not self._has_open_quote and not names_secret(text)
+        self._unparsed_text(text, self._context.line, with_others=is_safe)
+
+    def _keep_tables(self, tokens: Sequence[Token]) -> None:
+        """Keeps the tables that words name which are not parsed."""
+        self._unparsed_text(self._written(tokens), self._source.line(tokens[0].start))
+        self._keep_tables_in_strings(tokens)
+
+    def _keep_tables_in_strings(self, tokens: Sequence[Token]) -> None:
+        """Keeps the tables of SQL that stands in strings, to be run later or built up."""
+        text = " ".join(each.text for each in tokens if each.token_type in STRINGS)
+        if _SQL_IN_STRING.match(text):
+            self._unparsed_text(text, self._source.line(tokens[0].start))
+
+    def _unparsed_text(self, text: str, line: int, *, with_others: bool = False) -> None:
+        reads, named, others = tables_in(text, self._context.folding)
+        # SELECT a INTO variable
+        writes = tuple(
+            each for each in named if ".".join(each).lower() not in self._context.variables
+        )
+        others = others if with_others else ()
+        if reads or writes or others:
             statement = UnparsedStatement(
-                number=self._number, line=self._context.line, reads=reads, writes=writes
+                number=self._number, line=line, reads=reads, writes=writes, others=others
             )
             self._unparsed[statement] = None
 

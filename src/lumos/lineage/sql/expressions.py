@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypeAlias
 from sqlglot import exp
 
 from lumos.lineage.sql.reading import Reading, Role
-from lumos.lineage.sql.relation import Column, Excerpt, Relation
+from lumos.lineage.sql.relation import Column, Excerpt, Relation, Row
 from lumos.lineage.sql.scope import Scope, Source, Unknown
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.texts import Clause, SourceText, place_of
@@ -86,8 +86,9 @@ class Expressions:
             node, role = waiting.pop()
             if isinstance(node, exp.Column):
                 self._column(node, scope, role, reading)
-            elif isinstance(node, exp.Star) and _is_argument(node):
-                self._row(node, scope.sources, role, reading)
+            elif isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+                # STRUCT(*), * LIKE 's%'; COUNT(*) reads no column.
+                self._row(node, _columns_of(scope.sources), role, reading)
             elif isinstance(node, _WITHOUT_COLUMNS):
                 continue
             elif isinstance(node, exp.Query):
@@ -112,16 +113,22 @@ class Expressions:
             yield child, role
 
     def _column(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
-        if isinstance(node.this, exp.Star):
-            source = scope.source(self._queries.parts(node)[:-1])
-            if source is not None and not isinstance(node.parent, exp.Count):
-                self._row(node, [source], role, reading)
+        parts = self._queries.parts(node)
+        if not isinstance(node.this, exp.Star):
+            self._named(parts, node, scope, role, reading)
             return
-        self._named(self._queries.parts(node), node, scope, role, reading)
+        source = scope.source(parts[:-1])
+        if source is None:
+            # All fields of a structure, as in STRUCT(address.*).
+            self._named(parts[:-1], node, scope, role, reading, is_whole=True)
+        elif not isinstance(node.parent, exp.Count):
+            self._row(node, _columns_of([source]), role, reading)
 
     def _named(
-        self, parts: Parts, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> None:
+        self, parts: Parts, node: exp.Expr, scope: Scope, role: Role, reading: Reading,
+        *, is_whole: bool = False,
+    ) -> None:  # fmt: skip
+        """A name; where it `is_whole`, all fields of the structure that it means."""
         if parts[0] in role.locals or parts[-1] in _NO_COLUMNS:
             return
         offset = place_of(node)
@@ -135,11 +142,17 @@ class Expressions:
         if found is None:
             self._variable(parts[-1], offset, role, reading)
             return
+        if isinstance(found.maker, Row):
+            self._row(node, found.maker.columns, role, reading)
+            return
         self._queries.mention(found)
         excerpt = self._excerpt(offset, role)
         reading.take(found, role, excerpt)
-        if self._queries.watcher is not None:
-            self._queries.watcher.named(node, found, role.usage, excerpt)
+        watcher = self._queries.watcher
+        if watcher is not None:
+            watcher.named(node, found, role.usage, excerpt)
+            if is_whole:
+                watcher.taken_whole(node, [found], role.usage, excerpt)
 
     def _excerpt(self, offset: int | None, role: Role) -> Excerpt | None:
         if offset is None:
@@ -163,20 +176,20 @@ class Expressions:
     def _matching(
         self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
     ) -> Iterator[tuple[exp.Expr, Role]]:
-        """DuckDB's min(COLUMNS(*)) is as many columns as there are; none is told apart."""
-        del node, scope, role
+        """DuckDB's min(COLUMNS(*)) is one result for each column that fits; any may be one."""
         self._queries.report("COLUMNS inside of an expression is not read", None)
         reading.is_resolved = False
+        self._row(node, _columns_of(scope.sources), role, reading)
         yield from ()
 
-    def _row(self, node: exp.Expr, sources: Sequence[Source], role: Role, reading: Reading) -> None:
-        """A whole row as a value, as in `TO_JSON(t.*)`."""
-        columns = [column for source in sources for column in source.relation.everything()]
+    def _row(self, node: exp.Expr, columns: Sequence[Column], role: Role, reading: Reading) -> None:
+        """All columns as one value, whatever they are: `TO_JSON(t.*)`, `SELECT t FROM t`."""
+        excerpt = self._excerpt(place_of(node) or place_of(node.parent), role)
         for column in columns:
             self._queries.mention(column)
-            reading.take(column, role.changed(), None)
+            # Edges tell that nobody named it, or a change of it would seem to concern nobody.
+            reading.take(column, role.changed(), None, is_star=True)
         if self._queries.watcher is not None:
-            excerpt = self._excerpt(place_of(node.parent), role)
             self._queries.watcher.taken_whole(node, columns, role.usage, excerpt)
 
     def _query(self, node: exp.Expr, scope: Scope, role: Role, reading: Reading) -> None:
@@ -369,9 +382,10 @@ class Expressions:
         """A field of a field: the name goes on behind the column."""
         fields: list[str] = []
         inner: exp.Expr = node
+        is_whole = False
         while isinstance(inner, exp.Dot):
             if isinstance(inner.expression, exp.Star):
-                pass
+                is_whole = True
             elif isinstance(inner.expression, exp.Identifier):
                 fields.append(self._queries.name(inner.expression))
             else:
@@ -379,7 +393,7 @@ class Expressions:
             inner = inner.this
         if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
             parts = (*self._queries.parts(inner), *reversed(fields))
-            self._named(parts, inner, scope, role.changed(), reading)
+            self._named(parts, inner, scope, role.changed(), reading, is_whole=is_whole)
         elif not isinstance(inner, exp.Identifier):
             yield inner, role.changed()
         elif node.expression.name.lower() in _XML_METHODS:
@@ -392,9 +406,8 @@ def _is_made_up(node: exp.Expr) -> bool:
     return any(place_of(literal) is None for literal in node.find_all(exp.Literal))
 
 
-def _is_argument(star: exp.Star) -> bool:
-    """Whether a function takes all columns, as in STRUCT(*); COUNT(*) takes none."""
-    return isinstance(star.parent, exp.Func) and not isinstance(star.parent, exp.Count)
+def _columns_of(sources: Iterable[Source]) -> list[Column]:
+    return [column for source in sources for column in source.relation.everything()]
 
 
 def _children(node: exp.Expr) -> Iterator[exp.Expr]:

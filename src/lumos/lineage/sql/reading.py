@@ -60,8 +60,10 @@ class Reading:
         """A column of this value, which an expression makes."""
         return Column(name, self.facts, self.uses, is_resolved=self.is_resolved, maker=maker)
 
-    def take(self, column: Column, role: Role, excerpt: Excerpt | None) -> None:
-        """Adds a column that the expression names."""
+    def take(
+        self, column: Column, role: Role, excerpt: Excerpt | None, *, is_star: bool = False
+    ) -> None:
+        """Adds a column that the expression names; `is_star` where it takes all, by no name."""
         if role.usage is not None:
             for origin, fact in column.facts.items():
                 cast_to = role.cast_to or fact.cast_to
@@ -69,7 +71,7 @@ class Reading:
             for use in column.uses:
                 self._use(Use(use.origin, role.usage, excerpt, role.cast_to, role.negated))
             return
-        later = Fact(role.derivation, role.cast_to, False, excerpt)
+        later = Fact(role.derivation, role.cast_to, is_star, excerpt)
         for origin, fact in column.facts.items():
             grown = fact.then(later)
             if grown.excerpt is None:

@@ -115,8 +115,14 @@ class Element(NamedTuple):
     node: exp.Expr
 
 
+class Row(NamedTuple):
+    """All columns of a row as one value."""
+
+    columns: tuple["Column", ...]
+
+
 # What makes a column's value, for those who ask for its type; None where that is not followed.
-Maker: TypeAlias = Stored | Member | Either | Padded | Element | exp.Expr | None
+Maker: TypeAlias = Stored | Member | Either | Padded | Element | Row | exp.Expr | None
 
 
 class Column:

@@ -86,13 +86,14 @@ def _unparsed(
     script: Script, platform: str | None, instance: str | None
 ) -> Iterator[ReportedUnparsed]:
     """The statements that could not be parsed; of those that name the same tables the first."""
-    once = {(each.reads, each.writes): each for each in reversed(script.unparsed)}
+    once = {(each.reads, each.writes, each.others): each for each in reversed(script.unparsed)}
     for each in reversed(once.values()):
         yield ReportedUnparsed(
             line=each.line,
             file=script.file,
             reads=tuple(_reference(parts, platform, instance) for parts in each.reads),
             writes=tuple(_reference(parts, platform, instance) for parts in each.writes),
+            others=tuple(_reference(parts, platform, instance) for parts in each.others),
         )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from lumos.lineage.sql.relation import Column, Fact, Member, Relation, Stored
+from lumos.lineage.sql.relation import Column, Fact, Member, Relation, Row, Stored
 from lumos.lineage.sql.script import Parts
 from lumos.model.lineage import Derivation
 
@@ -221,7 +221,10 @@ def _field(column: Column, path: Parts) -> Column:
 
 
 def _whole(source: Source, name: str) -> Column:
+    columns = tuple(source.relation.everything())
     found = Column(name)
-    for column in source.relation.everything():
+    for column in columns:
         found = found.merged(column)
-    return _field(found, (name,))
+    row = _field(found, (name,))
+    row.maker = Row(columns)
+    return row

@@ -77,12 +77,16 @@ class Unresolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A statement that could not be parsed, and the tables that it seems to read and write."""
+    """A statement that could not be parsed, and the tables that it seems to read and write.
+
+    `others` are all other names in it, of columns most likely; each may be a table that it reads.
+    """
 
     number: int
     line: int
     reads: tuple[Parts, ...] = ()
     writes: tuple[Parts, ...] = ()
+    others: tuple[Parts, ...] = ()
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -38,18 +38,25 @@ _BETWEEN: Final = frozenset(
     {"=", ":=", "=>", ":", "==", "<>", "!=", "(", "IN", "NOT", "BY", "LIKE"}
 )
 _MOST_BETWEEN: Final = 4
-# What gives a secret away wherever it stands: settings of connections, users in addresses, and
-# keys that are known by how they begin.
+# What gives a secret away wherever it stands: settings of connections, headers of requests, users
+# in addresses, and keys that are known by how they begin.
 _SETTING: Final = re.compile(
     r"((?:passw(?:or)?d|passphrase|pwd|\w*secret\w*|\w*token|sig"
     r"|(?:api|access|private|account|shared|sharedaccess|aws_access|storage)_?key(?:_id)?)"
     r"[\"']*\s*[=:]\s*[\"']*)([^\s;&,\"'}\)]+)",
     re.IGNORECASE,
 )
-_IN_ADDRESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)")
+# Headers of requests. Words such as 'basic plan' are no token: that has digits, signs or capitals.
+_HEADER: Final = re.compile(
+    r"(\bauthorization[\"']*\s*[:=]\s*[\"']*)([^\s\"'][^\"'\n]*)"
+    r"|(\b(?:bearer|basic)\s+)(?=[^\s\"']*(?:[\d._~+/=-]|(?-i:[a-z][A-Z])))([^\s\"',;})]{6,})",
+    re.IGNORECASE,
+)
+_IN_ADDRESS: Final = re.compile(r"(\w://[^\s/:@]*:)([^\s/@]+)(?=@)")
 _KNOWN: Final = re.compile(
-    r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bgh[pousr]_\w{20,}|\bxox[abprs]-[\w-]{10,}|\bglpat-[\w-]{16,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*|-----BEGIN[^-]*PRIVATE KEY-----.*",
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bxox[a-z]-[\w-]{10,}"
+    r"|\bglpat-[\w-]{16,}|\bsk-[\w-]{16,}|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?"
+    r"|-----BEGIN[^-]*PRIVATE KEY-----.*",
     re.DOTALL,
 )
 # As `pwd=x`; most literals are shorter.
@@ -69,6 +76,7 @@ def masked_words(text: str) -> str:
     """
     text = _GIVEN.sub(lambda found: f"{found[1]}{found[2]}{_stars(found[3])}", text)
     text = _SETTING.sub(lambda found: f"{found[1]}{_stars(found[2])}", text)
+    text = _HEADER.sub(lambda found: f"{found[1] or found[3]}{_stars(found[2] or found[4])}", text)
     text = _IN_ADDRESS.sub(rf"\1{MASK}", text)
     return _KNOWN.sub(lambda found: _stars(found[0]), text)
 
@@ -113,6 +121,12 @@ def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
             bracket = around[-1] if around else None
             is_secret = _is_secret(tokens, number, bracket)
             new = _hidden(old) if is_secret else _partly_hidden(old)
+            if new != old:
+                yield token, new
+        elif kind is TokenType.IDENTIFIER:
+            old = _written(text, token)
+            new = _IN_ADDRESS.sub(lambda found: f"{found[1]}{_stars(found[2])}", old)
+            new = _KNOWN.sub(lambda found: _stars(found[0]), new)
             if new != old:
                 yield token, new
 
@@ -175,7 +189,8 @@ def _partly_hidden(old: str) -> str:
     start, content, end = found.group(1), found.group(3), found.group(4)
     if len(content) < _SHORTEST:
         return old
-    new = _SETTING.sub(rf"\1{MASK}", content)
+    new = _HEADER.sub(lambda found: f"{found[1] or found[3]}{MASK}", content)
+    new = _SETTING.sub(rf"\1{MASK}", new)
     new = _KNOWN.sub(MASK, _IN_ADDRESS.sub(rf"\1{MASK}", new))
     if len(new) > len(content) or new.count("\n") != content.count("\n"):
         return _hidden(old)

@@ -6,11 +6,17 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lumos.lineage.sql.words import VERBS, Words, is_name, upper
+from lumos.lineage.sql.words import HARMLESS, RUNNING, VERBS, Words, is_name, upper
 
 
 class Plain(NamedTuple):
     """A statement."""
+
+    tokens: Sequence[Token]
+
+
+class Unread(NamedTuple):
+    """Words that are not parsed, such as the condition of IF; they may contain queries."""
 
     tokens: Sequence[Token]
 
@@ -54,7 +60,7 @@ class Fetched(NamedTuple):
     names: tuple[str, ...]
 
 
-Piece: TypeAlias = Plain | Declared | Rows | SameRows | Fetched | Triggered | Routine
+Piece: TypeAlias = Plain | Unread | Declared | Rows | SameRows | Fetched | Triggered | Routine
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK"})
 _AFTER_BEGIN: Final = frozenset({"TRY", "CATCH", "TRANSACTION", "TRAN", "WORK", "ATOMIC", "NOT"})
@@ -67,7 +73,6 @@ _SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"
 _BODIES: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )
-_RUNNING: Final = frozenset({"EXECUTE", "EXEC"})
 _FETCH: Final = re.compile(r"(\w+)\s+INTO\s+([@:\s\w,]+)", re.IGNORECASE)
 _QUERIES: Final = frozenset({"SELECT", "WITH", "("})
 
@@ -105,6 +110,8 @@ class Splitter:
                 break
             if word == "FOR":
                 yield from self._loop(tokens[:rest])
+            else:
+                yield Unread(tokens[:rest])
             tokens = tokens[rest:]
         if tokens:
             yield from self._statement(tokens)
@@ -128,8 +135,10 @@ class Splitter:
             yield from _fetched(tokens)
         elif word == "RETURN":
             yield from self._returned(tokens[1:])
-        elif word in VERBS or word in _RUNNING or not self.in_routine:
+        elif word in VERBS or word in RUNNING or not self.in_routine:
             yield Plain(tokens)
+        elif word not in HARMLESS:
+            yield Unread(tokens)
 
     def _returned(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         while tokens and upper(tokens[0]) in ("QUERY", "TABLE", "NEXT"):
@@ -138,6 +147,8 @@ class Splitter:
             upper(tokens[0]) != "(" or (len(tokens) > 1 and upper(tokens[1]) in _QUERIES)
         ):  # fmt: skip
             yield Plain(tokens)
+        elif tokens:
+            yield Unread(tokens)
 
     def _declaration(self, tokens: Sequence[Token]) -> Iterator[Piece]:
         cursor = _cursor(tokens)
@@ -157,6 +168,7 @@ class Splitter:
         names = names or [tokens[0].text.lower()] if tokens else []
         if names:
             yield Declared(tuple(names))
+            yield Unread(tokens)
 
     def _control(self, word: str, tokens: Sequence[Token]) -> int:
         """How many words of control flow stand before the next statement."""

@@ -1,13 +1,17 @@
-"""Names of tables in SQL that no parser understands, found by the keywords that stand before them.
+"""Names of tables in SQL that no parser understands.
 
-Too many names are harmless: what is made by such a statement is undetermined anyway. A name that
-is missed would make a change look safe.
+The keywords before a name tell whether it is read or written. Every other name may
+be that of a table, too: no list of keywords is complete for all dialects. Too many names are
+harmless: what is made by such a statement is undetermined anyway, and a name that no dataset has
+means nothing. A name that is missed would make a change look safe.
 """
 
 import re
 from collections.abc import Iterator
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, NamedTuple
+
+from sqlglot.tokens import Tokenizer
 
 from lumos.lineage.sql.names import Folding
 from lumos.lineage.sql.script import Parts
@@ -25,7 +29,11 @@ _WORD: Final = re.compile(
 _NAME_PART: Final = re.compile(rf"{_COMMENT}|(?P<part>{_PART})", re.DOTALL)
 _READ: Final = frozenset(("from", "join", "using"))
 _WRITTEN: Final = frozenset(("into", "overwrite", "update", "merge"))
+_PIVOTS: Final = frozenset(("pivot", "unpivot"))
 _CREATED: Final = frozenset(("table", "view"))
+# Calls whose argument, a text, is the name of a table.
+_NAMING: Final = frozenset(("identifier", "table"))
+_KEYWORDS: Final = frozenset(each.lower() for each in Tokenizer.KEYWORDS)
 # What may stand between a keyword and the name.
 _BETWEEN: Final = frozenset(
     ("table", "if", "not", "exists", "only", "lateral", "into", "overwrite", "ignore")
@@ -37,29 +45,45 @@ _END_OF_FROM: Final = frozenset(
 _MOST_NAMES: Final = 10_000
 
 
-def tables_in(text: str, folding: Folding) -> tuple[tuple[Parts, ...], tuple[Parts, ...]]:
-    """The tables that a statement seems to read, and those that it seems to write."""
+class TablesInText(NamedTuple):
+    """The tables that a statement seems to read and to write, and names that may be any."""
+
+    reads: tuple[Parts, ...]
+    writes: tuple[Parts, ...]
+    others: tuple[Parts, ...]
+
+
+def tables_in(text: str, folding: Folding) -> TablesInText:
+    """The names in a statement that nobody could parse."""
     reads: dict[Parts, None] = {}
     writes: dict[Parts, None] = {}
+    others: dict[Parts, None] = {}
+    kinds = {False: reads, True: writes, None: others}
     for name, is_written in _named(text):
-        if len(reads) + len(writes) >= _MOST_NAMES:
+        if len(reads) + len(writes) + len(others) >= _MOST_NAMES:
             break
-        for parts in _readings(name, folding):
-            (writes if is_written else reads)[parts] = None
-    return tuple(reads), tuple(writes)
+        kinds[is_written].update(dict.fromkeys(_readings(name, folding)))
+    known = {*reads, *writes}
+    return TablesInText(
+        tuple(reads), tuple(writes), tuple(each for each in others if each not in known)
+    )
 
 
-def _named(text: str) -> Iterator[tuple[str, bool]]:
-    """Names behind FROM, JOIN, INTO and the like, and whether each is written."""
+def _named(text: str) -> Iterator[tuple[str, bool | None]]:
+    """Names, and whether each is written or, if it is None, perhaps no table's at all."""
     # For each open bracket, whether a comma in it separates tables.
     in_from = [False]
     awaited: bool | None = None
     is_creating = False
+    before = ""
+    # Whether the table is written whose name is the text in the brackets that open now.
+    naming: bool | None = None
     words = (each for each in _WORD.finditer(text) if each.lastgroup != "space")
     for match, following in pairwise(chain(words, [None])):
         if match is None:
             return
         word = match.group().lower()
+        is_call = following is not None and following.group() == "("
         if match.lastgroup == "mark":
             if word == "(":
                 # FROM (a JOIN b), but not FROM f(a).
@@ -73,20 +97,32 @@ def _named(text: str) -> Iterator[tuple[str, bool]]:
         elif match.lastgroup == "string":
             # A path or a text stands where a table could.
             awaited = None
+            if naming is not None and before == "(":
+                yield match.group()[1:-1], naming
+        elif word in _NAMING and is_call and not is_creating:
+            naming, before = bool(awaited), word
+            continue
         elif word in _READ:
             in_from[-1], awaited = True, False
         elif word in _WRITTEN or (is_creating and word in _CREATED):
             in_from[-1], awaited, is_creating = False, True, False
+        elif (word == "table" and awaited is None) or (word in _PIVOTS and not is_call):
+            # A query of its own: IN (TABLE sales), UNION TABLE sales, PIVOT sales ON day.
+            awaited = False
         elif word == "create":
             is_creating = True
         elif word in _END_OF_FROM:
             in_from[-1], awaited, is_creating = False, None, False
         elif awaited is not None and word not in _BETWEEN:
-            is_call = following is not None and following.group() == "("
             # INSERT INTO t (a, b) has a list of columns; FROM f(x) calls a function.
             if awaited or not is_call:
                 yield match.group(), awaited
             awaited = None
+        elif not (is_call or before == "as" or word in _KEYWORDS):
+            yield match.group(), None
+        if word != "(":
+            naming = None
+        before = word
 
 
 def _readings(name: str, folding: Folding) -> Iterator[Parts]:

@@ -26,6 +26,8 @@ HARMLESS: Final = frozenset(
         "WAITFOR", "GOTO", "RETURN", "ADD", "EXPORT", "IMPORT", "BACKUP", "RESTORE", "RELEASE",
     }
 )  # fmt: skip
+# Statements that run SQL which stands elsewhere, or keep it to be run.
+RUNNING: Final = frozenset({"EXECUTE", "EXEC", "PREPARE"})
 # What begins a statement of T-SQL, where nothing parts one from the next.
 _BEGINNINGS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
     "DECLARE", "IF", "WHILE", "EXEC", "EXECUTE", "PRINT", "RETURN", "BEGIN", "END", "ELSE", "USE",

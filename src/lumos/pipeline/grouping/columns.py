@@ -29,9 +29,24 @@ class SchemasByFingerprint(Protocol):
 
 def leaf_fields(schema: Schema) -> Fields:
     """The names of all leaf fields, as paths in lower case."""
-    return frozenset(
-        leaf for field in schema.fields for leaf in _leaves(field.name.strip().lower(), field.type)
-    )
+    names: set[str] = set()
+    for field in schema.fields:
+        name = field.name.strip().lower()
+        if isinstance(field.type, Struct | Array | Map):
+            names.update(_leaves(name, field.type))
+        else:
+            names.add(name)
+    return frozenset(names)
+
+
+class FieldsByFingerprint(dict[str, Fields]):
+    """The leaf fields of schemas, worked out once for each schema that is asked for."""
+
+    def __init__(self, schemas: SchemasByFingerprint) -> None:
+        self._schemas = schemas
+
+    def __missing__(self, full: str) -> Fields:
+        return self.setdefault(full, leaf_fields(self._schemas[full]))
 
 
 def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:

@@ -8,7 +8,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lumos.model.pattern import strip_extensions
-from lumos.pipeline.grouping.columns import SchemasByFingerprint, split_by_columns
+from lumos.pipeline.grouping.columns import (
+    FieldsByFingerprint,
+    SchemasByFingerprint,
+    split_by_columns,
+)
 from lumos.pipeline.grouping.locations import joined_location, location_of, root_depth
 from lumos.pipeline.grouping.predecessors import (
     Predecessors,
@@ -106,7 +110,7 @@ def group(
     own = {path for split in splits for path in split.own_datasets}
     rules = {key: "columns" for key in groups if key[0] in own}
     if joins_similar:
-        groups, joined = join_similar(groups, schemas, before)
+        groups, joined = join_similar(groups, FieldsByFingerprint(schemas), before)
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
         # Other files may have the same path by their pattern: they are not part of it.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
@@ -72,7 +73,12 @@ def path_globs(path: str, place: PlaceSummary, root: str) -> list[str]:
 
 def root_depth(root: str, path: str) -> int:
     """How many folders of a path lead to the root; they are the same for all files."""
-    return len(list(filter(None, root[len(anchor_of(path)) :].split("/"))))
+    return _depth(root[len(anchor_of(path)) :])
+
+
+@lru_cache(maxsize=64)
+def _depth(folder: str) -> int:
+    return len(list(filter(None, folder.split("/"))))
 
 
 def common_glob(names: Sequence[str]) -> str:
@@ -105,6 +111,8 @@ def _common_start(names: Sequence[str]) -> str:
     return "".join(each[0] for each in letters)
 
 
+# The same placeholders stand in the paths of thousands of files.
+@lru_cache(maxsize=4096)
 def _glob(text: str) -> str:
     starred = _PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "*", text)
     return literal(_STARS.sub("*", starred))

@@ -7,9 +7,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from lumos.pipeline.grouping.columns import (
     Fields,
-    SchemasByFingerprint,
+    FieldsByFingerprint,
     clusters,
-    leaf_fields,
 )
 from lumos.pipeline.grouping.state import GroupingState, key_of
 from lumos.pipeline.hints import hinted_location
@@ -36,14 +35,14 @@ class Joined(NamedTuple):
 
 
 def join_similar(
-    groups: Groups, schemas: SchemasByFingerprint, before: GroupingState | None = None
+    groups: Groups, fields: FieldsByFingerprint, before: GroupingState | None = None
 ) -> Joined:
     """Join files of one folder, under the path of the folder, and numbered folders, as NNN."""
     joined = {key: list(places) for key, places in groups.items()}
     members: dict[Key, list[Key]] = {}
     earlier = _EarlierJoins(before or GroupingState())
     for family_of, path_of in (
-        (_folder_of_files, _folder_path),
+        (folder_of_files, _folder_path),
         (_numbered_path, _common_numbered_path),
     ):
         families: dict[tuple[Hashable, str], list[Key]] = {}
@@ -53,7 +52,7 @@ def join_similar(
                 families.setdefault((family, key[1]), []).append(key)
         for (_, format), family_keys in families.items():
             some = {key: joined[key] for key in family_keys}
-            for cluster in sorted(similar(some, schemas), key=len, reverse=True):
+            for cluster in sorted(similar(some, fields), key=len, reverse=True):
                 places = [place for key in sorted(cluster) for place in joined.pop(key)]
                 path = path_of([key[0] for key in cluster])
                 target = earlier.target((path, format), cluster, places)
@@ -67,17 +66,16 @@ def join_similar(
     return Joined(joined, members)
 
 
-def similar(groups: Groups, schemas: SchemasByFingerprint) -> Iterator[list[Key]]:
+def similar(groups: Groups, fields: FieldsByFingerprint) -> Iterator[list[Key]]:
     """Two or more groups whose columns are nearly the same; one column alone says nothing."""
     if len(groups) < 2:
         return
-    fields: dict[Key, Fields] = {}
+    of_group: dict[Key, Fields] = {}
     for key, places in groups.items():
-        fulls = {place.full for place in places}
-        every = frozenset().union(*(leaf_fields(schemas[full]) for full in fulls))
+        every = frozenset().union(*(fields[full] for full in {place.full for place in places}))
         if len(every) >= _FEWEST_FIELDS:
-            fields[key] = every
-    yield from (some for some in clusters(fields, share=_SIMILAR) if len(some) > 1)
+            of_group[key] = every
+    yield from (some for some in clusters(of_group, share=_SIMILAR) if len(some) > 1)
 
 
 class _EarlierJoins:
@@ -105,7 +103,7 @@ class _EarlierJoins:
         return min(cluster) if wanted in self._taken else wanted
 
 
-def _folder_of_files(path: str, places: Sequence[PlaceSummary]) -> Hashable | None:
+def folder_of_files(path: str, places: Sequence[PlaceSummary]) -> Hashable | None:
     """The one folder that holds a dataset named after its files, with placeholders for values."""
     folders = {f"{place.base}/{place.pattern}".rpartition("/")[0] for place in places}
     is_plain = all(place.dataset == path and is_named_by_file(place.first_path) for place in places)

@@ -2,16 +2,17 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, takewhile
 from typing import Final
 
 from lumos.model.discovery import Suggestion
 from lumos.model.pattern import strip_extensions
-from lumos.pipeline.grouping.columns import SchemasByFingerprint
+from lumos.pipeline.grouping.columns import FieldsByFingerprint, SchemasByFingerprint
 from lumos.pipeline.grouping.datasets import Group, Grouping
 from lumos.pipeline.grouping.locations import any_name, common_glob, locations, path_globs
-from lumos.pipeline.grouping.similarity import Key, join_similar, similar
+from lumos.pipeline.grouping.similarity import Groups, Key, folder_of_files, join_similar, similar
 from lumos.pipeline.grouping.state import PlaceKey, key_of
 from lumos.pipeline.hints import Hints, free_names, hinted_location
 from lumos.pipeline.summaries import PlaceSummary
@@ -40,12 +41,7 @@ def suggest_joins(
     """
     by_key = {each.key: each for each in groups if each.rule.name != "hint"}
     places = {key: each.places for key, each in by_key.items()}
-    found = [(keys, True) for keys in join_similar(places, schemas).members.values()]
-    accepted = {key for keys, _ in found for key in keys}
-    neighbours: dict[Key, dict[Key, list[PlaceSummary]]] = {}
-    for key in by_key.keys() - accepted:
-        neighbours.setdefault((key[0].rpartition("/")[0], key[1]), {})[key] = places[key]
-    found += ((keys, False) for some in neighbours.values() for keys in similar(some, schemas))
+    found = _similar_datasets(places, FieldsByFingerprint(schemas))
     if not found:
         return ()
     lake = _Lake(grouping, root, tables)
@@ -66,6 +62,30 @@ def suggest_joins(
     return tuple(sorted(every, key=lambda each: (-len(each.datasets), each.datasets)))
 
 
+def _similar_datasets(places: Groups, fields: FieldsByFingerprint) -> list[tuple[list[Key], bool]]:
+    """Disjoint sets of similar datasets, and whether `join_similar` would join exactly these.
+
+    These are datasets of one folder and the sets that `join_similar` would join, whichever set is
+    larger: 800 tables, of which four are numbered, are one suggestion, not two.
+    """
+    neighbours: dict[Hashable, dict[Key, Sequence[PlaceSummary]]] = {}
+    for (path, format), some in places.items():
+        folder = folder_of_files(path, some) or path.rpartition("/")[0]
+        neighbours.setdefault((folder, format), {})[path, format] = some
+    joined = join_similar(places, fields).members.values()
+    every = [(keys, True) for keys in joined]
+    every += ((keys, False) for some in neighbours.values() for keys in similar(some, fields))
+    every.sort(key=lambda each: (-len(each[0]), not each[1], min(each[0])))
+    taken: set[Key] = set()
+    found: list[tuple[list[Key], bool]] = []
+    for keys, is_joined in every:
+        rest = [key for key in keys if key not in taken]
+        if len(rest) > 1:
+            taken.update(rest)
+            found.append((rest, is_joined and len(rest) == len(keys)))
+    return found
+
+
 class _Lake:
     """All files and datasets of a root, to find out what a pattern would match."""
 
@@ -78,6 +98,12 @@ class _Lake:
             for place in (*every, *grouping.sidecars)
             for levels in _file_levels(place, root)
         )
+        # Files by the folder in which the next name has a `*`: any pattern there may match them.
+        self._varying: dict[Levels, list[tuple[Levels, PlaceKey]]] = {}
+        for levels, key in self._files:
+            folder = tuple(takewhile(lambda name: "*" not in name, levels))
+            if folder != levels:
+                self._varying.setdefault(folder, []).append((levels, key))
 
     def hint_for(self, members: Sequence[Group]) -> tuple[tuple[str, ...], str]:
         """The patterns of a hint that takes in these datasets alone, if there are any, and a name.
@@ -98,7 +124,8 @@ class _Lake:
         for patterns in (*self._globs(listed, own, are_files=are_files), listed):
             hint = Hint(path=tuple(patterns))
             takes_all = all(map(Hints([hint], root=self._root).matching, paths))
-            if takes_all and not any(self._others(each.split("/"), own) for each in patterns):
+            others = (other for each in patterns for other in self._others(each.split("/"), own))
+            if takes_all and next(others, None) is None:
                 return tuple(patterns), self._free_name(tuple(patterns), name, members)
         return (), name
 
@@ -118,21 +145,29 @@ class _Lake:
             if not any(len(each) == len(names) or not are_files for each in there):
                 yield ["/".join([*folder, any_name(names[-1])])]
 
-    def _others(self, pattern: Sequence[str], own: Collection[PlaceKey]) -> list[Levels]:
+    def _others(self, pattern: Sequence[str], own: Collection[PlaceKey]) -> Iterator[Levels]:
         """The files outside of some places that a pattern may match, or that lie below it."""
         fixed = tuple(takewhile(lambda name: "*" not in name, pattern))
-        found: list[Levels] = []
-        for at in range(bisect_left(self._files, (fixed,)), len(self._files)):
-            levels, key = self._files[at]
-            if levels[: len(fixed)] != fixed:
-                break
+        rest = pattern[len(fixed) :]
+        start = rest[0].partition("*")[0] if rest else ""
+        for levels, key in chain(self._starting_with(fixed, start), self._varying.get(fixed, ())):
             if (
                 key not in own
                 and len(levels) >= len(pattern)
-                and all(map(_may_match, pattern, levels))
+                and all(map(_may_match, rest, levels[len(fixed) :]))
             ):
-                found.append(levels)
-        return found
+                yield levels
+
+    def _starting_with(self, folder: Levels, start: str) -> Iterator[tuple[Levels, PlaceKey]]:
+        """The files below a folder in which the next name starts like this."""
+        first = bisect_left(self._files, ((*folder, start) if start else folder,))
+        for at in range(first, len(self._files)):
+            levels, key = self._files[at]
+            if levels[: len(folder)] != folder or not "".join(
+                levels[len(folder) : len(folder) + 1]
+            ).startswith(start):
+                return
+            yield levels, key
 
     def _name(self, members: Sequence[Group]) -> str:
         """The name of their folder, or the one that they have in common."""
@@ -163,10 +198,12 @@ def _file_levels(place: PlaceSummary, root: str) -> Iterable[Levels]:
 
 def _may_match(pattern: str, name: str) -> bool:
     """Whether a pattern may match a name, which may have `*` as well."""
+    if pattern in {"*", name}:
+        return True
     if "*" not in name:
-        return re.fullmatch(_regex(pattern), name, re.DOTALL) is not None
+        return _regex(pattern).fullmatch(name) is not None
     if "*" not in pattern:
-        return re.fullmatch(_regex(name), pattern, re.DOTALL) is not None
+        return _regex(name).fullmatch(pattern) is not None
     (start, *_, end), (other_start, *_, other_end) = pattern.split("*"), name.split("*")
     is_in_value = end.endswith(other_end) and not _EXTENSION.search(end.removesuffix(other_end))
     return (start.startswith(other_start) or other_start.startswith(start)) and (
@@ -174,5 +211,6 @@ def _may_match(pattern: str, name: str) -> bool:
     )
 
 
-def _regex(pattern: str) -> str:
-    return ".*".join(map(re.escape, pattern.split("*")))
+@lru_cache(1024)
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)

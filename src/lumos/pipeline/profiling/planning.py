@@ -5,8 +5,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -71,17 +70,6 @@ class SourceFiles:
             # A log may claim any size.
             self.sizes.append(max(0, min(file.task.size, LARGEST)))
             self.partitions.append(number)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Removes what waits on disk."""

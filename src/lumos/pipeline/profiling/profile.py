@@ -67,16 +67,16 @@ def profile(
     *,
     fields: Sequence[KnownField] = (),
     keep: bool,
-    anew: bool,
+    remeasure: bool,
     watch: Watch,
 ) -> Profiled:
-    """Measures files; with `keep`, only those that no earlier profile measured, unless `anew`.
+    """Measures files; with `keep`, only those that no earlier profile measured, unless `remeasure`.
 
     `fields` are the columns of a table by what its files call them.
     """
     spec = spec_of(leaves)
     kept = KeptUnits(place.state, place.state_access)
-    known = kept.read(spec) if keep and not anew else ()
+    known = kept.read(spec) if keep and not remeasure else ()
     division = divide(files, known, leaves=len(leaves))
     fresh = _measured(spark, files, division, leaves, place, fields, watch)
     if keep:

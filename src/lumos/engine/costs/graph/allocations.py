@@ -1,4 +1,4 @@
-"""Shares that people allotted to edges, by cost type."""
+"""Shares of cost that people allocated to edges, by cost type."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from lumos.errors import MisuseError
 def explicit_shares(
     settings: Settings, wiring: Wiring, finder: Finder, types: Sequence[str]
 ) -> Floats:
-    """[k, m] the allotted shares, or [1, m] without any; nan where there is none."""
+    """[k, m] the allocated shares, or [1, m] without any; nan where there is none."""
     allocations = allocations_of(settings)
     edges = len(wiring.upstream)
     if not allocations:
@@ -30,7 +30,8 @@ def explicit_shares(
                 continue
             if not np.isnan(shares[row, edge]):
                 raise MisuseError(
-                    f"The share of {each.upstream} that {each.downstream} carries is said twice."
+                    f"The share of {each.upstream} for {each.downstream} is allocated twice. Keep "
+                    "one of the allocations in the configuration."
                 )
             shares[row, edge] = share
     _refuse_more_than_all(shares, wiring, types)
@@ -55,13 +56,14 @@ def _edge(allocation: Allocation, wiring: Wiring, finder: Finder) -> int:
     names = f"{allocation.upstream} to {allocation.downstream}"
     if not jobs:
         raise MisuseError(
-            f"A share is allotted from {names}, but no lineage leads there. Add it with: lumos "
+            f"A share is allocated from {names}, but there is no such lineage. Add it with: lumos "
             f"lineage add {allocation.upstream} {allocation.downstream}"
         )
     listed = ", ".join(wiring.urns[job] for job in jobs)
     raise MisuseError(
-        f"A share is allotted from {names}, but {listed} between them "
-        f"{'writes' if len(jobs) == 1 else 'write'} more. Allot shares to and from the jobs."
+        f"A share is allocated from {names}, but {listed} between them "
+        f"{'writes' if len(jobs) == 1 else 'write'} other datasets too. Allocate shares to and "
+        "from the jobs instead."
     )
 
 
@@ -71,6 +73,6 @@ def _refuse_more_than_all(shares: Floats, wiring: Wiring, types: Sequence[str]) 
         sums = np.bincount(wiring.upstream[told], shares[row][told], minlength=len(wiring.urns))
         for node in np.flatnonzero(sums > 1 + 1e-9):
             raise MisuseError(
-                f"The shares of {wiring.urns[node]} add up to {sums[node]:g} for {name}, more "
-                "than all of it. Lower some of the allocations in the configuration."
+                f"The shares of {wiring.urns[node]} add up to {sums[node]:g} for {name}; at most 1 "
+                "can be allocated. Lower some allocations in the configuration."
             )

@@ -1,4 +1,4 @@
-"""What stays due although it ends."""
+"""Committed costs, which are due even after their datasets are removed."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,7 +29,8 @@ def committed_nodes(
         if not found:
             unmatched.append(text)
     remarks = tuple(
-        f"What is committed names {text}, which means no dataset and no job." for text in unmatched
+        f"'committed' in the configuration names {text}, which matches no dataset or job."
+        for text in unmatched
     )
     return nodes, remarks
 

@@ -73,7 +73,7 @@ class ComputeCosts:
                 if abs(amount) >= _MOST:
                     raise MisuseError(
                         f"The {cost_type} cost of {self._finder.urn(node)} is too large to be "
-                        "reckoned with. Look at what was taken in: lumos cost meters"
+                        "computed. Check the imported usage: lumos cost meters"
                     )
                 costs[COST_TYPES.index(cost_type), node] += amount
 
@@ -116,7 +116,7 @@ class ComputeCosts:
                 if metered.type == "compute":
                     self._reporters[node].add(reporter)
         if len(currencies) > 1:
-            raise CurrencyMix(currencies, "Amounts that were taken in and prices are in")
+            raise CurrencyMix(currencies, "Imported amounts and prices are in")
 
     def _amount(self, metered: Metered) -> int:
         if metered.amount is not None:
@@ -190,38 +190,39 @@ class ComputeCosts:
             )
             amount = amount_of(sum(self._unknown.values()))
             yield (
-                f"{amount:,.2f} {self._prices.currency} are unallocated: lineage has no job, or "
-                f"several, by the name of {names}{more}."
+                f"{amount:,.2f} {self._prices.currency} is unallocated: no job, or more than one, "
+                f"in the lineage is named {names}{more}."
             )
         for engine, jobs in sorted(self._unpriced.items()):
             some = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
             yield (
-                f"{some} of {engine} ran and cost nothing here: nobody metered what they used "
-                "(lumos cost ingest), and "
-                f"{self._prices.compute_key(engine, 'hour')} is not set."
+                f"{some} on {engine} count{'s' if len(jobs) == 1 else ''} as free: no usage is "
+                f"imported (lumos cost ingest) and {self._prices.compute_key(engine, 'hour')} is "
+                "not set."
             )
         twice = sum(len(reporters) > 1 for reporters in self._reporters.values())
         if twice:
             yield (
-                f"{twice:,} job{' was' if twice == 1 else 's were'} metered by more than one "
-                "reporter, and all of it counts: lumos cost meters"
+                f"{twice:,} job{' is' if twice == 1 else 's are'} metered by more than one source, "
+                "and the amounts are added up. Check with: lumos cost meters"
             )
         renamed = sorted({name for names in self._several_names for name in names})
         if renamed:
             yield (
-                f"{', '.join(renamed[:_NAMED])} mean the same "
-                f"{'job' if len(self._several_names) == 1 else 'jobs'} in one table, and all of "
-                "it counts. Keep one name of each, if that is twice the same."
+                f"{', '.join(renamed[:_NAMED])} are names of the same "
+                f"{'job' if len(self._several_names) == 1 else 'jobs'} in one table, and the "
+                "amounts are added up. Keep one name if the usage is listed twice."
             )
         for engine, runs in sorted(self._free.items()):
             yield (
-                f"{runs:,} run{'' if runs == 1 else 's'} of {engine} used nothing of what has a "
-                f"price and cost{'s' if runs == 1 else ''} nothing."
+                f"{runs:,} run{'' if runs == 1 else 's'} on {engine} used no unit that has a price "
+                f"and count{'s' if runs == 1 else ''} as free."
             )
         if self._cut_short:
             yield (
-                f"Of {self._cut_short:,} job{'' if self._cut_short == 1 else 's'} only the last "
-                f"{MOST_RUNS} runs are known, which do not go back to the start of the period."
+                f"Only the last {MOST_RUNS} runs of {self._cut_short:,} "
+                f"job{'' if self._cut_short == 1 else 's'} are known; they do not reach back to "
+                "the start of the period."
             )
 
     @property

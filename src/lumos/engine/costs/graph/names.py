@@ -44,7 +44,7 @@ class Finder:
             return self._wiring.places[name]
         urn = self._store.find(name)
         if urn not in self._wiring.places:
-            raise UnknownDataset(name)
+            raise self._store.unknown(name)
         return self._wiring.places[urn]
 
     def configured(self, name: str, where: str) -> int:
@@ -60,7 +60,7 @@ class Finder:
         for name, storage_class in moves.items():
             urn = self._wiring.urns[self.node(name)]
             if urn not in self._wiring.datasets:
-                raise MisuseError(f"{urn} is no dataset, so that it has no storage class.")
+                raise MisuseError(f"{urn} is a job and has no storage class. Name a dataset.")
             found[urn] = storage_class
         return found
 
@@ -76,12 +76,17 @@ class Finder:
             node = self.node(name)
         except UnknownDataset:
             nearest = did_you_mean(name, [job.name for _, job in self.jobs])
-            raise MisuseError(f"No job named '{name}'.{nearest}") from None
+            raise MisuseError(
+                f"No job named '{name}'.{nearest} Lineage names jobs: lumos lineage ingest PATH"
+            ) from None
         if self._wiring.is_job[node]:
             return (node,)
         jobs = tuple(each for each in self._wiring.writers(node) if self._wiring.is_job[each])
         if not jobs:
-            raise MisuseError(f"No job is known that writes {self._wiring.urns[node]}.")
+            raise MisuseError(
+                f"No job that writes {self._wiring.urns[node]} is known. "
+                "Lineage names jobs: lumos lineage ingest PATH"
+            )
         return jobs
 
     def metered(self, metered: Metered) -> tuple[int, ...]:
@@ -109,10 +114,11 @@ class Finder:
 
     def _dataset(self, name: str) -> tuple[int, ...]:
         try:
-            urn = self._store.find(name)
-        except (UnknownDataset, AmbiguousName, InvalidUrn):
+            urn = self._store.lookup(name)
+        except (AmbiguousName, InvalidUrn):
             return ()
-        return (self._wiring.places[urn],) if urn in self._wiring.places else ()
+        node = None if urn is None else self._wiring.places.get(urn)
+        return () if node is None else (node,)
 
     def _at(self, place: str) -> tuple[int, ...]:
         """The dataset that lies in a place."""

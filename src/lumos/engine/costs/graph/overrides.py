@@ -114,7 +114,7 @@ def _kept(
     overrides = store.costs.overrides()
     currencies = {currency, *(each.currency for each in overrides)}
     if len(currencies) > 1:
-        raise CurrencyMix(currencies, "Overrides (lumos cost overrides) and prices are in")
+        raise CurrencyMix(currencies, "Overrides (lumos cost list) and prices are in")
     for each in overrides:
         try:
             node = finder.node(each.urn)
@@ -124,7 +124,7 @@ def _kept(
         before = date.max if each.until is None else each.until + _A_DAY
         found[node, _cost_type(each.type)].append(_Stretch(each.since, before, each.amount))
     remarks = tuple(
-        f"What was set for {urn} does not count: it is no dataset and no job any more."
+        f"The cost override of {urn} is ignored: no such dataset or job exists any more."
         for urn in sorted(gone)
     )
     return found, remarks
@@ -149,9 +149,9 @@ def _refuse_overlap(name: str, cost_type: str, known: list[_Stretch], told: _Str
     for each in known:
         if each.since < told.before and told.since < each.before:
             raise MisuseError(
-                f"Two overrides of the configuration say what {name} costs at the same time, "
-                f"{amount_of(each.amount)} and {amount_of(told.amount)} for {cost_type}. Give "
-                "them 'since' and 'until', or keep one."
+                f"Two overrides in the configuration set the {cost_type} cost of {name} for the "
+                f"same time, to {amount_of(each.amount)} and {amount_of(told.amount)}. Give them "
+                "'since' and 'until', or keep one."
             )
 
 

@@ -23,11 +23,12 @@ def factor_of(pace: str, *, runs: int, days: int, name: str) -> Fraction:
         return Fraction(match.group(1))
     if plain not in _PER_DAY:
         raise MisuseError(
-            f"'{pace}' is no pace for {name}. Say {', '.join(_PER_DAY)}, or a factor such as 0.5x"
+            f"Unknown schedule '{pace}' for {name}. Use {', '.join(_PER_DAY)}, or a factor such as "
+            "0.5x."
         )
     if plain != "never" and not runs:
         raise MisuseError(
-            f"No run of {name} began in the period, so that nobody knows what '{pace}' would "
-            "change. Say a factor such as 0.5x"
+            f"{name} did not run in this period, so the effect of '{pace}' is unknown. Use a "
+            "factor such as 0.5x."
         )
     return _PER_DAY[plain] * days / runs if runs else Fraction(0)

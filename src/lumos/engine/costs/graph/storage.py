@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class StorageCosts:
     """The storage of all datasets in a period.
 
-    What was last measured on or before the last day of the period counts for all of it.
+    The last size measured on or before the last day of the period is used for all of it.
     """
 
     def __init__(
@@ -52,19 +52,22 @@ class StorageCosts:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What has no price although it takes room, and what was not measured in time."""
-        told = [
+        """Datasets without a storage price, and datasets that were scanned too late."""
+        found = [
             f"{datasets:,} dataset{'' if datasets == 1 else 's'} on {provider} "
-            f"({size / GB:,.1f} GB) {'is' if datasets == 1 else 'are'} not priced. Set "
-            f"{self._prices.storage_key(provider, '')} if that costs something."
+            f"({_shown(size)}) {'has' if datasets == 1 else 'have'} no storage price and "
+            f"count{'s' if datasets == 1 else ''} as free. To price storage, set "
+            f"{self._prices.storage_key(provider, '')}."
             for provider, (datasets, size) in sorted(self._unpriced.items())
         ]
-        if self._later:
-            told.append(
-                f"The sizes of {self._later:,} dataset{'' if self._later == 1 else 's'} were first "
-                "measured after the period and count as they were then."
+        if self._later == 1:
+            found.append("1 dataset was first scanned after this period; its later size is used.")
+        elif self._later:
+            found.append(
+                f"{self._later:,} datasets were first scanned after this period; their later "
+                "sizes are used."
             )
-        return tuple(told)
+        return tuple(found)
 
     def _priced(self, wiring: Wiring, sizes: Mapping[str, Size]) -> Iterator[tuple[int, int]]:
         last = (self._period.last - ALWAYS).days
@@ -114,6 +117,10 @@ class StorageCosts:
         else:
             datasets, size = self._unpriced.get(provider, (0, 0))
             self._unpriced[provider] = datasets + 1, size + held
+
+
+def _shown(size: int) -> str:
+    return f"{size / GB:,.1f} GB" if size >= GB / 10 else f"{size / 1024**2:,.1f} MB"
 
 
 def _by_class(provider: str, size: Size) -> dict[str, int]:

@@ -175,7 +175,7 @@ def _note_unknown_types(written: ModelFile, costs: set[str], shares: set[str]) -
     """Shares of types that nothing costs, which may be written otherwise than meant."""
     for name in sorted(shares - costs - set(COST_TYPES)):
         hint = did_you_mean(name, costs)
-        written.remarks.append(f"Shares are given of '{name}', which nothing here costs.{hint}")
+        written.remarks.append(f"Shares of '{name}' are ignored: no cost has that type.{hint}")
 
 
 def _usual_first(name: str) -> tuple[int, str]:
@@ -205,7 +205,7 @@ class _Nodes:
         for entry in chain.from_iterable(written.nodes()):
             if entry.urn in self.place or entry.urn in self.apart:
                 raise written.refusal(
-                    f"The URN '{entry.urn}' stands twice under datasets. Keep one."
+                    f"The URN '{entry.urn}' is listed twice under datasets. Keep one."
                 )
             if entry.currency is not None:
                 currencies.setdefault(entry.currency.upper(), entry.urn)
@@ -269,8 +269,8 @@ class _Edges:
         if len(negative):
             number = int(negative[0])
             raise written.refusal(
-                f"edges[{number}]: the bytes read must be a number from 0 on, not "
-                f"{self.weights[number]:g}."
+                f"edges[{number}]: the bytes read must not be negative, as "
+                f"{self.weights[number]:g} is."
             )
 
     def explicit(self, types: tuple[str, ...]) -> Floats:
@@ -291,8 +291,8 @@ class _Edges:
             first, again = (int(order[repeated[0] + step]) for step in (0, 1))
             urns = list(self._nodes.place)
             raise self._written.refusal(
-                f"The edge {urns[upstream[first]]} -> {urns[downstream[first]]} stands twice, as "
-                f"edges[{first}] and edges[{again}]. Keep one, with all that it carries."
+                f"The edge {urns[upstream[first]]} -> {urns[downstream[first]]} is listed twice, "
+                f"as edges[{first}] and edges[{again}]. Keep one, with the sum of both."
             )
 
     def _take(self, entry: WrittenEdge, number: int, ends: tuple[int, int]) -> None:
@@ -310,11 +310,11 @@ class _Edges:
     def _unknown(self, urn: str, edge: str) -> MisuseError:
         if urn in RESERVED:
             return self._written.refusal(
-                f"{edge}: {urn} is never carried by lineage. Remove the edge."
+                f"{edge}: {urn} is never attributed along lineage. Remove the edge."
             )
         known = list(self._nodes.place)
         hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
-        return self._written.refusal(f"{edge}: '{urn}' does not stand under 'datasets'.{hint}")
+        return self._written.refusal(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
 
     def _share(self, share: float, edge: str) -> float:
         if not 0 <= share <= 1 + NOISE:

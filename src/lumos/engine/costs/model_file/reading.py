@@ -136,7 +136,7 @@ class ModelFile:
             seen: set[str] = set()
             for key, _ in pairs:
                 if key in seen:
-                    raise self.refusal(f"{place}: the key '{key}' stands twice. Keep one.")
+                    raise self.refusal(f"{place}: the key '{key}' is listed twice. Keep one.")
                 seen.add(key)
 
         json.loads(content, object_pairs_hook=once, parse_int=str, parse_float=str)
@@ -165,7 +165,7 @@ class ModelFile:
         place = f" of {name}" if name else ""
         for key in sorted(used.difference(known)):
             hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
-            remark = f"The key '{key}'{place} is not known and was left out.{hint}"
+            remark = f"Unknown key '{key}'{place} is ignored.{hint}"
             if remark not in self.remarks:
                 self.remarks.append(remark)
 

@@ -45,7 +45,7 @@ def _check_extent(file: Path, text: str) -> None:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in open_anchors):
-                reason = f"What is named '&{event.anchor}' holds itself."
+                reason = f"The anchor '&{event.anchor}' contains itself."
                 raise InvalidModel(file, reason, line=line)
             # What was never named, the loader refuses.
             nodes += sizes.get(event.anchor or "", 1)
@@ -74,7 +74,7 @@ class _Loader(_Parser):  # type: ignore[misc]
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
-                reason = f"the key '{key.value}' stands here twice"
+                reason = f"the key '{key.value}' is listed twice"
                 raise yaml.constructor.ConstructorError(None, None, reason, key.start_mark)
             if isinstance(key, yaml.ScalarNode):
                 seen.add(key.value)
@@ -83,7 +83,7 @@ class _Loader(_Parser):  # type: ignore[misc]
     def whole(self, node: yaml.ScalarNode) -> Decimal:
         """In tens alone: YAML takes 010 for 8, and 1:30 for 90."""
         if not _WHOLE.fullmatch(node.value):
-            reason = f"'{node.value}' is no number such as 12"
+            reason = f"invalid number '{node.value}', write it as 12"
             raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
         return self.number(node)
 
@@ -95,7 +95,7 @@ class _Loader(_Parser):  # type: ignore[misc]
         except InvalidOperation:
             value = Decimal("nan")
         if not value.is_finite():
-            reason = f"'{node.value}' is no number such as 12.5"
+            reason = f"invalid number '{node.value}', write it as 12.5"
             raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
         return value
 

@@ -1,4 +1,4 @@
-"""The page on costs: figures to see first, how cost flows, who carries most, how it went."""
+"""The page on costs: key figures, cost flow, most expensive datasets, teams and trend."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -21,68 +21,74 @@ from lumos.engine.costs.reports import (
     TrendPoint,
     TrendReport,
     Trends,
-    Upstream,
+)
+from lumos.engine.costs.wording import (
+    JOB_COST,
+    NO_RECORDS,
+    NOT_ATTRIBUTED,
+    OWN_COST,
+    RETAINED_COST,
+    TOTAL_COST,
+    UPSTREAM_COST,
+    estimated,
+    explained,
+    grouped_costs,
+    label_of,
+    named,
+    period_of,
 )
 from lumos.model.money import MICRO, balanced, balanced_by, digits_of, micros, rounded, written
 
 _BARS: Final = 12
-_TABLE: Final = 40
+
 _LONGEST: Final = 60
 _FLOW_KEY: Final = (
-    ("spent", "spent here: its storage and the jobs that write it"),
-    ("whole", "carried from upstream"),
-    ("kept", "stays here: no reader carries it on"),
-    ("unneeded", "stays here, and nobody is known to need it"),
+    ("spent", "own cost and the jobs that write it"),
+    ("whole", "upstream cost"),
+    ("kept", "retained: not passed on downstream"),
+    ("unneeded", "retained and unused: no use is known"),
 )
-_EQUALLY: Final = "shared equally, for want of usage"
+_EQUALLY: Final = "split equally, no usage data"
 _NONE: Final = Rest()
-_WORDS: Final = {
-    "__unallocated__": "belongs to no dataset",
-    "__idle__": "paid for and not used",
-    "__shared__": "for all alike",
-    "__adjustment__": "credits and corrections",
-}
 
 Money = Callable[[int], str]
 
 
 def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendReport) -> str:
-    """The page on all that was spent."""
+    """The page on the total spend."""
     money = _money(top, top.spent)
     types = in_order(name for row in top.datasets for name in row.by_type)
     content = [
         drawn.tiles(_estate_tiles(books, top, trend.trends, money)),
         _flow_section(
-            "How cost flows through lineage",
-            "From what it is made of, at the left, to what it ends in. The height of a bar is what "
-            "the dataset costs through everything upstream; a band is what a reader carries of it.",
+            "Cost flow through lineage",
+            "Upstream datasets are on the left, the final ones on the right. The height of a bar "
+            "is the total cost of a dataset; a band is the cost that it passes on downstream.",
             *estate_flow(books),
             money,
         ),
         drawn.side_by_side(
             drawn.section(
-                "What costs most",
-                "What each dataset costs in the end, through everything upstream of it.",
-                bars(_top_bars(top), types, money, label="Datasets that retain most"),
+                "Most expensive datasets",
+                "Retained cost, including everything upstream.",
+                bars(_top_bars(top), types, money, label="Datasets by retained cost"),
                 drawn.key(types),
             ),
-            _trend_section("How it went", "All that was spent, by month.", trend, money),
+            _trend_section("Trend", "Total spend by month.", trend, money),
         ),
         drawn.section(
-            "Whose it is",
-            "Own is spent on what a team has. Retained is what its outputs carry in the end, "
-            "whoever owns what they are made from. Both add up to what was spent.",
+            "Cost by team",
+            grouped_costs("team"),
             _team_table(teams, money),
         ),
         drawn.section(
-            "The figures",
-            "Totals overlap, since what is upstream is part of them; they are never added up.",
+            "Cost by dataset and job",
+            f"{OWN_COST} {TOTAL_COST} {RETAINED_COST}",
             _top_table(top, money),
         ),
         *_remarks(top, top.spent, money),
     ]
-    title = "What data costs" if top.what_if is None else "What data would cost"
-    return _page(title, top, content)
+    return _page("Cost of all datasets", top, content)
 
 
 def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) -> str:
@@ -92,7 +98,11 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
     breakdown = report.breakdown
     types = in_order(breakdown.by_type)
     upstream = [
-        Bar(_named(each), micros(each.cost), {k: micros(v) for k, v in each.by_type.items()})
+        Bar(
+            named(each.name, each.kind),
+            micros(each.cost),
+            {k: micros(v) for k, v in each.by_type.items()},
+        )
         for each in breakdown.by_upstream
     ]
     teams = [
@@ -100,25 +110,24 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
     ]
     side = [
         drawn.section(
-            "Whose datasets and jobs cause it",
-            "",
+            "Cost by team",
+            "By the owner of the datasets and jobs that cause the cost.",
             bars(_balanced(_cut(teams), report), [""], money, label="Cost by team"),
         )
     ]
     if trend is not None:
-        side.append(_trend_section("How it went", "Its total, by month.", trend, money))
+        side.append(_trend_section("Trend", "Total cost by month.", trend, money))
     content = [
         drawn.tiles(_dataset_tiles(report, money)),
         _flow_section(
-            "How its cost comes together",
-            "Only what arrives here: the height of a bar is the part of this dataset's cost that "
-            "comes through the bar.",
+            "Cost flow from upstream",
+            "The height of a bar is the part of this total cost that comes through that dataset.",
             *flow_to(books, node),
             money,
         ),
         drawn.side_by_side(
             drawn.section(
-                "Where it was spent",
+                "Cost by upstream dataset or job",
                 "The dataset itself and everything upstream.",
                 bars(
                     _balanced(_cut(upstream, breakdown.others), report),
@@ -131,27 +140,25 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
             drawn.stacked(*side),
         ),
         *(
-            [drawn.section("What could be saved", "", drawn.listed(report.optimization))]
+            [drawn.section("Potential savings", "", drawn.listed(report.optimization))]
             if report.optimization
             else []
         ),
         *_remarks(report, report.summary.total_cost, money),
     ]
     about = f"{report.dataset}  ·  team {report.team}"
-    costs = "costs" if report.what_if is None else "would cost"
-    return _page(f"What {report.name} {costs}", report, content, about=about)
+    return _page(f"Cost of {named(report.name, report.kind)}", report, content, about=about)
 
 
 def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str = "") -> str:
-    days = f"{report.first_day} to {report.last_day}"
-    months = ", as one month" if report.is_monthly and report.period != report.period[:7] else ""
-    subtitle = f"{days}{months}, in {report.currency}, shared by {report.method}"
+    subtitle = f"{period_of(report)}, in {report.currency}, method {report.method}"
     if report.what_if is not None:
-        subtitle = f"Supposed: {'; '.join(report.what_if.changes)}  ·  {subtitle}"
+        title = f"{title} (what-if)"
+        subtitle = f"What if: {'; '.join(report.what_if.changes)}  ·  {subtitle}"
     return drawn.page(
         title=title,
         subtitle=f"{about}  ·  {subtitle}" if about else subtitle,
-        footer="Made by Lumos. Rows of tables add up to the cent.",
+        footer="Written by Lumos. Own and retained costs add up to the cent.",
         content=content,
     )
 
@@ -165,7 +172,7 @@ def _flow_section(
     heading: str, explanation: str, stops: Sequence[Stop], bands: Sequence[Band], money: Money
 ) -> str:
     if not bands:
-        return drawn.section(heading, "Nothing carries a cost of something else.")
+        return drawn.section(heading, "No cost flows along lineage in this period.")
     picture = flow(stops, bands, money)
     met = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
     return drawn.section(heading, explanation, picture, drawn.named_key(met))
@@ -176,46 +183,43 @@ def _estate_tiles(books: Books, top: TopReport, trends: Trends, money: Money) ->
     beside = sum(map(micros, top.beside.values()))
     unneeded = int(books.own[~books.needed].sum())
     share = _percent(Decimal(unneeded), Decimal(spent))
-    which = ", ".join(map(_words, top.beside))
+    which = ", ".join(label_of(name).strip("()") for name in top.beside)
     dearest = top.datasets[0] if top.datasets else None
     return [
-        Tile(_supposed("Spent", top), money(spent), _how_long(top)),
+        Tile("Total spend", money(spent), _how_long(top)),
         _change_tile(top, trends, money),
         Tile(
-            "Costs most",
+            "Most expensive",
             money(micros(dearest.retained)) if dearest else "-",
             shortened(dearest.name, _LONGEST) if dearest else "",
         ),
-        Tile("Nobody needs", money(unneeded), f"{share} of all, as far as reads are known"),
-        Tile("Beside lineage", money(beside), which or "nothing"),
-        Tile("Assumed", _percent(top.assumed, top.spent), _EQUALLY),
+        Tile("Unused", money(unneeded), f"{share} of total spend has no known use"),
+        Tile("Not attributed", money(beside), which or "all cost is attributed"),
+        Tile("Estimated", _percent(top.assumed, top.spent), _EQUALLY),
     ]
 
 
 def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
     summary = report.summary
     whole = micros(summary.total_cost)
-    parts = [micros(summary.direct_cost), micros(summary.attributed_cost)]
-    direct, attributed = _shown(parts, report, 1)
+    parts = [summary.own_cost, summary.jobs_cost, summary.attributed_cost]
+    own, jobs, attributed = _shown([micros(each) for each in parts], report, 2)
     return [
-        Tile(_supposed("Total", report), money(whole), _how_long(report)),
-        Tile("Direct", money(direct), "its own and the jobs that write it"),
-        Tile("Attributed", money(attributed), "from everything upstream"),
+        Tile("Total cost", money(whole), _how_long(report)),
+        Tile("Own cost", money(own), f"the {report.kind} itself"),
+        *([Tile("Job cost", money(jobs), JOB_COST)] if jobs else []),
+        Tile("Upstream cost", money(attributed), UPSTREAM_COST),
         _change_tile(report, report.trends, money),
-        Tile("Assumed", _percent(report.assumed, summary.total_cost), _EQUALLY),
+        Tile("Estimated", _percent(report.assumed, summary.total_cost), _EQUALLY),
     ]
 
 
-def _supposed(what: str, report: CostAnswer) -> str:
-    return what if report.what_if is None else f"{what}, supposed"
-
-
 def _how_long(report: CostAnswer) -> str:
-    return "a month" if report.is_monthly else "in the period"
+    return "per month" if report.is_monthly else "in the period"
 
 
 def _change_tile(report: CostAnswer, trends: Trends, money: Money) -> Tile:
-    """What a supposition does; what it would be is not held against months that were."""
+    """What a what-if changes; it is not compared with recorded months."""
     supposed = report.what_if
     if supposed is None:
         return _trend_tile(trends, money)
@@ -223,19 +227,19 @@ def _change_tile(report: CostAnswer, trends: Trends, money: Money) -> Tile:
     before, after = (rounded(micros(each), digits) for each in (supposed.before, supposed.after))
     sign, tone = ("+", "up") if after > before else ("", "down" if after < before else "")
     share = _percent(Decimal(after - before), Decimal(abs(before)))
-    note = f"{sign}{share} of {money(before)} as it is"
-    return Tile("Change", f"{sign}{money(after - before)}", note, tone)
+    note = f"{sign}{share} of the current {money(before)}"
+    return Tile("What-if change", f"{sign}{money(after - before)}", note, tone)
 
 
 def _trend_tile(trends: Trends, money: Money) -> Tile:
     compared = trends.last_month
     if compared is None or compared.percent is None:
-        return Tile("Against last month", "-", "not recorded yet")
+        return Tile("vs last month", "-", "not recorded yet")
     tone = "up" if compared.percent > 0 else "down" if compared.percent < 0 else ""
     quarter = trends.vs_last_quarter
-    more = "" if quarter is None else f", {quarter:+.0f}% against last quarter"
+    more = "" if quarter is None else f", {quarter:+.0f}% vs last quarter"
     note = f"{money(micros(compared.cost))} in {compared.periods[0]}{more}"
-    return Tile("Against last month", f"{compared.percent:+.0f}%", note, tone)
+    return Tile("vs last month", f"{compared.percent:+.0f}%", note, tone)
 
 
 def _top_bars(top: TopReport) -> list[Bar]:
@@ -270,10 +274,6 @@ def _balanced(rows: Sequence[Bar], report: CostAnswer) -> list[Bar]:
     return [row._replace(amount=amount) for row, amount in zip(rows, amounts, strict=True)]
 
 
-def _named(each: Upstream) -> str:
-    return f"{each.name} (job)" if each.kind == "job" else each.name
-
-
 def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Money) -> str:
     before = [] if trend.before is None else [trend.before]
     points = (*trend.points[-11 + len(before) :], *before, trend.now)
@@ -290,9 +290,9 @@ def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Mo
         )
         for point in points
     ]
-    hint = "" if trend.points else " Earlier months are kept by: lumos cost record"
+    hint = "" if trend.points else f" {NO_RECORDS}"
     if not trend.is_monthly:
-        hint += " The period asked for is told as one month."
+        hint += " The requested period is shown as the cost of one month."
     picture = columns(rows, types, money, label="Cost by month")
     return drawn.section(heading, explanation + hint, picture, drawn.key(types))
 
@@ -301,10 +301,10 @@ def _point_name(point: TrendPoint, trend: TrendReport) -> str:
     if point.recorded_at is not None:
         return point.period
     if trend.what_if is not None and point is trend.now:
-        return "supposed"
+        return "what-if"
     if trend.is_recent:
-        return "now"
-    return trend.period if ".." not in trend.period else "as asked"
+        return "last 30 days"
+    return trend.period if ".." not in trend.period else "period"
 
 
 def _team_table(teams: ByReport, money: Money) -> str:
@@ -313,46 +313,47 @@ def _team_table(teams: ByReport, money: Money) -> str:
     own = _shown([*(micros(each.own) for each in teams.groups), *rest], teams)
     kept = _shown([*(micros(each.retained) for each in teams.groups), *rest], teams)
     names = [(each.name, f"{each.datasets:,}", "") for each in teams.groups]
-    names += [(f"{name}: {_WORDS[name]}", "", "beside") for name, _ in beside]
+    names += [(explained(name), "", "beside") for name, _ in beside]
     shares = [_percent(Decimal(stays), Decimal(sum(kept))) for stays in kept]
     rows = [
         Row((name, count, money(mine), money(stays), share), tone)
         for (name, count, tone), mine, stays, share in zip(names, own, kept, shares, strict=True)
     ]
-    rows.append(Row(("", "", money(sum(own)), money(sum(kept)), ""), "sum"))
-    head = ("Team", "Datasets", "Own", "Retained", "Share")
+    rows.append(Row(("Total spend", "", money(sum(own)), money(sum(kept)), ""), "sum"))
+    head = ("Team", "Datasets", "Own cost", "Retained cost", "Share")
     return drawn.table(head, rows, numbers=head[1:])
 
 
 def _top_table(top: TopReport, money: Money) -> str:
-    listed = top.datasets[:_TABLE]
-    hidden = top.datasets[_TABLE:]
-    others = (
-        sum((each.own for each in hidden), top.others.own),
-        sum((each.retained for each in hidden), top.others.retained),
-    )
-    count = len(hidden) + top.others.count
+    listed, others = top.shown
     beside = [(name, micros(amount)) for name, amount in top.beside.items()]
     rest = [amount for _, amount in beside]
     place = len(listed)
-    own = _shown([*(micros(each.own) for each in listed), micros(others[0]), *rest], top, place)
+    own = _shown([*(micros(each.own) for each in listed), micros(others.own), *rest], top, place)
     kept = _shown(
-        [*(micros(each.retained) for each in listed), micros(others[1]), *rest], top, place
+        [*(micros(each.retained) for each in listed), micros(others.retained), *rest], top, place
     )
     rows = [
-        Row((each.name, each.team, money(mine), _total(each, stays, money), money(stays)))
+        Row(
+            (
+                named(each.name, each.kind),
+                each.team,
+                money(mine),
+                _total(each, stays, money),
+                money(stays),
+            )
+        )
         for each, mine, stays in zip(listed, own, kept, strict=False)
     ]
-    if count:
-        rows.append(
-            Row((f"{count:,} others", "", money(own[place]), "", money(kept[place])), "beside")
-        )
+    if others.count:
+        name = f"{others.count:,} others"
+        rows.append(Row((name, "", money(own[place]), "", money(kept[place])), "beside"))
     rows += [
-        Row((name, _WORDS[name], money(mine), "", money(stays)), "beside")
+        Row((label_of(name), NOT_ATTRIBUTED[name][1], money(mine), "", money(stays)), "beside")
         for (name, _), mine, stays in zip(beside, own[place + 1 :], kept[place + 1 :], strict=True)
     ]
-    rows.append(Row(("", "", money(sum(own)), "", money(sum(kept))), "sum"))
-    head = ("Dataset", "Team", "Own", "Total", "Retained")
+    rows.append(Row(("Total spend", "", money(sum(own)), "", money(sum(kept))), "sum"))
+    head = ("Dataset or job", "Team", "Own cost", "Total cost", "Retained cost")
     return drawn.table(head, rows, numbers=head[2:])
 
 
@@ -373,25 +374,17 @@ def _digits(currency: str, whole: int) -> int:
 
 
 def _remarks(report: CostAnswer, whole: Decimal, money: Money) -> list[str]:
-    told = list(report.remarks)
+    notes = list(report.remarks)
     if report.assumed:
-        told.insert(
-            0,
-            f"{money(micros(report.assumed))} ({_percent(report.assumed, whole)}) rest on "
-            "assumptions: it is not known who read how much there, so readers share equally.",
-        )
+        share = _percent(report.assumed, whole)
+        notes.insert(0, estimated(money(micros(report.assumed)), share))
     if report.what_if is not None:
         supposed = report.what_if
         before, after = money(micros(supposed.before)), money(micros(supposed.after))
-        changes = "; ".join(supposed.changes)
-        told.insert(0, f"Supposed: {changes}. {before} without that, {after} with it.")
-    if not told:
+        notes.insert(0, f"What if {'; '.join(supposed.changes)}: {before} before, {after} after.")
+    if not notes:
         return []
-    return [drawn.section("To be kept in mind", "", drawn.listed(told), tone="remarks")]
-
-
-def _words(name: str) -> str:
-    return name.strip("_")
+    return [drawn.section("Notes", "", drawn.listed(notes), tone="remarks")]
 
 
 def _percent(amount: Decimal, whole: Decimal) -> str:

@@ -21,7 +21,11 @@
     parent.append(node);
     return node;
   };
-  const cut = (text, length) => text.length > length ? text.slice(0, length - 1) + "\u2026" : text;
+  // Fonts differ from screen to screen, so what fits is measured.
+  const fitted = (node, part, room) => {
+    const text = part.textContent, length = node.getComputedTextLength();
+    if (length > room) part.textContent = text.slice(0, Math.max(1, Math.floor(text.length - (length - room) / length * node.textContent.length) - 1)) + "\u2026";
+  };
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
   const defs = svg.querySelector("defs");
@@ -76,22 +80,31 @@
 
   const frames = new Map(), rows = new Map();
   const key = (urn, column) => `${urn}\n${column}`;
+  const verdictOf = impact => impact.verdict
+    ? impact.affected === false ? "NOT AFFECTED" : impact.verdict.toUpperCase() : "CHANGES";
   const drawBox = box => {
     const state = box.state === "" || box.state === undefined ? "unknown" : box.state === "live" ? "" : "gone";
+    const word = box.impact && (box.mark || box.impact.changes) ? verdictOf(box.impact) : "";
     const group = make("g", { class: `box ${box.urn === picture.urn ? "focus" : ""} ${state} ${box.mark || ""}`,
-      transform: `translate(${box.x} ${box.y})`, tabindex: 0 }, document.getElementById("boxes"));
+      transform: `translate(${box.x} ${box.y})`, tabindex: 0, role: "button",
+      "aria-label": [box.name, word].filter(Boolean).join(", ") }, document.getElementById("boxes"));
     make("title", {}, group, box.urn);
     make("rect", { class: "frame", width: box.w, height: box.h, rx: 8 }, group);
-    make("text", { class: "name", x: 12, y: 20 }, group, cut(box.name, 34));
+    const name = make("text", { class: "name", x: 12, y: 20 }, group, box.name);
+    fitted(name, name, box.w - 24);
     const owners = (box.owners || []).join(", ");
-    const note = state === "unknown" ? " \u00b7 not scanned" : state === "gone" ? " \u00b7 gone" : "";
-    make("text", { class: "dim", x: 12, y: 37 }, group, cut(box.platform + (owners ? ` \u00b7 ${owners}` : "") + note, 44));
+    const note = state === "unknown" ? "not scanned" : state === "gone" ? "gone" : "";
+    const line = make("text", { class: "dim", x: 12, y: 37 }, group);
+    if (word) make("tspan", { class: "word" }, line, word);
+    const facts = [box.platform, owners, note].filter(Boolean).join(" \u00b7 ");
+    fitted(line, make("tspan", {}, line, word ? ` \u00b7 ${facts}` : facts), box.w - 24);
     const columns = box.columns || [];
     const shown = columns.length > picture.most ? columns.slice(0, picture.most) : columns;
     shown.forEach((column, number) => {
       const row = make("g", { class: "column", transform: `translate(0 ${picture.head + number * picture.row})` }, group);
       make("rect", { x: 2, width: box.w - 4, height: picture.row, rx: 4 }, row);
-      make("text", { x: 16, y: 14 }, row, cut(column, 36));
+      const label = make("text", { x: 16, y: 14 }, row, column);
+      fitted(label, label, box.w - 28);
       rows.set(key(box.urn, column), row);
       row.addEventListener("click", event => { if (!moved) { event.stopPropagation(); follow(box.urn, column); } });
     });
@@ -100,7 +113,13 @@
         `and ${columns.length - shown.length} more`);
     }
     group.addEventListener("click", event => { if (!moved) { event.stopPropagation(); follow(box.urn, null); } });
-    group.addEventListener("keydown", event => { if (event.key === "Enter") follow(box.urn, null); });
+    group.addEventListener("keydown", event => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      follow(box.urn, null);
+    });
+    // Whoever moves by keyboard sees where they are.
+    group.addEventListener("focus", () => { if (group.matches(":focus-visible")) reveal(box); });
     frames.set(box.urn, group);
   };
   boxes.forEach(drawBox);
@@ -127,16 +146,24 @@
     return found;
   };
 
-  let chosen = null;
+  let chosen = null, home = null;
+  const unmark = () => {
+    for (const node of [...frames.values(), ...lines.map(line => line.path)]) node.classList.remove("dull", "up", "down", "chosen");
+    for (const row of rows.values()) row.classList.remove("lit");
+  };
   const letGo = () => {
     chosen = null;
-    for (const node of [...frames.values(), ...lines.map(line => line.path)]) node.classList.remove("dull", "up", "down");
-    for (const row of rows.values()) row.classList.remove("lit");
+    unmark();
     panel.hidden = true;
+    // Back to where it was before the panel took its room, unless somebody moved since.
+    if (home && home.left === left && home.top === top) [left, top] = home.before;
+    home = null;
+    apply();
   };
   const follow = (urn, column) => {
-    letGo();
-    chosen = urn;
+    unmark();
+    chosen = [byUrn.get(urn), column];
+    frames.get(urn).classList.add("chosen");
     const up = reach(urn, column, "up"), down = reach(urn, column, "down");
     const near = new Set([urn]);
     const light = (end, of) => { near.add(end); rows.get(key(end, of))?.classList.add("lit"); };
@@ -153,17 +180,46 @@
     if (column !== null) rows.get(key(urn, column))?.classList.add("lit");
     for (const [each, frame] of frames) frame.classList.toggle("dull", !near.has(each));
     tell(byUrn.get(urn), column);
+    const before = home && home.left === left && home.top === top ? home.before : [left, top];
+    reveal(...chosen);
+    home = { before, left, top };
   };
 
   const place = each => each.file ? `${each.file}${each.line ? ":" + each.line : ""}` : "";
+  const tellImpact = impact => {
+    html("p", verdictOf(impact), panel, `verdict ${impact.affected === false ? "" : impact.verdict || "focus"}`);
+    const listed = (title, items, add) => {
+      if (!(items || []).length) return;
+      html("h3", title, panel);
+      const list = html("ul", null, panel);
+      for (const each of items.slice(0, 60)) add(each, html("li", null, list));
+      if (items.length > 60) html("li", `and ${items.length - 60} more`, list, "dim");
+    };
+    const plain = (each, item) => { item.textContent = each; };
+    listed("Change", impact.changes, plain);
+    listed(impact.reasons && impact.reasons.length > 1 ? "Reasons" : "Reason", impact.reasons, (each, item) => {
+      html("span", each.text, item, each.verdict);
+      if (each.clause && each.clause !== "*") html("pre", each.clause, item);
+      if (each.where) html("p", each.where, item, "where");
+      if ((each.path || []).length > 1) html("p", `via ${each.path.join(" \u2192 ")}`, item, "dim");
+    });
+    listed("Columns that change", impact.columns, plain);
+    listed("Recommendations", impact.recommendations, plain);
+  };
   const tell = (box, column) => {
     panel.replaceChildren();
     panel.hidden = false;
+    panel.scrollTop = 0;
+    const close = html("button", "\u00d7", panel, "close");
+    close.setAttribute("aria-label", "Close");
+    close.onclick = leave;
     html("h2", column === null ? box.name : `${box.name}.${column}`, panel);
     html("p", box.urn, panel, "dim");
-    if ((box.owners || []).length) html("p", `Owner: ${box.owners.join(", ")}`, panel);
-    if (!box.state) html("p", "Known from lineage only; no scan has seen it.", panel, "dim");
-    else if (box.state !== "live") html("p", "It is gone from its place.", panel, "dim");
+    const owners = (box.owners || []).join(", ");
+    if (owners || box.impact) html("p", `Owner: ${owners || "no owner is known"}`, panel);
+    if (!box.state) html("p", "Known from lineage only, not scanned.", panel, "dim");
+    else if (box.state !== "live") html("p", "No longer exists.", panel, "dim");
+    if (box.impact) tellImpact(box.impact);
     const section = (title, mine, other) => {
       const found = arrows.filter(arrow => arrow[mine] === box.urn);
       if (!found.length) return;
@@ -193,8 +249,8 @@
         }
       }
     };
-    section("Made from", "downstream", "upstream");
-    section("Feeds", "upstream", "downstream");
+    section("Upstream", "downstream", "upstream");
+    section("Downstream", "upstream", "downstream");
   };
 
   // Pan and zoom.
@@ -205,6 +261,17 @@
     left = x - (x - left) * next / scale;
     top = y - (y - top) * next / scale;
     scale = next;
+    apply();
+  };
+  // Moves as little as it takes to show a dataset, or one of its columns, beside the panel.
+  const reveal = (box, column = null) => {
+    const area = svg.getBoundingClientRect(), space = 16;
+    const isRow = column !== null && rows.has(key(box.urn, column));
+    const y = isRow ? rowOf(box, column) - picture.row / 2 : box.y, h = isRow ? picture.row : box.h;
+    const shift = (start, size, room) => start < space || size > room - 2 * space ? space - start
+      : Math.min(0, room - space - start - size);
+    left += shift(left + box.x * scale, box.w * scale, area.width);
+    top += shift(top + y * scale, h * scale, area.height);
     apply();
   };
   const fit = () => {
@@ -235,27 +302,55 @@
     apply();
   });
   addEventListener("pointerup", () => { held = null; svg.classList.remove("moving"); });
+  // Too many to be read at once are shown from the dataset in question on.
+  const start = () => {
+    fit();
+    if (!boxes.length || scale >= 0.4) return;
+    const area = svg.getBoundingClientRect(), box = byUrn.get(picture.urn) || boxes[0];
+    scale = 0.8;
+    left = Math.min(area.width / 2 - (box.x + box.w / 2) * scale, 30 - Math.min(...boxes.map(b => b.x)) * scale);
+    top = area.height / 2 - (box.y + box.h / 2) * scale;
+    apply();
+  };
+  const leave = () => {
+    const frame = chosen && frames.get(chosen[0].urn);
+    letGo();
+    if (frame) frame.focus({ preventScroll: true });
+  };
   svg.addEventListener("click", () => { if (!moved) letGo(); });
-  addEventListener("keydown", event => { if (event.key === "Escape") letGo(); });
-  addEventListener("resize", () => { if (!chosen) fit(); });
+  addEventListener("keydown", event => { if (event.key === "Escape" && chosen) leave(); });
+  addEventListener("resize", () => { if (chosen) reveal(...chosen); else start(); });
   document.getElementById("in").onclick = () => zoom(1.3, ...middle());
   document.getElementById("out").onclick = () => zoom(1 / 1.3, ...middle());
   document.getElementById("fit").onclick = fit;
-  document.getElementById("find").addEventListener("input", event => {
-    const wanted = event.target.value.trim().toLowerCase();
-    if (!wanted) { letGo(); return; }
-    const found = boxes.find(box => box.name.toLowerCase().includes(wanted) || box.urn.toLowerCase().includes(wanted));
-    if (found) { follow(found.urn, null); return; }
-    for (const box of boxes) {
-      const column = (box.columns || []).find(each => each.toLowerCase().includes(wanted));
-      if (column) { follow(box.urn, column); return; }
+  // Typing shows the first match, Enter the next one.
+  let matches = [], match = 0;
+  const find = document.getElementById("find");
+  const step = () => {
+    if (!matches.length) { letGo(); return; }
+    follow(...matches[match++ % matches.length]);
+  };
+  find.addEventListener("input", () => {
+    const wanted = find.value.trim().toLowerCase(), has = text => text.toLowerCase().includes(wanted);
+    matches = wanted ? boxes.filter(box => has(box.name) || has(box.urn)).map(box => [box.urn, null]) : [];
+    if (wanted && !matches.length) {
+      matches = boxes.flatMap(box => (box.columns || []).filter(has).map(column => [box.urn, column]));
     }
-    letGo();
+    match = 0;
+    step();
   });
+  find.addEventListener("keydown", event => { if (event.key === "Enter") step(); });
   document.getElementById("sum").textContent = `${plural(boxes.length, "dataset")}, ${plural(arrows.length, "edge")}`
     + (picture.truncated ? ` \u00b7 ${picture.total} within reach, the nearest are shown` : "")
     + ((picture.cycles || []).length ? ` \u00b7 ${plural(picture.cycles.length, "cycle")}` : "");
-  if (boxes.some(box => box.mark)) document.querySelectorAll(".verdict").forEach(each => { each.hidden = false; });
+  for (const mark of ["breaking", "undetermined", "compatible"]) {
+    const marked = boxes.filter(box => box.mark === mark), button = document.querySelector(`button.${mark}`);
+    let next = 0;
+    button.hidden = !marked.length;
+    button.textContent = `${marked.length} ${mark}`;
+    button.title = `Show the next ${mark} dataset`;
+    button.onclick = () => follow(marked[next++ % marked.length].urn, null);
+  }
+  start();
   if (picture.column) follow(picture.urn, picture.column);
-  fit();
 })();

@@ -53,6 +53,20 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True):
 
 def checks(sql: str, *, dialect: str | None) -> Checks:
     """The checks of everything that a script writes; its own temporary tables are queries there."""
+    try:
+        return _checks(sql, dialect)
+    except RecursionError:
+        # Spark's own parser has no deeper stack; who writes what is known all the same.
+        script = analyse(sql, dialect=dialect)
+    found = (
+        Check(target=write.table, statement=each.number, line=each.line, problem=_TOO_DEEP)
+        for each in script.statements
+        for write in each.writes
+    )
+    return Checks(found=tuple(found))
+
+
+def _checks(sql: str, dialect: str | None) -> Checks:
     watching = _Nodes()
     script = analyse(sql, dialect=dialect, watcher=watching)
     names = Names(Context(dialect_named(dialect), no_columns))

@@ -4,12 +4,13 @@ The parser's own annotator takes DOUBLE minus DECIMAL(12,2) for DECIMAL(12,2), a
 decimal for one of the same digits; engines do not.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
+from lumos.lineage.sql.typing import any_type
 from lumos.lineage.sql.typing.number_types import (
     NumberTypes,
     Operand,
@@ -19,6 +20,7 @@ from lumos.lineage.sql.typing.number_types import (
 )
 from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
 from lumos.model.types import (
+    BOOLEAN,
     FLOATS,
     SIGNED,
     UNKNOWN,
@@ -128,6 +130,19 @@ def _same(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return numbers.same(type)
 
 
+def _first(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """MAX_BY(x, y) is one of the values x; MAX_BY(x, y, 3) is a list of them."""
+    return None if node.args.get("count") is not None else _type(node.this)
+
+
+def _list_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    return Array(_type(node.this))
+
+
+def _returned(type: DataType) -> _TypeOf:
+    return lambda _, __: type
+
+
 def _negate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return numbers.negate(_type(node.this))
 
@@ -227,6 +242,9 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
          exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
         _same,
     ),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _first),
+    exp.ArrayUniqueAgg: _list_of,
+    exp.EqualNull: _returned(BOOLEAN),
 }  # fmt: skip
 # The annotator has one type for them; engines have one for each type of the argument.
 _VARYING: Final = (
@@ -250,9 +268,28 @@ def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict
     rules |= {kind: {"annotator": _unproven(rule, is_varied)} for kind, rule in known.items()
               if ("annotator" in rule or issubclass(kind, _VARYING))
               and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
+    uses = any_type.uses(dialect)
+    types = dict(_TYPES)
+    if exp.Mode in uses:
+        types[exp.Mode] = _same
+    types |= {kind: _returned(use.returns) for kind, use in uses.items()
+              if isinstance(kind, type) and use.returns is not None}  # fmt: skip
+    types[exp.Anonymous] = _by_name(uses)
     rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
-              for kind, type_of in _TYPES.items()}  # fmt: skip
+              for kind, type_of in types.items()}  # fmt: skip
     return rules
+
+
+def _by_name(uses: Mapping[any_type.Function, any_type.Use]) -> _TypeOf:
+    """The type of a function that the parser has no class for."""
+
+    def type_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
+        use = uses.get(any_type.function_of(node))
+        if use is None or not node.expressions:
+            return None
+        return use.returns or _type(node.expressions[0])
+
+    return type_of
 
 
 def _rule(numbers: NumberTypes, type_of: _TypeOf, otherwise: dict[str, Any]) -> _Annotate:

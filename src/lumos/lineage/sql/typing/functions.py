@@ -84,9 +84,7 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_alike(BOOLEAN, "And Or Xor Not LogicalAnd LogicalOr CountIf"),
     **_alike(
         ANY,
-        "Min Max AnyValue First Last ArrayAgg ArrayUniqueAgg FirstValue LastValue "
-        "ArgMax ArgMin Struct JSONObject JSONArray JSONArrayAgg IgnoreNulls RespectNulls "
-        "ApproxTopK Array VarMap Map Typeof MapFromEntries JSONFormat",
+        "Min Max ArgMax ArgMin ApproxTopK Array VarMap Map MapFromEntries JSONFormat",
     ),
     **_alike((Kind.DATE,), "UnixDate"),
     **_alike((Kind.NUMBER, Kind.TIME), "ToChar"),
@@ -112,6 +110,8 @@ _CASTING_IN_SPARK: Final = frozenset(
     _classes("Repeat Pad Left Right Substring SplitPart RegexpExtract RegexpExtractAll Chr Hex "
              "BitwiseLeftShift BitwiseRightShift TimestampAdd DatetimeAdd DateAdd AddMonths")
 )  # fmt: skip
+# Whose STRING_AGG writes any value out.
+_LISTING_ANYTHING: Final = frozenset({"spark", "databricks", "duckdb"})
 _DIVIDING_FLOATS: Final = frozenset({"duckdb", "mysql", "clickhouse", "doris", "starrocks"})
 _WITHOUT_REST_OF_FLOATS: Final = _POSTGRES | {"bigquery", "tsql", "fabric"}
 
@@ -122,6 +122,8 @@ def taken(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
         return _EXACT if node.args.get("decimals") is not None else _NUMBER
     if isinstance(node, exp.JSONFormat) and dialect in _SPARK:
         return NESTED
+    if isinstance(node, exp.GroupConcat) and argument == "this" and dialect in _LISTING_ANYTHING:
+        return ANY
     arguments = _TAKEN.get(type(node))
     if arguments is None:
         return None

@@ -9,15 +9,17 @@ from sqlglot import exp
 
 from lumos.lineage.sql.relation import Column, Excerpt
 from lumos.lineage.sql.texts import Clause
-from lumos.lineage.sql.typing import functions
+from lumos.lineage.sql.typing import any_type, functions
 from lumos.lineage.sql.typing.types import from_sqlglot
 from lumos.lineage.sql.typing.values import State, Values, root_of
 from lumos.model.meeting import Act, Kind, Meeting, Place, Value
-from lumos.model.types import BOOLEAN, Array, Map
+from lumos.model.types import BOOLEAN, STRING, Array, Map, String
 
 _COMPARISONS: Final = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.EqualNull,
 )  # fmt: skip
+_ORDERINGS: Final = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 _CALCULATIONS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Neg)
 _COMBINING: Final = (exp.Coalesce, exp.Greatest, exp.Least)
 _SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
@@ -25,7 +27,7 @@ _SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
 _TRANSPARENT: Final = (
     exp.Alias, exp.Aliases, exp.Paren, exp.Filter, exp.Subquery, exp.Tuple, exp.WithinGroup,
     exp.Exists, exp.Window, exp.Where, exp.Dot, exp.Collate, exp.Ordered, exp.Having, exp.Limit,
-    exp.Kwarg, exp.PropertyEQ, exp.Query, exp.All, exp.Any,
+    exp.Kwarg, exp.PropertyEQ, exp.JSONKeyValue, exp.Query, exp.All, exp.Any,
 )  # fmt: skip
 # They make another type of a value, whatever it is.
 _CONVERTING: Final = (
@@ -111,8 +113,9 @@ class Meetings:
                 return
             if isinstance(parent, exp.Select):
                 leaf = _outside(leaf, parent)
+            if not _holds_as_it_is(parent):
+                state = self._values.of_node(_value_of(parent))
             child = parent
-            state = self._values.of_node(_value_of(parent))
             if state.is_gone:
                 return
         if state.is_touched:
@@ -176,11 +179,13 @@ class Meetings:
             # One null among ALL, and no comparison holds.
             is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
             self._compare(leaf, state, [_other(parent, child)],
-                          Act.NOT_IN if is_with_all else Act.COMPARED)  # fmt: skip
+                          Act.NOT_IN if is_with_all else Act.COMPARED,
+                          is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
             others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
                       if each is not child]  # fmt: skip
-            self._compare(leaf, state, others if child is parent.this else [parent.this])
+            self._compare(leaf, state, others if child is parent.this else [parent.this],
+                          is_ordering=True)  # fmt: skip
         elif isinstance(parent, exp.In):
             self._in(leaf, child, parent, state)
         elif isinstance(parent, exp.Nullif):
@@ -189,7 +194,15 @@ class Meetings:
             self._choose(leaf, child, parent, state)
         elif isinstance(parent, _COMBINING):
             others = [each for each in (parent.this, *parent.expressions) if each is not child]
-            self._combine(leaf, state, others, functions.name_of(parent))
+            self._combine(leaf, state, others, functions.name_of(parent),
+                          is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
+        elif isinstance(parent, exp.Lag | exp.Lead) and parent.args.get("default") is not None:
+            # LAG(x, 1, 0): the value and its default share one type.
+            if child.arg_key == "offset":
+                self._call(leaf, child, parent, state)
+            else:
+                key = "default" if child.arg_key == "this" else "this"
+                self._combine(leaf, state, [parent.args[key]], functions.name_of(parent))
         elif isinstance(parent, exp.Array):
             others = [each for each in parent.expressions if each is not child]
             self._combine(leaf, state, others, functions.name_of(parent))
@@ -202,12 +215,15 @@ class Meetings:
                       partner=beside.after if beside else None,
                       partner_before=beside.before if beside else None,
                       accepts=accepts, partner_text=name)  # fmt: skip
-        elif isinstance(parent, exp.Distinct | exp.ApproxDistinct):
+        elif isinstance(parent, exp.Distinct):
             self.tell(leaf, Act.GROUPED, state)
         elif isinstance(parent, exp.Count):
             self.tell(leaf, Act.COUNTED, state, partner_text="COUNT")
         elif isinstance(parent, exp.Window) and child.arg_key == "partition_by":
             self.tell(leaf, Act.GROUPED, state)
+        elif _measures_list(parent, state):
+            self.tell(leaf, Act.COUNTED, state, accepts=functions.NESTED,
+                      partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
                 self.tell(leaf, Act.SORTED, state)
@@ -228,7 +244,15 @@ class Meetings:
             self._call(leaf, child, parent, state)
 
     def _call(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
-        accepts = functions.taken(parent, str(child.arg_key or ""), self._dialect)
+        argument = str(child.arg_key or "")
+        accepts = functions.taken(parent, argument, self._dialect)
+        use = any_type.use_of(parent, argument, self._dialect)
+        if use is not None:
+            is_lost = Act.HANDED_ON in use.acts and self._values.of_node(parent).is_lost
+            for act in use.acts:
+                self.tell(leaf, Act.LOST if is_lost else act, state, accepts=accepts,
+                          partner_text=functions.name_of(parent))  # fmt: skip
+            return
         if isinstance(parent, exp.Bracket) and _has_other_key(state):
             accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
@@ -298,15 +322,18 @@ class Meetings:
 
     def _compare(
         self, leaf: Leaf, state: State, others: Iterable[exp.Expr],
-        act: Act = Act.COMPARED,
+        act: Act = Act.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
         for other, text in _distinct(others):
             partner = self._values.of_node(_value_of(other))
             self.tell(leaf, act, state, partner=partner.after,
                       partner_before=partner.before, partner_text=text,
-                      is_literal=_is_literal(other))  # fmt: skip
+                      is_literal=_is_literal(other), is_ordering=is_ordering)  # fmt: skip
 
-    def _combine(self, leaf: Leaf, state: State, others: Iterable[exp.Expr], name: str) -> None:
+    def _combine(
+        self, leaf: Leaf, state: State, others: Iterable[exp.Expr], name: str,
+        *, is_ordering: bool = False,
+    ) -> None:  # fmt: skip
         told = False
         for other, text in _distinct(others):
             if isinstance(other, exp.Null):
@@ -315,7 +342,7 @@ class Meetings:
             partner = self._values.of_node(_value_of(other))
             self.tell(leaf, Act.COMBINED, state, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
-                      partner_text=f"{text} in {name}")  # fmt: skip
+                      is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
         if not told:
             self.tell(leaf, Act.COMBINED, state, partner=state.after,
                       partner_before=state.before, partner_text=name)  # fmt: skip
@@ -323,11 +350,13 @@ class Meetings:
     def tell(
         self, leaf: Leaf, act: Act, state: State, *,
         partner: Value | None = None, partner_before: Value | None = None,
-        partner_text: str | None = None, is_literal: bool = False,
+        partner_text: str | None = None, is_literal: bool = False, is_ordering: bool = False,
         accepts: tuple[Kind, ...] | None = None, root: int | None = None,
     ) -> None:  # fmt: skip
         """Keeps a meeting; `root` is what is computed there, unless it is the leaf's clause."""
         if state.is_lost and act not in _HEEDLESS:
+            act = Act.LOST
+        if act is Act.GROUPED and self._may_be_too_long(state):
             act = Act.LOST
         meeting = Meeting(
             place=leaf.place,
@@ -339,12 +368,23 @@ class Meetings:
             partner_before=partner_before,
             partner_text=partner_text,
             is_literal=is_literal,
+            is_ordering=is_ordering,
             accepts=accepts,
             clause=leaf.clause,
             line=leaf.line,
             origins=tuple(dict.fromkeys(self._values.origins(leaf.column))),
         )
         self._found.setdefault(meeting, set()).add(root or id(root_of(leaf.node)))
+
+    def _may_be_too_long(self, state: State) -> bool:
+        """Whether values become texts that the dialect may not group by."""
+        before, after = (each.type if each is not None else None
+                         for each in (state.before, state.after))  # fmt: skip
+        return (
+            after == STRING
+            and not isinstance(before, String)
+            and not any_type.groups_by_text(self._dialect)
+        )
 
     def keep(self, meeting: Meeting) -> None:
         """Keeps a meeting that somebody else found."""
@@ -355,8 +395,8 @@ _INSIDE: Final = (
     exp.Condition, exp.Func, exp.Predicate,
     exp.Alias, exp.Aliases, exp.Ordered, exp.Window, exp.Filter, exp.Subquery, exp.Tuple,
     exp.WithinGroup, exp.If, exp.Interval, exp.Distinct, exp.Order, exp.Query, exp.Kwarg,
-    exp.PropertyEQ, exp.IgnoreNulls, exp.RespectNulls, exp.Lambda, exp.Bracket, exp.Limit,
-    exp.Having, exp.Where,
+    exp.PropertyEQ, exp.JSONKeyValue, exp.IgnoreNulls, exp.RespectNulls, exp.Lambda, exp.Bracket,
+    exp.Limit, exp.Having, exp.Where,
 )  # fmt: skip
 
 
@@ -401,6 +441,22 @@ _CLAUSES: Final[dict[type[exp.Expr], tuple[Place, Clause]]] = {
     exp.Join: (Place.JOIN, Clause.ON),
     exp.Select: (Place.PROJECTION, Clause.ITEM),
 }
+
+
+def _holds_as_it_is(node: exp.Expr) -> bool:
+    """Whether a value stands there beside others as it is: a field, or DISTINCT a, b."""
+    if isinstance(node, exp.Tuple):
+        return isinstance(node.parent, exp.Distinct | exp.GroupingSets | exp.Group)
+    return isinstance(node, exp.PropertyEQ | exp.JSONKeyValue | exp.Distinct)
+
+
+def _measures_list(node: exp.Expr, state: State) -> bool:
+    """Whether a function counts the elements of a list, as LENGTH does in some dialects."""
+    if isinstance(node, exp.ArraySize):
+        return True
+    return isinstance(node, exp.Length) and all(
+        each is not None and isinstance(each.type, Array) for each in (state.before, state.after)
+    )
 
 
 def _only_decides(child: exp.Expr, parent: exp.Expr) -> bool:

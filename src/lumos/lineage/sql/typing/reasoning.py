@@ -3,11 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from sqlglot import exp
 
 from lumos.lineage.sql.analysis import analyse
+from lumos.lineage.sql.deep_process import DeepProcessFailed, call
 from lumos.lineage.sql.names import dialect_named, spelled
 from lumos.lineage.sql.relation import Column, Excerpt, Relation
 from lumos.lineage.sql.scope import Scope, Source
@@ -36,10 +38,24 @@ def effects(
     `with_fields` asks for the types of all columns that it gives them, too.
     """
     try:
-        return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
+        return _effects(sql, dialect, with_fields, tables, is_wanted)
     except RecursionError:
-        # Nested too deeply for the parser or for us; who asks takes it for not understood.
-        return ()
+        pass
+    with suppress(DeepProcessFailed):
+        found: tuple[Effect, ...] = call(
+            _effects, asks={"tables": tables, "is_wanted": is_wanted},
+            sql=sql, dialect=dialect, with_fields=with_fields,
+        )  # fmt: skip
+        return found
+    # Nested too deeply for the parser or for us; who asks takes it for not understood.
+    return ()
+
+
+def _effects(
+    sql: str, dialect: str | None, with_fields: bool, tables: Tables,
+    is_wanted: Callable[[Parts], bool],
+) -> tuple[Effect, ...]:  # fmt: skip
+    return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
 
 
 class _Write(NamedTuple):
@@ -77,7 +93,7 @@ class _Statement:
         self.leaves: dict[int, Leaf] = {}
         self.shared: list[tuple[str, Sequence[Column | None], Excerpt | None]] = []
         self.singled_out: list[tuple[exp.Expr, Sequence[Column], Excerpt | None]] = []
-        self.whole: list[Leaf] = []
+        self.rows: list[tuple[Sequence[Column], Leaf]] = []
         self.numbered: list[tuple[Relation, int]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[Relation], bool]] = {}
 
@@ -148,7 +164,7 @@ class _Reasoning:
     ) -> None:  # fmt: skip
         place = Place.PROJECTION if usage is None else _PLACES[usage]
         self._values.rows[id(node)] = columns
-        self._current.whole += [Leaf(node, column, place, excerpt) for column in columns]
+        self._current.rows += [(columns, Leaf(node, columns[0], place, excerpt))] if columns else []
 
     def numbered(self, relation: Relation, names: int) -> None:
         self._current.numbered.append((relation, names))
@@ -209,9 +225,10 @@ class _Reasoning:
             self._compare_sides(name, sides, excerpt)
         for node, columns, excerpt in statement.singled_out:
             self._need_one(node, columns, excerpt)
-        for leaf in statement.whole:
-            if self._values.may_change(leaf.column):
-                self._meetings.tell(leaf, Act.LOST, self._values.of_column(leaf.column))
+        for row, leaf in statement.rows:
+            for column in self._values.changed_in_row(row):
+                state = self._values.of_column(column)
+                self._meetings.tell(leaf._replace(column=column), Act.LOST, state)
         for relation, names in statement.numbered:
             if not self._only_grows(relation, names):
                 self._place(relation, Place.PROJECTION)
@@ -254,7 +271,7 @@ class _Reasoning:
         """The columns of a result that change; `leaves` are named where they are stored."""
         found = []
         for column in result.everything():
-            if not self._values.may_change(column):
+            if not (self._values.may_change(column) or self._values.holds_changed_row(column)):
                 continue
             state = self._values.of_column(column)
             meetings = self._meetings.within(self._values.makers(column))

@@ -11,7 +11,7 @@ from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.schema import MappingSchema
 
 from lumos.lineage.sql.names import Folding
-from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Stored
+from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Row, Stored
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.lineage.sql.typing.arithmetic import rules_for
 from lumos.lineage.sql.typing.nullability import Nullability
@@ -88,7 +88,7 @@ class Values:
         self._kept: list[object] = []
         self._nulls = Nullability(self._nullable)
         self.named: dict[int, Column] = {}
-        # The columns of stars that are arguments.
+        # The columns that are taken together by no name, by what stands for them.
         self.rows: dict[int, Sequence[Column]] = {}
 
     def versions(self, table: Parts) -> TableVersions | None:
@@ -116,6 +116,26 @@ class Values:
     def may_change(self, column: Column) -> bool:
         """Whether a column is made from one that changes."""
         return any(True for _ in self.origins(column))
+
+    def changed_in_row(self, row: Sequence[Column]) -> Sequence[Column]:
+        """The columns for which a value made of all of them changes: by themselves, or by place."""
+        return [each for each in row if self.may_change(each)] or [
+            each for each in row if self._moves(each)
+        ][:1]
+
+    def _moves(self, column: Column) -> bool:
+        """Whether a column is of a table, by no name, whose columns stand in another order."""
+        return any(
+            (fact.is_star or isinstance(column.maker, Stored))
+            and (versions := self.versions(table)) is not None
+            and versions.is_reordered
+            for (table, _), fact in column.facts.items()
+        )
+
+    def holds_changed_row(self, column: Column) -> bool:
+        """Whether a row that changes is a part of a column's value."""
+        changed = {id for id, row in self.rows.items() if self.changed_in_row(row)}
+        return bool(changed) and not changed.isdisjoint(self.makers(column))
 
     def origins(self, column: Column) -> Iterator[tuple[str, str]]:
         """The changed columns that a column is made from."""
@@ -167,6 +187,8 @@ class Values:
             return self._element(self.of_node(maker.node))
         if isinstance(maker, exp.Expr):
             return self.of_node(maker)
+        if isinstance(maker, Row):
+            return LOST if self.changed_in_row(maker.columns) else UNTOUCHED
         return LOST if self.may_change(column) else UNTOUCHED
 
     def _element(self, state: State) -> State:
@@ -268,6 +290,8 @@ class Values:
                 node = maker.node if isinstance(maker, Element) else maker
                 named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
                 waiting += [each for each in named if each is not None]
+                if self.rows:
+                    found.update(id(each) for each in node.walk() if id(each) in self.rows)
         return found
 
     def of_node(self, node: exp.Expr) -> State:
@@ -311,8 +335,8 @@ class Values:
         return State(before, after, is_lost)
 
     def _takes_changed_row(self, node: exp.Expr) -> bool:
-        rows = (self.rows.get(id(each)) for each in node.find_all(exp.Star, exp.Column))
-        return any(self.may_change(column) for row in rows if row for column in row)
+        rows = (self.rows.get(id(each)) for each in node.walk())
+        return any(self.changed_in_row(row) for row in rows if row)
 
     def _leaves(self, node: exp.Expr) -> "_Leaves":
         """What holds for any of the columns that are named in an expression."""

@@ -68,7 +68,7 @@ def flow(stops: Sequence[Stop], bands: Sequence[Band], money: Callable[[int], st
         class_="flow",
         viewBox=f"0 0 {_WIDTH} {height + _TOP + 10:.0f}",
         role="img",
-        aria_label="How cost flows through lineage",
+        aria_label="Cost flow through lineage",
     )
 
 
@@ -137,9 +137,10 @@ def _stop(stop: Stop, box: _Box, scale: float, money: Callable[[int], str]) -> s
     spent, kept = (min(max(amount * scale, 0.0), box.height) for amount in (stop.direct, stop.kept))
     parts = [
         title(
-            f"{stop.name} ({stop.team})\ntotal {money(stop.total)}\nspent here {money(stop.direct)}"
-            f"\nfrom upstream {money(stop.total - stop.direct)}\nstays here {money(stop.kept)}"
-            + ("\nnobody is known to need it" if stop.unneeded else "")
+            f"{stop.name} ({stop.team})\ntotal cost {money(stop.total)}"
+            f"\nown and job cost {money(stop.direct)}"
+            f"\nupstream cost {money(stop.total - stop.direct)}\nretained {money(stop.kept)}"
+            + ("\nunused: no use is known" if stop.unneeded else "")
         ),
         tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR, height=box.height),
     ]

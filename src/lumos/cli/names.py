@@ -1,0 +1,46 @@
+"""Names of datasets on screens: short ones, and URNs with --verbose."""
+
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from lumos.cli.options import VERBOSE
+
+if TYPE_CHECKING:
+    from lumos.engine import Lumos
+
+# Punctuation at the end belongs to the sentence around a URN.
+_URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)
+
+
+class Names:
+    """Writes names of datasets in place of URNs, whether a text is a URN or holds some.
+
+    Names that several datasets of the store have become the ends of paths that tell them apart.
+    """
+
+    def __init__(self, lumos: "Lumos", texts: Iterable[str] = ()) -> None:
+        self._lumos = lumos
+        self.verbose = bool(os.environ.get(VERBOSE))
+        self._names: dict[str, str] = {}
+        self.learn(texts)
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Looks up all URNs of some texts at once."""
+        if self.verbose:
+            return
+        urns = {urn for text in texts for urn in _urns_in(text)}
+        if new := urns - self._names.keys():
+            self._names |= self._lumos.display_names(new)
+
+    def __call__(self, text: str) -> str:
+        if self.verbose:
+            return text
+        self.learn((text,))
+        return self._names.get(text) or _URN.sub(lambda match: self._names[match.group()], text)
+
+
+def _urns_in(text: str) -> list[str]:
+    # A URN may itself end in what would be punctuation in a sentence.
+    return [text] if text.startswith("lumos://") and " " not in text else _URN.findall(text)

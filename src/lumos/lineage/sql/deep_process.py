@@ -1,0 +1,120 @@
+"""Read SQL that is nested deeper than the stack holds, in a child process with a deep one.
+
+Python has one recursion limit for all threads of a process. With a higher one, a thread of the host
+that recurses without end would not get a RecursionError but crash the process. So it is raised in a
+child alone. The child asks its parent for the schemas of tables; values that can be pickled travel
+between the two.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO, Any, Final
+
+_STACK: Final = 512 * 1024**2
+_DEEPEST: Final = 60_000
+_MOST_MEMORY: Final = 4 * 1024**3
+_MOST_SECONDS: Final = 300
+_PROGRAM: Final = "from lumos.lineage.sql.deep_process import serve; serve()"
+
+
+class DeepProcessFailed(Exception):
+    """The child could not be started, or ended without a result."""
+
+
+def call(
+    function: Callable[..., Any], *, asks: Mapping[str, Callable[..., Any]], **values: Any
+) -> Any:
+    """Call a function of a module in a child process; raises DeepProcessFailed.
+
+    `asks` are arguments that the child calls here. What they raise is raised here.
+    """
+    if not sys.executable:
+        raise DeepProcessFailed
+    try:
+        child = subprocess.Popen(
+            # The folder that one is in is none of those that Python looks in by itself.
+            [sys.executable, "-P", "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except OSError:
+        raise DeepProcessFailed from None
+    assert child.stdin is not None
+    assert child.stdout is not None
+    overdue = threading.Timer(_MOST_SECONDS, child.kill)
+    overdue.daemon = True
+    overdue.start()
+    try:
+        _send(child.stdin, (function, values, tuple(asks)))
+        while True:
+            kind, *told = _receive(child.stdout)
+            if kind == "done":
+                return told[0]
+            if kind == "failed":
+                raise DeepProcessFailed
+            name, arguments = told
+            _send(child.stdin, asks[name](*arguments))
+    finally:
+        overdue.cancel()
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            # What was not read any more cannot be flushed.
+            with suppress(OSError):
+                pipe.close()
+        child.wait()
+
+
+def serve() -> None:
+    """Do what the parent asks for, once, in a thread with a deep stack."""
+    # Windows has none; there the child fails, and the text counts as nested too deeply.
+    import resource
+
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Whatever else is printed must not get between the answers.
+    os.dup2(2, 1)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    sys.setrecursionlimit(_DEEPEST)
+    threading.stack_size(_STACK)
+    thread = threading.Thread(target=_serve, args=(requests, answers))
+    thread.start()
+    thread.join()
+
+
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    function, values, asks = pickle.load(requests)
+
+    def asked(name: str) -> Callable[..., Any]:
+        def ask(*arguments: Any) -> Any:
+            _send(answers, ("ask", name, arguments))
+            return pickle.load(requests)
+
+        return ask
+
+    try:
+        result = function(**values, **{name: asked(name) for name in asks})
+    except (RecursionError, MemoryError):
+        _send(answers, ("failed",))
+    else:
+        _send(answers, ("done", result))
+
+
+def _send(pipe: IO[bytes], message: object) -> None:
+    try:
+        pickle.dump(message, pipe)
+        pipe.flush()
+    except BrokenPipeError:
+        raise DeepProcessFailed from None
+
+
+def _receive(pipe: IO[bytes]) -> Any:
+    try:
+        return pickle.load(pipe)
+    except (EOFError, pickle.UnpicklingError):
+        raise DeepProcessFailed from None

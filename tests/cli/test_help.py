@@ -1,0 +1,60 @@
+"""The help of every command fits a terminal of 80 columns, and wrong use gets one line."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from lumos.cli.main import app
+
+ROOT: Any = typer.main.get_command(app)
+
+
+def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, each in getattr(command, "commands", {}).items():
+        yield from _commands(each, (*path, name))
+
+
+def test_help_fits_80_columns_and_truncates_nothing() -> None:
+    paths = list(_commands(ROOT))
+    assert len(paths) > 80
+    too_wide = []
+    for path in paths:
+        shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "80"})
+        assert shown.exit_code == 0, path
+        too_wide += [
+            f"{' '.join(path)}: {line}"
+            for line in shown.output.splitlines()
+            if len(line) > 80 or "…" in line
+        ]
+    assert not too_wide, "\n".join(too_wide)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        pytest.param(("show",), "Missing argument", id="argument"),
+        pytest.param(("shw",), "No such command 'shw'. Did you mean 'show'?", id="command"),
+        pytest.param(("list", "--bogus"), "No such option: --bogus.", id="option"),
+        pytest.param(("list", "--limit", "0"), "Invalid value for '--limit': 0 is", id="value"),
+        pytest.param(("schema", "diff"), "Give A and B, or --base and --head.", id="combination"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_the_help(
+    lumos: Any, words: tuple[str, ...], complaint: str
+) -> None:
+    done = lumos(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"lumos: {complaint}")
+    assert done.err.count("\n") == 1
+    assert done.err.endswith(" --help\n")
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("flag", ["--include-cost", "--no-include-cost"])
+def test_flags_whose_other_form_is_hidden_keep_it(lumos: Any, flag: str) -> None:
+    assert "No such option" not in lumos("export", "-o", "all.json", flag).err
+    assert "No such option" not in lumos("ingest", "nowhere", "--no-accept-removals").err
