@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import insert
 
 from lumos import Lumos
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.wording import summary_of
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.codec import to_json
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.wording import summary_of
 from lumos.store import Database, Store, tables
 
 EVENTS = 1_000_000

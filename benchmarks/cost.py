@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lumos.analysis.cost.graph import CostGraph, Floats, Integers, nothing_reads
-from lumos.analysis.cost.retiring import retirement
-from lumos.analysis.cost.savings import savings_of_all
-from lumos.analysis.cost.shares import shares
-from lumos.analysis.cost.solving import attribute
+from lumos.cost.solver.attribution import attribute
+from lumos.cost.solver.graph import CostGraph, Floats, Integers, nothing_reads
+from lumos.cost.solver.retirement import retirement
+from lumos.cost.solver.savings import savings_of_all
+from lumos.cost.solver.shares import shares
 
 DATASETS = 1_000_000
 EDGES = 3_000_000

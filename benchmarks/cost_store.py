@@ -16,11 +16,11 @@ import numpy as np
 from sqlalchemy import Table, create_engine
 
 from benchmarks.cost import CYCLES, DATASETS, estate
-from lumos.analysis.cost.graph import CostGraph
-from lumos.analysis.cost.savings import savings_of_all
-from lumos.analysis.cost.solving import attribute
 from lumos.config import load
-from lumos.engine.costs.graph.inputs import cost_graph
+from lumos.cost.inputs.graph import cost_graph
+from lumos.cost.solver.attribution import attribute
+from lumos.cost.solver.graph import CostGraph
+from lumos.cost.solver.savings import savings_of_all
 from lumos.model.metering import Metered
 from lumos.model.period import period_of
 from lumos.store import Database, Store, tables

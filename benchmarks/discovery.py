@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 from benchmarks import lakes, peer
 from benchmarks.lakes import Lake
 from benchmarks.start import FIRST_RESULT, SESSION
-from lumos.pipeline import class_archive, jvm
+from lumos.discovery.class_archive import build
+from lumos.spark import jvm
 from lumos.store import Database, DatasetFilter, Store
 
 Run: TypeAlias = Callable[[], float]
@@ -114,7 +115,7 @@ def _against_peer(lake: Lake, runs: Mapping[str, Run], *, rounds: int) -> dict[s
 
 def _prepare(lake: Lake) -> None:
     """Nobody pays for what only the first run on a machine has to do."""
-    class_archive.build(jvm.java_command(), jvm.spark_home())
+    build(jvm.java_command(), jvm.spark_home())
     lakes.warm_up(lake)
 
 
@@ -178,7 +179,7 @@ def _warm(lake: Lake) -> float:
 
 _TWO_SCANS = """
 import sys, time
-from lumos.engine import Lumos
+from lumos.sdk import Lumos
 for store, root in zip(("first.db", "second.db"), sys.argv[1:], strict=True):
     started = time.perf_counter()
     Lumos(overrides={"storage.path": store}).ingest(root)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import lakes
-from lumos.pipeline import jvm
+from lumos.spark import jvm
 
 DATASETS = 800
 FILES_EACH = (50, 500)
@@ -63,7 +63,7 @@ _WATCHED_SCAN = """
 import json, re, sys, threading
 from pathlib import Path
 from pyspark.sql import SparkSession
-from lumos.engine import Lumos
+from lumos.sdk import Lumos
 
 spark = (
     SparkSession.builder.master("local-cluster[1,2,4096]")

@@ -29,8 +29,8 @@ with S3Server({"lake": objects}, latency=float(sys.argv[3])) as server:
 # The second scan is measured: executors and their Python workers are there by then.
 _SCAN = """
 import json, sys, time
-from lumos.pipeline import discovery
-from lumos.pipeline.session import spark_session
+from lumos.discovery import job as discovery
+from lumos.spark.session import spark_session
 from lumos.storage import Selection
 from lumos.storage.s3 import S3Access
 access = S3Access(endpoint_url=sys.argv[2], region="us-east-1", access_key_id="any",

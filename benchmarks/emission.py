@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.snapshot import FIELDS, _estate
+from lumos.catalogs.interface import Refused
 from lumos.model.catalog import Entry
-from lumos.platforms.interface import Refused
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from platforms.servers.gms import TOKEN, Gms
@@ -122,7 +122,7 @@ def _timed(work: Callable[[], object]) -> dict[str, Any]:
 
 
 def _lumos(address: str, *_: str) -> dict[str, Any]:
-    from lumos.platforms.datahub.platform import Datahub
+    from lumos.catalogs.datahub.platform import Datahub
 
     catalog = Datahub.at(address)
     estate = list(_estate(DATASETS, changed=0))
@@ -180,13 +180,13 @@ def _proposals(file: str, *, typed: bool) -> Iterator[Any]:
 
 
 def _read_datahub(address: str) -> dict[str, Any]:
-    from lumos.platforms.datahub.platform import Datahub
+    from lumos.catalogs.datahub.platform import Datahub
 
     return _read(Datahub.at(address))
 
 
 def _write_openmetadata(address: str) -> dict[str, Any]:
-    from lumos.platforms.openmetadata.platform import Openmetadata
+    from lumos.catalogs.openmetadata.platform import Openmetadata
 
     catalog = Openmetadata.at(address)
     estate = list(_estate(IN_OPENMETADATA, changed=0))
@@ -195,7 +195,7 @@ def _write_openmetadata(address: str) -> dict[str, Any]:
 
 
 def _read_openmetadata(address: str) -> dict[str, Any]:
-    from lumos.platforms.openmetadata.platform import Openmetadata
+    from lumos.catalogs.openmetadata.platform import Openmetadata
 
     return _read(Openmetadata.at(address))
 

@@ -236,7 +236,7 @@ def ask(place: Path, change: dict[str, Any]) -> dict[str, Any]:
 
 def floor(place: Path, change: dict[str, Any]) -> dict[str, Any]:
     """All that the answer needs to know is read and decoded."""
-    from lumos.engine.impact import desk  # noqa: F401
+    from lumos.impact import service as desk  # noqa: F401
 
     del change
     store = Store.open(_lumos(place).database)

@@ -19,18 +19,18 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import Impact, Making, impact_of
-from lumos.engine.impact.rehearsed_schemas import Pair
-from lumos.engine.impact.rehearsing import Rehearsal
-from lumos.engine.impact.world import reason
+from lumos.impact.context import reason
+from lumos.impact.job import stage
+from lumos.impact.rules import Impact, Making, impact_of
+from lumos.impact.spark_check import Rehearsal
+from lumos.impact.spark_schemas import Pair
 from lumos.model.conversions.spark import schema_to_spark
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
-from lumos.pipeline.rehearsal import stage
-from lumos.pipeline.session import spark_session
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.spark.session import spark_session
 
 ROUNDS = 7
 _AT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -19,7 +19,7 @@ def measure() -> dict[str, Any]:
     """Figures for all retypes that keep every value, and for those that do not."""
     import duckdb
 
-    from lumos.pipeline.session import spark_session
+    from lumos.spark.session import spark_session
 
     sys.path.insert(0, str(_TESTS))
     tpc = import_module("impact.tpc_retypes")

@@ -177,7 +177,7 @@ def _spark_start(address: str) -> Iterator[int]:
 def _spark(address: str) -> Iterator[int]:
     source = _source(address)
     with _session() as spark:
-        from lumos.pipeline.sampling import spread
+        from lumos.discovery.sampling_job import spread
 
         for _ in _KINDS:
             yield len(source.sampled(partial(spread, spark), lambda _path: None).datasets)
@@ -194,7 +194,7 @@ def _source(address: str) -> Any:
 
 @contextmanager
 def _session() -> Iterator[Any]:
-    from lumos.pipeline.session import spark_session
+    from lumos.spark.session import spark_session
 
     with spark_session(master="local[*]", settings={}) as session:
         yield session

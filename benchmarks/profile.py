@@ -119,7 +119,7 @@ def _hand(folder: Path, *, frequent: bool = True) -> None:
     """The aggregates as somebody would write them who knows Spark's sketches."""
     from pyspark.sql import functions as F
 
-    from lumos.pipeline.session import spark_session
+    from lumos.spark.session import spark_session
 
     with spark_session(master="local[2]", settings={}, short=False) as spark:
         frame = spark.read.parquet(str(folder / "lake/orders"))
@@ -157,7 +157,7 @@ def _scan(folder: Path) -> None:
 
 def _profile(folder: Path) -> None:
     from lumos import Lumos
-    from lumos.pipeline.session import spark_session
+    from lumos.spark.session import spark_session
 
     lumos = Lumos(overrides=_settings(folder))
     with spark_session(master="local[2]", settings={}, short=False):

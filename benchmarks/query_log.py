@@ -164,7 +164,7 @@ def _run(way: str, folder: Path) -> dict[str, Any]:
 def _floor(logs: Path) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
-    from lumos.pipeline.session import spark_session
+    from lumos.spark.session import spark_session
 
     with spark_session(master="local[*]", settings={}, short=False) as spark:
         rows = spark.read.csv(str(logs), header=True, multiLine=True, quote='"', escape='"')
@@ -176,11 +176,11 @@ def _floor(logs: Path) -> dict[str, Any]:
 
 def _parse(lumos: Lumos, logs: Path) -> dict[str, Any]:
     """What reading one statement of each kind takes, on all cores of a session that is there."""
-    from lumos.engine.lineage.names import Names
-    from lumos.engine.usage.counting import Meaning, decode_example
-    from lumos.engine.usage.on_spark import statements_on_spark
-    from lumos.engine.usage.tables import Tables
-    from lumos.lineage.query_log import look, pieces
+    from lumos.lineage.name_index import Names
+    from lumos.usage.counts import Meaning, decode_example
+    from lumos.usage.on_spark import statements_on_spark
+    from lumos.usage.query_log import look, pieces
+    from lumos.usage.tables import Tables
 
     store = Store.open(lumos.database)
     tables = Tables(store, Names(store.directory.datasets()))
@@ -209,7 +209,7 @@ def _way(way: str, folder: Path) -> dict[str, Any]:
             "datasets": len(report.datasets),
             "seconds": round(time.perf_counter() - started, 2),
         }
-    from lumos.lineage.query_log import look
+    from lumos.usage.query_log import look
 
     found = [log for file in sorted(logs.iterdir()) if (log := look(file)) is not None]
     size = 2**60 if way == "one_process" else 0

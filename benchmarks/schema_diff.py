@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from lumos.analysis.bulk import Known, differences
 from lumos.model.codec import from_json, to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT32, INT64, STRING, DataType
-from lumos.pipeline.snapshots import SnapshotRow, write_snapshot
+from lumos.schemas.fingerprint_diff import Known, differences
+from lumos.schemas.inventory_files import SnapshotRow, write_snapshot
 
 DATASETS = 100_000
 ON_SPARK = 1_000_000

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from lumos.engine.snapshots.on_spark import judged
 from lumos.model.catalog import Entry
 from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import (
@@ -30,7 +29,11 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT32, INT64, STRING, DataType
-from lumos.snapshot import Facts, compare, validate, write_snapshot
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.document import Facts
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.on_spark import judged
 
 DATASETS = 20_000
 IN_LITTLE_MEMORY = 200_000
@@ -54,19 +57,19 @@ megabytes = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) / 1024
 print('{{"seconds": %.1f, "megabytes": %.0f, "found": %d}}' % (seconds, megabytes, found))
 """
 _VALIDATE = """
-from lumos.snapshot import validate
+from lumos.snapshots.format.validation import validate
 found = len(list(validate(sys.argv[1])))
 """
 _DIFF = """
-from lumos.engine.snapshots.on_spark import judged
-from lumos.snapshot import compare
+from lumos.snapshots.on_spark import judged
+from lumos.snapshots.format.comparison import compare
 found = sum(1 for _ in compare(sys.argv[1], sys.argv[2], judge=judged))
 """
 _SPARK = """
 import json, sys, time
 from pathlib import Path
-from lumos.engine.snapshots.on_spark import compare_folders, validate_folder
-from lumos.pipeline.session import spark_session
+from lumos.snapshots.on_spark import compare_folders, validate_folder
+from lumos.spark.session import spark_session
 before, after, out = map(Path, sys.argv[1:])
 settings = {"spark.driver.memory": "3g"}
 with spark_session(master="local[*]", settings=settings, short=False) as session:

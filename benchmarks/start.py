@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lumos.pipeline import class_archive, jvm
+from lumos.discovery.class_archive import build
+from lumos.spark import jvm
 from lumos.store import Database, Store
 
 TIMES = 7
@@ -38,7 +39,7 @@ def measure() -> dict[str, Any]:
 
 def measure_spark() -> dict[str, Any]:
     """Seconds from `python` to the first Arrow result, stock PySpark and Lumos by turns."""
-    class_archive.build(jvm.java_command(), jvm.spark_home())
+    build(jvm.java_command(), jvm.spark_home())
     taken: dict[str, list[float]] = {"stock": [], "lumos": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(SPARK_TIMES):
@@ -66,7 +67,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[*]").getOrCreate()
 """
 SESSION = """
-from lumos.pipeline.session import spark_session
+from lumos.spark.session import spark_session
 held = spark_session(master="local[*]", settings={})
 spark = held.__enter__()
 """

@@ -15,8 +15,8 @@ ALL = 1_000_000
 
 def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
     """Lumos, with what an earlier reading left, if any; it leaves that for the next."""
+    from lumos.discovery.table_folder import StoredFolder
     from lumos.formats.tables import READERS, Entry
-    from lumos.pipeline.table_folder import StoredFolder
     from lumos.storage import LocalStorage
 
     class Counted(StoredFolder):

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from lumos.model.types import DataType
-from lumos.snapshot.codec import HASH_KEY
-from lumos.snapshot.document import FORMAT, FORMAT_VERSION, KINDS, Header
+from lumos.snapshots.format.codec import HASH_KEY
+from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, KINDS, Header
 
 PAGE = Path(__file__).parents[1] / "docs" / f"snapshot-{FORMAT_VERSION}.schema.json"
 HASH = {

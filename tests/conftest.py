@@ -14,7 +14,7 @@ from coverage import Coverage
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from pyspark.sql import SparkSession
 
-from lumos.pipeline.session import spark_session
+from lumos.spark.session import spark_session
 from lumos.store import database as store_database
 from replayed_migrations import ReplayedMigrations
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from lumos.engine.recording import Recorder
+from lumos.discovery.recorder import Recorder
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.text import parse_schema

@@ -3,15 +3,16 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lumos.engine import Lumos
+from lumos.version import __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from lumos.sdk import Lumos
+
 __all__ = ["Lumos", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    # The engine pulls in the database layer, which `lumos --help` must not wait for.
+    # The SDK pulls in the database layer, which `lumos --help` must not wait for.
     if name == "Lumos":
-        return import_module("lumos.engine").Lumos
+        return import_module("lumos.sdk").Lumos
     raise AttributeError(f"module 'lumos' has no attribute '{name}'")

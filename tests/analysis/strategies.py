@@ -6,7 +6,6 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from lumos.analysis.paths import ELEMENT, KEY, VALUE, child
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
     INT32,
@@ -20,6 +19,7 @@ from lumos.model.types import (
     Union,
     quoted_name,
 )
+from lumos.schemas.paths import ELEMENT, KEY, VALUE, child
 from model.strategies import SCALARS, TEXTS, arrays, maps, structs, unions
 
 FEW_NAMES = st.sampled_from(("a", "b", "c", "A", "a.b", "", "`", "[]", "{}"))

@@ -2,10 +2,16 @@
 
 import pytest
 
-from lumos.analysis.bulk import Differences, Known, differences, findings_between, table_rows
 from lumos.errors import MisuseError
 from lumos.model.codec import to_json
 from lumos.model.text import parse_schema
+from lumos.schemas.fingerprint_diff import (
+    Differences,
+    Known,
+    differences,
+    findings_between,
+    table_rows,
+)
 
 OLD = Known.of(parse_schema("id INT32\ngone STRING"), "parquet")
 NEW = Known.of(parse_schema("id INT64"), "delta")

@@ -1,11 +1,11 @@
 """What is told of a change inside a column, with the words on its members."""
 
-from lumos.analysis.applying import apply
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
 from lumos.model.change import DescriptionChanged, FieldAdded, FieldRemoved, TagsChanged
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import DATE, INT64, STRING, Array, DataType, Member, Struct
+from lumos.schemas.apply import apply
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 
 def column(type: DataType, *notes: NestedField, native_type: str | None = None) -> Schema:

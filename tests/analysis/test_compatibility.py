@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge, worst
-from lumos.analysis.rules import RULES
 from lumos.model.change import Use, Verdict
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import INT32, INT64, STRING
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge, worst
+from lumos.schemas.rules import RULES
 
 from .pairs import Expected, Pair, pairs
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.evolution import evolution
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.text import parse_schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.evolution import evolution
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -7,13 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.analysis.applying import apply
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.fingerprints import fingerprint
-from lumos.analysis.renames import suggest_renames
-from lumos.analysis.rules import RULES
-from lumos.analysis.type_rules import judge_types
 from lumos.errors import MisuseError
 from lumos.model.change import AnySchemaChange, Reordered, Verdict
 from lumos.model.codec import from_json, to_json
@@ -41,6 +34,13 @@ from lumos.model.types import (
     Unknown,
     kind_of,
 )
+from lumos.schemas.apply import apply
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.fingerprints import fingerprint
+from lumos.schemas.renames import suggest_renames
+from lumos.schemas.rules import RULES
+from lumos.schemas.type_rules import judge_types
 
 from .strategies import SCHEMAS, pairs_of_schemas
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lumos.analysis.proposals import Form, repeated_name, understood
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
+from lumos.schemas.proposals import Form, repeated_name, understood
 
 CURRENT = """
 id INT32 NOT NULL KEY DEFAULT '0' COMMENT 'who'

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.renames import Rename, suggest_renames
 from lumos.model.change import FieldRemoved
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import INT32, INT64, Array, Member, Struct
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.renames import Rename, suggest_renames
 
 
 def renames(before: str, after: str) -> list[tuple[str, str]]:

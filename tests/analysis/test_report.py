@@ -2,12 +2,12 @@
 
 import pytest
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.fingerprints import moved_names
-from lumos.analysis.report import ChangeRow, Summary, change_rows, summarise
 from lumos.model.codec import from_json, to_json, to_plain
 from lumos.model.text import parse_schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.findings import ChangeRow, Summary, change_rows, summarise
+from lumos.schemas.fingerprints import moved_names
 
 URN = "lumos://s3/lake/orders"
 BEFORE = """

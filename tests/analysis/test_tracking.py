@@ -2,10 +2,10 @@
 
 import pytest
 
-from lumos.analysis.tracking import OnRecord, Sighting, decide
 from lumos.model.change import EventType
 from lumos.model.text import parse_schema
 from lumos.model.version import CloudVersion, SchemaVersion
+from lumos.schemas.sightings import OnRecord, Sighting, decide
 
 RECORDED = OnRecord(
     schema=parse_schema("id INT64\nname STRING"),

@@ -4,9 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.versioning import (
+from lumos.model.change import ChangeEvent, EventType, Finding
+from lumos.model.text import parse_schema
+from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.version_rules import (
     EVENT_OF_CHANGE,
     USUAL_LEVEL,
     Step,
@@ -15,9 +18,6 @@ from lumos.analysis.versioning import (
     next_schema_version,
     versions_by_cloud_version,
 )
-from lumos.model.change import ChangeEvent, EventType, Finding
-from lumos.model.text import parse_schema
-from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 
 
 def findings(before: str, after: str) -> tuple[Finding, ...]:

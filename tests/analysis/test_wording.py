@@ -5,18 +5,6 @@ from typing import get_args
 
 import pytest
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.wording import (
-    affected_sentence_of,
-    blast_radius_of,
-    clause_of,
-    drift_summary,
-    listed,
-    position,
-    sentence_of,
-    summary_of,
-)
 from lumos.model.change import (
     Affected,
     AffectedUse,
@@ -27,6 +15,18 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.text import parse_schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.wording import (
+    affected_sentence_of,
+    blast_radius_of,
+    clause_of,
+    drift_summary,
+    listed,
+    position,
+    sentence_of,
+    summary_of,
+)
 
 # Each line changes one thing: before, after, summary, sentence, clause.
 WORDS = [

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.analysis.phrases import sentences_of, summary_of_words
-from lumos.analysis.words import (
+from lumos.annotations.phrases import sentences_of, summary_of_words
+from lumos.annotations.rules import (
     owner_name,
     owner_of,
     paths_of,

@@ -85,8 +85,8 @@ def test_reports_on_cost_load_neither_readers_of_logs_nor_rules_nor_masked_array
     prices = "cost_model: {storage: {local: {cost_per_gb_month: 0.02}}}"
     (tmp_path / "lumos.yaml").write_text(prices)
     found = modules_of(*words, cwd=tmp_path)
-    assert "lumos.engine.costs.books" in found
-    in_vain = {"numpy.ma", "lumos.lineage.query_log", "lumos.engine.entries"}
+    assert "lumos.cost.ledger" in found
+    in_vain = {"numpy.ma", "lumos.usage.query_log", "lumos.snapshots.store_entries"}
     assert found.isdisjoint({*in_vain, *HEAVY, "alembic"})
 
 
@@ -130,9 +130,10 @@ def test_explaining_a_file_needs_no_spark(tmp_path: Path) -> None:
     ("place", "line"),
     [
         pytest.param("model/urn.py", "import lumos.store", id="up"),
-        pytest.param("store/tables.py", "import lumos.analysis.comparison", id="sideways"),
-        pytest.param("engine/lumos.py", "import pyspark", id="Spark outside the pipeline"),
-        pytest.param("analysis/tracking.py", "import sqlalchemy", id="a database in the rules"),
+        pytest.param("store/tables.py", "import lumos.schemas.comparison", id="sideways"),
+        pytest.param("cost/ledger.py", "import lumos.profiles.service", id="an unlisted feature"),
+        pytest.param("sdk.py", "import pyspark", id="Spark outside of jobs"),
+        pytest.param("schemas/rules.py", "import sqlalchemy", id="a database in the rules"),
     ],
 )
 def test_a_planted_wrong_import_breaks_the_layers(tmp_path: Path, place: str, line: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumos.pipeline.jvm import MODULE_OPTIONS, java_command, spark_home
+from lumos.spark.jvm import MODULE_OPTIONS, java_command, spark_home
 
 PACKAGE = Path(__file__).parents[2] / "src/lumos"
 FORBIDDEN = {"sparkContext", "_jvm", "_jsparkSession", "_sc", "rdd", "toPandas", "mapPartitions"}

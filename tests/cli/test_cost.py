@@ -17,7 +17,7 @@ from lumos import Lumos
 from lumos.cli.cost_savings_text import print_retire
 from lumos.cli.cost_screen import Purse, bars, shortened
 from lumos.cli.screen import stdout
-from lumos.engine.costs.reports import RetireReport, RetireStep
+from lumos.cost.reports import RetireReport, RetireStep
 from lumos.model.dataset import Statistics
 
 JANUARY = ("--period", "2024-01")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Governance, Lineage, UpstreamEdge
-from lumos.platforms.datahub_file import DatahubFile
 from snapshot.stores import fill
 
 FILE = "datahub-file:estate.json"

@@ -7,7 +7,7 @@ import pytest
 from engine.given_lake import OLD, OLD_URN, Lake, dataset, parts
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.engine.ingest import _report
+from lumos.discovery.ingest import _report
 
 SUMMARY = "split into 12 datasets: part_000, part_001, part_002 and 9 more"
 

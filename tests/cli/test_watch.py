@@ -25,7 +25,7 @@ def test_ctrl_c_while_spark_starts_ends_in_good_order(
     def interrupted(**_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lumos.pipeline.session.spark_session", interrupted)
+    monkeypatch.setattr("lumos.spark.session.spark_session", interrupted)
     (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
     result = lumos("watch")
     assert result.code == 0

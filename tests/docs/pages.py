@@ -28,8 +28,8 @@ from docs.set_up import SetUp
 from engine.sightings import Sightings
 from formats.tables.hudi_tables import table_of
 from lumos import Lumos
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.dataset import Documentation, Owner, Ownership
-from lumos.platforms.datahub_file import DatahubFile
 from lumos.store import Store
 from lumos.store.database import REVISIONS, Database
 from lumos.store.locks import FileLocks

@@ -17,11 +17,11 @@ from azure_server import ACCOUNT, KEY, AzureServer
 from docs.set_up import SetUp
 from gcs_server import GcsServer
 from hdfs_server import HdfsServer
+from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Documentation, Governance
-from lumos.platforms.openmetadata.platform import Openmetadata
 from mongo_wire import MongoWire, Served, serving
 from platforms import datahub_samples
 from platforms.servers.gms import TOKEN, Gms

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from engine.sightings import Sightings, urn_of
 from lumos import Lumos
 from lumos.config.sources import FileSource as FileSettings
-from lumos.engine.scans import Pass, Scanner
+from lumos.discovery.scanner import Pass, Scanner
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from lumos import Lumos
-from lumos.engine.snapshots import local_target, targets
+from lumos.snapshots import local_target, targets
 from lumos.store.journal import JournalWriter
 
 calls = begun = 0

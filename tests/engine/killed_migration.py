@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from lumos import Lumos
-from lumos.engine.snapshots import targets
+from lumos.snapshots import targets
 
 calls = 0
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from lumos.catalogs import HoldsItems, Item, Platform, Refused, WritesMany, Written
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import ASPECTS, Dataset
-from lumos.platforms import HoldsItems, Item, Platform, Refused, WritesMany, Written
 
 
 class PretendedCatalog(Platform, WritesMany, HoldsItems):

@@ -7,7 +7,7 @@ from itertools import count
 import msgspec
 
 from lumos import Lumos
-from lumos.engine.recording import Recorder
+from lumos.discovery.recorder import Recorder
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import text
 
 from engine.sightings import START, Sightings
-from lumos.engine.reports import AffectedReport
 from lumos.model.change import (
     Affected,
     AffectedUse,
@@ -18,6 +17,7 @@ from lumos.model.change import (
 )
 from lumos.model.dataset import Owner, Ownership
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UseKind
+from lumos.schemas.affected import AffectedReport
 from lumos.store import Store
 
 RAW, STAGED, MART, ODD = (
@@ -221,7 +221,7 @@ def test_sql_that_is_kept_decides(lake: Sightings) -> None:
 def test_where_too_much_sql_is_reached_at_once_the_rest_is_undetermined(
     lake: Sightings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lumos.engine.impact.blast_radius.MOST_REASONED", 0)
+    monkeypatch.setattr("lumos.impact.blast_radius.MOST_REASONED", 0)
     _make_odd(lake)
     with caplog.at_level(logging.WARNING):
         lake.see("events", EVENTS.replace("amount INT64", "amount INT32"))
@@ -276,7 +276,7 @@ def test_an_analysis_that_fails_loses_no_change(
         def __init__(self, store: Store, _events: Sequence[ChangeEvent]) -> None:
             fail(store)
 
-    monkeypatch.setattr("lumos.engine.impact.blast_radius.Surroundings", Failing)
+    monkeypatch.setattr("lumos.impact.blast_radius.Surroundings", Failing)
     with caplog.at_level(logging.WARNING):
         lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
     affected = last(lake).affected

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from analysis.cost.exact import random_graph
-from lumos.analysis.cost.graph import CostGraph
-from lumos.analysis.cost.savings import savings_of_all
-from lumos.analysis.cost.solving import attribute
-from lumos.engine.costs.model_file.computing import ModelReport
-from lumos.engine.costs.model_file.computing import compute as compute_model
-from lumos.engine.costs.model_file.errors import InvalidModel
+from lumos.cost.model_file.computation import ModelReport
+from lumos.cost.model_file.computation import compute as compute_model
+from lumos.cost.model_file.errors import InvalidModel
+from lumos.cost.solver.attribution import attribute
+from lumos.cost.solver.graph import CostGraph
+from lumos.cost.solver.savings import savings_of_all
 from lumos.errors import MisuseError
 from lumos.model.codec import to_json
 from lumos.model.money import micros
@@ -326,8 +326,8 @@ def test_a_large_report_is_the_same_in_parts(
     whole = compute_model(file)
     assert not whole.is_large
     assert b"".join(whole.json()) == to_json(whole.report())
-    monkeypatch.setattr("lumos.engine.costs.model_file.computing._AT_ONCE", 2)
-    monkeypatch.setattr("lumos.engine.costs.model_file.reading._AT_ONCE", 2)
+    monkeypatch.setattr("lumos.cost.model_file.computation._AT_ONCE", 2)
+    monkeypatch.setattr("lumos.cost.model_file.reader._AT_ONCE", 2)
     parts = compute_model(file)
     assert parts.is_large
     assert b"".join(parts.json()) == to_json(whole.report())

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos import Lumos
-from lumos.engine.changes import EventReport
 from lumos.model.change import EventType
+from lumos.schemas.changes import EventReport
 
 _THINGS = (
     "orders", "users", "clicks", "carts", "prices", "stock", "returns", "visits", "reviews", "taxes",

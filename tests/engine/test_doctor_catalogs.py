@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import pytest
 
 from lumos import Lumos, plugins
-from lumos.engine.doctor import platform_checks
+from lumos.catalogs import Connects, Platform
+from lumos.doctor import platform_checks
 from lumos.errors import CatalogUnreachable
 from lumos.model.dataset import Dataset
-from lumos.platforms import Connects, Platform
 
 
 class Distant(Platform, Connects):

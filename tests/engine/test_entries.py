@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.engine.entries import entry_of, erase_entry, put_entry
 from lumos.model.catalog import Entry, Timestamps
 from lumos.model.codec import to_json
 from lumos.model.dataset import Documentation, Versioning, VersionRecord
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
+from lumos.snapshots.store_entries import entry_of, erase_entry, put_entry
 from lumos.store import Store
 from snapshot.estates import customers, signups
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.engine.entries import entry_of, put_entry
-from lumos.engine.snapshots.catalogs import LocalCatalog
-from lumos.engine.snapshots.exporting import Wanted, export
 from lumos.model.catalog import Entry, Job
 from lumos.model.codec import to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, UseKind
-from lumos.snapshot.document import JOBS
+from lumos.snapshots.endpoints import LocalCatalog
+from lumos.snapshots.export import Wanted, export
+from lumos.snapshots.format.document import JOBS
+from lumos.snapshots.store_entries import entry_of, put_entry
 from lumos.store import Store
 from lumos.store.entries import StoredItem
 
@@ -203,6 +203,6 @@ def test_links_of_assumed_tables_are_counted_as_left_out(store: Store, tmp_path:
     report(store, (A, B), (assumed, B), (assumed, other), (A, job.urn))
     report(store, (assumed, other), reporter="sql:n")
     done = export(
-        LocalCatalog(store), tmp_path / "s.json", Wanted(), at=AT, announce=lambda *_, **__: None
+        LocalCatalog(store), tmp_path / "s.json", Wanted(), at=AT, progress=lambda *_, **__: None
     )
     assert (done.counts.lineage_edges, done.lineage_left_out) == (1, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from files import write_parquet, write_text
 from lumos import Lumos
-from lumos.engine.reports import ExplainReport
+from lumos.discovery.reports import ExplainReport
 from lumos.errors import MisuseError
 
 pytestmark = pytest.mark.usefixtures("workplace")

@@ -10,9 +10,9 @@ from sqlalchemy import select
 
 from files import write_text
 from lumos import Lumos
-from lumos.engine.hints import HintChangeReport
-from lumos.engine.profiles.locating import locate
+from lumos.discovery.hint_service import HintChangeReport
 from lumos.errors import MisuseError
+from lumos.profiles.files import locate
 from lumos.store import Store, tables
 
 pytestmark = pytest.mark.usefixtures("workplace")

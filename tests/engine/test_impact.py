@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lumos import Lumos
-from lumos.engine.impact.reports import DownstreamReport, ImpactReport
-from lumos.engine.impact.world import StoredDownstream
 from lumos.errors import MisuseError
+from lumos.impact.context import StoredDownstream
+from lumos.impact.reports import DownstreamReport, ImpactReport
 from lumos.model.catalog import Job
 from lumos.model.codec import to_json
 from lumos.model.dataset import Owner, Ownership

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.engine.impact.changes import Changed, UnknownColumn, Wish, changed
 from lumos.errors import MisuseError
+from lumos.impact.changes import Changed, UnknownColumn, Wish, changed
 from lumos.model.conversions.sql import Dialect
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema

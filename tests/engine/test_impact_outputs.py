@@ -6,14 +6,11 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.analysis.impact import DatasetImpact, Reason
-from lumos.analysis.report import Side
 from lumos.cli.impact_text import plain_text
 from lumos.cli.names import Names
-from lumos.engine.impact.markdown import escaped, markdown
-from lumos.engine.impact.painting import merged, painted
-from lumos.engine.impact.rehearsing import RehearsalReport
-from lumos.engine.impact.reports import (
+from lumos.impact.markdown import escaped, markdown
+from lumos.impact.picture import merged, painted
+from lumos.impact.reports import (
     ChangeReport,
     ColumnReport,
     DownstreamReport,
@@ -25,9 +22,12 @@ from lumos.engine.impact.reports import (
     impacts_report,
     phrase,
 )
+from lumos.impact.rules import DatasetImpact, Reason
+from lumos.impact.spark_check import RehearsalReport
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping
+from lumos.schemas.findings import Side
 
 START, FIRST, SECOND = (f"lumos://postgres/shop/sales/{name}" for name in ("a", "b", "c"))
 

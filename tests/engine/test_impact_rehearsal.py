@@ -17,20 +17,20 @@ from impact.cases import Case, Usage, Verdict, cases
 from impact.sample_estate import estate
 from impact.world import EstateDownstream, name_of
 from lumos import Lumos
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import Impact, Making, impact_of
 from lumos.config import Settings
-from lumos.engine.impact.rehearsed_schemas import Pair
-from lumos.engine.impact.rehearsing import Rehearsal, RehearsalReport, rehearse
-from lumos.engine.impact.world import reason
+from lumos.impact.context import reason
+from lumos.impact.job import stage
+from lumos.impact.rules import Impact, Making, impact_of
+from lumos.impact.spark_check import Rehearsal, RehearsalReport, rehearse
+from lumos.impact.spark_schemas import Pair
 from lumos.lineage.reported import TableName
 from lumos.lineage.sql import reported
 from lumos.lineage.sql.analysis import analyse
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
-from lumos.pipeline.rehearsal import stage
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 ORDERS = "id INT64 NOT NULL\nnote STRING\nday DATE\namount INT32\ncustomer INT64"
@@ -293,10 +293,10 @@ def test_a_dataset_of_unknown_columns_is_said_to_be_one(spark: SparkSession) -> 
     impact = world.impact("orders", parse_schema(without("id")))
     steps: list[str] = []
 
-    def announce(step: str, /, **_: object) -> None:
+    def progress(step: str, /, **_: object) -> None:
         steps.append(step)
 
-    told = rehearse(Settings(), world, impact, None, None, announce)
+    told = rehearse(Settings(), world, impact, None, None, progress)
     assert only(told, "t").error == "the schema of orders is not known"
     assert "rehearsing" in steps
     assert spark.sql("SELECT 1").count() == 1, "the session that was there is still there"

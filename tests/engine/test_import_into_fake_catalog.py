@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from examples import examples
 from lumos import Lumos, plugins
+from lumos.catalogs import Connects, HoldsItems, Item, MergesWrites, Platform, Refused, Written
+from lumos.catalogs.interface import WritesMany
 from lumos.cli.main import app
-from lumos.engine.snapshots.importing import ImportStopped
 from lumos.errors import CatalogBusy, CatalogError, LumosError
 from lumos.model.catalog import Entry, GlossaryTerm, User
 from lumos.model.dataset import ASPECTS, Dataset, Documentation, Governance
-from lumos.platforms import Connects, HoldsItems, Item, MergesWrites, Platform, Refused, Written
-from lumos.platforms.interface import WritesMany
-from lumos.snapshot import write_snapshot
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.importer import ImportStopped
 from snapshot.estates import FACTS, many
 
 

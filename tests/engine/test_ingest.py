@@ -10,10 +10,10 @@ import pytest
 
 from files import write_parquet, write_text
 from lumos import Lumos
-from lumos.engine.reports import DatasetReport, IngestReport
+from lumos.catalogs import Platform
+from lumos.discovery.reports import DatasetReport, IngestReport
 from lumos.errors import LumosError, MisuseError
 from lumos.model.dataset import Dataset
-from lumos.platforms import Platform
 from lumos.plugins import PLATFORMS, register, unregister
 from lumos.store import Store
 
@@ -271,7 +271,7 @@ def test_a_scan_that_fails_leaves_no_manifest_behind(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lumos.engine.recording.Recorder.record", fail)
+    monkeypatch.setattr("lumos.discovery.recorder.Recorder.record", fail)
     with pytest.raises(OSError, match="No space"):
         lumos.ingest(lake)
     monkeypatch.undo()

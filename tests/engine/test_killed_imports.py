@@ -19,7 +19,7 @@ from lumos.model.catalog import Entry, GlossaryTerm, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.schema import Field, Schema
 from lumos.model.types import STRING
-from lumos.snapshot import write_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 from lumos.store import tables
 from lumos.store.journal import ImportRun
 from snapshot.estates import FACTS, many

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lumos.engine.lineage.showing import Viewer
 from lumos.errors import LumosError
+from lumos.lineage.view import Viewer
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
 from lumos.store import Database, Store
 

@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from lumos import Lumos, plugins
+from lumos.catalogs import Written
+from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.migration.reports import MigrationReport, Need
 from lumos.config.tree import ConfigurationError
-from lumos.engine.migration.reports import MigrationReport, Need
 from lumos.errors import CatalogError, LumosError, MisuseError
 from lumos.model.catalog import Entry, User
 from lumos.model.dataset import (
@@ -26,9 +28,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import STRING
-from lumos.platforms import Written
-from lumos.platforms.datahub_file import DatahubFile
-from lumos.snapshot import open_snapshot
+from lumos.snapshots.format.reader import open_snapshot
 from lumos.store import Store
 from platforms.estates import CUSTOMERS, ORDERS, items, rich
 from snapshot.estates import many
@@ -207,7 +207,7 @@ def test_what_a_catalog_refuses_is_named_and_the_rest_arrives(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugins.register(plugins.PLATFORMS, "choosy", Choosy)
-    monkeypatch.setattr("lumos.engine.snapshots.targets.WritesInBatches", type("Never", (), {}))
+    monkeypatch.setattr("lumos.snapshots.targets.WritesInBatches", type("Never", (), {}))
     try:
         report = lumos.migration.migrate("local", "choosy:estate.json")
     finally:
@@ -382,6 +382,6 @@ def test_a_stopped_migration_says_how_to_go_on(lumos: Lumos, monkeypatch: Any) -
     def full(*_: Any, **__: Any) -> None:
         raise LumosError("The disk is full.")
 
-    monkeypatch.setattr("lumos.engine.snapshots.targets.CatalogTarget.write", full)
+    monkeypatch.setattr("lumos.snapshots.targets.CatalogTarget.write", full)
     with pytest.raises(LumosError, match="--resume"):
         lumos.migration.migrate("local", FILE)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import MisuseError
 from lumos.model.catalog import Entry, GlossaryTerm, Other, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
-from lumos.platforms.datahub_file import DatahubFile
 from snapshot.stores import fill
 
 FILE = "datahub-file:estate.json"

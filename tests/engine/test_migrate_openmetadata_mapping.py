@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
-from lumos.platforms.datahub_file import DatahubFile
 from snapshot.stores import fill
 
 ORDERS, SALES = "lumos://postgres/shop/public/orders", "lumos://postgres/shop/public/sales"

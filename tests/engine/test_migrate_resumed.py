@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import pytest
 
 from lumos import Lumos, plugins
+from lumos.catalogs import Written
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import CatalogError, LumosError, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Governance
-from lumos.platforms import Written
-from lumos.platforms.datahub_file import DatahubFile
-from lumos.snapshot import open_snapshot
+from lumos.snapshots.format.reader import open_snapshot
 from snapshot.stores import fill
 
 FILE = "datahub-file:estate.json"
@@ -63,7 +63,7 @@ class Choosy(DatahubFile):
 @pytest.fixture
 def choosy(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Choosy]]:
     plugins.register(plugins.PLATFORMS, "choosy", Choosy)
-    monkeypatch.setattr("lumos.engine.snapshots.targets.WritesInBatches", type("Never", (), {}))
+    monkeypatch.setattr("lumos.snapshots.targets.WritesInBatches", type("Never", (), {}))
     yield Choosy
     for some in (Choosy.refused, Choosy.dropped, Choosy.asked):
         some.clear()
@@ -76,19 +76,19 @@ def broken_off(*_: Any, **__: Any) -> Any:
 
 @contextmanager
 def breaking(monkeypatch: pytest.MonkeyPatch, place: str) -> Iterator[None]:
-    """Lets what is done be broken off at a place of the engine."""
+    """Lets what is done be broken off at a place in the code."""
     with monkeypatch.context() as patch:
-        patch.setattr(f"lumos.engine.{place}", broken_off)
+        patch.setattr(f"lumos.{place}", broken_off)
         with pytest.raises(LumosError, match="light went out"):
             yield
 
 
-@pytest.mark.parametrize("phase", ["desk.export", "desk._validated", "verifying.verify"])
+@pytest.mark.parametrize("phase", ["service.export", "service._validated", "verification.verify"])
 def test_the_mapping_outlives_a_migration_that_is_broken_off(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
     Path("mapping.yaml").write_text("tags: {sensitive: PII.Sensitive}")
-    with breaking(monkeypatch, f"migration.{phase}"):
+    with breaking(monkeypatch, f"catalogs.migration.{phase}"):
         lumos.migration.migrate("local", FILE, mapping="mapping.yaml", keep="kept.jsonl")
     Path("mapping.yaml").unlink()
     report = lumos.migration.migrate("local", FILE, resume=True)
@@ -101,8 +101,8 @@ def test_an_export_that_is_broken_off_leaves_the_last_migration_to_be_taken_back
 ) -> None:
     lumos.migration.migrate("local", FILE)
     fill(lumos, {"datasets": [table("returns")]})
-    for phase in ("desk.export", "desk.Snapshots.load"):
-        with breaking(monkeypatch, f"migration.{phase}"):
+    for phase in ("service.export", "service.Snapshots.load"):
+        with breaking(monkeypatch, f"catalogs.migration.{phase}"):
             lumos.migration.migrate("local", FILE)
     assert lumos.migration.roll_back("local", FILE).erased == 3
     assert held(lumos) == {}
@@ -142,7 +142,7 @@ def test_what_was_not_there_when_it_was_read_back_is_sent_again(
 def test_what_was_taken_back_is_not_gone_on_with(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with breaking(monkeypatch, "migration.verifying.verify"):
+    with breaking(monkeypatch, "catalogs.migration.verification.verify"):
         lumos.migration.migrate("local", FILE)
     lumos.migration.roll_back("local", FILE)
     fill(lumos, {"datasets": [table("returns")]})
@@ -188,7 +188,7 @@ def slow() -> Iterator[str]:
 def test_a_source_that_fails_does_not_wait_for_the_target(
     lumos: Lumos, slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.engine.snapshots.catalogs.LocalCatalog.datasets", broken_off)
+    monkeypatch.setattr("lumos.snapshots.endpoints.LocalCatalog.datasets", broken_off)
     for act in (lumos.migration.try_migrate, lumos.migration.migrate, lumos.snapshot.diff):
         with pytest.raises(LumosError, match="light went out"):
             act("local", slow)
@@ -198,7 +198,7 @@ def test_a_source_that_fails_does_not_wait_for_the_target(
 def test_a_target_that_does_not_answer_is_told_before_anything_is_exported(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.engine.migration.desk.export", broken_off)
+    monkeypatch.setattr("lumos.catalogs.migration.service.export", broken_off)
     with pytest.raises(CatalogError, match=r"openmetadata:http://127\.0\.0\.1:1"):
         lumos.migration.try_migrate("local", "openmetadata:http://127.0.0.1:1")
 
@@ -230,7 +230,7 @@ def test_a_catalog_that_is_lost_while_it_is_taken_back_is_taken_back_later(
 ) -> None:
     lumos.migration.migrate("local", FILE)
     with monkeypatch.context() as patch:
-        patch.setattr("lumos.engine.snapshots.targets.CatalogTarget.undo", broken_off)
+        patch.setattr("lumos.snapshots.targets.CatalogTarget.undo", broken_off)
         with pytest.raises(LumosError, match="half taken back") as lost:
             lumos.migration.roll_back("local", FILE)
     assert "--resume" not in str(lost.value)
@@ -240,7 +240,7 @@ def test_a_catalog_that_is_lost_while_it_is_taken_back_is_taken_back_later(
 
 def test_progress_names_the_catalog_and_no_file_of_our_own(lumos: Lumos) -> None:
     steps: list[str] = []
-    lumos.migration.migrate("local", FILE, announce=lambda step, **_: steps.append(step))
+    lumos.migration.migrate("local", FILE, progress=lambda step, **_: steps.append(step))
     assert any(step.startswith("importing into datahub-file:") for step in steps)
     assert not [step for step in steps if "lumos.migrations" in step]
 
@@ -250,7 +250,7 @@ def test_taking_back_the_last_migration_forgets_nothing_of_the_one_that_was_brok
 ) -> None:
     lumos.migration.migrate("local", FILE)
     Path("mapping.yaml").write_text("tags: {sensitive: PII.Sensitive}")
-    with breaking(monkeypatch, "migration.desk.export"):
+    with breaking(monkeypatch, "catalogs.migration.service.export"):
         lumos.migration.migrate("local", FILE, mapping="mapping.yaml")
     lumos.migration.roll_back("local", FILE)
     assert lumos.migration.migrate("local", FILE, resume=True).is_whole

@@ -228,7 +228,7 @@ def test_a_stub_that_lets_nobody_in_says_which_token_it_wants(
 
 
 def test_doctor_names_the_server_of_a_stub(datahub: Stub) -> None:
-    from lumos.engine.doctor import platform_checks
+    from lumos.doctor import platform_checks
 
     settings = Lumos(overrides={"platform": datahub.platform}).settings
     (check,) = platform_checks(settings)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lumos import Lumos, plugins
-from lumos.engine.migration.mapping import Mapping
+from lumos.catalogs.migration.mapping import Mapping
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Governance
 from snapshot.stores import fill

@@ -11,7 +11,7 @@ from sqlalchemy import delete
 
 from files import write_parquet, write_text
 from lumos import Lumos
-from lumos.engine.scans import Scanner
+from lumos.discovery.scanner import Scanner
 from lumos.model.change import EventType
 from lumos.store import Store, tables
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.engine.people.codeowners import CodeOwners
+from lumos.annotations.codeowners import CodeOwners
 from lumos.errors import MisuseError
 from lumos.lineage.comments import header_of
 from lumos.lineage.reported import Described, Known
@@ -228,7 +228,7 @@ def test_people_are_carried_by_snapshots(lake: Sightings) -> None:
     assert {each.kind: each.key for each in lake.store.entries.items()} == {
         "groups": "team", "users": "jane",
     }  # fmt: skip
-    from lumos.engine.people.items import Items
+    from lumos.annotations.items import Items
 
     items = Items(lake.lumos.scribe)
     assert items.get(Group, "team") == Group(name="team", members=("jane",))

@@ -12,8 +12,8 @@ import pytest
 from databases import PostgresDatabase
 from files import write_text
 from lumos import Lumos
-from lumos.engine.doctor import _sources
-from lumos.engine.reports import DatasetReport, IngestReport
+from lumos.discovery.reports import DatasetReport, IngestReport
+from lumos.doctor import _sources
 from lumos.errors import LumosError, MisuseError
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Documentation, Owner, Ownership
@@ -486,7 +486,7 @@ def test_without_java_databases_are_ingested_all_the_same(
     def refuse(**_options: object) -> None:
         raise LumosError("Spark needs Java 17 and none was found.")
 
-    monkeypatch.setattr("lumos.pipeline.session.spark_session", refuse)
+    monkeypatch.setattr("lumos.spark.session.spark_session", refuse)
     (workplace / "lake").mkdir()
     lake = {"type": "file", "path": str(workplace / "lake")}
     report = Lumos(overrides={"sources": [lake, shop.section()]}).ingest()

@@ -7,7 +7,7 @@ import pytest
 
 from files import write_parquet, write_text
 from lumos import Lumos
-from lumos.engine.reports import IngestReport
+from lumos.discovery.reports import IngestReport
 from lumos.model.change import EventType
 from lumos.store import Store
 

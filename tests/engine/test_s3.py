@@ -13,7 +13,7 @@ import pytest
 
 from files import write_parquet, write_text
 from lumos import Lumos
-from lumos.engine.reports import IngestReport
+from lumos.discovery.reports import IngestReport
 from lumos.errors import LumosError
 from lumos.sources import SourceNotUsable
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.engine.schemas import Schemas
-from lumos.engine.schemas.errors import NotComparable, UnreadableSchema
-from lumos.engine.schemas.export import export, places_of
-from lumos.engine.schemas.files import Described, place_of, read, read_folders, written
-from lumos.engine.schemas.portable import Recorded, aligned, is_same, portable_urns
 from lumos.errors import LumosError, MisuseError
 from lumos.model.text import parse_schema
 from lumos.model.urn import Urn
+from lumos.schemas.errors import NotComparable, UnreadableSchema
+from lumos.schemas.export import export, places_of
+from lumos.schemas.files import Described, place_of, read, read_folders, written
+from lumos.schemas.portable import Recorded, aligned, is_same, portable_urns
+from lumos.schemas.service import Schemas
 from lumos.store import NoStore, Store
 
 SEGMENTS = st.one_of(

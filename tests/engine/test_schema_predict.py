@@ -7,9 +7,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lumos.engine.schemas import Schemas
-from lumos.engine.schemas.errors import UnreadableSchema
-from lumos.engine.schemas.reports import PredictReport
 from lumos.errors import LumosError
 from lumos.model.conversions.arrow import schema_to_arrow
 from lumos.model.conversions.avro import schema_to_avro
@@ -18,6 +15,9 @@ from lumos.model.conversions.sql import Dialect, type_to_sql
 from lumos.model.conversions.sql_text import quoted
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
+from lumos.schemas.errors import UnreadableSchema
+from lumos.schemas.reports import PredictReport
+from lumos.schemas.service import Schemas
 from lumos.store import Database, Store
 from lumos.store.errors import UnknownDataset
 from schema_histories import day, record

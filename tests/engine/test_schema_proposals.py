@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from files import write_parquet
-from lumos.engine.schemas.errors import UnreadableSchema
-from lumos.engine.schemas.proposals import Kind, Proposal, Wanted, kind_of, read_proposal
 from lumos.errors import MisuseError
+from lumos.schemas.errors import UnreadableSchema
+from lumos.schemas.proposal_reader import Kind, Proposal, Wanted, kind_of, read_proposal
 
 ORDERS = Wanted(name="orders", platform="file")
 DBT = """

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lumos.engine.schemas import Schemas
-from lumos.engine.schemas.errors import UnreadableSchema
-from lumos.engine.schemas.export import export
-from lumos.engine.schemas.files import Described
-from lumos.engine.schemas.reports import DiffReport, RevisionsReport
-from lumos.engine.schemas.revisions import GitFailed, UnknownRevision
 from lumos.errors import MisuseError
 from lumos.model.text import parse_schema
+from lumos.schemas.errors import UnreadableSchema
+from lumos.schemas.export import export
+from lumos.schemas.files import Described
+from lumos.schemas.reports import DiffReport, RevisionsReport
+from lumos.schemas.revisions import GitFailed, UnknownRevision
+from lumos.schemas.service import Schemas
 
 
 class Checkout:

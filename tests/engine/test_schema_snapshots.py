@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.engine.schemas.errors import NotComparable
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Versioning
 from lumos.model.text import parse_schema
-from lumos.snapshot import SnapshotError, write_snapshot
+from lumos.schemas.errors import NotComparable
+from lumos.snapshots.format.errors import SnapshotError
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
 
 

@@ -21,7 +21,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
-from lumos.snapshot import Snapshot, open_snapshot
+from lumos.snapshots.format.reader import Snapshot, open_snapshot
 from snapshot.estates import CUSTOMERS, SIGNUPS, customers, everything, signups
 from snapshot.stores import fill, write
 

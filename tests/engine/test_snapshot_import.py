@@ -12,7 +12,6 @@ import pytest
 
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.engine.snapshots.importing import UnsoundSnapshot
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import Entry, GlossaryTerm
 from lumos.model.change import ChangeEvent, EventType
@@ -28,7 +27,8 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
-from lumos.snapshot import write_snapshot
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.importer import UnsoundSnapshot
 from snapshot.estates import CUSTOMERS, FACTS, NOON, SIGNUPS, customers, everything, many, signups
 from snapshot.stores import fill, write
 
@@ -68,7 +68,7 @@ def edited(lumos: Lumos, platform: str, urn: str, edit: Callable[[Entry], Entry]
         (entry,) = [each for each in held(lumos, platform) if each.urn == urn]
         write(fill(lumos, {}), edit(entry))
         return
-    from lumos.platforms.datahub_file import DatahubFile
+    from lumos.catalogs.datahub_file import DatahubFile
 
     catalog = DatahubFile.at(platform.partition(":")[2])
     found = catalog.get(urn)
@@ -78,7 +78,7 @@ def edited(lumos: Lumos, platform: str, urn: str, edit: Callable[[Entry], Entry]
 
 def held(lumos: Lumos, platform: str) -> list[Entry]:
     """All datasets that a catalog holds."""
-    from lumos.snapshot import open_snapshot
+    from lumos.snapshots.format.reader import open_snapshot
 
     lumos.snapshot.export("held.jsonl", platform=platform)
     with open_snapshot("held.jsonl") as opened:
@@ -512,7 +512,7 @@ def test_lineage_that_leads_nowhere_is_taken_only_where_somebody_says_so(lumos: 
 def test_an_import_that_fails_says_how_to_go_on_and_nothing_else_may_begin(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lumos.platforms.datahub_file import DatahubFile
+    from lumos.catalogs.datahub_file import DatahubFile
 
     platform = "datahub-file:estate.json"
     put = DatahubFile.put
@@ -580,7 +580,7 @@ def test_the_configured_catalog_is_named_by_its_kind(lumos: Lumos, workplace: Pa
 def broken_off(lumos: Lumos, platform: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An import that ends in the middle, as if it had been killed there."""
     with monkeypatch.context() as patched:
-        patched.setattr("lumos.engine.snapshots.account.Account.close", _killed)
+        patched.setattr("lumos.snapshots.account.Account.close", _killed)
         with pytest.raises(KeyboardInterrupt):
             lumos.snapshot.load(file, platform=platform)
 
@@ -622,7 +622,7 @@ def test_an_import_that_wrote_nothing_is_taken_back_where_nothing_can_be_written
     (workplace / "catalog").mkdir()
     platform = "datahub-file:catalog/estate.json"
     with monkeypatch.context() as patched:
-        patched.setattr("lumos.engine.snapshots.targets.CatalogTarget._put_all", _killed)
+        patched.setattr("lumos.snapshots.targets.CatalogTarget._put_all", _killed)
         with pytest.raises(KeyboardInterrupt):
             lumos.snapshot.load(snapshot(*many(2)), platform=platform)
     (workplace / "catalog").rmdir()

@@ -14,7 +14,7 @@ from files import write_parquet, write_text
 from gcs_server import GcsServer
 from hdfs_server import TOKEN, HdfsServer
 from lumos import Lumos
-from lumos.engine.doctor import _state
+from lumos.doctor import _state
 from servers.azurite import KEY, azurite
 from servers.fake_gcs import fake_gcs
 from servers.hdfs import hdfs_cluster

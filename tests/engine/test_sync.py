@@ -10,11 +10,11 @@ import pytest
 
 from files import write_text
 from lumos import Lumos, plugins
+from lumos.catalogs import Refused, Written
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Governance
-from lumos.platforms import Refused, Written
-from lumos.platforms.datahub_file import DatahubFile
 from snapshot.stores import fill
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -278,12 +278,12 @@ def test_the_command_tells_what_was_scanned_and_told(
 
 
 def test_more_refusals_than_are_shown_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    from lumos.catalogs.reports import PublishReport, RefusedEntry
     from lumos.cli.names import Names
     from lumos.cli.screen import stdout
     from lumos.cli.sync import _show_published
-    from lumos.engine.reports import RefusedNews, TellingReport
 
-    refused = tuple(RefusedNews(kind="dataset", key=str(n), problem="no") for n in range(25))
-    report = TellingReport(platform="busy:x", kind="busy", refused=refused)
+    refused = tuple(RefusedEntry(kind="dataset", key=str(n), problem="no") for n in range(25))
+    report = PublishReport(platform="busy:x", kind="busy", refused=refused)
     _show_published(stdout(), report, Names(Lumos()))
     assert "problem  ... and 5 more; --json lists them" in capfd.readouterr().err

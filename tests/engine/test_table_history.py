@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.sightings import SOURCE, Sightings, urn_of
-from lumos.engine.recording import Outcome
+from lumos.discovery.recorder import Outcome
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset, PastSchema, TableState, Told

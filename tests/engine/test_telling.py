@@ -12,16 +12,16 @@ from engine.costs.founding import NOW, founding
 from engine.pretended import PretendedCatalog
 from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
-from lumos.engine.costs.desk import CostDesk
-from lumos.engine.herald import Herald
-from lumos.engine.reports import TellingReport
-from lumos.engine.telling_catalogs import Teller
+from lumos.catalogs.auto_publisher import AutoPublisher
+from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub_file.records import MetadataFile
+from lumos.catalogs.publisher import CatalogPublisher
+from lumos.catalogs.reports import PublishReport
+from lumos.cost.service import Costs
 from lumos.lineage.reported import Described, Known, Read
 from lumos.model.catalog import Entry, GlossaryTerm, Job, User
 from lumos.model.codec import to_json
 from lumos.model.dataset import Documentation, Governance, Owner, UpstreamEdge
-from lumos.platforms.datahub_file import DatahubFile
-from lumos.platforms.datahub_file.records import MetadataFile
 from lumos.plugins import PLATFORMS, register, unregister
 
 SCHEMA = "id INT64\nemail STRING"
@@ -55,8 +55,8 @@ def beside_a_file(workplace: Path) -> Sightings:
     return Sightings(Lumos(overrides=settings))
 
 
-def tell(seen: Sightings, catalog: PretendedCatalog) -> TellingReport:
-    return Teller(seen.store, catalog).deliver()
+def tell(seen: Sightings, catalog: PretendedCatalog) -> PublishReport:
+    return CatalogPublisher(seen.store, catalog).deliver()
 
 
 def held(folder: Path) -> dict[str, Entry]:
@@ -75,16 +75,16 @@ def test_a_catalog_hears_of_the_whole_store_once_and_then_of_changes(
 ) -> None:
     names = [f"table_{number}" for number in range(7)]
     seen.see_all(names, SCHEMA)
-    assert Teller(seen.store, catalog).is_first
+    assert CatalogPublisher(seen.store, catalog).is_first
     first = tell(seen, catalog)
     assert (first.told, first.unchanged, first.is_complete, first.complaint) == (7, 0, True, None)
-    assert not Teller(seen.store, catalog).is_first
+    assert not CatalogPublisher(seen.store, catalog).is_first
     assert catalog.calls == 3
     assert (tell(seen, catalog).told, catalog.calls) == (0, 3)
     seen.see("table_3", "id INT64")
     assert tell(seen, catalog).told == 1
     assert catalog.puts[7:] == [str(urn_of("/lake/table_3"))]
-    Teller(seen.store, catalog).note_all()
+    CatalogPublisher(seen.store, catalog).note_all()
     again = tell(seen, catalog)
     assert (again.told, again.unchanged) == (7, 7)
 
@@ -124,10 +124,10 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
     seen: Sightings, catalog: PretendedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
-    herald = Herald(lambda: catalog, lambda: seen.store, clock=lambda: now)
+    herald = AutoPublisher(lambda: catalog, lambda: seen.store, clock=lambda: now)
     asked: list[int] = []
 
-    def tell_after(seconds: int) -> TellingReport:
+    def tell_after(seconds: int) -> PublishReport:
         nonlocal now
         now += timedelta(seconds=seconds)
         before = catalog.asked
@@ -355,7 +355,7 @@ def test_reads_are_told(seen: Sightings, catalog: PretendedCatalog) -> None:
 def test_recorded_costs_are_told(workplace: Path, catalog: PretendedCatalog) -> None:
     shop = founding(workplace, beside=True)
     lumos = Lumos(workplace / "lumos.yaml", environment={"LUMOS_PLATFORM": "pretended"})
-    CostDesk(lumos.settings, shop._store, clock=lambda: NOW, telling=lumos._herald.telling).record(
+    Costs(lumos.settings, shop._store, clock=lambda: NOW, telling=lumos._herald.telling).record(
         "2024-02"
     )
     costs = {each.name: each.cost for each in catalog.export() if each.cost is not None}

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from files import write_text
 from lumos import Lumos
-from lumos.engine.scanning import ScanFailed
-from lumos.engine.state import StateNotUsable
-from lumos.pipeline.manifest import Manifest, Manifests
-from lumos.pipeline.session import SparkLost, spark_session
+from lumos.discovery.manifest import Manifest, Manifests
+from lumos.discovery.resolve import ScanFailed
+from lumos.discovery.state import StateNotUsable
+from lumos.spark.session import SparkLost, spark_session
 from lumos.storage import Access
 from lumos.storage.errors import StorageUnreachable
 
@@ -69,7 +69,7 @@ def test_state_that_cannot_be_reached_is_named(
         if len(checks) > 1:
             raise StateNotUsable(state, StorageUnreachable("the endpoint does not answer"))
 
-    monkeypatch.setattr("lumos.engine.ingest.check_state", check_state)
+    monkeypatch.setattr("lumos.discovery.ingest.check_state", check_state)
     with pytest.raises(StateNotUsable, match=r"state_uri .*: the endpoint does not answer"):
         Lumos().ingest(tmp_path / "a")
 

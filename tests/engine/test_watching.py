@@ -15,14 +15,14 @@ from files import write_parquet
 from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import FileSource, KafkaSource, PostgresSource
-from lumos.engine.changes import EventReport
-from lumos.engine.reports import IngestReport, IngestSummary
-from lumos.engine.scanning import name_of
-from lumos.engine.watching import WatchReport, _Told, watched_sources
+from lumos.discovery.reports import IngestReport, IngestSummary
+from lumos.discovery.resolve import name_of
+from lumos.discovery.watcher import WatchReport, _Told, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.discovery import Problem
-from lumos.pipeline.session import SparkFailed, SparkNotUsable
+from lumos.schemas.changes import EventReport
+from lumos.spark.session import SparkFailed, SparkNotUsable
 from lumos.store import Store, StoreTooOld
 
 EMPTY = IngestReport(
@@ -218,7 +218,7 @@ def test_a_store_that_cannot_be_used_is_told_at_once(workplace: Path) -> None:
 def test_a_failure_of_spark_is_a_failure_of_one_look(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import lumos.pipeline.discovery as discovery
+    import lumos.discovery.job as discovery
 
     works = discovery.discover
     failing = iter([True])
@@ -242,7 +242,7 @@ def test_a_database_is_watched_without_spark_and_only_its_watched_tables(
         with psycopg.connect(empty_postgres, autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("lumos.pipeline.session.spark_session", None)
+    monkeypatch.setattr("lumos.spark.session.spark_session", None)
     execute("CREATE TABLE orders (id int)")
     execute("CREATE TABLE logs (id int)")
     (workplace / "lumos.yaml").write_text(
@@ -276,7 +276,7 @@ def test_a_database_is_watched_without_spark_and_only_its_watched_tables(
 def test_who_is_told_to_stop_beforehand_starts_no_spark(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.pipeline.session.spark_session", None)
+    monkeypatch.setattr("lumos.spark.session.spark_session", None)
     (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
     stop = threading.Event()
     stop.set()
@@ -292,7 +292,7 @@ def test_without_java_databases_are_watched_all_the_same(
     def refuse(**_options: object) -> None:
         raise SparkNotUsable("Spark needs Java 17 and none was found.")
 
-    monkeypatch.setattr("lumos.pipeline.session.spark_session", refuse)
+    monkeypatch.setattr("lumos.spark.session.spark_session", refuse)
     write_parquet(workplace / "lake/users.parquet", user_id=pa.string())
     (workplace / "lumos.yaml").write_text(
         "sources:\n"

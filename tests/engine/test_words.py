@@ -8,7 +8,7 @@ import pytest
 
 from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
-from lumos.engine.people.reports import WordsReport
+from lumos.annotations.reports import WordsReport
 from lumos.errors import MisuseError
 from lumos.lineage.reported import Described, Known
 from lumos.model.change import ChangeEvent, EventType

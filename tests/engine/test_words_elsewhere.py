@@ -9,12 +9,12 @@ import pytest
 from databases import PostgresDatabase
 from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
-from lumos.engine.platforms import LocalPlatform
+from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.local import LocalPlatform
 from lumos.lineage.reported import Described, Known
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema
-from lumos.platforms.datahub_file import DatahubFile
 from lumos.store import Store
 
 pytestmark = pytest.mark.usefixtures("workplace")

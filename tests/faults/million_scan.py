@@ -15,12 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from lumos.discovery import job as discovery
+from lumos.discovery import scan_task as work
+from lumos.discovery.summaries import FileRow
 from lumos.model.codec import to_json
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
-from lumos.pipeline import discovery, work
-from lumos.pipeline.summaries import FileRow
-from lumos.pipeline.tasks import Task, task_table
+from lumos.spark.tasks import Task, task_table
 from lumos.storage import Listed, Selection, Storage
 from lumos.storage.s3 import S3Access
 

@@ -16,16 +16,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from impact.tpc_retypes import OneQuery, making_of
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import Making, impact_of
-from lumos.engine.impact.world import reason
-from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
+from lumos.impact.context import reason
+from lumos.impact.rules import Making, impact_of
+from lumos.impact.types.types import from_sqlglot, to_sqlglot
 from lumos.model.change import Verdict
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import DataType, Unknown
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 # Equal values, values of one day or of one whole number, and an order that texts do not have.
 VALUES = {

@@ -23,9 +23,6 @@ from typing import Any
 import yaml
 
 from impact.sample_estate import Estate, Model, estate
-from lumos.analysis.applying import apply
-from lumos.analysis.comparison import compare
-from lumos.analysis.paths import column_of
 from lumos.model.change import (
     AnySchemaChange,
     FieldAdded,
@@ -37,6 +34,9 @@ from lumos.model.change import (
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema, parse_type
 from lumos.model.types import Array, DataType, Struct
+from lumos.schemas.apply import apply
+from lumos.schemas.comparison import compare
+from lumos.schemas.paths import column_of
 
 FOLDER = Path(__file__).parent / "expectations"
 OPERATIONS = ("change", "drop", "rename", "add", "nullable", "required", "reorder")

@@ -13,9 +13,9 @@ from impact.cases import Case, cases
 from impact.sample_estate import DIALECTS, FOLDER, estate
 from impact.world import EstateDownstream
 from lumos import Lumos
-from lumos.analysis.impact import DatasetImpact
-from lumos.engine.impact.reports import DownstreamReport, ImpactReport
-from lumos.engine.impact.reports import downstream_report as reported
+from lumos.impact.reports import DownstreamReport, ImpactReport
+from lumos.impact.reports import downstream_report as reported
+from lumos.impact.rules import DatasetImpact
 from lumos.model.urn import Urn
 
 ESTATE = estate()

@@ -10,7 +10,7 @@ from impact.cases import Verdict, cases
 from impact.sample_estate import estate
 from impact.score import Row, rows_of, score
 from impact.world import EstateDownstream
-from lumos.analysis.impact import Impact, propagation
+from lumos.impact.rules import Impact, propagation
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)

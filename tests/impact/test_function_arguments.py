@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from pyspark.errors import PySparkException
 
-from lumos.analysis.impact.verdicts import decide
-from lumos.lineage.sql.typing import effects
+from lumos.impact.rules.verdicts import decide
+from lumos.impact.types import effects
 from lumos.model.change import Verdict
 from lumos.model.meeting import TableVersions
 from lumos.model.schema import Field, Schema

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from analysis.impact.world import World, of
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import Impact, impact_of, propagation
+from lumos.impact.rules import Impact, impact_of, propagation
 from lumos.model.change import Verdict
 from lumos.model.text import parse_schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 60))]
 COLUMNS = ("key", "day", "amount", "label", "flag")

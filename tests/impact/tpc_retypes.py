@@ -17,10 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lineage.gold import tpc
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import Making, impact_of
-from lumos.engine.impact.world import reason
+from lumos.impact.context import reason
+from lumos.impact.rules import Making, impact_of
 from lumos.lineage.reported import TableName
 from lumos.lineage.sql import analyse, reported
 from lumos.model.change import Verdict
@@ -29,6 +27,8 @@ from lumos.model.lineage import Edge
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import DataType, Decimal, Unknown
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 _AT = datetime(2024, 1, 1, tzinfo=UTC)
 _TARGET = "answer"

@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 
 from impact.cases import ADDED, REMOVED, UNKNOWN, Case, Verdict
 from impact.sample_estate import Estate, Model
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import ColumnImpact, DatasetImpact, Impact, Making, impact_of
-from lumos.analysis.impact.downstream import Versions
+from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Making, impact_of
+from lumos.impact.rules.downstream import Versions
+from lumos.impact.types import effects
 from lumos.lineage.reported import TableName
 from lumos.lineage.sql import reported
-from lumos.lineage.sql.typing import effects
 from lumos.lineage.sql_files import model_of, sql_of
 from lumos.model.lineage import Edge
 from lumos.model.meeting import Effect
 from lumos.model.schema import Schema
 from lumos.model.types import Unknown
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 DECLARED = "declared"

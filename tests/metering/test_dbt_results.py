@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lumos.metering import MeterReading, UnreadableMeter, found_meters, read_meter
+from lumos.cost.meters import MeterReading, UnreadableMeter, found_meters, read_meter
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 

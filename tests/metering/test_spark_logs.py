@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lumos.metering import MeterReading, UnreadableMeter, found_meters, read_meter
+from lumos.cost.meters import MeterReading, UnreadableMeter, found_meters, read_meter
 from metering.spark_logs import (
     HOUR,
     START,
@@ -124,8 +124,8 @@ def test_a_log_that_is_still_written_is_read_up_to_its_end(tmp_path: Path) -> No
 
 
 def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.metering.unfolding.LONGEST_LINE", 1024)
-    monkeypatch.setattr("lumos.metering.unfolding._MOST_UNFOLDED", 10)
+    monkeypatch.setattr("lumos.cost.meters.unfolding.LONGEST_LINE", 1024)
+    monkeypatch.setattr("lumos.cost.meters.unfolding._MOST_UNFOLDED", 10)
     plain = written(tmp_path / "plain", started()).read_bytes()
     bomb = tmp_path / "bomb"
     bomb.write_bytes(gzip.compress(plain + b'{"Event":"x"}\n' * 1_000_000))

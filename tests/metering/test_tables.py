@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lumos.cost.meters import MeterReading, found_meters, read_meter
+from lumos.cost.meters.tables import BadRows
 from lumos.errors import MisuseError
-from lumos.metering import MeterReading, found_meters, read_meter
-from lumos.metering.tables import BadRows
 from lumos.model.metering import Metered
 
 HEADER = "job,started_at,ended_at,engine,quantity,unit,amount,currency,type,run\n"

@@ -6,7 +6,7 @@ import pytest
 
 from lumos.model.notification import Notification
 from lumos.notifications.delivery import Delivery, deliver, wait_after
-from lumos.store import Database, Outbox, Store
+from lumos.store import Database, NotificationOutbox, Store
 
 START = datetime(2024, 1, 15, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ class Recording:
 
 
 @pytest.fixture
-def outbox(tmp_path_factory: pytest.TempPathFactory) -> Outbox:
+def outbox(tmp_path_factory: pytest.TempPathFactory) -> NotificationOutbox:
     file = tmp_path_factory.mktemp("store") / "lumos.db"
     store = Store.open(Database.sqlite(file), create=True)
     with store.transaction() as transaction:
@@ -48,22 +48,26 @@ def outbox(tmp_path_factory: pytest.TempPathFactory) -> Outbox:
     return store.outbox
 
 
-def send(outbox: Outbox, channels: dict[str, Recording], clock: Clock, tries: int = 9) -> Delivery:
+def send(
+    outbox: NotificationOutbox, channels: dict[str, Recording], clock: Clock, tries: int = 9
+) -> Delivery:
     return deliver(outbox, channels, sender="me", max_tries=tries, clock=clock)
 
 
-def states(outbox: Outbox) -> dict[tuple[str, str], int]:
+def states(outbox: NotificationOutbox) -> dict[tuple[str, str], int]:
     return {(each.channel, each.state): each.count for each in outbox.counts()}
 
 
-def test_everything_due_is_sent_in_order_and_once(outbox: Outbox) -> None:
+def test_everything_due_is_sent_in_order_and_once(outbox: NotificationOutbox) -> None:
     chat, mail, clock = Recording(), Recording(), Clock()
     assert send(outbox, {"chat": chat, "mail": mail}, clock) == Delivery(sent=6)
     assert chat.titles == mail.titles == ["0", "1", "2"]
     assert send(outbox, {"chat": chat, "mail": mail}, clock) == Delivery()
 
 
-def test_a_channel_that_is_down_is_tried_once_a_round_and_holds_up_no_other(outbox: Outbox) -> None:
+def test_a_channel_that_is_down_is_tried_once_a_round_and_holds_up_no_other(
+    outbox: NotificationOutbox,
+) -> None:
     chat, mail, clock = Recording(), Recording(), Clock()
     mail.problem = "the service answered 503"
     done = send(outbox, {"chat": chat, "mail": mail}, clock)
@@ -71,7 +75,7 @@ def test_a_channel_that_is_down_is_tried_once_a_round_and_holds_up_no_other(outb
     assert (chat.titles, mail.tries) == (["0", "1", "2"], 1)
 
 
-def test_nothing_is_lost_while_a_channel_is_down_for_a_day(outbox: Outbox) -> None:
+def test_nothing_is_lost_while_a_channel_is_down_for_a_day(outbox: NotificationOutbox) -> None:
     chat, clock = Recording(), Clock()
     chat.problem = "the service cannot be reached"
     while clock.now < START + timedelta(days=1):
@@ -85,7 +89,7 @@ def test_nothing_is_lost_while_a_channel_is_down_for_a_day(outbox: Outbox) -> No
     assert sorted(chat.titles) == ["0", "1", "2"]
 
 
-def test_a_message_that_fails_too_often_is_given_up_and_kept(outbox: Outbox) -> None:
+def test_a_message_that_fails_too_often_is_given_up_and_kept(outbox: NotificationOutbox) -> None:
     chat, clock = Recording(), Clock()
     chat.problem = "the service answered 410"
     given_up = 0
@@ -97,12 +101,14 @@ def test_a_message_that_fails_too_often_is_given_up_and_kept(outbox: Outbox) -> 
     assert chat.tries == 9
 
 
-def test_messages_of_channels_that_are_not_configured_are_left_alone(outbox: Outbox) -> None:
+def test_messages_of_channels_that_are_not_configured_are_left_alone(
+    outbox: NotificationOutbox,
+) -> None:
     assert send(outbox, {"other": Recording()}, Clock()) == Delivery()
     assert states(outbox) == {("chat", "pending"): 3, ("mail", "pending"): 3}
 
 
-def test_sending_ends_between_two_messages_when_it_should(outbox: Outbox) -> None:
+def test_sending_ends_between_two_messages_when_it_should(outbox: NotificationOutbox) -> None:
     chat = Recording()
     deliver(
         outbox,
@@ -122,7 +128,7 @@ class Forgetful:
         raise KeyboardInterrupt(notification.title)
 
 
-def test_a_sender_that_dies_leaves_its_message_to_the_next(outbox: Outbox) -> None:
+def test_a_sender_that_dies_leaves_its_message_to_the_next(outbox: NotificationOutbox) -> None:
     clock, chat = Clock(), Recording()
     with pytest.raises(KeyboardInterrupt):
         deliver(outbox, {"chat": Forgetful()}, sender="dead", max_tries=9, clock=clock)
@@ -132,7 +138,9 @@ def test_a_sender_that_dies_leaves_its_message_to_the_next(outbox: Outbox) -> No
     assert chat.titles == ["1", "2", "0"]
 
 
-def test_of_all_each_has_one_try_and_one_that_fails_blocks_no_other(outbox: Outbox) -> None:
+def test_of_all_each_has_one_try_and_one_that_fails_blocks_no_other(
+    outbox: NotificationOutbox,
+) -> None:
     clock, chat = Clock(), Recording()
     chat.problem = "the service answered 500"
     for _ in range(3):
@@ -157,7 +165,7 @@ class Picky(Recording):
         return super().send(notification)
 
 
-def test_of_all_a_channel_that_does_not_answer_is_tried_once(outbox: Outbox) -> None:
+def test_of_all_a_channel_that_does_not_answer_is_tried_once(outbox: NotificationOutbox) -> None:
     clock, chat = Clock(), Recording()
     chat.problem = "the service cannot be reached"
     done = deliver(outbox, {"chat": chat}, sender="me", max_tries=9, clock=clock, all=True)

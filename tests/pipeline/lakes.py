@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from lumos.discovery.grouping.datasets import Grouping, group
+from lumos.discovery.grouping.state import GroupingState
+from lumos.discovery.hints import Hints
+from lumos.discovery.summaries import FileRow, summarise
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT64, STRING, Timestamp
-from lumos.pipeline.grouping import Grouping, GroupingState, group
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.summaries import FileRow, summarise
 from lumos.storage import Hint
 
 ROOT = "/lake"

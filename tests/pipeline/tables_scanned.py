@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lumos.discovery import job as discovery
+from lumos.discovery.manifest import Manifest, Manifests
 from lumos.model.discovery import Discovery, FoundDataset
-from lumos.pipeline import discovery
-from lumos.pipeline.manifest import Manifest, Manifests
-from lumos.pipeline.tasks import Task, task_table
+from lumos.spark.tasks import Task, task_table
 from lumos.storage import USUAL, Access, Selection
 
 

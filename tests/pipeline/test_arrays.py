@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.pipeline.arrays import column
+from lumos.spark.arrays import column
 
 KINDS = {
     pa.string(): st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
@@ -35,7 +35,7 @@ def test_other_types_are_refused() -> None:
 
 def test_pandas_is_not_imported() -> None:
     code = (
-        "import sys, pyarrow as pa\nfrom lumos.pipeline.arrays import column\n"
+        "import sys, pyarrow as pa\nfrom lumos.spark.arrays import column\n"
         "column(['a', None], pa.string())\nassert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,10 +2,11 @@
 
 import pytest
 
-from lumos.pipeline.grouping import Grouping, suggest_joins
-from lumos.pipeline.grouping.state import key_of
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.partitions import partition_fields, scheme
+from lumos.discovery.grouping.datasets import Grouping
+from lumos.discovery.grouping.state import key_of
+from lumos.discovery.grouping.suggestions import suggest_joins
+from lumos.discovery.hints import Hints
+from lumos.discovery.partitions import partition_fields, scheme
 from lumos.storage import Hint
 
 from .lakes import ROOT, Lake, found_sets, grouped

@@ -10,10 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from lumos.discovery.grouping.datasets import Grouping, group
+from lumos.discovery.grouping.state import GroupingState
+from lumos.discovery.hints import Hints
+from lumos.discovery.summaries import FileRow, merged_places, summarise
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import Grouping, GroupingState, group
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.summaries import FileRow, merged_places, summarise
 
 from .lakes import ROOT, schema_of
 

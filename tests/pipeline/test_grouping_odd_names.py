@@ -4,9 +4,9 @@ import unicodedata
 
 import pytest
 
-from lumos.pipeline.grouping import group
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.summaries import FileRow, summarise
+from lumos.discovery.grouping.datasets import group
+from lumos.discovery.hints import Hints
+from lumos.discovery.summaries import FileRow, summarise
 
 from .lakes import ROOT, schema_of
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from lumos.discovery.grouping.datasets import Grouping, group
+from lumos.discovery.grouping.state import GroupingState
+from lumos.discovery.hints import Hints
+from lumos.discovery.summaries import FileRow, summarise
 from lumos.model.schema import Schema
-from lumos.pipeline.grouping import Grouping, GroupingState, group
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.summaries import FileRow, summarise
 from lumos.storage import Hint
 
 from .lakes import ROOT, schema_of

@@ -6,11 +6,11 @@ import pytest
 from pyspark import cloudpickle
 
 from files import write_text
-from lumos.pipeline import discovery
-from lumos.pipeline.problems import MOST_OF_A_TASK
-from lumos.pipeline.summaries import FileRow, Summary, summarise
-from lumos.pipeline.tables import TableJob, table_worker
-from lumos.pipeline.work import Job, Work, work_row, worker
+from lumos.discovery import job as discovery
+from lumos.discovery.scan_task import Job, Work, work_row, worker
+from lumos.discovery.summaries import FileRow, Summary, summarise
+from lumos.discovery.tables import TableJob, table_worker
+from lumos.spark.problems import MOST_OF_A_TASK
 from lumos.storage import USUAL, Listed, Selection
 from pipeline.tables_scanned import Scans
 

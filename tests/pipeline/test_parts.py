@@ -1,6 +1,6 @@
 """Which parts of a manifest may hold files of a place."""
 
-from lumos.pipeline.parts import Part, PartIndex
+from lumos.discovery.parts import Part, PartIndex
 from lumos.storage import Stretch
 
 

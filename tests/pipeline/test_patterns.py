@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.pipeline.patterns import name_of, place, split_name
-from lumos.pipeline.summaries import age
+from lumos.discovery.grouping.patterns import name_of, place, split_name
+from lumos.discovery.summaries import age
 
 _DAY = (("{yyyy}", "2024"), ("{mm}", "01"), ("{dd}", "31"))
 

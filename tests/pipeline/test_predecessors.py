@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from lumos.pipeline.grouping import Group, Grouping, GroupingState, LegacyGrouping
-from lumos.pipeline.summaries import PlaceSummary
+from lumos.discovery.grouping.datasets import Group, Grouping
+from lumos.discovery.grouping.state import GroupingState, LegacyGrouping
+from lumos.discovery.summaries import PlaceSummary
 from lumos.storage import Hint
 
 from .lakes import ROOT, Lake, grouped
@@ -97,9 +98,9 @@ def test_a_new_table_is_no_part_of_what_was_there() -> None:
 
 def grouped_when(before: GroupingState, known: Iterable[str], *lines: str) -> Grouping:
     """What the rules make of a lake of which the last scan met only some files."""
-    from lumos.pipeline.grouping import group
-    from lumos.pipeline.hints import Hints
-    from lumos.pipeline.summaries import FileRow, summarise
+    from lumos.discovery.grouping.datasets import group
+    from lumos.discovery.hints import Hints
+    from lumos.discovery.summaries import FileRow, summarise
 
     some = lake(*lines).files()
     rows = [FileRow(each.path, 1, 0, "", each.format, each.schema.full) for each in some]
@@ -165,9 +166,9 @@ def test_all_files_rewritten_with_another_schema_stay_the_dataset() -> None:
 
 
 def test_the_folders_above_the_scanned_root_are_no_part_of_what_varies() -> None:
-    from lumos.pipeline.grouping import group
-    from lumos.pipeline.hints import Hints
-    from lumos.pipeline.summaries import FileRow, summarise
+    from lumos.discovery.grouping.datasets import group
+    from lumos.discovery.hints import Hints
+    from lumos.discovery.summaries import FileRow, summarise
 
     from .lakes import schema_of
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from lumos.model.discovery import Problem
-from lumos.pipeline.problems import ProblemList
+from lumos.spark.problems import ProblemList
 
 
 def problem(number: int, code: str = "bad", *, remark: bool = False) -> Problem:

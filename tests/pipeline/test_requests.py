@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lumos.pipeline.reading import Reader
+from lumos.discovery.file_reader import Reader
 from lumos.storage import Listed, Stretch
 from lumos.storage.http import Patience
 from lumos.storage.s3 import S3Access, S3Storage

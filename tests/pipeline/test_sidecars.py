@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lumos.pipeline.grouping import group
-from lumos.pipeline.grouping.sidecars import ENDINGS
-from lumos.pipeline.hints import Hints
-from lumos.pipeline.merging import Schemas
-from lumos.pipeline.reading import Reader
-from lumos.pipeline.summaries import summarise
+from lumos.discovery.file_reader import Reader
+from lumos.discovery.grouping.datasets import group
+from lumos.discovery.grouping.sidecars import ENDINGS
+from lumos.discovery.hints import Hints
+from lumos.discovery.merge import Schemas
+from lumos.discovery.summaries import summarise
 from lumos.storage import USUAL, Listed, storage_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "GROUPING.md"

@@ -2,16 +2,11 @@
 
 import pytest
 
+from lumos.discovery.current_schema import Memory, ShapePresent, choose, completed
 from lumos.formats import MAYBE_INTEGERS
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import FLOAT64, INT64
-from lumos.pipeline.succession import (
-    Memory,
-    ShapePresent,
-    choose,
-    completed,
-)
 
 A = parse_schema("id INT64")
 B = parse_schema("id INT64\nprice FLOAT64")

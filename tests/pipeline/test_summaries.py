@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.pipeline.summaries import Earlier, FileRow, Summary, summarise
+from lumos.discovery.summaries import Earlier, FileRow, Summary, summarise
 
 ROOT = "/lake"
 FOLDERS = ["", "a/", "a/b/", "a/b/dt=2024-01-01/", "a/b/dt=2024-01-02/", "a/2024/01/", "c d/", "7/"]

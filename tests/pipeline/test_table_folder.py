@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lumos.pipeline import table_folder
-from lumos.pipeline.table_folder import StoredFolder
+from lumos.discovery import table_folder
+from lumos.discovery.table_folder import StoredFolder
 from lumos.storage.local import LocalStorage
 
 

@@ -12,17 +12,17 @@ import pytest
 
 from formats.tables.delta_logs import add, field, log, metadata, protocol, small
 from formats.tables.hudi_tables import table_of
+from lumos.discovery.table_folder import StoredFolder
+from lumos.discovery.table_paths import TablePaths, without_dot_segments
+from lumos.discovery.tables import Memory
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import READERS
 from lumos.model.codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
-from lumos.pipeline.profiling.columns import leaves_of
-from lumos.pipeline.profiling.job import Facts, Job, read_tasks
-from lumos.pipeline.profiling.table_files import table_files
-from lumos.pipeline.table_folder import StoredFolder
-from lumos.pipeline.table_paths import TablePaths, without_dot_segments
-from lumos.pipeline.tables import Memory
+from lumos.profiles.columns import leaves_of
+from lumos.profiles.job import Facts, Job, read_tasks
+from lumos.profiles.table_files import table_files
 from lumos.storage import USUAL, LocalStorage
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans

@@ -9,8 +9,8 @@ import pytest
 
 from formats.tables.delta_logs import small
 from formats.tables.hudi_tables import table_of
+from lumos.discovery.owned_paths import may_meet
 from lumos.formats.tables import READERS
-from lumos.pipeline.claims import may_meet
 from lumos.storage import Hint, Stretch
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans

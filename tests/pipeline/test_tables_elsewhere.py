@@ -8,8 +8,8 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import Table
 
-from lumos.pipeline.explanation import Lens
-from lumos.pipeline.tables import live_files, memory_of
+from lumos.discovery.explanation import Lens
+from lumos.discovery.tables import live_files, memory_of
 from lumos.storage import USUAL
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
@@ -42,7 +42,7 @@ def test_data_outside_of_what_is_scanned_is_named(lake: Path, tmp_path: Path, sc
 def test_very_many_files_elsewhere_are_claimed_by_their_folders(
     lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.pipeline.tables._MOST_CLAIMS", 3)
+    monkeypatch.setattr("lumos.discovery.tables._MOST_CLAIMS", 3)
     catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
     catalog.create_namespace("n")
     where = {"write.data.path": f"file://{lake}/pool/visits"}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 
-from lumos.pipeline.explanation import Lens
+from lumos.discovery.explanation import Lens
 from lumos.storage import USUAL
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose

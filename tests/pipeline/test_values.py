@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.pipeline.values import file_template, folder_template, sortable
+from lumos.discovery.grouping.values import file_template, folder_template, sortable
 
 _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
 

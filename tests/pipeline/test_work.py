@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from files import write_parquet, write_text
-from lumos.pipeline import work
-from lumos.pipeline.listing import plan, plan_left_over
-from lumos.pipeline.parts import Part, PartIndex, read_part
-from lumos.pipeline.piles import Pile
-from lumos.pipeline.summaries import PlaceSummary
-from lumos.pipeline.work import Done, Job, Work
+from lumos.discovery import scan_task as work
+from lumos.discovery.listing import plan, plan_left_over
+from lumos.discovery.parts import Part, PartIndex, read_part
+from lumos.discovery.scan_task import Done, Job, Work
+from lumos.discovery.summaries import PlaceSummary
+from lumos.spark.spill import Pile
 from lumos.storage import USUAL, Listed, Marker, Selection
 
 _FORMS = ("orders", "users", "clicks")

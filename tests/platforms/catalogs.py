@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
 
-from lumos.engine.platforms import LocalPlatform
-from lumos.platforms import WritesInBatches
-from lumos.platforms.datahub.platform import Datahub
-from lumos.platforms.datahub_file import DatahubFile
-from lumos.platforms.openmetadata.platform import Openmetadata
+from lumos.catalogs import WritesInBatches
+from lumos.catalogs.datahub.platform import Datahub
+from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.local import LocalPlatform
+from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.store import Database, Store
 
 from . import live

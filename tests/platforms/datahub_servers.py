@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from lumos.catalogs import Refused, Written
+from lumos.catalogs.datahub.platform import Datahub
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import Entry
-from lumos.platforms import Refused, Written
-from lumos.platforms.datahub.platform import Datahub
 
 from .servers.gms import TOKEN
 from .servers.http import Server

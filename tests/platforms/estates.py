@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from lumos.catalogs import Item
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.model.dataset import (
     ColumnStatistics,
@@ -38,7 +39,6 @@ from lumos.model.types import (
     Timestamp,
     Union,
 )
-from lumos.platforms import Item
 
 AT = datetime(2024, 1, 15, 10, 30, 0, 123456, tzinfo=UTC)
 ORDERS = "lumos://s3/data-lake/raw/orders.v2"

@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from lumos.catalogs.datahub.platform import Datahub
+from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform
 from lumos.config.secret import Secret
-from lumos.platforms.datahub.platform import Datahub
-from lumos.platforms.openmetadata.platform import Openmetadata
 
 from .servers import gms, openmetadata_kinds
 from .servers import openmetadata as openmetadata_stub

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Documentation
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
-from lumos.platforms.openmetadata.platform import Openmetadata
 
 from .servers.http import Request, Server
 from .servers.openmetadata import BOT, HUMAN

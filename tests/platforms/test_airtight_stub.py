@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs import http as calling
 from lumos.model.catalog import Entry, GlossaryTerm
 from lumos.model.dataset import (
     Documentation,
@@ -28,8 +29,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
-from lumos.platforms import calling
-from lumos.snapshot import write_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
 
 from .live import RIGS, Rig

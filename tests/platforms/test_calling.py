@@ -8,15 +8,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform, Retries
-from lumos.errors import (
-    CatalogBusy,
-    CatalogError,
-    CatalogRefused,
-    CatalogUnavailable,
-    CatalogUnreachable,
-)
-from lumos.platforms.calling import (
+from lumos.catalogs.http import (
     Caller,
     Counterpart,
     Fault,
@@ -26,6 +18,14 @@ from lumos.platforms.calling import (
     lost,
     nobody,
     seconds_of,
+)
+from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform, Retries
+from lumos.errors import (
+    CatalogBusy,
+    CatalogError,
+    CatalogRefused,
+    CatalogUnavailable,
+    CatalogUnreachable,
 )
 
 THERE = Counterpart("x:https://c.example", "https://c.example", "x.token", "X_TOKEN", "x.ca_file")

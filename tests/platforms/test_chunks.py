@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumos.catalogs.chunks import chunked, in_halves
 from lumos.errors import CatalogError, CatalogRefused, CatalogUnavailable
-from lumos.platforms.chunks import chunked, in_halves
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 50))))

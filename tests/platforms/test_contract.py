@@ -6,6 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lumos.catalogs import (
+    Connects,
+    Filters,
+    Platform,
+    Refused,
+    WritesInBatches,
+    WritesMany,
+    Written,
+)
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import (
     ASPECTS,
@@ -21,15 +30,6 @@ from lumos.model.dataset import (
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.model.urn import Urn
-from lumos.platforms import (
-    Connects,
-    Filters,
-    Platform,
-    Refused,
-    WritesInBatches,
-    WritesMany,
-    Written,
-)
 
 from .catalogs import CATALOGS, POSTGRES, Catalog, called, local_on, together
 from .estates import CUSTOMERS, ORDERS, REPORT, items, rich

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from lumos.catalogs import Refused, Written
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import GlossaryTerm, Other, User
 from lumos.model.dataset import Governance
-from lumos.platforms import Refused, Written
-from lumos.platforms.datahub_file import DatahubFile
 
 from . import datahub_samples as samples
 from .conftest import DataHub

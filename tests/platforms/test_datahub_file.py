@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lumos.catalogs.datahub_file import DatahubFile, NotMetadata
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
 from lumos.model.dataset import (
@@ -24,7 +25,6 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import INT64, STRING
-from lumos.platforms.datahub_file import DatahubFile, NotMetadata
 
 from . import datahub_samples as samples
 from .datahub_samples import CUSTOMERS, EVENTS, ORDERS, proposal, row

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lumos.catalogs.datahub.platform import Datahub
 from lumos.model.catalog import Other
-from lumos.platforms.datahub.platform import Datahub
 
 from .catalogs import CATALOGS, Catalog, called
 from .live import gms_of

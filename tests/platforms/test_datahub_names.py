@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from lumos.catalogs.datahub_file import DatahubFile, names
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import Urn
-from lumos.platforms.datahub_file import DatahubFile, names
 
 from .datahub_samples import proposal
 

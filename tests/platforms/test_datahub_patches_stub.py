@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.platforms.datahub.patches import patch
+from lumos.catalogs.datahub.patches import patch
 
 from .servers.gms_patches import patched
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lumos.catalogs.datahub.platform import Datahub
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import Entry
@@ -20,7 +21,6 @@ from lumos.model.dataset import (
 from lumos.model.lineage import ColumnMapping
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Member, Struct
-from lumos.platforms.datahub.platform import Datahub
 
 from .servers.gms import TOKEN, Gms
 from .servers.http import Request, Server

@@ -13,6 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from lumos.catalogs import Refused
+from lumos.catalogs.datahub.platform import Datahub
+from lumos.catalogs.datahub.server import Gms as Client
+from lumos.catalogs.http import Caller, Counterpart, Patience
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
 from lumos.errors import (
@@ -31,10 +35,6 @@ from lumos.model.dataset import Documentation, Governance
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
 from lumos.model.urn import Urn
-from lumos.platforms import Refused
-from lumos.platforms.calling import Caller, Counterpart, Patience
-from lumos.platforms.datahub.platform import Datahub
-from lumos.platforms.datahub.server import Gms as Client
 
 from .datahub_servers import NAME, catalog_of, plain, put
 from .servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
@@ -204,14 +204,14 @@ def test_a_server_without_the_routes_is_too_old() -> None:
 
 
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.platforms.datahub.package.find_spec", lambda _: None)
+    monkeypatch.setattr("lumos.catalogs.datahub.package.find_spec", lambda _: None)
     with pytest.raises(MissingDependency, match=r"pip install 'lumos\[datahub\]'"):
         Datahub(None)
 
 
 def test_neither_the_command_nor_the_catalog_imports_the_package_before_it_is_needed() -> None:
     code = (
-        "import sys, lumos.cli.main; from lumos.platforms.datahub.platform import Datahub;"
+        "import sys, lumos.cli.main; from lumos.catalogs.datahub.platform import Datahub;"
         "Datahub.at('http://x'); print('datahub' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -220,7 +220,7 @@ def test_neither_the_command_nor_the_catalog_imports_the_package_before_it_is_ne
 
 def test_nothing_is_sent_to_the_makers_of_the_package(server: Server, tmp_path: Path) -> None:
     code = (
-        "from lumos.platforms.datahub.platform import Datahub;"
+        "from lumos.catalogs.datahub.platform import Datahub;"
         f"Datahub.at({server.address!r}).check();"
         "from datahub.telemetry.telemetry import telemetry_instance as t; print(t.enabled)"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.engine.snapshots.reports import ImportReport
+from lumos.snapshots.reports import ImportReport
 
 from .datahub_samples import ORDERS, proposal, row
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs import Item
 from lumos.errors import CatalogRefused, MisuseError
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
-from lumos.platforms import Item
-from lumos.snapshot import write_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
 
 from .catalogs import CATALOGS, Catalog

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from examples import examples
+from lumos.catalogs import Item
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import Entry
-from lumos.platforms import Item
-from lumos.platforms.datahub_file import DatahubFile
 
 from . import datahub_samples as samples
 from .conftest import DataHub

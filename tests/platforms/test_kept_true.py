@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import MisuseError
 from lumos.model.dataset import Governance
-from lumos.platforms.datahub_file import DatahubFile
 from lumos.plugins import PLATFORMS, register, unregister
 
 

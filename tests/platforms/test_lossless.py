@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from lumos.catalogs import Item, Written
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
-from lumos.platforms import Item, Written
-from lumos.snapshot import Facts, Header, open_snapshot, write_snapshot
-from lumos.snapshot.encodings import ENDINGS
+from lumos.snapshots.format.document import Facts, Header
+from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 
 from . import live
 from .catalogs import CATALOGS, Catalog, called, datahub_file, together

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from lumos.catalogs.three_way_merge import MEASURED, Conflict, merge
 from lumos.model.catalog import Entry
 from lumos.model.dataset import (
     ASPECTS,
@@ -23,7 +24,6 @@ from lumos.model.dataset import (
 from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Member, Struct
-from lumos.platforms.merging import MEASURED, Conflict, merge
 
 WORDS = ("a", "b", "c", "d")
 PLACE = Struct((Member("x", INT64), Member("y", STRING)))

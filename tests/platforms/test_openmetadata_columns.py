@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
+from lumos.catalogs.openmetadata import columns
+from lumos.catalogs.openmetadata.columns import Said
+from lumos.catalogs.openmetadata.states import column_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
     BOOLEAN,
@@ -25,9 +28,6 @@ from lumos.model.types import (
     Union,
     Unknown,
 )
-from lumos.platforms.openmetadata import columns
-from lumos.platforms.openmetadata.columns import Said
-from lumos.platforms.openmetadata.states import column_of
 
 from .strategies import SCHEMAS
 from .test_lossless import wide_and_deep

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lumos.catalogs.openmetadata.platform import Openmetadata as Platform
 from lumos.model.catalog import Entry, Other, User
 from lumos.model.dataset import Documentation, Governance
-from lumos.platforms.openmetadata.platform import Openmetadata as Platform
 
 from .openmetadata_people import ORDERS, Estate
 from .servers.http import Server

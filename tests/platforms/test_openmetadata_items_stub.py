@@ -10,13 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lumos.config.platforms import OpenmetadataPlatform
-from lumos.config.secret import Secret
-from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
-from lumos.model.dataset import Owner, Schedule
-from lumos.model.lineage import JobRun
-from lumos.platforms.openmetadata.items import Items
-from lumos.platforms.openmetadata.labels import (
+from lumos.catalogs.openmetadata.items import Items
+from lumos.catalogs.openmetadata.labels import (
     Labels,
     domain_of,
     owner_of,
@@ -24,8 +19,13 @@ from lumos.platforms.openmetadata.labels import (
     tag_of,
     term_of,
 )
-from lumos.platforms.openmetadata.properties import Properties
-from lumos.platforms.openmetadata.server import Server as Caller
+from lumos.catalogs.openmetadata.properties import Properties
+from lumos.catalogs.openmetadata.server import Server as Caller
+from lumos.config.platforms import OpenmetadataPlatform
+from lumos.config.secret import Secret
+from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.dataset import Owner, Schedule
+from lumos.model.lineage import JobRun
 
 from .servers.http import Request, Server
 from .servers.openmetadata import BOT, HUMAN, Openmetadata

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs.openmetadata.server import Server
 from lumos.errors import CatalogRefused
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Item, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
-from lumos.platforms.openmetadata.server import Server
-from lumos.snapshot import write_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
 
 from .estates import items, rich

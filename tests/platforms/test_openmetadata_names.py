@@ -6,9 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from lumos.errors import MisuseError
-from lumos.model.urn import Urn
-from lumos.platforms.openmetadata.names import (
+from lumos.catalogs.openmetadata.names import (
     LONGEST_NAME,
     Names,
     Place,
@@ -19,6 +17,8 @@ from lumos.platforms.openmetadata.names import (
     spelled,
     split,
 )
+from lumos.errors import MisuseError
+from lumos.model.urn import Urn
 
 from .strategies import TEXTS, URNS
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.snapshot import open_snapshot
+from lumos.snapshots.format.reader import open_snapshot
 
 from .catalogs import CATALOGS, called
 from .live import OpenmetadataRig

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from lumos import Lumos
+from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import GlossaryTerm, Other
-from lumos.platforms.datahub_file import DatahubFile
 
 from .live import OpenmetadataRig
 from .openmetadata_native import Native

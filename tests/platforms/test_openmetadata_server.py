@@ -16,6 +16,8 @@ from urllib.parse import quote, unquote
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from lumos.catalogs.openmetadata.platform import Openmetadata
+from lumos.catalogs.openmetadata.server import Server
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import Entry
@@ -23,8 +25,6 @@ from lumos.model.dataset import Documentation, Governance
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
 from lumos.model.urn import Urn
-from lumos.platforms.openmetadata.platform import Openmetadata
-from lumos.platforms.openmetadata.server import Server
 
 from . import test_contract
 from .estates import items, rich

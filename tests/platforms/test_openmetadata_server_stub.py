@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from lumos.catalogs import Refused
+from lumos.catalogs.http import Caller, Counterpart, Patience
+from lumos.catalogs.openmetadata.platform import Openmetadata
+from lumos.catalogs.openmetadata.server import KIND, Another, Outdated, Short, fault_of
+from lumos.catalogs.openmetadata.server import Server as Client
 from lumos.config.platforms import OpenmetadataPlatform, Retries
 from lumos.config.secret import Secret
 from lumos.errors import (
@@ -26,11 +31,6 @@ from lumos.model.catalog import Entry
 from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
-from lumos.platforms import Refused
-from lumos.platforms.calling import Caller, Counterpart, Patience
-from lumos.platforms.openmetadata.platform import Openmetadata
-from lumos.platforms.openmetadata.server import KIND, Another, Outdated, Short, fault_of
-from lumos.platforms.openmetadata.server import Server as Client
 
 from .servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
 from .servers.http import Answer, Request, Server
@@ -170,7 +170,7 @@ def test_many_that_nobody_says_were_taken_are_not_taken(stub: Stub, server: Serv
 
 
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.platforms.openmetadata.platform.find_spec", lambda _: None)
+    monkeypatch.setattr("lumos.catalogs.openmetadata.platform.find_spec", lambda _: None)
     with pytest.raises(MissingDependency, match=r"pip install 'lumos\[openmetadata\]'"):
         Openmetadata.at("http://localhost:8585")
 
@@ -182,7 +182,7 @@ def test_an_address_is_needed() -> None:
 
 def test_the_library_is_not_imported_before_it_is_needed() -> None:
     code = (
-        "import sys; from lumos.platforms.openmetadata.platform import Openmetadata;"
+        "import sys; from lumos.catalogs.openmetadata.platform import Openmetadata;"
         "Openmetadata.at('http://localhost:1'); assert 'httpx' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

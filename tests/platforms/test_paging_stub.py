@@ -5,10 +5,10 @@ from itertools import islice
 
 import pytest
 
+from lumos.catalogs.datahub.platform import Datahub
+from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform
 from lumos.config.secret import Secret
-from lumos.platforms.datahub.platform import Datahub
-from lumos.platforms.openmetadata.platform import Openmetadata
 
 from .servers import openmetadata
 from .servers.faults import TOO_MANY, UNAVAILABLE, InTurn

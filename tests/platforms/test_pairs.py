@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from examples import examples
+from lumos.catalogs import Item
 from lumos.model.catalog import Entry
-from lumos.platforms import Item
 
 from .catalogs import CATALOGS, Catalog, called
 from .estates import items, rich

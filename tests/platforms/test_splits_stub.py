@@ -7,7 +7,7 @@ import pytest
 from engine.given_lake import OLD, OLD_URN, Lake, dataset, parts, urns
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.engine.telling_catalogs import Teller
+from lumos.catalogs.publisher import CatalogPublisher
 
 from .catalogs import CATALOGS, called
 
@@ -17,9 +17,9 @@ def test_parts_replace_the_published_entry(name: str, workplace: Path) -> None:
     lake = Lake(Sightings(Lumos(overrides={"storage.path": str(workplace / "lumos.db")})))
     lake.scan([dataset(OLD), dataset("/lake/orders")])
     lake.lumos.people.docs.set(OLD_URN, "What visitors do")
-    Teller(lake.store, CATALOGS[name](workplace)).deliver()
+    CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver()
     lake.scan([*parts(60), dataset("/lake/orders")])
-    report = Teller(lake.store, CATALOGS[name](workplace)).deliver()
+    report = CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver()
     assert (report.told, report.hidden, report.is_complete) == (60, 1, True)
     entries = {each.urn: each for each in CATALOGS[name](workplace).export()}
     shown = {urn for urn, each in entries.items() if not each.deleted}
@@ -28,4 +28,4 @@ def test_parts_replace_the_published_entry(name: str, workplace: Path) -> None:
         documentation = entries[urn].documentation
         assert documentation is not None
         assert documentation.description == "What visitors do"
-    assert Teller(lake.store, CATALOGS[name](workplace)).deliver().told == 0
+    assert CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver().told == 0

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from examples import examples
+from lumos.catalogs import Item, Written
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
-from lumos.platforms import Item, Written
 
 from .conftest import DataHub
 from .estates import items, rich
@@ -118,7 +118,7 @@ def test_datahub_finds_the_oddest_estates_valid_that_are_sent(
 
 def test_what_was_sent_comes_back_through_datahub_lite(datahub: DataHub, tmp_path: Path) -> None:
     """Lite keeps aspects as a server does, and is DataHub's own."""
-    from lumos.platforms.datahub_file import DatahubFile
+    from lumos.catalogs.datahub_file import DatahubFile
 
     estate = rich()
     path = recorded(tmp_path / "sent.json", put(tmp_path, estate, items()))

@@ -27,7 +27,7 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, JobRun, Us
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import INT64, STRING
-from lumos.snapshot import Facts
+from lumos.snapshots.format.document import Facts
 
 NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
 FACTS = Facts(exported_at=NOON, exported_by="lumos 0.1.0", platform="local")

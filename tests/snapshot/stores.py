@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lumos import Lumos
-from lumos.engine.entries import put_entry
 from lumos.model.catalog import Entry
 from lumos.model.codec import to_json
-from lumos.snapshot.document import DATASETS, KINDS
+from lumos.snapshots.format.document import DATASETS, KINDS
+from lumos.snapshots.store_entries import put_entry
 from lumos.store import Store
 from lumos.store.entries import StoredItem
 

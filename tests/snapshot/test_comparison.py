@@ -8,9 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.analysis.comparison import compare as schema_changes
-from lumos.analysis.compatibility import judge as judged
-from lumos.analysis.report import ChangeRow, change_rows
 from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import (
     Cost,
@@ -28,16 +25,14 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_schema
 from lumos.model.types import INT64
-from lumos.snapshot import (
-    ASPECTS_BESIDE,
-    COMPARED,
-    Difference,
-    Facts,
-    Selection,
-    SnapshotError,
-    compare,
-    write_snapshot,
-)
+from lumos.schemas.comparison import compare as schema_changes
+from lumos.schemas.compatibility import judge as judged
+from lumos.schemas.findings import ChangeRow, change_rows
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.differences import ASPECTS_BESIDE, COMPARED, Difference
+from lumos.snapshots.format.document import Facts, Selection
+from lumos.snapshots.format.errors import SnapshotError
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, everything, many
 from snapshot.test_encodings import NAMES
 

@@ -12,9 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.errors import LumosError
-from lumos.snapshot import Problem, SnapshotError, open_snapshot, validate, write_snapshot
-from lumos.snapshot.encodings import json_lines, zstd_lines
-from lumos.snapshot.errors import NotASnapshot, TooLarge
+from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.encodings import json_lines, zstd_lines
+from lumos.snapshots.format.errors import NotASnapshot, SnapshotError, TooLarge
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import CUSTOMERS, FACTS, everything, many
 from snapshot.test_encodings import NAMES, content
 

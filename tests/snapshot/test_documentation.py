@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-from lumos.snapshot import open_snapshot, validate
-from lumos.snapshot.document import DATASETS, KINDS, Header
+from lumos.snapshots.format.document import DATASETS, KINDS, Header
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.format.validation import validate
 
 PAGE = Path(__file__).parents[2] / "docs/SNAPSHOT_FORMAT.md"
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lumos.snapshot import Entry, SnapshotError, open_snapshot, write_snapshot
-from lumos.snapshot.errors import UnknownEncoding
+from lumos.model.catalog import Entry
+from lumos.snapshots.format.errors import SnapshotError, UnknownEncoding
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, customers, everything, many
 
 NAMES = ("estate.json", "estate.yaml", "estate.jsonl", "estate.jsonl.zst", "estate.parquet")
@@ -138,7 +140,8 @@ def test_an_encoding_loads_no_library_of_another(
     write_snapshot(tmp_path / name, FACTS, **everything())
     code = (
         "import sys\n"
-        "from lumos.snapshot import compare, validate, write_snapshot\n"
+        "from lumos.snapshots.format.validation import validate\n"
+        "import lumos.snapshots.format.comparison, lumos.snapshots.format.writer\n"
         f"assert not list(validate({str(tmp_path / name)!r}))\n"
         "print(*{module.partition('.')[0] for module in sys.modules})"
     )

@@ -22,8 +22,11 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING, Timestamp
-from lumos.snapshot import Counts, SnapshotError, open_snapshot, validate, write_snapshot
-from lumos.snapshot.errors import NewerSnapshot
+from lumos.snapshots.format.document import Counts
+from lumos.snapshots.format.errors import NewerSnapshot, SnapshotError
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
 
 NESTED = """
 lumos_snapshot:

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from lumos.snapshot.document import KINDS, Header
+from lumos.snapshots.format.document import KINDS, Header
 
 PROJECT = Path(__file__).parents[2]
 SCHEMA = PROJECT / "docs/snapshot-1.0.schema.json"

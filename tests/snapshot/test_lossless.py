@@ -14,7 +14,8 @@ from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Quality
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
-from lumos.snapshot import validate, write_snapshot
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
 from platforms.strategies import ITEMS, entries
 from snapshot.estates import FACTS
 from snapshot.test_encodings import NAMES, all_bytes, content

@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.engine.snapshots.on_spark import judged
 from lumos.model.catalog import Entry, Job
 from lumos.model.dataset import Lineage, Quality, UpstreamEdge, Versioning
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
-from lumos.snapshot import Problem, compare, validate, write_snapshot
+from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.on_spark import judged
 from snapshot.estates import FACTS, customers, many
 from snapshot.test_damage import replaced, written
 

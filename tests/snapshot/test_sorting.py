@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from lumos.snapshot import compare, validate, write_snapshot
-from lumos.snapshot.document import DATASETS
-from lumos.snapshot.sorting import Sorter
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.document import DATASETS
+from lumos.snapshots.format.sort import Sorter
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, many
 
 _PEAK = """
 import re, sys
 from pathlib import Path
-from lumos.snapshot import compare, validate
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.validation import validate
 if len(sys.argv) == 2:
     found = len(list(validate(sys.argv[1])))
 else:
@@ -45,7 +48,7 @@ def test_the_same_bytes_are_written_however_much_fits_into_the_memory(
     random.Random(5).shuffle(entries)
     write_snapshot(tmp_path / "a.jsonl", FACTS, entries)
     monkeypatch.setattr(
-        "lumos.snapshot.writing.Sorter", lambda kind: Sorter(kind, most_in_memory=5000)
+        "lumos.snapshots.format.writer.Sorter", lambda kind: Sorter(kind, most_in_memory=5000)
     )
     write_snapshot(tmp_path / "b.jsonl", FACTS, entries)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()

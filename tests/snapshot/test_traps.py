@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lumos.engine.snapshots.on_spark import judged
-from lumos.snapshot import SnapshotError, compare, validate, write_snapshot
-from lumos.snapshot.encodings import parquet_folder
-from lumos.snapshot.errors import CutOff, Edited, TooLarge
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.encodings import parquet_folder
+from lumos.snapshots.format.errors import CutOff, Edited, SnapshotError, TooLarge
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.on_spark import judged
 from snapshot.estates import CUSTOMERS, FACTS, customers, many
 from snapshot.test_damage import problems, replaced, written
 from snapshot.test_encodings import NAMES, content

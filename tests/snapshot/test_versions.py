@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from lumos.model.dataset import Documentation
-from lumos.snapshot import Snapshot, SnapshotError, write_snapshot
-from lumos.snapshot.document import DATASETS, Kind
-from lumos.snapshot.encodings import encoding_of
-from lumos.snapshot.errors import NewerSnapshot
-from lumos.snapshot.versions import STEPS, Step, upgraded
+from lumos.snapshots.format.document import DATASETS, Kind
+from lumos.snapshots.format.encodings import encoding_of
+from lumos.snapshots.format.errors import NewerSnapshot, SnapshotError
+from lumos.snapshots.format.reader import Snapshot
+from lumos.snapshots.format.versions import STEPS, Step, upgraded
+from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, many
 from snapshot.test_encodings import NAMES
 from snapshot.test_founding import NESTED

@@ -17,8 +17,8 @@ from files import write_text
 from gcs_server import GcsServer
 from hdfs_server import TOKEN, HdfsServer
 from lumos import Lumos, plugins
-from lumos.engine.doctor import _sources
-from lumos.engine.scanning import source_of
+from lumos.discovery.resolve import source_of
+from lumos.doctor import _sources
 from lumos.errors import LumosError, MisuseError
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, SampledSource

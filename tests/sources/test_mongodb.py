@@ -13,13 +13,13 @@ import pytest
 from bson.raw_bson import RawBSONDocument
 from pymongo.errors import OperationFailure
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import MongodbSource as Settings
 from lumos.model.change import Verdict
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 from lumos.sources import Observer, SourceNotUsable
 from lumos.sources.interface import Remembered
 from lumos.sources.mongodb.connection import MongoAccess

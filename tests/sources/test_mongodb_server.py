@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from lumos.config.secret import ConnectionString
 from lumos.config.sources import MongodbSource as Settings
+from lumos.discovery.sampling_job import spread
 from lumos.model.discovery import FoundDataset
-from lumos.pipeline.sampling import spread
 from lumos.sources.mongodb.source import MongodbSource
 from servers.mongo import mongo_server
 

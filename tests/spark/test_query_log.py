@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 from engine.usage_logs import NOW, row, shop, write_log
 from lumos import Lumos
-from lumos.engine.usage import ingesting
-from lumos.engine.usage.on_spark import _Reading
-from lumos.lineage.query_log import Log, look
-from lumos.pipeline import query_log
-from lumos.pipeline.query_log import FreshStatements
 from lumos.store.usage import Reads
+from lumos.usage import ingest as ingesting
+from lumos.usage import job as query_log
+from lumos.usage.job import FreshStatements
+from lumos.usage.on_spark import _Reading
+from lumos.usage.query_log import Log, look
 from spark.test_modes import PYSPARK, bare_python  # noqa: F401 - a fixture
 
 STATEMENTS = [
@@ -182,6 +182,6 @@ sys.meta_path.insert(0, Hiding)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several pieces even of small logs."""
-    from lumos.lineage.query_log import files
+    from lumos.usage.query_log import files
 
     monkeypatch.setattr(files.pieces, "__defaults__", (10_000,))

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lumos.impact import job as rehearsal
+from lumos.impact.job import Refusal, SparkSchema, Stage, Storing, stage
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
-from lumos.pipeline import rehearsal
-from lumos.pipeline.rehearsal import Refusal, SparkSchema, Stage, Storing, stage
 from spark.test_modes import PYSPARK, bare_python, connect_server  # noqa: F401 - fixtures
 
 ORDERS = parse_schema(
@@ -165,8 +165,8 @@ def test_only_what_spark_connect_has_is_used() -> None:
 
 REHEARSE = """
 import json, sys
-from lumos.pipeline.rehearsal import Refusal, Storing, stage
-from lumos.pipeline.session import spark_session
+from lumos.impact.job import Refusal, Storing, stage
+from lumos.spark.session import spark_session
 master, schema, target = sys.argv[1], *map(json.loads, sys.argv[2:])
 with spark_session(master=master, settings={"spark.sql.shuffle.partitions": "2"}) as session:
     with stage(session) as empty:

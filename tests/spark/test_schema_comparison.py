@@ -12,15 +12,15 @@ from pyspark.sql import SparkSession
 
 from files import write_text
 from lumos import Lumos
-from lumos.analysis.bulk import Known, differences, table_rows
-from lumos.analysis.report import Summary, change_rows
 from lumos.errors import LumosError, MisuseError
 from lumos.model.codec import to_json, to_plain
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT32, INT64, STRING, Array, Member, Struct
-from lumos.pipeline import schema_comparison
-from lumos.pipeline.schema_comparison import Sums, compare_snapshots
-from lumos.pipeline.snapshots import SnapshotRow, write_snapshot
+from lumos.schemas import comparison_job as schema_comparison
+from lumos.schemas.comparison_job import Sums, compare_snapshots
+from lumos.schemas.findings import Summary, change_rows
+from lumos.schemas.fingerprint_diff import Known, differences, table_rows
+from lumos.schemas.inventory_files import SnapshotRow, write_snapshot
 
 TYPES = (INT32, INT64, STRING, Array(Struct([Member("x", INT32)])), Array(Struct([])))
 

@@ -11,12 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from lumos.engine.snapshots.on_spark import compare_folders, judged, validate_folder
 from lumos.errors import MisuseError
 from lumos.model.catalog import Entry
 from lumos.model.dataset import Documentation, Governance, Lineage, Owner, Ownership, UpstreamEdge
-from lumos.snapshot import ASPECTS_BESIDE, COMPARED, Problem, compare, validate, write_snapshot
-from lumos.snapshot.encodings import parquet_folder
+from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.differences import ASPECTS_BESIDE, COMPARED
+from lumos.snapshots.format.encodings import parquet_folder
+from lumos.snapshots.format.validation import validate
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.on_spark import compare_folders, judged, validate_folder
 from snapshot.estates import FACTS, everything, many
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lumos.pipeline import class_archive, jvm
-from lumos.pipeline.session import is_local
+from lumos.spark import class_archive, jvm
+from lumos.spark.session import is_local
 
 SLEEP = """
 import sys, time
-from lumos.pipeline.session import spark_session
+from lumos.spark.session import spark_session
 try:
     with spark_session(master="local[1]", settings={}) as spark:
         print("READY", flush=True)
@@ -110,7 +110,7 @@ def test_an_archive_is_made_used_and_made_anew_for_another_java(
 ) -> None:
     monkeypatch.delenv(class_archive.OFF, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    build = [sys.executable, "-m", "lumos.pipeline.class_archive", "java", str(jvm.spark_home())]
+    build = [sys.executable, "-m", "lumos.discovery.class_archive", "java", str(jvm.spark_home())]
     subprocess.run(build, check=True)
     file = class_archive.archive_file("java", jvm.spark_home())
     assert file is not None
@@ -125,7 +125,7 @@ def test_an_archive_is_made_used_and_made_anew_for_another_java(
 
 SIGNALLED = """
 import os, signal, time
-from lumos.pipeline.session import spark_session
+from lumos.spark.session import spark_session
 signal.signal(signal.SIGTERM, lambda *_: print("HEARD", flush=True))
 with spark_session(master="local[1]", settings={}) as spark:
     os.killpg(0, signal.SIGTERM)
@@ -150,7 +150,7 @@ def test_a_signal_to_all_processes_leaves_the_jvm_to_its_python(tmp_path: Path) 
 
 AHEAD = """
 import os, subprocess
-from lumos.pipeline.session import spark_session, start_ahead
+from lumos.spark.session import spark_session, start_ahead
 start_ahead(master="local[1]", settings={})
 with spark_session(master="local[1]", settings=SETTINGS) as spark:
     print(spark.range(3).count(), flush=True)
@@ -178,7 +178,7 @@ def test_a_session_takes_the_jvm_that_was_started_ahead_if_it_fits(
 
 UNUSED = """
 import os, subprocess
-from lumos.pipeline.session import start_ahead
+from lumos.spark.session import start_ahead
 start_ahead(master="local[1]", settings={})
 own = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=True)
 print(own.stdout.split()[0], flush=True)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lumos.pipeline import tasks
-from lumos.pipeline.tasks import run_tasks, task_rows
+from lumos.spark import tasks
+from lumos.spark.tasks import run_tasks, task_rows
 
 SCHEMA = pa.schema([("work", pa.binary())])
 ROWS = [(str(number).encode(),) for number in range(11)]

@@ -11,7 +11,7 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Governance, Lineage, UpstreamEdge
 from lumos.model.lineage import Edge
 from lumos.store import Store, Transaction
-from lumos.store.catalog_news import DATASETS, News
+from lumos.store.catalog_outbox import DATASETS, News
 from lumos.store.entries import StoredItem
 from lumos.store.usage import Reads
 from store.conftest import AT, dataset

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lumos.engine.schemas import Schemas
-from lumos.engine.schemas.errors import UnknownVersion
 from lumos.errors import MisuseError
 from lumos.model.notification import Notification
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
+from lumos.schemas.errors import UnknownVersion
+from lumos.schemas.service import Schemas
 from lumos.store import KnownDataset, Store
 from schema_histories import day, record
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lumos.discovery.polling import LONGEST_WAIT, Tally, Watched, sooner, wait_after, watch
 from lumos.errors import LumosError
-from lumos.watch.polling import LONGEST_WAIT, Tally, Watched, sooner, wait_after, watch
 
 
 class World:

@@ -21,7 +21,7 @@ from lumos.cli.options import (
 from lumos.cli.schema import ExitCode
 
 if TYPE_CHECKING:
-    from lumos.engine.changes import EventReport, Tally
+    from lumos.schemas.changes import EventReport, Tally
 
 # As many lines as somebody may want to scroll back on a terminal.
 _SCREENFUL: Final = 100
@@ -73,7 +73,7 @@ def changes(
     json: AsJson = False,
 ) -> None:
     """List what changed in datasets, newest first."""
-    from lumos.engine.changes import Tally
+    from lumos.schemas.changes import Tally
 
     screenful = _SCREENFUL if limit is None and not json and sys.stdout.isatty() else None
     lumos = lumos_of(config, store)
@@ -103,8 +103,8 @@ def changes(
 
 def _print_json(tally: "Tally") -> None:
     """One object, written as the events come: there may be millions."""
-    from lumos.engine.reports import FORMAT_VERSION
     from lumos.model.codec import to_json
+    from lumos.model.report import FORMAT_VERSION
 
     out = sys.stdout.buffer
     out.write(b'{"format_version":' + to_json(FORMAT_VERSION) + b',"events":[')

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from lumos.engine.costs.reports import (
+from lumos.cost.reports import (
     ByReport,
     CostAnswer,
     CostReport,
@@ -17,7 +17,7 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
-from lumos.engine.costs.wording import NOTHING_ELSE, use_of
+from lumos.cost.wording import NOTHING_ELSE, use_of
 
 Cells = tuple[object, ...]
 

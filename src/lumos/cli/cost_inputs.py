@@ -20,8 +20,8 @@ from lumos.cli.options import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.costs.sourcing import MeteringReport, OverridesReport
+    from lumos.cost.records import MeteringReport, OverridesReport
+    from lumos.sdk import Lumos
 
 
 def add_to(app: typer.Typer) -> None:
@@ -81,9 +81,9 @@ def ingest(
     """Import the metered usage of jobs, so that it can be priced."""
     from lumos.cli.screen import steps
 
-    with steps() as announce:
+    with steps() as progress:
         report = lumos_of(config, store).cost_sources.ingest(
-            *paths, name=name, engine=engine, replace=replace, announce=announce
+            *paths, name=name, engine=engine, replace=replace, progress=progress
         )
     if json:
         print_json(report)

@@ -10,7 +10,7 @@ import typer
 from lumos.cli.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from lumos.engine.costs.model_file.computing import ModelReport
+    from lumos.cost.model_file.computation import ModelReport
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,7 +38,7 @@ def model(
     Total cost is own cost plus attributed upstream cost. Retained costs add up to the total spend.
     Savings are what removing that dataset alone saves.
     """
-    from lumos.engine.costs.model_file.computing import compute
+    from lumos.cost.model_file.computation import compute
 
     computed = compute(file)
     if json and computed.is_large:
@@ -81,7 +81,7 @@ def _show(report: "ModelReport") -> None:
     rest = "".join(f", {part}" for part in parts)
     console.print(f"Total spend {_shown(totals.spent)}: retained {_shown(totals.retained)}{rest}.")
     if totals.assumed:
-        from lumos.engine.costs.wording import estimated
+        from lumos.cost.wording import estimated
 
         share = f"{float(totals.assumed / totals.spent):.0%}" if totals.spent else "0%"
         console.print(estimated(_shown(totals.assumed), share), style="yellow")

@@ -13,8 +13,8 @@ from lumos.cli.options import print_json
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine.costs.desk import How
-    from lumos.engine.costs.reports import CostAnswer
+    from lumos.cost.reports import CostAnswer
+    from lumos.cost.service import How
 
 
 class Form(enum.StrEnum):

@@ -19,13 +19,13 @@ from lumos.cli.cost_screen import (
     told,
 )
 from lumos.cli.screen import stdout
-from lumos.engine.costs.reports import RetireReport, SavingsReport
-from lumos.engine.costs.wording import NOTHING_ELSE, READERS_UNKNOWN, named, use_of
+from lumos.cost.reports import RetireReport, SavingsReport
+from lumos.cost.wording import NOTHING_ELSE, READERS_UNKNOWN, named, use_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.costs.reports import Kind
+    from lumos.cost.reports import Kind
 
 _ROWS: Final = 12
 _PAIR: Final = 2

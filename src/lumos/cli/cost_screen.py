@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from lumos.engine.costs.wording import estimated, period_of
+from lumos.cost.wording import estimated, period_of
 from lumos.model.money import amount_of, balanced, balanced_by, digits_of, micros, rounded, written
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.costs.reports import CostAnswer, TrendReport
+    from lumos.cost.reports import CostAnswer, TrendReport
 
 # What a screen has at least.
 WIDTH: Final = 80

@@ -21,7 +21,7 @@ from lumos.cli.cost_screen import (
     shortened,
 )
 from lumos.cli.screen import plural, stdout
-from lumos.engine.costs.reports import (
+from lumos.cost.reports import (
     ByReport,
     Compared,
     CostAnswer,
@@ -37,7 +37,7 @@ from lumos.engine.costs.reports import (
     TopReport,
     TrendReport,
 )
-from lumos.engine.costs.wording import (
+from lumos.cost.wording import (
     JOB_COST,
     NO_COST,
     NO_RECORDS,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from lumos.engine.reports import ListedDataset, ListReport, ShowReport, SplitDataset
+    from lumos.datasets.reports import ListedDataset, ListReport, ShowReport, SplitDataset
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
@@ -129,8 +129,8 @@ def _same_schema(report: "ListReport") -> "Iterator[Folded]":
 def _print_dataset(report: "ShowReport", names: Names) -> None:
     from rich.text import Text
 
-    from lumos.analysis.wording import drift_summary
     from lumos.cli.screen import stdout, table
+    from lumos.schemas.wording import drift_summary
 
     console = stdout()
     dataset = report.dataset
@@ -380,7 +380,7 @@ def _annotations_of_field(field: dict[str, Any]) -> str:
 
 def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
     """The datasets that one was split into; of very many, the first few."""
-    from lumos.analysis.wording import few
+    from lumos.schemas.wording import few
 
     shown, _ = few(split.parts, _LISTED)
     names.learn(shown)
@@ -391,8 +391,8 @@ def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
 
 def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
     """What a dataset is made from and what is made from it; of very many, the first few."""
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural
+    from lumos.schemas.wording import few
 
     told = {}
     for side in ("upstream", "downstream"):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lumos.cli.names import Names
-    from lumos.engine.snapshots.reports import SnapshotDiffReport, SparkDiffReport
-    from lumos.snapshot import Difference
+    from lumos.snapshots.format.differences import Difference
+    from lumos.snapshots.reports import SnapshotDiffReport, SparkDiffReport
 
 DIFFERENT: Final = 3
 _MOST: Final = 200
@@ -106,8 +106,8 @@ def diff(
     lumos = lumos_of(config, store)
     snapshots = lumos.snapshot
     if spark is not None:
-        with steps() as announce:
-            announce("comparing on Spark")
+        with steps() as progress:
+            progress("comparing on Spark")
             sums = snapshots.diff_on_spark(source, target, to=spark, aspects=aspect or ())
         if json:
             print_json(sums)
@@ -115,9 +115,9 @@ def diff(
             _show_sums(sums)
         is_different = sums.added or sums.removed or sums.changed
         raise typer.Exit(BREAKING if sums.breaking else DIFFERENT if is_different else 0)
-    with steps() as announce:
+    with steps() as progress:
         report = snapshots.diff(
-            source, target, aspects=aspect or (), mapping=mapping, announce=announce
+            source, target, aspects=aspect or (), mapping=mapping, progress=progress
         )
     if output is not None and output != STDOUT:
         write(to_json(report, indent=2).decode() + "\n", Path(output))

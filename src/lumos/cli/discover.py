@@ -18,7 +18,7 @@ from lumos.cli.options import (
 from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
 
 if TYPE_CHECKING:
-    from lumos.engine.reports import DiscoverReport
+    from lumos.discovery.reports import DiscoverReport
 
 
 def add_to(app: typer.Typer) -> None:
@@ -55,8 +55,8 @@ def discover(
 
     start_spark_ahead(paths or (), config)
     lumos = lumos_of(config)
-    with steps() as announce:
-        report = lumos.discover(*(paths or ()), write_config=output, force=force, announce=announce)
+    with steps() as progress:
+        report = lumos.discover(*(paths or ()), write_config=output, force=force, progress=progress)
     if json:
         print_json(report)
     else:

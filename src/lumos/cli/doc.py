@@ -22,8 +22,8 @@ from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.people.reports import MissingDocsReport
+    from lumos.annotations.reports import MissingDocsReport
+    from lumos.sdk import Lumos
 
 _INCOMPLETE: Final = 1
 _MOST: Final = 50
@@ -147,8 +147,8 @@ def _text(file: Path) -> str:
 
 
 def _print_missing(report: "MissingDocsReport", lumos: "Lumos") -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import aligned, plural
+    from lumos.schemas.wording import few
 
     shown, more = few(report.datasets, _MOST)
     names = Names(lumos, (each.urn for each in shown))

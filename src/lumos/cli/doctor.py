@@ -20,8 +20,8 @@ def doctor(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     from lumos.cli.screen import stdout, steps
 
     lumos = lumos_of(config, store)
-    with steps() as announce:
-        report = lumos.doctor(announce=announce)
+    with steps() as progress:
+        report = lumos.doctor(progress=progress)
     if json:
         print_json(report)
     else:

@@ -11,7 +11,7 @@ from lumos.cli.similar import print_suggestions
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lumos.engine.reports import ExplainedDataset, ExplainReport
+    from lumos.discovery.reports import ExplainedDataset, ExplainReport
 
 _VERDICTS = {
     "hidden": "skipped",

@@ -21,7 +21,7 @@ from lumos.cli.options import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine.snapshots.reports import ExportReport
+    from lumos.snapshots.reports import ExportReport
 
 _OTHER_KINDS: Final = {
     "glossary": ("term", "terms"),
@@ -127,7 +127,7 @@ def export(
         raise MisuseError("Name one file to write: lumos export FILE")
     target = file or output or ""
     lumos = lumos_of(config, store)
-    with TemporaryDirectory(prefix="lumos-") as folder, steps() as announce:
+    with TemporaryDirectory(prefix="lumos-") as folder, steps() as progress:
         if to_stdout := target == STDOUT:
             target = f"{folder}/snapshot.{_streamed(format)}"
         report = lumos.snapshot.export(
@@ -143,7 +143,7 @@ def export(
             include_ranges=include_ranges,
             include_values=include_values,
             ending=f".{format}" if format else None,
-            announce=announce,
+            progress=progress,
         )
         if to_stdout:
             with open(target, "rb") as snapshot:

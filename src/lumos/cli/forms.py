@@ -25,7 +25,7 @@ def write(text: str, output: Path | None, *, remark: str = "") -> None:
         sys.stdout.write(text)
         return
     from lumos.cli.screen import stderr
-    from lumos.engine.schemas.output import write_output
+    from lumos.schemas.output import write_output
 
     output.parent.mkdir(parents=True, exist_ok=True)
     write_output(output, text.encode())

@@ -9,8 +9,8 @@ from lumos.cli.names import Names
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
-    from lumos.engine.hint_effects import DatasetFiles, HintEffect
-    from lumos.engine.hints import HintChangeReport, HintReport
+    from lumos.discovery.hint_effects import DatasetFiles, HintEffect
+    from lumos.discovery.hint_service import HintChangeReport, HintReport
 
 _MOST_EFFECTS: Final = 20
 _MOST_DATASETS: Final = 10
@@ -132,8 +132,8 @@ def _where(hint: "HintReport") -> str:
 
 
 def _print_change(report: "HintChangeReport", names: Names) -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural, when
+    from lumos.schemas.wording import few
 
     hint = report.hint
     name = f" as {hint.name}" if hint.name else ""
@@ -177,8 +177,8 @@ def _print_effect(effect: "HintEffect", names: Names) -> None:
 
 
 def _print_datasets(sign: str, datasets: "tuple[DatasetFiles, ...]", names: Names) -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural
+    from lumos.schemas.wording import few
 
     shown, more = few(datasets, _MOST_DATASETS)
     names.learn(each.urn for each in shown)

@@ -24,11 +24,11 @@ from lumos.cli.options import (
     print_json,
 )
 from lumos.errors import MisuseError
+from lumos.progress import Progress
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.impact.reports import ImpactReport, ImpactsReport
-    from lumos.engine.ingest import Announce
+    from lumos.impact.reports import ImpactReport, ImpactsReport
+    from lumos.sdk import Lumos
 
 
 class Form(enum.StrEnum):
@@ -122,10 +122,10 @@ def impact(
     form = form_of(format, output, json=json)
     lumos = lumos_of(config, store)
 
-    def ask(announce: "Announce") -> "ImpactReport":
+    def ask(progress: Progress) -> "ImpactReport":
         return lumos.impact.of(
             dataset, change=change or (), drop=drop or (), rename=rename or (), proposed=proposed,
-            kind=kind, model=model, dialect=dialect, rehearse=rehearse, announce=announce,
+            kind=kind, model=model, dialect=dialect, rehearse=rehearse, progress=progress,
         )  # fmt: skip
 
     answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
@@ -144,7 +144,7 @@ def form_of(format: Form | None, output: Path | None, *, json: bool) -> Form:
 
 def answer(
     lumos: "Lumos",
-    ask: "Callable[[Announce], ImpactReport | ImpactsReport]",
+    ask: "Callable[[Progress], ImpactReport | ImpactsReport]",
     form: Form,
     output: Path | None,
     *,
@@ -156,8 +156,8 @@ def answer(
 
     if strict and not exit_code:
         remark("--strict has no effect without --exit-code")
-    with steps() as announce:
-        report = ask(announce)
+    with steps() as progress:
+        report = ask(progress)
     names = Names(lumos)
     _show(lumos, report, form, output, names)
     for text in report.remarks:

@@ -7,17 +7,17 @@ from typing import Final, NamedTuple
 import typer
 from msgspec import UNSET
 
-from lumos.analysis.wording import few, listed, position
 from lumos.cli.lines import one_line
 from lumos.cli.names import Names
 from lumos.cli.screen import STYLES, plural, stdout
-from lumos.engine.impact.reports import (
+from lumos.impact.reports import (
     WORST_FIRST,
     DownstreamReport,
     ImpactReport,
     ImpactsReport,
     ReasonReport,
 )
+from lumos.schemas.wording import few, listed, position
 
 _MOST_REASONS: Final = 4
 _MOST_COLUMNS: Final = 6

@@ -22,7 +22,7 @@ from lumos.errors import FAILED
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.snapshots.reports import EntryReport, ImportReport, RollbackReport
+    from lumos.snapshots.reports import EntryReport, ImportReport, RollbackReport
 
 _MOST: Final = 20
 
@@ -66,7 +66,7 @@ def import_snapshot(
     continues with --resume or is undone with --rollback.
     """
     from lumos.cli.screen import steps
-    from lumos.engine.snapshots.reports import RollbackReport
+    from lumos.snapshots.reports import RollbackReport
 
     if sum((dry_run, resume, rollback)) > 1:
         raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
@@ -75,13 +75,13 @@ def import_snapshot(
     lumos = lumos_of(config, store)
     snapshots = lumos.snapshot
     report: ImportReport | RollbackReport
-    with steps() as announce:
+    with steps() as progress:
         if rollback:
-            report = snapshots.roll_back(file, platform=platform, announce=announce)
+            report = snapshots.roll_back(file, platform=platform, progress=progress)
         elif dry_run:
             assert file is not None
             report = snapshots.try_load(
-                file, platform=platform, allow_dangling=allow_dangling, announce=announce
+                file, platform=platform, allow_dangling=allow_dangling, progress=progress
             )
         else:
             assert file is not None
@@ -90,7 +90,7 @@ def import_snapshot(
                 platform=platform,
                 resume=resume,
                 allow_dangling=allow_dangling,
-                announce=announce,
+                progress=progress,
             )
     if json:
         print_json(report)
@@ -102,7 +102,7 @@ def import_snapshot(
 
 def _show(report: "ImportReport | RollbackReport", names: Names) -> None:
     from lumos.cli.screen import stdout
-    from lumos.engine.snapshots.reports import ImportReport
+    from lumos.snapshots.reports import ImportReport
 
     console = stdout()
     if isinstance(report, ImportReport):
@@ -120,8 +120,8 @@ def _show(report: "ImportReport | RollbackReport", names: Names) -> None:
 
 def show_import(console: "Console", report: "ImportReport", names: Names) -> None:
     """What an import did, or would do, to the entries of each kind."""
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural, table
+    from lumos.schemas.wording import few
 
     sums = report.sums
     if report.dry_run:
@@ -169,7 +169,7 @@ _HELD: Final = {
 
 
 def _show_entries(console: "Console", changes: "tuple[EntryReport, ...]", names: Names) -> None:
-    from lumos.analysis.wording import few
+    from lumos.schemas.wording import few
 
     shown, rest = few(changes, _MOST)
     names.learn(change.key for change in shown)
@@ -184,7 +184,7 @@ def _show_entries(console: "Console", changes: "tuple[EntryReport, ...]", names:
 
 def show_rollback(console: "Console", report: "RollbackReport", names: Names, *, what: str) -> None:
     """What a rollback restored, and what stayed."""
-    from lumos.analysis.wording import few
+    from lumos.schemas.wording import few
 
     kept, rest = few(report.kept, _MOST)
     names.learn(each.key for each in kept)

@@ -24,7 +24,8 @@ from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumos.engine.reports import DatasetReport, IngestReport, Measurement, TellingReport
+    from lumos.catalogs.reports import PublishReport
+    from lumos.discovery.reports import DatasetReport, IngestReport, Measurement
     from lumos.model.discovery import Problem
 
 _MOST_PROBLEMS = 20
@@ -93,20 +94,20 @@ def ingest(
 
     start_spark_ahead(paths or (), config, short=not profile)
     lumos = lumos_of(config, store)
-    with steps() as announce:
+    with steps() as progress:
         report = lumos.ingest(
             *(paths or ()),
             accept_removals=accept_removals and not keep_removals,
             column_stats=column_stats,
             profile=profile,
-            announce=announce,
+            progress=progress,
         )
     if json:
         print_json(report)
     else:
         _show(report, Names(lumos), show_all=show_all)
     _complain(report)
-    from lumos.engine.scanning import SOURCE_FAILED
+    from lumos.discovery.resolve import SOURCE_FAILED
     from lumos.model.change import Verdict
 
     # Before failures: the next scan finds these again, but no change a second time.
@@ -121,8 +122,8 @@ def ingest(
 
 
 def _show(report: "IngestReport", names: Names, *, show_all: bool) -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import files_and_tables, plural, print_changes, stdout, table
+    from lumos.schemas.wording import few
 
     console = stdout()
     found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "VERSION", "CHANGE",
@@ -209,7 +210,7 @@ def _measured(each: "Measurement", names: Names) -> str:
     return f"profiled  {names(each.urn)}: {plural(each.rows, 'row')}{whole}, {each.seconds:.1f} s"
 
 
-def _published(catalog: "TellingReport") -> str:
+def _published(catalog: "PublishReport") -> str:
     from lumos.cli.screen import plural
 
     hidden = f", {catalog.hidden:,} hidden" if catalog.hidden else ""
@@ -262,7 +263,7 @@ def complain_of_nothing(datasets: "Sequence[object]", roots: "Sequence[str]") ->
 
 def complain_of(problems: "Sequence[Problem]") -> None:
     """Names the first problems on stderr, unless --quiet was given."""
-    from lumos.analysis.wording import few
+    from lumos.schemas.wording import few
 
     if os.environ.get(QUIET):
         return

@@ -18,8 +18,8 @@ from lumos.cli.options import (
 from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.people.desks import Labels
+    from lumos.annotations.verbs import Labels
+    from lumos.sdk import Lumos
 
 
 def add_to(app: typer.Typer) -> None:

@@ -21,12 +21,7 @@ from lumos.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lumos.engine.lineage.reports import (
-        EdgeReport,
-        LineageIngestReport,
-        ReporterReport,
-        TableReport,
-    )
+    from lumos.lineage.reports import EdgeReport, LineageIngestReport, ReporterReport, TableReport
 
 _MOST: Final = 20
 _MOST_PROBLEMS: Final = 20
@@ -94,14 +89,14 @@ def ingest(
     from lumos.cli.screen import steps
 
     lumos = lumos_of(config, store)
-    with steps() as announce:
+    with steps() as progress:
         report = lumos.lineage.ingest(
             *paths,
             dialect=dialect,
             name_from=name_from,
             dry_run=dry_run,
             accept_removals=accept_removals and not keep_removals,
-            announce=announce,
+            progress=progress,
         )
     if json:
         print_json(report)
@@ -214,8 +209,8 @@ def _answer(report: "EdgeReport", names: Names, *, as_json: bool) -> None:
 
 
 def _show(report: "LineageIngestReport", names: Names) -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural, stdout
+    from lumos.schemas.wording import few
 
     console = stdout()
     if report.reporters:
@@ -304,8 +299,8 @@ def _tables(tables: "Sequence[TableReport]", names: Names) -> object:
 
 
 def _complain(report: "LineageIngestReport") -> None:
-    from lumos.analysis.wording import few, listed
     from lumos.cli.screen import plural
+    from lumos.schemas.wording import few, listed
 
     if not report.files:
         say(

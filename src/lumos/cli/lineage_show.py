@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from lumos.engine.lineage.showing import PathReport, PathStep, Side, View, Viewer
     from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
+    from lumos.lineage.view import PathReport, PathStep, Side, View, Viewer
 
 _LONGEST: Final = 90
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lumos.engine.lineage.sql import SqlEdgeReport, SqlLineageReport
+    from lumos.lineage.sql_report import SqlEdgeReport, SqlLineageReport
 
 _STDIN: Final = "-"
 _LONGEST: Final = 80
@@ -58,7 +58,7 @@ def sql(
 
     No store is needed. To record lineage, use: lumos lineage ingest
     """
-    from lumos.engine.lineage.sql import sql_file_lineage, sql_lineage
+    from lumos.lineage.sql_report import sql_file_lineage, sql_lineage
 
     if file == _STDIN:
         text = sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")

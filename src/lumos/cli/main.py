@@ -17,7 +17,6 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from lumos import __version__
 from lumos.cli import (
     changes,
     config,
@@ -58,6 +57,7 @@ from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET, VERBOSE, stop_printing
 from lumos.config.secret import without_secrets_of
 from lumos.errors import FAILED, LumosError, MisuseError
+from lumos.version import __version__
 
 _ANYWHERE: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from lumos.catalogs.migration.reports import MigrationReport, Need, Verification
     from lumos.cli.names import Names
-    from lumos.engine.migration.reports import MigrationReport, Need, Verification
-    from lumos.engine.snapshots.reports import Migrated
+    from lumos.snapshots.reports import Migrated
 
 _MOST: Final = 20
 
@@ -97,16 +97,16 @@ def migrate(
         raise typer.BadParameter("--rollback takes neither --mapping nor --output")
     lumos = lumos_of(config, store)
     desk = lumos.migration
-    with steps() as announce:
+    with steps() as progress:
         if rollback:
-            taken_back = desk.roll_back(source, target, announce=announce)
+            taken_back = desk.roll_back(source, target, progress=progress)
         elif dry_run:
             report = desk.try_migrate(
-                source, target, mapping=mapping, keep=output, announce=announce
+                source, target, mapping=mapping, keep=output, progress=progress
             )
         else:
             report = desk.migrate(
-                source, target, resume=resume, mapping=mapping, keep=output, announce=announce
+                source, target, resume=resume, mapping=mapping, keep=output, progress=progress
             )
     if json:
         print_json(taken_back if rollback else report)
@@ -144,8 +144,8 @@ def _show(console: "Console", report: "MigrationReport", names: "Names") -> None
 
 
 def _show_verified(console: "Console", found: "Verification", names: "Names") -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural
+    from lumos.schemas.wording import few
 
     _show_migrated(console, found.datasets, "datasets")
     _show_migrated(console, found.lineage_edges, "lineage edges")
@@ -184,7 +184,7 @@ _ASKED: Final = {
 
 def _show_needs(console: "Console", needs: "Sequence[Need]") -> None:
     """What must be decided by hand, as lines to paste into a mapping."""
-    from lumos.analysis.wording import few
+    from lumos.schemas.wording import few
 
     for kind, some in groupby(needs, key=lambda need: need.kind):
         found = list(some)

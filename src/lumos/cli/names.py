@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from lumos.cli.options import VERBOSE
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
+    from lumos.sdk import Lumos
 
 # Punctuation at the end belongs to the sentence around a URN.
 _URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)

@@ -8,7 +8,7 @@ from lumos.cli.lines import problem
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
-    from lumos.engine.notifications import NotifySendReport, NotifyStatusReport
+    from lumos.notifications.service import NotifySendReport, NotifyStatusReport
 
 app = typer.Typer(help="Show and send notifications about changes.", no_args_is_help=True)
 

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from lumos.engine import Lumos
+    from lumos.sdk import Lumos
 
 DEBUG: Final = "LUMOS_DEBUG"
 QUIET: Final = "LUMOS_QUIET"
@@ -243,7 +243,7 @@ def add_command(
 
 def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
     """Lumos as the shared options want it."""
-    from lumos.engine import Lumos
+    from lumos.sdk import Lumos
 
     overrides = {} if store is None else {"storage.path": str(store.absolute())}
     return Lumos(config, overrides=overrides)
@@ -275,7 +275,7 @@ def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: boo
     else:
         will_scan = any(isinstance(source, FileStore) for source in settings.sources)
     if will_scan:
-        from lumos.pipeline.session import start_ahead
+        from lumos.spark.session import start_ahead
 
         start_ahead(master=settings.spark.master, settings=settings.spark.properties(), short=short)
 

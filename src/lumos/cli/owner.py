@@ -22,8 +22,8 @@ from lumos.cli.options import (
 from lumos.cli.words import dataset_first, print_words
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.people.reports import OwnerListReport
+    from lumos.annotations.reports import OwnerListReport
+    from lumos.sdk import Lumos
 
 _MOST: Final = 50
 app = typer.Typer(help="Manage users, groups and the datasets they own.", no_args_is_help=True)
@@ -176,8 +176,8 @@ def import_(
 
 
 def _print_list(report: "OwnerListReport", lumos: "Lumos", *, unowned: bool) -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import aligned, plural
+    from lumos.schemas.wording import few
 
     if report.owned:
         shown, more = few(report.owned, _MOST)

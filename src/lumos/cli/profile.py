@@ -10,7 +10,7 @@ from lumos.cli.options import AsJson, ConfigFile, Dataset, StorePath, lumos_of, 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lumos.engine.profiles.reports import ProfileReport
+    from lumos.profiles.reports import ProfileReport
 
 _MEDIAN = "0.5"
 _LONGEST = 24
@@ -49,7 +49,7 @@ def profile(
     from lumos.cli.screen import steps
 
     lumos = lumos_of(config, store)
-    with steps() as announce:
+    with steps() as progress:
         report = lumos.profiles.profile(
             dataset,
             sample=sample,
@@ -58,7 +58,7 @@ def profile(
             if columns
             else (),
             full=full,
-            announce=announce,
+            progress=progress,
         )
     if json:
         print_json(report)

@@ -25,13 +25,13 @@ from lumos.cli.options import (
     lumos_of,
     print_json,
 )
+from lumos.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.impact.reports import ImpactsReport
-    from lumos.engine.ingest import Announce
-    from lumos.engine.schemas.reports import (
+    from lumos.impact.reports import ImpactsReport
+    from lumos.schemas.reports import (
         DatasetDiff,
         DiffReport,
         EvolutionReport,
@@ -209,8 +209,8 @@ def impact(
     form = form_of(format, output, json=json)
     lumos = lumos_of(config, store)
 
-    def ask(announce: "Announce") -> "ImpactsReport":
-        return lumos.impact.of_changes(changes, rehearse=rehearse, announce=announce)
+    def ask(progress: Progress) -> "ImpactsReport":
+        return lumos.impact.of_changes(changes, rehearse=rehearse, progress=progress)
 
     answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
 

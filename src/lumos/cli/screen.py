@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    Progress,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as ProgressBar
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from lumos.analysis.renames import RENAME_NOTE
 from lumos.cli.lines import escaped, one_line
 from lumos.cli.options import QUIET
+from lumos.progress import Progress, no_progress
+from lumos.schemas.renames import RENAME_NOTE
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
-    from lumos.analysis.report import ChangeRow, Side
-    from lumos.engine.ingest import Announce
-    from lumos.engine.reports import AffectedReport
     from lumos.model.change import Verdict
+    from lumos.schemas.affected import AffectedReport
+    from lumos.schemas.findings import ChangeRow, Side
 
 # Tables of a lake may be empty, and yet are made of files.
 _WITH_LOGS: Final = ("delta", "hudi", "iceberg")
@@ -130,12 +130,12 @@ def _console(
 
 
 @contextmanager
-def steps() -> "Iterator[Announce]":
+def steps() -> "Iterator[Progress]":
     """The one display of long work, on a terminal only: the step in hand, how far it is, how fast,
     and the time it took and will take."""
     console = stderr()
     if not console.is_terminal or os.environ.get(QUIET):
-        yield lambda _step, **_progress: None
+        yield no_progress
         return
     columns = (
         SpinnerColumn(),
@@ -145,7 +145,7 @@ def steps() -> "Iterator[Announce]":
         TimeElapsedColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with ProgressBar(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None, rate="")
 
         def show(

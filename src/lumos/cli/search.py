@@ -18,7 +18,7 @@ from lumos.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from lumos.engine.reports import SearchReport, SearchResult
+    from lumos.datasets.reports import SearchReport, SearchResult
 
 
 _ABBREVIATIONS = frozenset({"csv", "gcs", "hdfs", "json", "orc", "s3"})

@@ -68,8 +68,8 @@ def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[Folded]:
 
 def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
     """One line for datasets that have the same columns, and the command that joins them."""
-    from lumos.analysis.wording import few
     from lumos.cli.screen import stdout
+    from lumos.schemas.wording import few
 
     console = stdout()
     shown, more_groups = few(suggestions, _MOST_LINES)

@@ -19,8 +19,8 @@ from lumos.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.engine.migration.reports import SyncReport
-    from lumos.engine.reports import TellingReport
+    from lumos.catalogs.migration.reports import SyncReport
+    from lumos.catalogs.reports import PublishReport
 
 _MOST: Final = 20
 
@@ -66,13 +66,13 @@ def sync(
         raise typer.BadParameter("name sources, or give --all")
     lumos = lumos_of(config, store)
     desk = lumos.migration
-    with steps() as announce:
+    with steps() as progress:
         report = desk.sync(
             *(sources or ()),
             outputs=platform or (),
             scan=all or bool(sources),
             full=full,
-            announce=announce,
+            progress=progress,
         )
     if json:
         print_json(report)
@@ -102,9 +102,9 @@ def _show(report: "SyncReport", names: Names) -> None:
         _show_published(console, told, names)
 
 
-def _show_published(console: "Console", report: "TellingReport", names: Names) -> None:
-    from lumos.analysis.wording import few
+def _show_published(console: "Console", report: "PublishReport", names: Names) -> None:
     from lumos.cli.screen import plural
+    from lumos.schemas.wording import few
 
     conflicts, rest = few(report.conflicts, _MOST)
     for conflict in conflicts:

@@ -29,8 +29,8 @@ from lumos.cli.words import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.people.reports import WordListReport, WordsReport
+    from lumos.annotations.reports import WordListReport, WordsReport
+    from lumos.sdk import Lumos
 
 app = typer.Typer(
     help="Manage the glossary and the terms of datasets and fields.", no_args_is_help=True

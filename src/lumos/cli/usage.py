@@ -19,7 +19,7 @@ from lumos.cli.options import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.engine.usage.reports import (
+    from lumos.usage.reports import (
         LogReport,
         TopReport,
         UnreadReport,
@@ -88,9 +88,9 @@ def ingest(
     from lumos.cli.screen import steps
 
     lumos = lumos_of(config, store)
-    with steps() as announce:
+    with steps() as progress:
         report = lumos.usage.ingest(
-            *paths, dialect=dialect, name=name, columns=_mapping(columns), announce=announce
+            *paths, dialect=dialect, name=name, columns=_mapping(columns), progress=progress
         )
     if json:
         print_json(report)
@@ -318,8 +318,8 @@ def _evidence(report: "UsageShowReport") -> str:
 
 
 def _print_unread(report: "UnreadReport", names: Names) -> None:
-    from lumos.analysis.wording import listed
     from lumos.cli.screen import plural, stdout, table
+    from lumos.schemas.wording import listed
 
     console = stdout()
     if report.datasets:

@@ -14,7 +14,7 @@ from lumos.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from lumos.engine.snapshots.reports import ValidateReport
+    from lumos.snapshots.reports import ValidateReport
 
 _MOST: Final = 50
 INVALID: Final = 1
@@ -42,8 +42,8 @@ def validate(
     """
     from lumos.cli.screen import steps
 
-    with steps() as announce:
-        announce(f"checking {file}")
+    with steps() as progress:
+        progress(f"checking {file}")
         report = lumos_of(config).snapshot.validate(file, spark=spark)
     if json:
         print_json(report)
@@ -54,8 +54,8 @@ def validate(
 
 
 def _show(report: "ValidateReport") -> None:
-    from lumos.analysis.wording import few
     from lumos.cli.screen import plural, stdout
+    from lumos.schemas.wording import few
 
     console = stdout()
     codes = {problem.code for problem in report.problems}

@@ -16,7 +16,7 @@ from lumos.cli.names import Names
 from lumos.cli.options import QUIET, ConfigFile, StorePath, lumos_of
 
 if TYPE_CHECKING:
-    from lumos.engine.changes import EventReport
+    from lumos.schemas.changes import EventReport
 
 _BEFORE_RESTART: Final = 10.0
 # `timeout` and the like send one and the same signal twice; nobody's fingers are that quick.
@@ -53,7 +53,7 @@ def watch(
     """
     signals = _Signals()
     signals.take()
-    from lumos.pipeline.session import SparkLost
+    from lumos.spark.session import SparkLost
 
     lumos = lumos_of(config, store)
     printer = _Printer(signals.stop, Names(lumos), json=json)
@@ -139,8 +139,8 @@ class _Printer:
 
     def _line(self, event: "EventReport") -> bytes:
         from lumos.cli.changes import line_of
-        from lumos.engine.reports import FORMAT_VERSION
         from lumos.model.codec import to_json, to_plain
+        from lumos.model.report import FORMAT_VERSION
 
         if self._json:
             return to_json({"format_version": FORMAT_VERSION, **to_plain(event)})

@@ -12,8 +12,8 @@ from lumos.cli.names import Names
 from lumos.errors import MisuseError, question
 
 if TYPE_CHECKING:
-    from lumos.engine import Lumos
-    from lumos.engine.people.reports import SaidWord, WordListReport, WordsReport
+    from lumos.annotations.reports import SaidWord, WordListReport, WordsReport
+    from lumos.sdk import Lumos
 
 _MOST: Final = 20
 _LONGEST: Final = 70
@@ -44,7 +44,7 @@ def dataset_first(
     lumos: "Lumos", command: str, dataset: str, words: Sequence[str]
 ) -> Iterator[None]:
     """Names the right order where no dataset is found because it did not come first."""
-    from lumos.engine.people.selection import NothingMatches
+    from lumos.annotations.selection import NothingMatches
     from lumos.store.errors import UnknownDataset
 
     try:
@@ -64,8 +64,8 @@ def dataset_first(
 
 def print_words(report: "WordsReport", lumos: "Lumos") -> None:
     """What a command changed, in a line for each dataset and a sum."""
-    from lumos.analysis.wording import few
     from lumos.cli.screen import aligned, plural
+    from lumos.schemas.wording import few
 
     shown, more = few(report.datasets, _MOST)
     kept, more_kept = few(report.kept, _MOST)

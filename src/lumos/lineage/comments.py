@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lumos.lineage.owners import is_said, owners_of
+from lumos.annotations.owner_names import is_said, owners_of
 from lumos.model.dataset import Owner
 
 SLA: Final = "sla"

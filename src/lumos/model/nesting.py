@@ -6,7 +6,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lumos.model.schema import Field
+from lumos.model.conversions.place import Place
+from lumos.model.schema import Field, Schema
 from lumos.model.types import Array, DataType, Map, Struct, Union, quoted_name
 
 
@@ -54,3 +55,22 @@ def _directly_inside(path: str, type: DataType) -> Iterator[Part]:
                 yield Part(f"{path}<{number}>", None, option, True)
         case _:
             return
+
+
+def leaves(schema: Schema) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
+    """Path, names and type of each column or struct member that holds values of its own.
+
+    Elements of lists and maps belong to their list or map.
+    """
+    for field in schema.fields:
+        yield from _leaves(field.type, Place.column(field.name), (field.name,))
+
+
+def _leaves(
+    type: DataType, place: Place, names: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
+    if isinstance(type, Struct) and type.members:
+        for member in type.members:
+            yield from _leaves(member.type, place.member(member.name), (*names, member.name))
+    else:
+        yield place.path, names, type

@@ -11,7 +11,7 @@ from lumos.store.errors import (
 )
 from lumos.store.hints import StoredHint
 from lumos.store.listening import Completer, Listener
-from lumos.store.outbox import Outbox
+from lumos.store.notification_outbox import NotificationOutbox
 from lumos.store.records import (
     DatasetFilter,
     KnownDataset,
@@ -32,7 +32,7 @@ __all__ = [
     "KnownDataset",
     "Listener",
     "NoStore",
-    "Outbox",
+    "NotificationOutbox",
     "RecordedShapes",
     "Scan",
     "SchemaRecord",

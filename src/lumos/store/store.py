@@ -23,9 +23,10 @@ from lumos.model.dataset import Dataset
 from lumos.model.pattern import spellings
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn, name_in
-from lumos.store import outbox, search, tables
+from lumos.store import notification_outbox as outbox
+from lumos.store import search, tables
 from lumos.store.archive import SchemaArchive
-from lumos.store.catalog_news import CatalogNews
+from lumos.store.catalog_outbox import CatalogOutbox
 from lumos.store.change_log import ChangeLog
 from lumos.store.collecting import without_collecting
 from lumos.store.costs import CostRecord
@@ -173,14 +174,14 @@ class Store:
                 connection.execute(statement, rows[hash])
 
     @property
-    def outbox(self) -> outbox.Outbox:
+    def outbox(self) -> outbox.NotificationOutbox:
         """The messages about changes, sent and unsent."""
-        return outbox.Outbox(self._database)
+        return outbox.NotificationOutbox(self._database)
 
     @property
-    def news(self) -> CatalogNews:
+    def news(self) -> CatalogOutbox:
         """What catalogs have not heard of yet."""
-        return CatalogNews(self._database)
+        return CatalogOutbox(self._database)
 
     @property
     def change_log(self) -> ChangeLog:

@@ -26,8 +26,9 @@ from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Aspect, Statistics
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
-from lumos.store import identity, outbox, search, tables
-from lumos.store.catalog_news import NewsWriter
+from lumos.store import identity, search, tables
+from lumos.store import notification_outbox as outbox
+from lumos.store.catalog_outbox import CatalogOutboxWriter
 from lumos.store.costs import CostWriter, size_row
 from lumos.store.database import Database
 from lumos.store.entries import (
@@ -63,7 +64,7 @@ class Transaction:
         self._memories: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
         self.lineage = LineageWriter(connection)
-        self.news = NewsWriter(connection)
+        self.news = CatalogOutboxWriter(connection)
 
     @property
     def entries(self) -> EntryWriter:

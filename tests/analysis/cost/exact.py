@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lumos.analysis.cost.graph import METHODS, CostGraph, Method
+from lumos.cost.solver.graph import METHODS, CostGraph, Method
 
 NONE = float("nan")
 

@@ -8,10 +8,10 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from analysis.cost.exact import exact_attribution, random_graph
-from lumos.analysis.cost import circulation
-from lumos.analysis.cost.graph import METHODS, CostGraph, Method
-from lumos.analysis.cost.shares import InvalidShare, shares
-from lumos.analysis.cost.solving import AmountsTooLarge, Attribution, attribute
+from lumos.cost.solver import circulation
+from lumos.cost.solver.attribution import AmountsTooLarge, Attribution, attribute
+from lumos.cost.solver.graph import METHODS, CostGraph, Method
+from lumos.cost.solver.shares import InvalidShare, shares
 from lumos.errors import MisuseError
 
 MILLION = 1_000_000

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from examples import examples
-from lumos.analysis.cost.contributions import contributions
-from lumos.analysis.cost.graph import CostGraph
-from lumos.analysis.cost.solving import attribute
+from lumos.cost.solver.attribution import attribute
+from lumos.cost.solver.contributions import contributions
+from lumos.cost.solver.graph import CostGraph
 
 MILLION = 1_000_000
 EXAMPLE = CostGraph.of(

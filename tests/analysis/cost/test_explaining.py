@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cost.exact import random_graph
-from lumos.analysis.cost.explaining import explain
-from lumos.analysis.cost.graph import CostGraph
-from lumos.analysis.cost.solving import attribute
+from lumos.cost.solver.attribution import attribute
+from lumos.cost.solver.graph import CostGraph
+from lumos.cost.solver.paths import explain
 
 COSTS = {"raw": {"c": 100}, "a": {"c": 10}, "b": {"c": 1}, "out": {"c": 7}}
 DIAMOND = [("raw", "a"), ("raw", "b"), ("a", "out"), ("b", "out")]

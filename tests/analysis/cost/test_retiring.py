@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from analysis.cost.exact import best_retirement, random_graph
-from lumos.analysis.cost import retiring
-from lumos.analysis.cost.graph import CostGraph
-from lumos.analysis.cost.retiring import Retirement, retirement
-from lumos.analysis.cost.savings import savings_of
+from lumos.cost.solver import retirement as retiring
+from lumos.cost.solver.graph import CostGraph
+from lumos.cost.solver.retirement import Retirement, retirement
+from lumos.cost.solver.savings import savings_of
 
 COSTS = {
     "raw": {"c": 100}, "core": {"c": 60}, "A": {"c": 10}, "B": {"c": 20},

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cost.exact import random_graph, reached, tried_savings
-from lumos.analysis.cost.graph import CostGraph
-from lumos.analysis.cost.savings import Savings, savings_of, savings_of_all
+from lumos.cost.solver.graph import CostGraph
+from lumos.cost.solver.savings import Savings, savings_of, savings_of_all
 
 COSTS = {"raw": {"c": 100}, "core": {"c": 60}, "A": {"c": 10}, "B": {"c": 20}}
 FLOW = [("raw", "core"), ("core", "A"), ("core", "B")]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lumos.analysis.cost.strong import strong_components
-from lumos.analysis.cost.topology import topology
+from lumos.cost.solver.strong import strong_components
+from lumos.cost.solver.topology import topology
 
 
 def reach(nodes: int, pairs: np.ndarray) -> np.ndarray:

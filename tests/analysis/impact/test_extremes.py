@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.impact.world import World
-from lumos.analysis.impact import propagation
+from lumos.impact.rules import propagation
 
 ORDERS = (
     "id INT32 NOT NULL\nqty INT32 NOT NULL\namount DECIMAL(10,2)\nnote STRING(20)\nday DATE\n"

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from analysis.impact.world import World, of
 from examples import examples
-from lumos.analysis.impact.kinds import takes
-from lumos.analysis.impact.values import rank
-from lumos.analysis.impact.verdicts import decide
+from lumos.impact.rules.kinds import takes
+from lumos.impact.rules.values import rank
+from lumos.impact.rules.verdicts import decide
 from lumos.model.change import Verdict
 from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.text import parse_type

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.analysis.impact.values import rank
-from lumos.analysis.impact.verdicts import Decision, decide, passed_on
+from lumos.impact.rules.values import rank
+from lumos.impact.rules.verdicts import Decision, decide, passed_on
 from lumos.model.change import Verdict
 from lumos.model.meeting import Act, Kind, Meeting, Place, Value
 from lumos.model.text import parse_type

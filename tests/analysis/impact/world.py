@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lumos.analysis.comparison import compare
-from lumos.analysis.compatibility import judge
-from lumos.analysis.impact import DatasetImpact, Impact, Making, impact_of
-from lumos.analysis.impact.downstream import Versions
+from lumos.impact.rules import DatasetImpact, Impact, Making, impact_of
+from lumos.impact.rules.downstream import Versions
+from lumos.impact.types import effects
 from lumos.lineage.reported import TableName
 from lumos.lineage.sql import analyse, reported
-from lumos.lineage.sql.typing import effects
 from lumos.model.lineage import Edge
 from lumos.model.meeting import Effect
 from lumos.model.schema import Schema
 from lumos.model.text import parse_schema
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 

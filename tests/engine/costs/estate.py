@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lumos.config import Settings, load
-from lumos.engine.costs.graph.inputs import Inputs, cost_graph
+from lumos.cost.inputs.graph import Inputs, cost_graph
 from lumos.model.catalog import Job
 from lumos.model.dataset import Governance, Statistics
 from lumos.model.lineage import Edge, JobRun

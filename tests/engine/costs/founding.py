@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lumos import Lumos
-from lumos.engine.costs.desk import CostDesk
+from lumos.cost.service import Costs
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.text import parse_schema
 from lumos.store import KnownDataset, Store
@@ -58,7 +58,7 @@ def founding(
     (folder / "lumos.yaml").write_text(CONFIGURATION + (BESIDE if beside else "") + more)
     lumos = Lumos(folder / "lumos.yaml", environment={}, overrides=stored)
     fill(lumos)
-    lumos.cost = CostDesk(lumos.settings, lumos._store, clock=lambda: NOW)
+    lumos.cost = Costs(lumos.settings, lumos._store, clock=lambda: NOW)
     return lumos
 
 

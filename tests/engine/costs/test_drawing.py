@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from lumos.engine.costs.page.drawing.charts import Bar, bars, columns
-from lumos.engine.costs.page.drawing.document import Row, Tile, listed, page, section, table, tiles
-from lumos.engine.costs.page.drawing.flow import Band, Stop, flow
+from lumos.rendering.charts import Bar, bars, columns
+from lumos.rendering.document import Row, Tile, listed, page, section, table, tiles
+from lumos.rendering.flow import Band, Stop, flow
 
 HARM = '<script>alert("1")</script>&\'"@@CONTENT@@'
 

@@ -8,8 +8,8 @@ import pytest
 
 from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
-from lumos.engine.costs.desk import CostDesk
-from lumos.engine.costs.hints import _without_reads
+from lumos.cost.service import Costs
+from lumos.cost.suggestions import _without_reads
 from lumos.model.catalog import Job
 from lumos.model.lineage import JobRun
 from lumos.store.usage import Reads
@@ -72,7 +72,7 @@ def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Pat
     text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
     (workplace / "lumos.yaml").write_text(text)
     settings = Lumos(workplace / "lumos.yaml", environment={}).settings
-    report = CostDesk(settings, shop._store, clock=lambda: NOW).report("event_metrics")
+    report = Costs(settings, shop._store, clock=lambda: NOW).report("event_metrics")
     [hint] = report.optimization
     assert hint == (
         "2 of 3 runs of the job count_events wrote data that nobody read before the next run: "
@@ -100,7 +100,7 @@ def test_runs_before_reads_were_known_are_no_waste(workplace: Path) -> None:
     text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
     (workplace / "lumos.yaml").write_text(text)
     settings = Lumos(workplace / "lumos.yaml", environment={}).settings
-    desk = CostDesk(settings, shop._store, clock=lambda: NOW)
+    desk = Costs(settings, shop._store, clock=lambda: NOW)
     # The log begins ten days ago; the job reads since long before.
     read(shop, "raw/raw_events", "count", days_ago=200)
     read(shop, "core/event_metrics", "bob", days_ago=10)

@@ -7,7 +7,7 @@ import pytest
 
 from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
-from lumos.engine.costs.desk import CostDesk
+from lumos.cost.service import Costs
 from lumos.model.dataset import Cost
 
 
@@ -23,7 +23,7 @@ def dearer(shop: Lumos, compute: int) -> Lumos:
                                     f"ml_predictions, costs: {{compute: {compute}}}")  # fmt: skip
     file.write_text(text)
     lumos = Lumos(file, environment={})
-    lumos.cost = CostDesk(lumos.settings, lumos._store, clock=lambda: NOW)
+    lumos.cost = Costs(lumos.settings, lumos._store, clock=lambda: NOW)
     return lumos
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.costs.founding import EDGES, NOW, founding, urn
 from lumos import Lumos
 from lumos.config.prices import NoPrices
-from lumos.engine.costs.page.flow import flow_to
+from lumos.cost.flow import flow_to
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
 from lumos.store import Store
@@ -278,7 +278,7 @@ def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
 def test_very_many_rows_are_told_as_one_and_still_add_up(
     shop: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.engine.costs.reporting.MOST_ROWS", 2)
+    monkeypatch.setattr("lumos.cost.report_builder.MOST_ROWS", 2)
     breakdown = shop.cost.report("ml_predictions", period=JANUARY).breakdown
     assert len(breakdown.by_upstream) == 2
     assert (breakdown.others.count, breakdown.others.cost) == (2, 1800)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lumos import Lumos
-from lumos.engine.lineage.file_names import FileNames, lies_in
+from lumos.storage.repository import FileNames, lies_in
 from lumos.store import Store
 
 

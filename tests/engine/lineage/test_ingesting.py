@@ -11,8 +11,8 @@ from lineage.readers.dbt_projects import manifest, write_project
 from lineage.readers.test_openlineage import event
 from lumos import Lumos
 from lumos.config.settings import Settings
-from lumos.engine.lineage.reports import LineageIngestReport, Way
 from lumos.errors import MisuseError, UnknownName
+from lumos.lineage.reports import LineageIngestReport, Way
 
 ORDERS = "lumos://file/lake/raw/orders"
 # Old reads are forgotten.
@@ -86,10 +86,10 @@ def test_it_is_announced_how_far_a_long_file_is(lake):
     write("models/load.sql", "".join(f"insert into t{n} values (1);\n" for n in range(1_000)))
     shares = []
 
-    def announce(step, *, share=None, **_):
+    def progress(step, *, share=None, **_):
         shares.append((step, share))
 
-    lake.lumos.lineage.ingest("models", announce=announce)
+    lake.lumos.lineage.ingest("models", progress=progress)
     told = [share for step, share in shares if step == "Reading SQL"]
     assert told[0] is None
     assert len(told) > 5
@@ -279,7 +279,7 @@ def test_a_folder_that_cannot_be_read_takes_nothing_away(lake, monkeypatch):
     hidden = write("models/deep/b.sql", "create table b as select id from orders")
     lake.lumos.lineage.ingest("models")
     real = os_walk_with_failure(hidden.parent)
-    monkeypatch.setattr("lumos.engine.lineage.recognition.os.walk", real)
+    monkeypatch.setattr("lumos.lineage.recognition.os.walk", real)
     report = lake.lumos.lineage.ingest("models")
     assert near(*report.held) == ("sql:models/deep/b.sql",)
     assert len(ends(lake)) == 2

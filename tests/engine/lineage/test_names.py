@@ -3,11 +3,11 @@
 import pytest
 
 from lumos.config.sql_names import SqlName
-from lumos.engine.lineage.found import Way
-from lumos.engine.lineage.names import Names
 from lumos.errors import MisuseError
 from lumos.lineage.declared import reference
+from lumos.lineage.name_index import Names
 from lumos.lineage.reported import Known, Place, TableName
+from lumos.lineage.resolution import Way
 from lumos.store.directory import Listing
 
 

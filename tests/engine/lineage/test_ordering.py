@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lumos.engine.lineage.ordering import in_order
+from lumos.lineage.order import in_order
 
 CHAIN = {
     "d": "select * from c",

@@ -9,7 +9,7 @@ import pytest
 
 from engine.sightings import Sightings
 from lineage.readers.test_openlineage import event
-from lumos.engine.lineage.reports import LineageIngestReport
+from lumos.lineage.reports import LineageIngestReport
 
 ORDERS = "lumos://file/lake/raw/orders"
 INPUTS = [{"namespace": "file", "name": "/lake/raw/orders"}]

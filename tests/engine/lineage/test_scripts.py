@@ -14,9 +14,9 @@ from engine.sightings import Sightings
 from lineage.readers.dbt_projects import CATALOG, manifest, write_project
 from lineage.readers.test_openlineage import event
 from lumos import Lumos
+from lumos.impact.types import effects
 from lumos.lineage.reported import Place, Reference, TableName
 from lumos.lineage.sql import analyse, reported
-from lumos.lineage.sql.typing import effects
 from lumos.model.codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Script
 from lumos.model.meeting import TableVersions

@@ -8,7 +8,7 @@ from engine.sightings import Sightings
 from lineage.readers.dbt_projects import ORDERS as ORDERS_MODEL
 from lineage.readers.dbt_projects import manifest, write_project
 from lumos import Lumos
-from lumos.engine.impact.reports import ImpactReport
+from lumos.impact.reports import ImpactReport
 
 ORDERS = "lumos://file/lake/raw/orders"
 

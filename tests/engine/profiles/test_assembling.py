@@ -6,15 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lumos.engine.profiles.assembling import profile_of
 from lumos.model.dataset import ColumnProfile
 from lumos.model.text import parse_type
-from lumos.pipeline.problems import ProblemList
-from lumos.pipeline.profiling.columns import Leaf
-from lumos.pipeline.profiling.profile import Profiled
-from lumos.pipeline.profiling.sketching import Estimates
-from lumos.pipeline.profiling.tallies import Tally
-from lumos.pipeline.profiling.values import values_of
+from lumos.profiles.assembly import profile_of
+from lumos.profiles.columns import Leaf
+from lumos.profiles.measurement import Profiled
+from lumos.profiles.sketches import Estimates
+from lumos.profiles.tallies import Tally
+from lumos.profiles.values import values_of
+from lumos.spark.problems import ProblemList
 
 
 def told(type: str, values: pa.Array, estimates: Estimates) -> ColumnProfile:

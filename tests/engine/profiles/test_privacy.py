@@ -6,16 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.engine.profiles.privacy import (
-    for_catalogs,
-    frequent,
-    guarded,
-    is_private,
-    measurable,
-    private_paths,
-)
-from lumos.engine.profiles.recording import with_profile
-from lumos.engine.reports import DatasetReport, ShowReport
+from lumos.catalogs.three_way_merge import merged_aspect
+from lumos.datasets.reports import ShowReport
+from lumos.discovery.reports import DatasetReport
 from lumos.model.catalog import Entry
 from lumos.model.codec import to_plain
 from lumos.model.dataset import (
@@ -29,10 +22,11 @@ from lumos.model.dataset import (
     Statistics,
     ValueCount,
 )
+from lumos.model.privacy import for_catalogs, frequent, guarded, is_private, private_paths
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
-from lumos.pipeline.profiling.columns import leaves_of
-from lumos.platforms.merging import merged_aspect
+from lumos.profiles.columns import leaves_of, measurable
+from lumos.profiles.recorder import with_profile
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = datetime(2024, 2, 1, tzinfo=UTC)

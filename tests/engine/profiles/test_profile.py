@@ -14,11 +14,12 @@ import typer
 from lumos import Lumos
 from lumos.cli.datasets import show
 from lumos.cli.profile import profile as profile_command
-from lumos.engine.profiles.locating import NotProfiled
-from lumos.engine.profiles.reports import ProfileReport
 from lumos.errors import LumosError, MisuseError
 from lumos.model.dataset import ColumnProfile
-from lumos.snapshot import open_snapshot
+from lumos.profiles.files import NotProfiled
+from lumos.profiles.reports import ProfileReport
+from lumos.progress import no_progress
+from lumos.snapshots.format.reader import open_snapshot
 from lumos.store import Store
 
 pytestmark = pytest.mark.usefixtures("workplace", "spark")
@@ -253,7 +254,7 @@ def test_of_many_unreadable_files_the_first_are_listed_and_the_others_counted(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("job", "profile"):
-        monkeypatch.setattr(f"lumos.pipeline.profiling.{module}.MOST_OF_ALL", 1)
+        monkeypatch.setattr(f"lumos.profiles.{module}.MOST_OF_ALL", 1)
     lumos = Lumos()
     lumos.ingest(lake)
     for day in ("01", "02"):
@@ -288,7 +289,7 @@ def test_a_scan_measures_what_was_never_read_and_counts_nothing_that_could_not_b
     lumos = Lumos()
     scanned = lumos.ingest(lake)
     lake.rename(lake.parent / "elsewhere")
-    completed = lumos.profiles.completed(scanned, lambda _step, **_progress: None)
+    completed = lumos.profiles.completed(scanned, no_progress)
     assert completed.measured == ()
     assert {problem.code for problem in completed.problems} == {"vanished"}
     (lake.parent / "elsewhere").rename(lake)

@@ -9,7 +9,7 @@ import pytest
 
 from formats.tables.delta_logs import add, commit_name, field, lines, metadata, protocol
 from lumos import Lumos
-from lumos.engine.profiles.reports import ProfileReport
+from lumos.profiles.reports import ProfileReport
 
 pytestmark = pytest.mark.usefixtures("workplace", "spark")
 

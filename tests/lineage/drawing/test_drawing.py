@@ -23,10 +23,10 @@ from lumos.lineage.drawing import (
     mermaid,
     page,
 )
-from lumos.lineage.drawing.layout import layers
 from lumos.lineage.openlineage.naming import reference
 from lumos.lineage.reported import Known
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
+from lumos.rendering.layout import layers
 
 RAW, CLEAN, REPORT = "lumos://s3/lake/raw", "lumos://s3/lake/clean", "lumos://postgres/app/report"
 NASTY = '</script><b>"x"\\\n]'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.lineage.query_log import normal
+from lumos.usage.query_log import normal
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.lineage.query_log import (
-    Example,
-    Logged,
-    Piecewise,
-    UnreadableLog,
-    look,
-    moment_of,
-    pieces,
-)
+from lumos.usage.query_log import Example, Logged, Piecewise, UnreadableLog, look, moment_of, pieces
 
 AT = datetime(2024, 3, 5, 10, 30, 0, 250_000, tzinfo=UTC)
 SQL = "SELECT id, amount\nFROM sales.orders WHERE day = '2024-03-05'"
@@ -306,7 +298,7 @@ def test_a_log_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
 def test_what_unfolds_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lumos.lineage.query_log import files
+    from lumos.usage.query_log import files
 
     monkeypatch.setattr(files, "_LONGEST_LINE", 200_000)
     monkeypatch.setattr(files, "_MOST_UNFOLDED", 10)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.lineage.query_log import Example, understand
 from lumos.lineage.reported import TableName
+from lumos.usage.query_log import Example, understand
 
 
 def reads(statement: str, dialect: str = "postgres", **facts: str) -> dict[str, set[str]]:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from lumos.annotations.owner_names import UnmarkedOwner
 from lumos.lineage.comments import Header, file_header, header_above, header_of
-from lumos.lineage.owners import UnmarkedOwner
 from lumos.model.dataset import Owner
 
 BOTH = (UnmarkedOwner(name="ann"), UnmarkedOwner(name="bob"))

@@ -13,8 +13,8 @@ from lineage.readers.dbt_projects import (
     node,
     write_project,
 )
+from lumos.annotations.owner_names import UnmarkedOwner
 from lumos.lineage.dbt import NoManifest, Relations, is_manifest, models_of, read_project, report
-from lumos.lineage.owners import UnmarkedOwner
 from lumos.lineage.reported import Known, Reported, ReportedEdge, TableName
 from lumos.model.dataset import Owner
 

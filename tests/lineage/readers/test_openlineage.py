@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from lumos.annotations.owner_names import UnmarkedOwner
 from lumos.lineage.openlineage import Event, is_event, read_events, reports
 from lumos.lineage.openlineage.naming import reference
-from lumos.lineage.owners import UnmarkedOwner
 from lumos.lineage.reported import Alias, Place, Problem, Reported, TableName
 from lumos.model.dataset import Owner
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind

@@ -2,10 +2,10 @@
 
 import pytest
 
+from lumos.annotations.owner_names import UnmarkedOwner
 from lumos.config.sql_names import NameTemplate
 from lumos.errors import MisuseError
 from lumos.lineage.jinja import UNKNOWN, rendered
-from lumos.lineage.owners import UnmarkedOwner
 from lumos.lineage.reported import Reported, TableName
 from lumos.lineage.sql import analyse
 from lumos.lineage.sql_files import (

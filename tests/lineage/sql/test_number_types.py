@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from pyspark.sql import SparkSession
 
-from lumos.lineage.sql.typing import effects
+from lumos.impact.types import effects
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.meeting import TableVersions
 from lumos.model.schema import Field, Schema

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.lineage.sql.rehearsing import Check, checks
+from lumos.impact.spark_queries import Check, checks
 
 
 def only(sql: str, dialect: str = "spark") -> Check:

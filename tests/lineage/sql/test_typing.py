@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.lineage.sql.typing import effects
-from lumos.lineage.sql.typing.types import from_sqlglot, to_sqlglot
+from lumos.impact.types import effects
+from lumos.impact.types.types import from_sqlglot, to_sqlglot
 from lumos.model.meeting import Effect, Meeting, Output, TableVersions
 from lumos.model.text import parse_schema, parse_type
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.lineage.sql.typing import effects
+from lumos.impact.types import effects
 from lumos.model.meeting import Act, TableVersions
 from lumos.model.text import parse_schema
 

@@ -9,8 +9,8 @@ import pytest
 import sqlglot
 
 from lineage.sql.edges import of
+from lumos.impact.types import effects
 from lumos.lineage.sql.analysis import analyse
-from lumos.lineage.sql.typing import effects
 from lumos.model.meeting import TableVersions, Value
 from lumos.model.text import parse_schema
 from lumos.model.types import INT64

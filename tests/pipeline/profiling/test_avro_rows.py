@@ -14,7 +14,7 @@ import pytest
 from fastavro import _read
 from fastavro.read import LOGICAL_READERS
 
-from lumos.pipeline.profiling.tallies import Tally
+from lumos.profiles.tallies import Tally
 from pipeline.profiling.test_reading import measured
 
 DAY = 86_400

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from formats.tables.hudi_tables import HudiTable
+from lumos.discovery.table_folder import StoredFolder
 from lumos.formats import UnreadableFile
 from lumos.formats.tables.hudi import HudiReader
 from lumos.model.types import INT64
-from lumos.pipeline.profiling.reading import HUDI_SLICE, FileTask, batches
-from lumos.pipeline.table_folder import StoredFolder
+from lumos.profiles.rows import HUDI_SLICE, FileTask, batches
 from lumos.storage import USUAL, Access, storage_of
 from lumos.storage.s3 import S3Access
 from s3_server import S3Server

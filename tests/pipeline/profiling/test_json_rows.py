@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lumos.pipeline.profiling.columns import leaves_of
-from lumos.pipeline.profiling.tallies import Tally
+from lumos.profiles.columns import leaves_of
+from lumos.profiles.tallies import Tally
 from pipeline.profiling.test_reading import measured, schema_of
 
 

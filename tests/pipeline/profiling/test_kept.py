@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lumos.pipeline.profiling.job import Facts, Measured
-from lumos.pipeline.profiling.kept import KeptUnits, Unit
+from lumos.profiles.cache import KeptUnits, Unit
+from lumos.profiles.job import Facts, Measured
 from lumos.storage import USUAL
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lumos.pipeline.profiling.columns import leaves_of, types_of
-from lumos.pipeline.profiling.reading import FileTask, batches
+from lumos.profiles.columns import leaves_of, types_of
+from lumos.profiles.rows import FileTask, batches
 from storage_places import SERVED, OnDisk, Place
 
 from .test_reading import COUNT, RECORDS, WRITERS, schema_of

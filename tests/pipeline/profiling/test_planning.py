@@ -9,19 +9,12 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lumos.pipeline.profiling import planning
-from lumos.pipeline.profiling.job import Facts, Job, Measured, _reader
-from lumos.pipeline.profiling.kept import Unit
-from lumos.pipeline.profiling.planning import (
-    SourceFile,
-    SourceFiles,
-    divide,
-    identity_of,
-    parts_of,
-    sampled,
-)
-from lumos.pipeline.profiling.reading import FileTask
-from lumos.pipeline.profiling.stored_tasks import store_part, stored_tasks
+from lumos.profiles import plan as planning
+from lumos.profiles.cache import Unit
+from lumos.profiles.job import Facts, Job, Measured, _reader
+from lumos.profiles.plan import SourceFile, SourceFiles, divide, identity_of, parts_of, sampled
+from lumos.profiles.rows import FileTask
+from lumos.profiles.stored_tasks import store_part, stored_tasks
 from lumos.storage import USUAL
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from lumos.formats import UnreadableFile
 from lumos.model.types import INT64, DataType
-from lumos.pipeline.profiling import reader_process
-from lumos.pipeline.profiling.reading import FileTask, batches
+from lumos.profiles import reader_process
+from lumos.profiles.rows import FileTask, batches
 from lumos.storage import LocalStorage
 
 WANTED: dict[str, DataType] = {"id": INT64}
@@ -117,7 +117,7 @@ def test_no_damage_ends_this_process(tmp_path: Path, format: str) -> None:
 
 PARENT = """
 import os, sys
-from lumos.pipeline.profiling import reader_process
+from lumos.profiles import reader_process
 reader = reader_process.ReaderProcess()
 print(reader._child, flush=True)
 os._exit(0)

@@ -20,10 +20,10 @@ from pyroaring import BitMap64
 from lumos.formats import UnreadableFile, read_file
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, INT64
-from lumos.pipeline.profiling.columns import leaves_of, types_of
-from lumos.pipeline.profiling.job import Facts, Job, read_tasks
-from lumos.pipeline.profiling.reading import FileTask, batches
-from lumos.pipeline.profiling.tallies import Tally
+from lumos.profiles.columns import leaves_of, types_of
+from lumos.profiles.job import Facts, Job, read_tasks
+from lumos.profiles.rows import FileTask, batches
+from lumos.profiles.tallies import Tally
 from lumos.storage import USUAL, LocalStorage
 from lumos.storage.errors import StorageDenied
 
@@ -367,7 +367,7 @@ def test_a_fault_of_the_storage_is_told_in_its_words(
     def fail(*_: Any) -> None:
         raise fault
 
-    monkeypatch.setattr("lumos.pipeline.profiling.job.batches", fail)
+    monkeypatch.setattr("lumos.profiles.job.batches", fail)
     (problem,) = measured(file).problems.listed
     assert (problem.code, problem.reason) == ("unreadable", f"It could not be read: {words}")
 

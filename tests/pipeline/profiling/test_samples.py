@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.model.types import INT64
-from lumos.pipeline.profiling.reading import FileTask, batches
+from lumos.profiles.rows import FileTask, batches
 from lumos.storage import LocalStorage
 
 

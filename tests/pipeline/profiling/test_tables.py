@@ -17,20 +17,20 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
+from lumos.discovery.tables import Memory, StoredFolder
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import READERS, Deletes
 from lumos.model.codec import to_json
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.text import parse_type
-from lumos.pipeline.profiling.columns import leaves_of
-from lumos.pipeline.profiling.deletes import deleted_rows, kept_rows
-from lumos.pipeline.profiling.job import Facts, Job, read_tasks
-from lumos.pipeline.profiling.naming import known_fields, named, places_of
-from lumos.pipeline.profiling.reading import FileTask
-from lumos.pipeline.profiling.record_files import _names_of
-from lumos.pipeline.profiling.table_files import table_files
-from lumos.pipeline.profiling.tallies import Tally
-from lumos.pipeline.tables import Memory, StoredFolder
+from lumos.profiles.column_names import known_fields, named, places_of
+from lumos.profiles.columns import leaves_of
+from lumos.profiles.deletes import deleted_rows, kept_rows
+from lumos.profiles.job import Facts, Job, read_tasks
+from lumos.profiles.record_files import _names_of
+from lumos.profiles.rows import FileTask
+from lumos.profiles.table_files import table_files
+from lumos.profiles.tallies import Tally
 from lumos.storage import USUAL, LocalStorage
 
 VECTOR_MAGIC = struct.pack("<i", 1681511377)

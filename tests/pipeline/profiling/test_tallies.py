@@ -15,11 +15,11 @@ import pytest
 from lumos.model.schema import Field, Schema
 from lumos.model.text import parse_type
 from lumos.model.types import STRING
-from lumos.pipeline.profiling import values
-from lumos.pipeline.profiling.columns import Leaf, leaves_of
-from lumos.pipeline.profiling.records import array_of
-from lumos.pipeline.profiling.tallies import FOLLOWED, Tally
-from lumos.pipeline.profiling.values import values_of
+from lumos.profiles import values
+from lumos.profiles.columns import Leaf, leaves_of
+from lumos.profiles.records import array_of
+from lumos.profiles.tallies import FOLLOWED, Tally
+from lumos.profiles.values import values_of
 
 STRUCT = parse_type("STRUCT<x: INT64, y: STRING>")
 

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from lumos.model.text import parse_type
-from lumos.pipeline.profiling.columns import Leaf
-from lumos.pipeline.profiling.values import values_of
+from lumos.profiles.columns import Leaf
+from lumos.profiles.values import values_of
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from lumos.annotations.owner_names import owners_of, people_in
 from lumos.lineage.comments import SLA, Header, header_of
 from lumos.lineage.dbt.artefacts import CatalogColumn, Node, Project, Result, utc
 from lumos.lineage.dbt.relations import Relations
-from lumos.lineage.owners import owners_of, people_in
 from lumos.lineage.reported import (
     Coverage,
     Described,

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from lumos import __version__
 from lumos.lineage.drawing.picture import Arrow, Picture
 from lumos.model.lineage import ColumnMapping, ColumnUse
 from lumos.model.urn import SCHEME
+from lumos.version import __version__
 
 _SPEC: Final = "https://openlineage.io/spec"
 _EVENT: Final = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/JobEvent"

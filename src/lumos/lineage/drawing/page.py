@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.lineage.drawing.layout import layers
 from lumos.lineage.drawing.picture import Picture
+from lumos.rendering.layout import layers
 
 _WIDTH: Final = 260
 _GAP: Final = 120

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from lumos.annotations.owner_names import owner_of
 from lumos.lineage.openlineage.columns import Columns, columns_of
 from lumos.lineage.openlineage.events import Event
 from lumos.lineage.openlineage.facets import (
@@ -36,7 +37,6 @@ from lumos.lineage.openlineage.runs import (
     datasets_of,
     runs_of,
 )
-from lumos.lineage.owners import owner_of
 from lumos.lineage.reported import (
     Alias,
     Coverage,

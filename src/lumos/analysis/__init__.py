@@ -1,1 +1,0 @@
-"""Pure rules on model values: comparison, compatibility, versions."""

@@ -1,0 +1,147 @@
+"""Tells the configured catalog of changes, right after they are safe."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from lumos.catalogs import Connects, Platform
+from lumos.progress import Progress
+from lumos.store import Store
+
+if TYPE_CHECKING:
+    from lumos.catalogs.reports import PublishReport
+
+_log = logging.getLogger(__name__)
+
+# More of one sort would hide all else that is said.
+_MOST: Final = 20
+# How long a catalog that is down is left in peace: at first, and at most.
+_FIRST_REST: Final = timedelta(minutes=1)
+_LONGEST_REST: Final = timedelta(minutes=15)
+
+
+class AutoPublisher:
+    """Tells a catalog, if one is configured; whatever happens there, the changes stand.
+
+    What goes wrong is said in warnings, and in the report for those who want more.
+    """
+
+    def __init__(
+        self,
+        platform: Callable[[], Platform | None],
+        store: Callable[[], Store],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._platform_of = platform
+        self._store = store
+        self._clock = clock
+        self._depth = 0
+        self._is_due = False
+        self._rests = False
+        self._rest = _FIRST_REST
+        self._last: PublishReport | None = None
+
+    def check(self) -> None:
+        """Fails now rather than after the change where the catalog is not configured rightly."""
+        self._platform_of()
+
+    def tell(self, progress: "Progress | None" = None) -> "PublishReport | None":
+        """Tells what the catalog has not heard of; later, where that is `together` with more."""
+        if self._depth:
+            self._is_due = True
+            return None
+        platform = self._platform_of()
+        if platform is None:
+            return None
+        if (resting := self._resting(platform)) is not None:
+            return resting
+        # Only who has a catalog waits for what it takes to tell it.
+        from lumos.catalogs.publisher import CatalogPublisher
+
+        try:
+            report = CatalogPublisher(self._store(), platform).deliver(progress)
+        finally:
+            if isinstance(platform, Connects):
+                platform.close()
+        report = self._with_rest(report)
+        complain(report)
+        return report
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Inside, a catalog that is down is not asked again at once, but after growing rests.
+
+        Each time that it is asked costs all the patience that is configured for it, and whoever
+        looks at sources every few seconds would do nothing else.
+        """
+        self._rests, self._last, self._rest = True, None, _FIRST_REST
+        try:
+            yield
+        finally:
+            self._rests, self._last = False, None
+
+    def _resting(self, platform: Platform) -> "PublishReport | None":
+        """What is to say of a catalog that is left in peace for now."""
+        last = self._last
+        if last is None or last.next_try is None or self._clock() >= last.next_try:
+            return None
+        waiting = self._store().news.counts(platform.name)
+        report = msgspec.structs.replace(
+            last, told=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
+            waiting=waiting.get("datasets", 0) or sum(waiting.values()),
+        )  # fmt: skip
+        _log.debug("%s", report.complaint)
+        return report
+
+    def _with_rest(self, report: "PublishReport") -> "PublishReport":
+        if not self._rests:
+            return report
+        if report.is_down:
+            report = msgspec.structs.replace(report, next_try=self._clock() + self._rest)
+            self._rest = min(2 * self._rest, _LONGEST_REST)
+        else:
+            self._rest = _FIRST_REST
+        self._last = report
+        return report
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Something changes inside, and is told at the end."""
+        with self.together():
+            self.check()
+            yield
+            self._is_due = True
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What changes inside is told at the end, at once."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+        if self._is_due and not self._depth:
+            self._is_due = False
+            self.tell()
+
+
+def complain(report: "PublishReport") -> None:
+    """Warns of what a catalog has not heard of, and why, and of people's words that stay."""
+    facts = {"facts": {"catalog": report.platform}}
+    if report.complaint is not None:
+        _log.warning("%s", report.complaint, extra=facts)
+    refused = [
+        f"the {each.kind} {each.key} was refused and is told again next time: {each.problem}"
+        for each in report.refused
+    ]
+    kept = [f"{each.path} of {each.key} stays as people wrote it" for each in report.conflicts]
+    for sentences, rest in ((refused, "were refused"), (kept, "stay as people wrote them")):
+        for sentence in sentences[:_MOST]:
+            _log.warning("%s: %s", report.kind, sentence, extra=facts)
+        if (more := len(sentences) - _MOST) > 0:
+            _log.warning("%s: %d more %s", report.kind, more, rest, extra=facts)

@@ -1,0 +1,160 @@
+"""What a catalog has no place for, as text in its free-form properties.
+
+An aspect that the catalog gives back as it was written needs nothing. Any other one travels as
+JSON under `lumos.<aspect>`, whole, beside as much of it as the catalog shows natively. When it is
+read again, edits that people made to the native part are merged into it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, get_type_hints
+
+import msgspec
+
+from lumos.catalogs.interface import How
+from lumos.catalogs.three_way_merge import MEASURED, merged_aspect
+from lumos.errors import LumosError
+from lumos.model.catalog import Entry
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import ASPECTS
+
+_PREFIX: Final = "lumos."
+# A user's own property whose name would be taken for one of ours.
+_ESCAPE: Final = "lumos.property."
+_NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "carried")
+_TYPES: Final[dict[str, Any]] = get_type_hints(Entry)
+_KEY: Final = re.compile(
+    rf"lumos\.(?P<name>{'|'.join(_NAMES)})(?:\.(?P<part>\d{{1,6}}))?\Z", re.ASCII
+)
+
+
+class Packed(NamedTuple):
+    """Properties that make up for what a catalog does not show, and how each aspect is held."""
+
+    properties: dict[str, str]
+    held: dict[str, How]
+
+
+class Unpacked(NamedTuple):
+    """A catalog's properties, told apart: the users' own, and aspects that Lumos put there."""
+
+    own: dict[str, str]
+    exact: dict[str, Any]
+
+
+def pack(exact: Entry, shown: Entry, *, longest: int) -> Packed:
+    """Packs whatever of an entry a catalog would not give back as it is.
+
+    `shown` is what would be read back without any packing; `longest` is the most characters that
+    the catalog takes in one property.
+    """
+    properties: dict[str, str] = {}
+    held: dict[str, How] = {}
+    for name in _NAMES:
+        value, native = getattr(exact, name), getattr(shown, name)
+        # Times in two zones are equal, but not the same in a file.
+        if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
+            how: How = "native"
+        else:
+            how = "properties" if native is None else "partly"
+            properties.update(_parts(name, _text(value), longest))
+        if value is not None and name in ASPECTS:
+            held[name] = how
+    return Packed(properties, held)
+
+
+def unpack(properties: Mapping[str, str]) -> Unpacked:
+    """Tells packed aspects from users' properties; what cannot be read is a user's."""
+    own: dict[str, str] = {}
+    parts: dict[str, dict[int, str]] = {}
+    for key, text in properties.items():
+        if match := _KEY.match(key):
+            parts.setdefault(match["name"], {})[int(match["part"] or 1)] = text
+        else:
+            own[key.removeprefix(_ESCAPE)] = text
+    exact: dict[str, Any] = {}
+    for name, texts in parts.items():
+        try:
+            exact[name] = _value("".join(texts[part] for part in sorted(texts)), _TYPES[name])
+        except (msgspec.MsgspecError, LumosError):
+            own.update(_labelled(name, texts))
+    return Unpacked(own, exact)
+
+
+def unpacked(properties: Mapping[str, str]) -> dict[str, str]:
+    """A catalog's properties without those that aspects are packed into, all others as they are."""
+    names = unpack(properties).exact.keys()
+    return {
+        key: text
+        for key, text in properties.items()
+        if (match := _KEY.match(key)) is None or match["name"] not in names
+    }
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Users' properties under names that nothing of ours has."""
+    return {
+        f"{_ESCAPE}{key}" if _KEY.match(key) or key.startswith(_ESCAPE) else key: text
+        for key, text in properties.items()
+    }
+
+
+def restored(
+    shown: Entry,
+    exact: Mapping[str, Any],
+    *,
+    native: frozenset[str],
+    as_shown: Callable[[Entry], Entry],
+) -> Entry:
+    """The entry that was packed, with what people changed since in the parts that are shown.
+
+    `as_shown` says what the catalog would show of an entry that nobody edited.
+    """
+    if not exact:
+        return shown
+    claimed = msgspec.structs.replace(shown, **exact)
+    then = as_shown(claimed) if native & exact.keys() else None
+    now = {
+        name: value
+        if then is None or name not in native
+        else _since(name, getattr(then, name), getattr(shown, name), value)
+        for name, value in exact.items()
+    }
+    return msgspec.structs.replace(shown, **now)
+
+
+def _text(value: Any) -> str:
+    """The value as JSON, but words as they are where nobody could take them for JSON."""
+    is_plain = isinstance(value, str) and value[:1] not in ("", '"') and value != "null"
+    return value if is_plain else to_json(value).decode()
+
+
+def _value(text: str, type: Any) -> Any:
+    is_plain = type in (str, str | None) and text[:1] != '"' and text != "null"
+    return text if is_plain else from_json(text, type)
+
+
+def _since(name: str, then: Any, now: Any, exact: Any) -> Any:
+    if then == now:
+        return exact
+    if name in MEASURED or name not in ASPECTS or None in (now, exact):
+        return now
+    if name == "schema" and then.shape != now.shape:
+        return now
+    return merged_aspect(name, then, now, exact)
+
+
+def _parts(name: str, text: str, longest: int) -> Iterator[tuple[str, str]]:
+    texts = {
+        number: text[start : start + longest]
+        for number, start in enumerate(range(0, len(text), longest), 1)
+    }
+    yield from _labelled(name, texts).items()
+
+
+def _labelled(name: str, texts: Mapping[int, str]) -> dict[str, str]:
+    """The texts under the keys of their properties; only one part needs no number."""
+    return {
+        f"{_PREFIX}{name}" if number == 1 else f"{_PREFIX}{name}.{number}": text
+        for number, text in texts.items()
+    }

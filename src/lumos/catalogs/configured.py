@@ -1,0 +1,37 @@
+"""The catalog that the configuration names."""
+
+import logging
+from pathlib import Path
+from typing import Any, Final
+
+from lumos import plugins
+from lumos.catalogs import HasAddress, KeptInFile, Platform
+from lumos.config import Settings
+from lumos.errors import MisuseError
+
+LOCAL: Final = "local"
+_log = logging.getLogger(__name__)
+
+
+def platform_of(settings: Settings) -> Platform | None:
+    """The catalog to keep true beside the store, if there is one."""
+    kind, colon, address = settings.platform.partition(":")
+    if kind == LOCAL:
+        return None
+    if kind not in plugins.names(plugins.PLATFORMS):
+        _log.warning(
+            "this version cannot write to the platform '%s'; what is found stays in the store",
+            kind,
+        )
+        return None
+    plugin: Any = plugins.find(plugins.PLATFORMS, kind, "platform")
+    platform: Platform
+    if not colon:
+        platform = plugin(settings.platform_config.of(kind))
+    elif issubclass(plugin, HasAddress):
+        is_file = issubclass(plugin, KeptInFile)
+        address = str(Path(settings.origin.folder, address)) if is_file else address
+        platform = plugin.at(address, settings.platform_config.of(kind))
+    else:
+        raise MisuseError(f"The platform '{kind}' has no address. Configure it in platform_config.")
+    return platform

@@ -1,0 +1,213 @@
+"""What is no dataset: entities of any other type, read and written some at a time."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from lumos.catalogs.datahub.normal import Model
+from lumos.catalogs.datahub.reading import DATASET
+from lumos.catalogs.datahub.server import Gms, begun_again, pages_of
+from lumos.catalogs.datahub.writing import (
+    Change,
+    Job,
+    change,
+    new_entity,
+    not_unicode,
+    refusal,
+    sent,
+)
+from lumos.catalogs.datahub_model.carrying import folded
+from lumos.catalogs.datahub_model.item_kinds import key_of
+from lumos.catalogs.datahub_model.items import Items
+from lumos.catalogs.datahub_model.statements import Entity, Statement, entity_of
+from lumos.catalogs.interface import Item, Refused
+from lumos.errors import CatalogError, LumosError
+
+_AT_ONCE: Final = 100
+_DEFINITION: Final = "urn:li:structuredProperty:"
+
+
+class ServerItems:
+    """The items of a server."""
+
+    def __init__(self, gms: Gms, model: Model) -> None:
+        self._gms = gms
+        self._model = model
+
+    def all(self) -> Iterator[Item]:
+        """Every item, by the types of their entities and their URNs."""
+        types = sorted(
+            type for type in self._types if type != DATASET and not self._model.is_internal(type)
+        )
+        listed = begun_again(lambda: self._gms.listed(types, None))
+        entities = map(entity_of, sorted(found.urn for found in listed))
+        urns = [entity.urn for entity in entities if self._model.holds(entity)]
+        for page in pages_of(urns, _AT_ONCE):
+            held = self._held(map(entity_of, page))
+            items = Items(held, self._model)
+            beside = [each for urn in page for each in items.needed_with(entity_of(urn))]
+            held.add(self._states(each for each in beside if each.urn not in held.asked), beside)
+            yield from items.of(entity_of(urn) for urn in page if urn in held)
+
+    def get_many(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+        """Those of one type that are there."""
+        found = {}
+        for page in pages_of(keys, _AT_ONCE):
+            items, _ = self._with([(type, key) for key in page])
+            for key in page:
+                if (item := items.get(type, key)) is not None:
+                    found[key] = item
+        return found
+
+    def settled(self, item: Item) -> Item:
+        return Items(_Held(self._gms.name, {}, ()), self._model).settled(item)
+
+    def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
+        """Makes items exactly these; tells of those that the server does not take."""
+        for page in _pages(wanted):
+            items, held = self._with([(type(item), key_of(item)) for item in page])
+            jobs = []
+            for item in page:
+                try:
+                    items.put(item)
+                    job = Job(key_of(item), self._changes(held))
+                except LumosError as problem:
+                    yield Refused(key_of(item), problem)
+                    held.taken()
+                    continue
+                except UnicodeEncodeError as problem:
+                    yield Refused(key_of(item), not_unicode(self._gms.name, key_of(item), problem))
+                    held.taken()
+                    continue
+                problems = [refusal(self._gms.name, each) for each in job.changes]
+                if (known := next(filter(None, problems), None)) is not None:
+                    yield Refused(key_of(item), known)
+                elif job.changes:
+                    jobs.append(job)
+            for outcome in sent(self._gms, jobs):
+                if outcome.problem is not None:
+                    yield Refused(outcome.subject, outcome.problem)
+
+    def erase(self, item: Item) -> None:
+        items, held = self._with([(type(item), key_of(item))])
+        items.erase(item)
+        for outcome in sent(self._gms, [Job(key_of(item), self._changes(held))]):
+            if outcome.problem is not None:
+                raise outcome.problem
+
+    @cached_property
+    def _types(self) -> frozenset[str]:
+        """What may be asked for: a server is asked in vain for types that it does not know."""
+        return self._gms.types() or self._model.types()
+
+    def _with(self, wanted: Iterable[tuple[type[Item], str]]) -> tuple[Items, "_Held"]:
+        """Items over all that has to be known of some of them."""
+        none = Items(_Held(self._gms.name, {}, ()), self._model)
+        held = self._held(each for type, key in wanted for each in none.needed(type, key))
+        return Items(held, self._model), held
+
+    def _held(self, entities: Iterable[Entity]) -> "_Held":
+        wanted = list(entities)
+        return _Held(self._gms.name, self._states(wanted), wanted)
+
+    def _states(self, entities: Iterable[Entity]) -> dict[str, dict[str, Any]]:
+        by_type: dict[str, list[str]] = {}
+        for entity in dict.fromkeys(entities):
+            if entity.type in self._types:
+                by_type.setdefault(entity.type, []).append(entity.urn)
+        return {
+            urn: kept
+            for type, urns in by_type.items()
+            for page in pages_of(urns)
+            for urn, aspects in self._gms.entities(type, page).items()
+            if (kept := self._model.read(Entity(type, urn), aspects))
+        }
+
+    def _changes(self, held: "_Held") -> list[Change]:
+        changes = []
+        for entity, old, new in held.taken():
+            if new:
+                aspects = folded(new)
+                made = (
+                    change(entity, old, aspects, self._model)
+                    if old
+                    else new_entity(entity, aspects)
+                )
+            else:
+                made = Change(entity, [], [], erased=bool(old))
+            if made.is_needed:
+                changes.append(made)
+        return changes
+
+
+class _Held:
+    """The statements about some entities as a server has them, and what shall replace them."""
+
+    keeps_loose: bool = False
+
+    def __init__(
+        self, name: str, states: Mapping[str, dict[str, Any]], asked: Iterable[Entity]
+    ) -> None:
+        self.asked = {entity.urn for entity in asked}
+        self._name = name
+        self._states = dict(states)
+        self._before: dict[Entity, dict[str, Any]] = {}
+        self._new: dict[Entity, list[Statement]] = {}
+
+    def __contains__(self, urn: str) -> bool:
+        return urn in self._states
+
+    def add(self, states: Mapping[str, dict[str, Any]], asked: Iterable[Entity]) -> None:
+        """Takes in what was asked for later."""
+        self._states.update(states)
+        self.asked.update(entity.urn for entity in asked)
+
+    def taken(self) -> list[tuple[Entity, dict[str, Any], list[Statement]]]:
+        """What was replaced since this was last asked: the entity, what it was and what it is."""
+        found = [(entity, self._before[entity], new) for entity, new in self._new.items()]
+        self._before.clear()
+        self._new.clear()
+        return found
+
+    def entities(self) -> Iterator[Entity]:
+        return map(entity_of, self._states)
+
+    def statements(self, urn: str, aspect: str | None = None) -> list[Statement]:
+        return [
+            Statement(aspect=name, body=body)
+            for name, body in self._states.get(urn, {}).items()
+            if aspect is None or name == aspect
+        ]
+
+    def replace(self, entity: Entity, statements: Sequence[Statement]) -> bool:
+        old = self._states.get(entity.urn, {})
+        if not old and not statements:
+            return False
+        self._before.setdefault(entity, old)
+        self._new[entity] = list(statements)
+        self._states[entity.urn] = folded(statements)
+        return True
+
+    def loose(self) -> Mapping[str, Any]:
+        return {}
+
+    def add_loose(self, name: str, change: Any) -> bool:
+        raise AssertionError(f"a server keeps no loose changes: {name} {change}")
+
+    def remove_loose(self, name: str) -> None:
+        raise AssertionError(f"a server keeps no loose changes: {name}")
+
+    def complaint(self, place: str, problem: str) -> LumosError:
+        return CatalogError(
+            f"{self._name} has something that is not as DataHub writes it: {place}: {problem}",
+            platform=self._name,
+        )
+
+
+def _pages(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """Items once each, those first that others may not be assigned before they are there."""
+    last = {(type(item), key_of(item)): item for item in items}.values()
+    for is_first in (True, False):
+        yield from pages_of(
+            (item for item in last if key_of(item).startswith(_DEFINITION) == is_first), _AT_ONCE
+        )

@@ -1,0 +1,242 @@
+"""The catalog: entries and items of a DataHub server."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import msgspec
+
+from lumos.catalogs.datahub.items import ServerItems
+from lumos.catalogs.datahub.normal import Model
+from lumos.catalogs.datahub.package import check_installed
+from lumos.catalogs.datahub.reading import DATASET, Reading, names_of
+from lumos.catalogs.datahub.server import KIND, Gms
+from lumos.catalogs.datahub.writing import (
+    Change,
+    Job,
+    change,
+    new_entity,
+    not_unicode,
+    refusal,
+    refused_name,
+    sent,
+)
+from lumos.catalogs.datahub_model import typed
+from lumos.catalogs.datahub_model.carrying import CATALOG
+from lumos.catalogs.datahub_model.entries import NATIVE
+from lumos.catalogs.datahub_model.statements import Entity
+from lumos.catalogs.http import Caller
+from lumos.catalogs.interface import (
+    NO_FILTERS,
+    Connects,
+    Filters,
+    HasAddress,
+    HoldsItems,
+    Item,
+    KnowsPeople,
+    MergesWrites,
+    Platform,
+    Refused,
+    Searches,
+    WritesMany,
+    Written,
+)
+from lumos.catalogs.search import found
+from lumos.config.platforms import DatahubPlatform
+from lumos.errors import CatalogUnavailable, LumosError
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Dataset
+
+
+class _Parts(NamedTuple):
+    gms: Gms
+    reading: Reading
+    items: ServerItems
+
+
+class Datahub(
+    Platform, HasAddress, Connects, WritesMany, MergesWrites, KnowsPeople, Searches, HoldsItems
+):
+    """A DataHub server."""
+
+    kind: ClassVar[str] = KIND
+    native: ClassVar[frozenset[str]] = NATIVE
+    most: ClassVar[int] = 1_000
+
+    def __init__(self, settings: Any, caller: Caller | None = None) -> None:
+        check_installed()
+        self._settings: DatahubPlatform = settings or DatahubPlatform()
+        self._caller = caller
+
+    @classmethod
+    def at(cls, address: str, configured: Any = None) -> Self:
+        settings = DatahubPlatform() if configured is None else configured
+        return cls(settings.at(address))
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}:{self._settings.address}"
+
+    def check(self) -> str:
+        facts = self._parts.gms.config()
+        # A server tells everybody what it is; only who asks for more shows a token.
+        count = self._parts.gms.count(DATASET)
+        who = _owner_of(self._settings.secret())
+        datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
+        return (
+            f"DataHub {facts.version} at {self._settings.address}{datasets}; read as {who}; "
+            "whether it may write is not checked"
+        )
+
+    def close(self) -> None:
+        self._parts.gms.close()
+
+    def count(self) -> int | None:
+        return self._parts.gms.count(DATASET)
+
+    def emit(self, dataset: Dataset) -> None:
+        self.write(Entry.of(dataset))
+
+    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+        return self._parts.reading.get_many(urns)
+
+    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+        return self._parts.reading.all(after)
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        return found(self.export(), text, filters, limit=limit)
+
+    def put_many(
+        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+    ) -> Iterator[Written | Refused]:
+        self._parts.reading.prepare(entries)
+        for some in _without_repeats(entries):
+            # What needs no call is told of as soon as it is come upon.
+            at_once: list[Written | Refused] = []
+            for outcome in sent(self._parts.gms, self._jobs(some, over, at_once)):
+                yield from at_once
+                at_once.clear()
+                written: Written = outcome.subject
+                if outcome.problem is None:
+                    yield written
+                else:
+                    yield Refused(written.urn, outcome.problem)
+            yield from at_once
+
+    def settled(self, entry: Entry) -> Entry:
+        usual, *_ = names_of(entry.urn)
+        if (problem := refused_name(self.name, usual)) is not None:
+            raise problem
+        if CATALOG not in entry.carried:
+            return entry
+        return self._parts.reading.as_read(entry)
+
+    def sides(
+        self, base: Entry | None, theirs: Entry | None, ours: Entry
+    ) -> tuple[Entry | None, Entry | None]:
+        return typed.sides(base, theirs, ours)
+
+    def erase(self, urn: str) -> None:
+        self.erase_many([urn])
+
+    def erase_many(self, urns: Sequence[str]) -> None:
+        reading, gms = self._parts.reading, self._parts.gms
+        names = reading.there(urns)
+        jobs = [Job(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names]
+        for outcome in sent(gms, jobs):
+            if outcome.problem is not None:
+                raise outcome.problem
+            reading.erased(outcome.subject)
+
+    def items(self) -> Iterator[Item]:
+        return self._parts.items.all()
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        return self.get_items(type, [key]).get(key)
+
+    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+        return self._parts.items.get_many(type, keys)
+
+    def put_item(self, item: Item) -> None:
+        for refused in self.put_items([item]):
+            raise refused.problem
+
+    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+        return self._parts.items.put_many(items)
+
+    def settled_item(self, item: Item) -> Item:
+        return self._parts.items.settled(item)
+
+    def erase_item(self, item: Item) -> None:
+        self._parts.items.erase(item)
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        gms, model = Gms(self._settings, self._caller), Model()
+        return _Parts(gms, Reading(gms, model), ServerItems(gms, model))
+
+    def _jobs(
+        self,
+        entries: Iterable[Entry],
+        over: Mapping[str, Entry | None],
+        at_once: list[Written | Refused],
+    ) -> Iterator[Job]:
+        for entry in entries:
+            try:
+                written, needed = self._change(entry, over.get(entry.urn))
+                problem = refusal(self.name, needed)
+            except CatalogUnavailable:
+                raise
+            except LumosError as error:
+                at_once.append(Refused(entry.urn, error))
+                continue
+            except UnicodeEncodeError as error:
+                at_once.append(Refused(entry.urn, not_unicode(self.name, entry.urn, error)))
+                continue
+            if problem is not None:
+                at_once.append(Refused(entry.urn, problem))
+            elif needed.is_needed:
+                self._parts.reading.written(entry.urn, needed.entity.urn)
+                yield Job(written, [needed])
+            else:
+                at_once.append(written)
+
+    def _change(self, entry: Entry, old: Entry | None) -> tuple[Written, Change]:
+        # Says what is wrong with it, if anything.
+        names_of(entry.urn)
+        reading = self._parts.reading
+        wanted = reading.aspects(entry)
+        if old is None:
+            needed = new_entity(wanted.entity, wanted.state)
+        else:
+            there = reading.aspects(old)
+            needed = change(wanted.entity, there.state, wanted.state, reading.model)
+        return Written(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
+
+
+def _without_repeats(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Entries in their order, in parts of which none has two of one dataset."""
+    part: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.urn in part:
+            yield list(part.values())
+            part = {}
+        part[entry.urn] = entry
+    if part:
+        yield list(part.values())
+
+
+def _owner_of(secret: Any) -> str:
+    """Whom a token says that it is for; servers of DataHub give out tokens that say so."""
+    if secret is None:
+        return "nobody (no token)"
+    try:
+        _, claims, _ = secret.reveal().split(".")
+        told = msgspec.json.decode(base64.urlsafe_b64decode(f"{claims}{'=' * (-len(claims) % 4)}"))
+        return f"'{told['actorId']}'"
+    except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
+        return "the owner of the token"

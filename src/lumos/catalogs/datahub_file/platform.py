@@ -1,0 +1,234 @@
+"""The catalog: entries and items of a metadata file, read when asked for and written whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+from lumos.catalogs.datahub_file import disk
+from lumos.catalogs.datahub_file.records import MetadataFile
+from lumos.catalogs.datahub_model import lineage, typed
+from lumos.catalogs.datahub_model.carrying import CATALOG, folded
+from lumos.catalogs.datahub_model.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
+from lumos.catalogs.datahub_model.items import Items
+from lumos.catalogs.datahub_model.naming import Naming
+from lumos.catalogs.datahub_model.shapes import statements_of
+from lumos.catalogs.datahub_model.statements import Entity, Statement
+from lumos.catalogs.interface import (
+    NO_FILTERS,
+    Filters,
+    HasAddress,
+    HoldsItems,
+    Item,
+    KeptInFile,
+    KnowsPeople,
+    MergesWrites,
+    Platform,
+    Searches,
+    WritesInBatches,
+    Written,
+)
+from lumos.catalogs.search import found
+from lumos.errors import MisuseError
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Dataset
+from lumos.model.urn import Urn
+
+
+class _Opened(NamedTuple):
+    file: MetadataFile
+    naming: Naming
+    entries: Entries
+    items: Items
+
+
+class DatahubFile(
+    Platform,
+    HasAddress,
+    KeptInFile,
+    KnowsPeople,
+    MergesWrites,
+    Searches,
+    HoldsItems,
+    WritesInBatches,
+):
+    """A metadata file of DataHub; it is made by the first write where there is none."""
+
+    kind: ClassVar[str] = "datahub-file"
+    native: ClassVar[frozenset[str]] = NATIVE
+
+    def __init__(self, settings: Any) -> None:
+        path = settings.get("path") if isinstance(settings, dict) else None
+        if not isinstance(path, str) or not path:
+            raise MisuseError(
+                "The platform 'datahub-file' needs the path of its file, as in "
+                "datahub-file:estate.json, or as 'path' under platform_config.datahub-file."
+            )
+        self.path = Path(path)
+        self._in_batch = False
+        self._waiting: dict[str, dict[str, Entry]] = {}
+
+    @classmethod
+    def at(cls, address: str, configured: Any = None) -> Self:  # noqa: ARG003
+        return cls({"path": address})
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}:{self.path.resolve()}"
+
+    def check_writable(self) -> None:
+        disk.check_writable(self.path)
+
+    def emit(self, dataset: Dataset) -> None:
+        self.write(Entry.of(dataset))
+
+    def get(self, urn: str) -> Entry | None:
+        opened = self._opened
+        name = opened.naming.known().get(urn)
+        if name is None:
+            return None
+        return opened.entries.read(urn, statements_of(opened.file, name))
+
+    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+        opened = self._opened
+        for urn, name in sorted(opened.naming.known().items()):
+            if after is None or urn > after:
+                yield opened.entries.read(urn, statements_of(opened.file, name))
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        return found(self.export(), text, filters, limit=limit)
+
+    def put(self, entry: Entry) -> Written:
+        opened = self._opened
+        name = _name_of(opened.naming, entry.urn)
+        opened.naming.know(name, Urn.parse(entry.urn).instance or None)
+        self._refer(entry)
+        rendered = opened.entries.render(entry)
+        before = opened.file.statements(name)
+        is_other = opened.file.replace(Entity("dataset", name), rendered.statements)
+        self._save()
+        changed = is_other and self._differ(before, rendered.statements)
+        return Written(urn=entry.urn, changed=changed, held=rendered.held)
+
+    def settled(self, entry: Entry) -> Entry:
+        if CATALOG not in entry.carried:
+            return entry
+        opened = self._opened
+        _name_of(opened.naming, entry.urn)
+        for urn in (entry.urn, *_upstream(entry)):
+            opened.naming.refer(urn)
+        return opened.entries.read(entry.urn, opened.entries.render(entry).statements)
+
+    def sides(
+        self, base: Entry | None, theirs: Entry | None, ours: Entry
+    ) -> tuple[Entry | None, Entry | None]:
+        return typed.sides(base, theirs, ours)
+
+    def erase(self, urn: str) -> None:
+        opened = self._opened
+        if (name := opened.naming.known().get(urn)) is not None:
+            opened.file.replace(Entity("dataset", name), [])
+            opened.naming.forget(name)
+            self._save()
+
+    def items(self) -> Iterator[Item]:
+        return self._opened.items.all()
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        return self._opened.items.get(type, key)
+
+    def put_item(self, item: Item) -> None:
+        self._opened.items.put(item)
+        self._save()
+
+    def settled_item(self, item: Item) -> Item:
+        return self._opened.items.settled(item)
+
+    def erase_item(self, item: Item) -> None:
+        self._opened.items.erase(item)
+        self._save()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        if self._in_batch:
+            yield
+            return
+        self._in_batch = True
+        try:
+            yield
+            self._settle()
+            self._opened.file.save()
+        except BaseException:
+            # What was changed in memory must not be written by the next batch.
+            self.__dict__.pop("_opened", None)
+            raise
+        finally:
+            self._in_batch = False
+            self._waiting.clear()
+
+    @staticmethod
+    def _differ(before: list[Statement], after: list[Statement]) -> bool:
+        old, new = (
+            sorted(map(tidied, side), key=lambda each: each.aspect) for side in (before, after)
+        )
+        return old != new
+
+    def _refer(self, entry: Entry) -> None:
+        """Settles the names of the datasets that an entry's edges lead to.
+
+        In a batch, edges to datasets of instances are read as if those were there, as they may be
+        at its end: only with the dataset itself does DataHub say what instance a name has.
+        """
+        naming = self._opened.naming
+        for urn in _upstream(entry):
+            naming.refer(urn)
+            is_expected = self._in_batch and "@" in urn
+            if is_expected and (name := naming.expect(urn)) is not None:
+                self._waiting.setdefault(name, {})[entry.urn] = entry
+
+    def _settle(self) -> None:
+        """Writes edges again that lead to datasets which did not come after all."""
+        opened = self._opened
+        again = {
+            urn: entry
+            for name in opened.naming.missing()
+            for urn, entry in self._waiting.get(name, {}).items()
+        }
+        for urn, entry in again.items():
+            if (name := opened.naming.known().get(urn)) is not None:
+                rendered = opened.entries.render(entry)
+                opened.file.replace(Entity("dataset", name), rendered.statements)
+
+    @cached_property
+    def _opened(self) -> _Opened:
+        file = MetadataFile.read(self.path)
+        naming = Naming()
+        for entity in file.entities():
+            if entity.type == "dataset":
+                naming.know(entity.urn, instance_of(statements_of(file, entity.urn, INSTANCE)))
+                if file.mentions(entity.urn, lineage.UPSTREAM, lineage.TELLING):
+                    said = folded(statements_of(file, entity.urn, lineage.UPSTREAM))
+                    for name, urn in lineage.meanings(said):
+                        naming.mean(name, urn)
+        return _Opened(file, naming, Entries(naming), Items(file))
+
+    def _save(self) -> None:
+        if not self._in_batch:
+            self._opened.file.save()
+
+
+def _name_of(naming: Naming, urn: str) -> str:
+    name = naming.datahub(urn)
+    if name is None:
+        # Says what is wrong with it.
+        Urn.parse(urn)
+        raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
+    return name
+
+
+def _upstream(entry: Entry) -> Iterator[str]:
+    for edge in entry.lineage.upstream if entry.lineage else ():
+        yield edge.urn

@@ -1,0 +1,196 @@
+"""Lineage: upstreamLineage holds what a dataset is made from, column by column.
+
+What is made from it stands with those others, so that it is carried in the properties.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from lumos.catalogs.datahub_model import field_paths
+from lumos.catalogs.datahub_model.lenses import STAMP, State
+from lumos.catalogs.datahub_model.names import (
+    field_name,
+    field_urn,
+    is_ambiguous,
+    is_apart,
+    lumos_urn,
+)
+from lumos.catalogs.datahub_model.naming import Naming, can_mean
+from lumos.catalogs.datahub_model.statements import Statement
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping, LineageType
+
+UPSTREAM: Final = "upstreamLineage"
+# DataHub's name of a dataset does not always tell which dataset of Lumos it is, so edges of Lumos
+# say it. An edge without this goes wherever DataHub says.
+_URN: Final = "lumos.urn"
+# What the text of an aspect has somewhere if its edges settle what names mean.
+TELLING: Final = (_URN.encode(), b"%40")
+_TO_DATAHUB: Final[dict[LineageType, str]] = {
+    "TRANSFORMED": "TRANSFORMED",
+    "COPIED": "COPY",
+    "VIEW": "VIEW",
+}
+_FROM_DATAHUB: Final = {text: type for type, text in _TO_DATAHUB.items()}
+
+
+def read(state: State, naming: Naming) -> Lineage | None:
+    if UPSTREAM not in state:
+        return None
+    columns: dict[str, list[ColumnMapping]] = {}
+    for item in state[UPSTREAM].get("fineGrainedLineages") or ():
+        for dataset, mapping in _mappings(item):
+            columns.setdefault(dataset, []).append(mapping)
+    edges = []
+    for item in state[UPSTREAM].get("upstreams") or ():
+        # An edge that is there twice has its columns once.
+        mappings = tuple(columns.pop(item["dataset"], ()))
+        edges.append(
+            UpstreamEdge(
+                urn=_urn(item, naming),
+                type=_FROM_DATAHUB.get(item.get("type", ""), "TRANSFORMED"),
+                columns=mappings,
+            )
+        )
+    return Lineage(upstream=tuple(edges))
+
+
+def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> None:
+    """Changes the edges that changed; `own` is the dataset's name in DataHub."""
+    if lineage is None:
+        state.pop(UPSTREAM, None)
+        return
+    body = state.get(UPSTREAM) or {}
+    old = {item["dataset"]: item for item in body.get("upstreams") or ()}
+    upstreams, wanted = [], []
+    for edge in lineage.upstream:
+        dataset = naming.datahub(edge.urn)
+        if dataset is None:
+            # No dataset; the properties carry it.
+            continue
+        upstreams.append(_upstream(old.get(dataset), dataset, edge, naming))
+        shown = dict.fromkeys(map(_shown, edge.columns))
+        wanted += [(dataset, column) for column in shown if _has_names(column)]
+    seen = old.keys() | {item["dataset"] for item in upstreams}
+    fields = _fields(body.get("fineGrainedLineages") or (), wanted, own, seen)
+    state[UPSTREAM] = {**body, "upstreams": upstreams}
+    if fields or "fineGrainedLineages" in body:
+        state[UPSTREAM]["fineGrainedLineages"] = fields
+
+
+def tidied(statement: Statement) -> Statement:
+    """A statement without the names that Lumos wrote into edges, which are told beside it."""
+    if statement.aspect != UPSTREAM or not statement.replaces:
+        return statement
+    upstreams = [_plain_edge(item) for item in statement.body.get("upstreams") or ()]
+    if upstreams == (statement.body.get("upstreams") or []):
+        return statement
+    return msgspec.structs.replace(statement, body={**statement.body, "upstreams": upstreams})
+
+
+def meanings(state: State) -> Iterator[tuple[str, str]]:
+    """Names of datasets in edges, and the datasets of Lumos that these say they lead to."""
+    for item in (state.get(UPSTREAM) or {}).get("upstreams") or ():
+        if (stated := _stated(item)) is not None:
+            yield item["dataset"], stated
+        elif is_apart(item["dataset"]) and (urn := lumos_urn(item["dataset"])) is not None:
+            yield item["dataset"], str(urn)
+
+
+def _plain_edge(item: Any) -> Any:
+    if _stated(item) is None:
+        return item
+    left = {key: text for key, text in item["properties"].items() if key != _URN}
+    plain = {key: value for key, value in item.items() if key != "properties"}
+    return {**plain, "properties": left} if left else plain
+
+
+def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:
+    item = {**(old or {"auditStamp": STAMP}), "dataset": dataset, "type": _TO_DATAHUB[edge.type]}
+    if is_ambiguous(dataset) or naming.lumos(dataset) != edge.urn:
+        item["properties"] = {**(item.get("properties") or {}), _URN: edge.urn}
+    return item
+
+
+def _fields(
+    items: Any, wanted: list[tuple[str, ColumnMapping]], own: str, seen: Collection[str]
+) -> list[dict[str, Any]]:
+    """Items that say only what is wanted stay; what they do not say is added one by one.
+
+    Columns of datasets that no edge leads to are not seen as lineage, so they stay, too.
+    """
+    left = list(wanted)
+    kept = []
+    for item in items:
+        said = [mapping for mapping in _mappings(item) if mapping[0] in seen]
+        if all(mapping in left for mapping in said):
+            kept.append(item)
+            for mapping in said:
+                left.remove(mapping)
+    return [*kept, *(_field(dataset, column, own) for dataset, column in left)]
+
+
+def _field(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
+    item = {
+        "upstreamType": "FIELD_SET",
+        "upstreams": [field_urn(dataset, field_paths.plain(column.upstream))],
+        "downstreamType": "FIELD",
+        "downstreams": [field_urn(own, field_paths.plain(column.downstream))],
+        "confidenceScore": 1.0,
+    }
+    if column.transformation is not None:
+        item["transformOperation"] = column.transformation
+    return item
+
+
+def _shown(column: ColumnMapping) -> ColumnMapping:
+    """As much of a mapping as DataHub has a place for."""
+    return ColumnMapping(
+        upstream=column.upstream,
+        downstream=column.downstream,
+        transformation=column.transformation,
+    )
+
+
+def _has_names(column: ColumnMapping) -> bool:
+    """DataHub has no field without a name."""
+    return all(map(field_paths.plain, (column.upstream, column.downstream)))
+
+
+def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
+    """Which column of which dataset goes into which of ours."""
+    if item.get("upstreamType") != "FIELD_SET":
+        return []
+    upstreams, downstreams = (
+        [field for urn in item.get(side) or () if (field := field_name(urn)) is not None]
+        for side in ("upstreams", "downstreams")
+    )
+    return [
+        (
+            upstream.dataset,
+            ColumnMapping(
+                upstream=_column(upstream.path),
+                downstream=_column(downstream.path),
+                transformation=item.get("transformOperation"),
+            ),
+        )
+        for downstream in downstreams
+        for upstream in upstreams
+    ]
+
+
+def _column(path: str) -> str:
+    return field_paths.parsed(path).lumos if path.startswith(field_paths.VERSION) else path
+
+
+def _urn(item: Any, naming: Naming) -> str:
+    stated = _stated(item)
+    return naming.lumos(item["dataset"]) if stated is None else stated
+
+
+def _stated(item: Any) -> str | None:
+    """The dataset of Lumos that an edge says it leads to."""
+    stated: str | None = (item.get("properties") or {}).get(_URN)
+    return stated if stated is not None and can_mean(item["dataset"], stated) else None

@@ -1,0 +1,438 @@
+"""Schemas: the rows of schemaMetadata, and what people wrote over them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.catalogs.datahub_model import field_paths
+from lumos.catalogs.datahub_model.edits import TAGS, TERMS, Edits, labelled, labels
+from lumos.catalogs.datahub_model.field_paths import FieldPath, Step
+from lumos.catalogs.datahub_model.lenses import State
+from lumos.catalogs.datahub_model.names import platform_urn
+from lumos.catalogs.datahub_model.types import class_in, class_of, exact_type, to_class, type_of
+from lumos.errors import LumosError
+from lumos.model.codec import from_plain, to_plain
+from lumos.model.nesting import parts_of
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.text import parse_type
+from lumos.model.types import (
+    STRING,
+    Array,
+    DataType,
+    Map,
+    Member,
+    Struct,
+    Union,
+    Unknown,
+    quoted_name,
+)
+
+SCHEMA: Final = "schemaMetadata"
+EDITS: Final = "editableSchemaMetadata"
+_NESTED: Final = (Array, Map, Struct, Union)
+_HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
+_OWN: Final = "lumos"
+_WORDS: Final = ("description", TAGS.aspect, TERMS.aspect)
+_WRITTEN: Final = frozenset(
+    {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
+     "isPartitioningKey", "jsonProps", *_WORDS}
+)  # fmt: skip
+
+
+class _Node(msgspec.Struct, eq=False):
+    """A row, what it says of itself alone, and the rows inside it."""
+
+    row: dict[str, Any]
+    step: Step
+    path: FieldPath
+    lumos: str
+    facts: dict[str, Any]
+    inside: list["_Node"] = []
+    type: DataType | None = None
+
+
+class _Column(NamedTuple):
+    """A column and the rows that say it, by their paths in Lumos."""
+
+    field: Field
+    rows: dict[str, dict[str, Any]]
+
+
+def read(state: State, platform: str) -> Schema | None:
+    """The schema as people see it: their own words before those of the source."""
+    if SCHEMA not in state:
+        return None
+    return Schema(fields=tuple(column.field for column in _columns(state, platform)))
+
+
+def write(state: State, schema: Schema | None, platform: str, name: str) -> bool:
+    """Changes the rows of what changed, and keeps whatever else they say.
+
+    Gives whether it is certain that the schema will be read as it was written.
+    """
+    if schema is None:
+        state.pop(SCHEMA, None)
+        state.pop(EDITS, None)
+        return True
+    if SCHEMA not in state and EDITS not in state:
+        plain_rows = [_plain_row(field, platform) for field in schema.fields]
+        if None not in plain_rows:
+            state[SCHEMA] = {**_skeleton(platform, name), "fields": plain_rows}
+            return True
+    before = _numbered(_columns(state, platform) if SCHEMA in state else [])
+    edits = Edits(state.get(EDITS))
+    rows: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
+    for field in schema.fields:
+        number = seen[field.name] = seen.get(field.name, 0) + 1
+        old = before.get((field.name, number))
+        if old is not None and old.field == field:
+            rows += old.rows.values()
+        elif old is not None and _without_words(old.field) == _without_words(field):
+            rows += _reworded(old, field, edits)
+        else:
+            rows += _made_over(field, old.rows if old else {}, platform, edits)
+    state[SCHEMA] = {**(state.get(SCHEMA) or _skeleton(platform, name)), "fields": rows}
+    if EDITS in state:
+        state[EDITS] = edits.body()
+    return False
+
+
+def remembered(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
+    """Those of some columns on which people's words are still there, with these words only."""
+    bare = (
+        [{key: value for key, value in row.items() if key not in _WORDS} for _, row in rows]
+        for rows in (_rows(field, platform) for field in fields)
+    )
+    columns = (_columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform) for rows in bare)
+    found = [column.field for some in columns for column in some]
+    return [field for field in found if field != _without_words(field)]
+
+
+def _skeleton(platform: str, name: str) -> dict[str, Any]:
+    return {
+        # Names of files need not be Unicode, and this is only shown.
+        "schemaName": name.encode(errors="backslashreplace").decode(),
+        "platform": platform_urn(platform),
+        "version": 0,
+        "hash": "",
+        "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": ""}},
+    }
+
+
+def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
+    """The row of a column that one row says all of, as most do; nothing for any other column."""
+    name, native = field.name, field.native_type
+    told = _told_class(field.type, native, platform)
+    has_more = (
+        field.nested or field.compliance or field.properties
+        or field.default is not None or field.field_id is not None
+    )  # fmt: skip
+    if told is None or has_more or not name or name[0] == "[" or "." in name:
+        return None
+    row: dict[str, Any] = {
+        "fieldPath": name,
+        "nullable": field.nullable,
+        "type": {"type": {told: {}}},
+        "nativeDataType": field.type.text if native is None else native,
+        "recursive": False,
+        "isPartOfKey": field.key,
+    }
+    if field.description is not None:
+        row["description"] = field.description
+    if field.tags or field.terms:
+        if "" in (*field.tags, *field.terms):
+            return None
+        row = labelled(TERMS, labelled(TAGS, row, field.tags), field.terms)
+    if field.partition:
+        row["isPartitioningKey"] = True
+    return row
+
+
+@lru_cache(maxsize=4_096)
+def _told_class(type: DataType, native: str | None, platform: str) -> str | None:
+    """The class of a type that its class and its native text say exactly."""
+    if isinstance(type, _NESTED) or native in ("", type.text):
+        return None
+    if type_of(type.text if native is None else native, class_of(type), platform) != type:
+        return None
+    return str(next(iter(to_class(type)["type"])))
+
+
+def _columns(state: State, platform: str) -> list[_Column]:
+    edits = Edits(state.get(EDITS))
+    return [_column(node, platform, edits) for node in _tree(state[SCHEMA].get("fields") or ())]
+
+
+def _tree(rows: Any) -> list[_Node]:
+    """The rows of columns, each with the rows of what is inside it."""
+    tops: list[_Node] = []
+    typed: dict[tuple[Any, ...], _Node] = {}
+    plain: dict[str, _Node] = {}
+    for row in rows:
+        path = field_paths.parsed(row["fieldPath"])
+        if path.is_typed:
+            key = tuple((step.name, _option(step)) for step in path.steps)
+            # The options of a union have its name; they are inside it.
+            parent = typed.get((*key[:-1], (key[-1][0], ()))) if key[-1][1] else typed.get(key[:-1])
+            node = _Node(row, path.steps[-1], path, path.lumos, _facts(row))
+            typed.setdefault(key, node)
+        else:
+            parent, step = _plain_parent(plain, row["fieldPath"])
+            lumos = quoted_name(step.name) if parent is None else _inside(parent, step.name)
+            node = _Node(row, step, path, lumos, _facts(row))
+            plain.setdefault(row["fieldPath"], node)
+        (tops if parent is None else parent.inside).append(node)
+    return tops
+
+
+def _option(step: Step) -> tuple[str, ...]:
+    """Which of a union's options a step is, where it is one."""
+    return step.types[step.types.index("union") + 1 :] if "union" in step.types else ()
+
+
+def _plain_parent(plain: Mapping[str, _Node], path: str) -> tuple[_Node | None, Step]:
+    """What a plain path is inside of: dots also stand in names, so only a holder counts."""
+    end = path.rfind(".")
+    while end > 0:
+        parent = plain.get(path[:end])
+        if parent is not None and class_in(parent.row.get("type")) in _HOLDING:
+            return parent, Step(path[end + 1 :])
+        end = path.rfind(".", 0, end)
+    return None, Step(path)
+
+
+def _inside(parent: _Node, name: str) -> str:
+    marks = {"ArrayType": "[]", "MapType": "{}"}
+    mark = marks.get(class_in(parent.row.get("type")), "")
+    return f"{parent.lumos}{mark}.{quoted_name(name)}"
+
+
+def _column(node: _Node, platform: str, edits: Edits) -> _Column:
+    rows = {}
+    notes = list(node.facts.get("nested", ()))
+    nodes = list(_walk(node)) if node.inside else [node]
+    for each in reversed(nodes):
+        # What is inside comes first, so that no depth is too much.
+        _type(each, platform)
+    for each in nodes:
+        rows[each.lumos] = each.row
+        if each is not node:
+            note = NestedField(path=each.lumos, **_said(each, platform, edits))
+            if note != NestedField(path=each.lumos):
+                notes.append(note)
+    row = node.row
+    field = Field(
+        name=node.facts.get("name", node.step.name),
+        type=_type(node, platform),
+        nullable=bool(row.get("nullable")),
+        key=bool(row.get("isPartOfKey")) or node.path.is_key,
+        partition=bool(row.get("isPartitioningKey")),
+        **_said(node, platform, edits),
+    )
+    if notes:
+        order = {part.path: number for number, part in enumerate(parts_of(field))}
+        notes.sort(key=lambda note: order.get(note.path, len(order)))
+        field = msgspec.structs.replace(field, nested=tuple(notes))
+    return _Column(field, rows)
+
+
+def _walk(node: _Node) -> Iterator[_Node]:
+    waiting = [node]
+    while waiting:
+        yield (next_one := waiting.pop())
+        waiting += reversed(next_one.inside)
+
+
+def _said(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
+    """What a row says beside its name and type."""
+    native = node.row.get("nativeDataType") or None
+    if native == _type(node, platform).text:
+        native = None
+    return {
+        "description": edits.description(node.row),
+        "tags": edits.labels(TAGS, node.row),
+        "terms": edits.labels(TERMS, node.row),
+        "native_type": node.facts.get("native_type", native),
+        "default": node.facts.get("default"),
+        "field_id": node.facts.get("field_id"),
+    }
+
+
+def _type(node: _Node, platform: str) -> DataType:
+    if node.type is None:
+        node.type = node.facts.get("type") or _told_type(node, platform)
+    return node.type
+
+
+def _told_type(node: _Node, platform: str) -> DataType:
+    native, type_class = node.row.get("nativeDataType") or "", class_in(node.row.get("type"))
+    if not node.inside:
+        return type_of(native, type_class, platform)
+    exact = exact_type(native)
+    if exact is not None and class_of(exact) == type_class:
+        return exact
+    try:
+        return _type_around(node, platform)
+    except ValueError:
+        # Deeper than types go. The rows are carried, and nothing more is said of this one.
+        return Unknown(native)
+
+
+def _type_around(node: _Node, platform: str) -> DataType:
+    """The type of a field by the fields inside it."""
+    if options := [inside for inside in node.inside if inside.step.name == node.step.name]:
+        return Union(_type(option, platform) for option in options)
+    struct: DataType = Struct(
+        Member(inside.step.name, _type(inside, platform), nullable=bool(inside.row.get("nullable")))
+        for inside in node.inside
+    )
+    containers = [type for type in node.step.types if type in ("array", "map")]
+    if not node.path.is_typed:
+        type_class = class_in(node.row.get("type"))
+        containers = {"ArrayType": ["array"], "MapType": ["map"]}.get(type_class, [])
+    for container in reversed(containers):
+        struct = Array(struct) if container == "array" else Map(STRING, struct)
+    return struct
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What Lumos wrote into a row because DataHub has no place for it."""
+    text = row.get("jsonProps")
+    if not text or _OWN not in text:
+        return {}
+    try:
+        facts = msgspec.json.decode(text)[_OWN]
+        if "type" in facts:
+            facts["type"] = parse_type(facts["type"])
+        facts["nested"] = from_plain(facts.get("nested", []), tuple[NestedField, ...])
+    except (msgspec.MsgspecError, LumosError, KeyError, TypeError):
+        # Whoever wrote this, it was not Lumos.
+        return {}
+    return dict(facts)
+
+
+def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
+    seen: dict[str, int] = {}
+    found = {}
+    for column in columns:
+        name = column.field.name
+        seen[name] = seen.get(name, 0) + 1
+        found[name, seen[name]] = column
+    return found
+
+
+def _without_words(field: Field) -> Field:
+    bare: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
+    notes = (msgspec.structs.replace(note, **bare) for note in field.nested)
+    told = tuple(note for note in notes if note != NestedField(path=note.path))
+    return msgspec.structs.replace(field, **bare, nested=told)
+
+
+def _reworded(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
+    """A column's rows with other descriptions and tags."""
+    words: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
+    words[quoted_name(field.name)] = field
+    for path, row in old.rows.items():
+        said = words.get(path) or NestedField(path=path)
+        yield edits.reworded(row, said.description, said.tags, said.terms)
+
+
+def _made_over(
+    field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: Edits
+) -> Iterator[dict[str, Any]]:
+    """A column's rows anew, with what others wrote into the rows of the same paths."""
+    for path, row in _rows(field, platform):
+        before = old.get(path, {})
+        # Who said what stays as it is; only then are the words made those that are wanted.
+        words = {key: before[key] for key in _WORDS if key in before}
+        kept = {key: value for key, value in before.items() if key not in _WRITTEN}
+        bare = {key: value for key, value in row.items() if key not in _WORDS}
+        wanted = row.get("description"), labels(TAGS, row), labels(TERMS, row)
+        yield edits.reworded({**bare, **words, **kept}, *wanted)
+
+
+def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A column's rows by their paths in Lumos: its own, then those of the members inside."""
+    notes = {note.path: note for note in field.nested}
+    inside = list(_members(field))
+    left = [notes[path] for path in notes.keys() - {path for path, _, _ in inside}] if notes else []
+    typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
+    path = field_paths.below(field_paths.ROOT, field.name, field.type) if typed else field.name
+    row = _row(path, field.type, field, platform)
+    row["nullable"] = field.nullable
+    row["isPartOfKey"] = field.key
+    if field.partition:
+        row["isPartitioningKey"] = True
+    read = field_paths.parsed(path)
+    extra: dict[str, Any] = {}
+    if read.steps[-1].name != field.name:
+        extra["name"] = field.name
+    if left:
+        extra["nested"] = to_plain(sorted(left, key=lambda note: note.path))
+    yield quoted_name(field.name), _with_facts(row, extra)
+    for place, typed_path, member in inside:
+        note = notes.get(place) or NestedField(path=place)
+        row = _row(typed_path, member.type, note, platform)
+        row["nullable"] = member.nullable
+        yield place, row
+
+
+def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
+    if not isinstance(field.type, _NESTED):
+        return
+    top = field_paths.below(field_paths.ROOT, field.name, field.type)
+    yield from _members_of(quoted_name(field.name), top, field.type)
+
+
+def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, str, Member]]:
+    match type:
+        case Array(element, _):
+            yield from _members_of(f"{lumos}[]", path, element)
+        case Map(_, value, _):
+            yield from _members_of(f"{lumos}{{}}", path, value)
+        case Struct(members):
+            for member in members:
+                place = f"{lumos}.{quoted_name(member.name)}"
+                below = field_paths.below(path, member.name, member.type)
+                yield place, below, member
+                yield from _members_of(place, below, member.type)
+        case _:
+            # DataHub tells the options of a union apart by names, which ours do not have.
+            return
+
+
+def _row(path: str, type: DataType, said: Field | NestedField, platform: str) -> dict[str, Any]:
+    native = type.text if said.native_type is None else said.native_type
+    row: dict[str, Any] = {
+        "fieldPath": path,
+        "nullable": True,
+        "type": to_class(type),
+        "nativeDataType": native,
+        "recursive": False,
+        "isPartOfKey": False,
+    }
+    if said.description is not None:
+        row["description"] = said.description
+    row = labelled(TERMS, labelled(TAGS, row, said.tags), said.terms)
+    facts: dict[str, Any] = {}
+    # What the rows inside a nested type say of it is not exact.
+    is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
+    if native != type.text and not is_told:
+        facts["type"] = type.text
+    if said.native_type is not None and said.native_type in ("", type.text):
+        facts["native_type"] = said.native_type
+    for name in ("default", "field_id"):
+        if (fact := getattr(said, name)) is not None:
+            facts[name] = fact
+    return _with_facts(row, facts)
+
+
+def _with_facts(row: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    if not facts:
+        return row
+    known = msgspec.json.decode(row["jsonProps"])[_OWN] if "jsonProps" in row else {}
+    text = msgspec.json.encode({_OWN: {**known, **facts}}, order="sorted").decode()
+    return {**row, "jsonProps": text}

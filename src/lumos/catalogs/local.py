@@ -1,0 +1,203 @@
+"""`local`, the store itself as a catalog."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any, ClassVar, Final, NamedTuple
+
+from lumos.catalogs import (
+    Filters,
+    HoldsItems,
+    How,
+    Item,
+    Merged,
+    MergesWrites,
+    Platform,
+    Searches,
+    WritesInBatches,
+    Written,
+)
+from lumos.catalogs.configured import LOCAL
+from lumos.catalogs.interface import NO_FILTERS
+from lumos.catalogs.three_way_merge import merge
+from lumos.model.catalog import Entry
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import ASPECTS, Dataset
+from lumos.snapshots.format.document import KINDS
+from lumos.snapshots.store_entries import entry_of, erase_entry, names_in, put_entry
+from lumos.store import Facets, Store, Transaction
+from lumos.store.entries import StoredItem
+
+_KINDS: Final = {kind.type: kind for kind in KINDS}
+_BY_WORD: Final = {kind.plural: kind for kind in KINDS}
+
+
+class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
+    """The datasets of a store; it has a place for every aspect.
+
+    A batch is gathered first and written at its end in the order of names, so that several of them
+    at once do not wait for each other in circles.
+    """
+
+    kind: ClassVar[str] = LOCAL
+    native: ClassVar[frozenset[str]] = frozenset(ASPECTS)
+
+    def __init__(
+        self, settings: Store, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._store = settings
+        self._clock = clock
+        self._batch: _Batch | None = None
+
+    def emit(self, dataset: Dataset) -> None:
+        self.write(Entry.of(dataset))
+
+    def get(self, urn: str) -> Entry | None:
+        if self._batch is not None and urn in self._batch.entries:
+            return self._batch.entries[urn]
+        stored = self._store.entries.get(urn)
+        return None if stored is None else entry_of(stored)
+
+    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+        return map(entry_of, self._store.entries.all(after=after))
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        facets = Facets(
+            platform=filters.platform, owner=filters.owner, tag=filters.tag, format=filters.format
+        )
+        most = self._store.entries.count() if limit is None else limit
+        found, _ = self._store.search(text, facets, limit=most)
+        return iter(found)
+
+    def put(self, entry: Entry) -> Written:
+        return self._change(entry.urn, lambda _: Merged(entry=entry))
+
+    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
+        return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
+
+    def erase(self, urn: str) -> None:
+        if self._batch is not None:
+            self._batch.entries[urn] = None
+            return
+        self._store.transact(lambda transaction: _erase(transaction, urn))
+
+    def items(self) -> Iterator[Item]:
+        for stored in self._store.entries.items():
+            yield from_json(stored.body, _BY_WORD[stored.kind].type)
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        name = _KINDS[type].plural, key
+        if self._batch is not None and name in self._batch.items:
+            return self._batch.items[name]
+        body = self._store.entries.item(*name)
+        return None if body is None else from_json(body, type)
+
+    def put_item(self, item: Item) -> None:
+        self._change_item(_name(item), item)
+
+    def erase_item(self, item: Item) -> None:
+        self._change_item(_name(item), None)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        if self._batch is not None:
+            yield
+            return
+        batch = self._batch = _Batch({}, {})
+        try:
+            yield
+        finally:
+            self._batch = None
+        self._store.keep_schemas(
+            entry.schema for entry in batch.entries.values() if entry and entry.schema
+        )
+        self._store.transact(lambda transaction: self._write_batch(transaction, batch))
+
+    def _change(self, urn: str, change: Callable[[Entry | None], Merged]) -> Written:
+        """Makes a dataset what a change makes of it, and nobody else in between."""
+
+        def checked(theirs: Entry | None) -> Merged:
+            merged = change(theirs)
+            self._store.check_names(names_in(merged.entry))
+            return merged
+
+        if self._batch is None:
+            return self._store.transact(
+                lambda transaction: self._change_stored(transaction, urn, checked)
+            )
+        before = self.get(urn)
+        merged = checked(before)
+        self._batch.entries[urn] = merged.entry
+        return _written(before, merged)
+
+    def _change_stored(
+        self, transaction: Transaction, urn: str, change: Callable[[Entry | None], Merged]
+    ) -> Written:
+        transaction.known(urn)
+        stored = transaction.entries.get([urn]).get(urn)
+        before = None if stored is None else entry_of(stored)
+        merged = change(before)
+        written = _written(before, merged)
+        if written.changed:
+            put_entry(transaction, merged.entry, before=stored, at=self._clock())
+        return written
+
+    def _change_item(self, name: tuple[str, str], item: Item | None) -> None:
+        self._store.check_names(name)
+        if self._batch is not None:
+            self._batch.items[name] = item
+            return
+        self._store.transact(
+            lambda transaction: _put_item(transaction, name, item, at=self._clock())
+        )
+
+    def _write_batch(self, transaction: Transaction, batch: "_Batch") -> None:
+        for urn in sorted(batch.entries):
+            transaction.known(urn)
+        for urn, entry in sorted(batch.entries.items()):
+            if entry is None:
+                _erase(transaction, urn)
+            else:
+                self._change_stored(transaction, urn, _always(entry))
+        for name, item in sorted(batch.items.items(), key=itemgetter(0)):
+            _put_item(transaction, name, item, at=self._clock())
+
+
+class _Batch(NamedTuple):
+    """What will be written together; nothing stands for what is erased."""
+
+    entries: dict[str, Entry | None]
+    items: dict[tuple[str, str], Item | None]
+
+
+def _always(entry: Entry) -> Callable[[Entry | None], Merged]:
+    return lambda _: Merged(entry=entry)
+
+
+def _written(before: Entry | None, merged: Merged) -> Written:
+    entry = merged.entry
+    held: dict[str, How] = {name: "native" for name in ASPECTS if getattr(entry, name) is not None}
+    return Written(urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts)
+
+
+def _erase(transaction: Transaction, urn: str) -> None:
+    transaction.known(urn)
+    if (stored := transaction.entries.get([urn]).get(urn)) is not None:
+        erase_entry(transaction, stored)
+
+
+def _put_item(
+    transaction: Transaction, name: tuple[str, str], item: Item | None, *, at: datetime
+) -> None:
+    if item is None:
+        transaction.entries.erase_item(*name)
+    else:
+        transaction.entries.put_item(StoredItem(*name, to_json(item)), at=at)
+
+
+def _name(item: Any) -> tuple[str, str]:
+    kind = _KINDS[type(item)]
+    return kind.plural, getattr(item, kind.key)

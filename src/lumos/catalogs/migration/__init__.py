@@ -1,0 +1,1 @@
+"""Moving what one catalog holds into another, and keeping catalogs in step with sources."""

@@ -1,0 +1,173 @@
+"""What is known of the migrations between two catalogs, and whether another one may begin."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lumos.catalogs.migration.mapping import Mapping
+from lumos.catalogs.migration.reports import Need
+from lumos.errors import MisuseError
+from lumos.model.codec import from_json, to_json
+from lumos.snapshots.endpoints import Catalog
+from lumos.snapshots.format.document import Counts
+from lumos.snapshots.reports import ImportReport, Sums
+from lumos.storage import storage_of
+from lumos.store import Store
+from lumos.store.journal import ImportRun
+
+_ORDER: Final = "order.json"
+_RECORD: Final = "migration.json"
+
+
+class UnfinishedMigration(MisuseError):
+    """An earlier migration of the same catalogs was broken off."""
+
+    def __init__(self, source: str, target: str, words: str, run: ImportRun) -> None:
+        self.run = run
+        words = f"lumos migrate {words}"
+        if run.state == "running":
+            what = f"was not finished. Go on with: {words} --resume. Or take it"
+        else:
+            what = "is half taken back. Take the rest"
+        super().__init__(
+            f"The migration from {source} to {target} of {run.started_at:%Y-%m-%d %H:%M:%S} UTC "
+            f"{what} back with: {words} --rollback"
+        )
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for, as long as the source is being exported."""
+
+    source: str
+    target: str
+    mapping: Mapping
+    keep: str | None
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a migration that was exported; `imported` once all is written.
+
+    `file` is what is imported, `kept` what was exported where somebody asked for it. A migration
+    is `over` once all is known to be there, or was taken back. One that is `lacking` was read
+    back, and not all was there.
+    """
+
+    source: str
+    target: str
+    exported: Counts
+    file: str
+    kept: str | None
+    mapping: Mapping
+    needs: tuple[Need, ...]
+    remarks: tuple[str, ...]
+    # The files of migrations before it, of which one may be the last that changed anything.
+    earlier: tuple[str, ...] = ()
+    imported: ImportReport | None = None
+    lacking: bool = False
+    over: bool = False
+
+
+class Log:
+    """The files about the migrations between two catalogs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._order = folder / _ORDER
+        self._record = folder / _RECORD
+
+    def last(self) -> Record | None:
+        """The last migration that was exported."""
+        return from_json(self._record.read_bytes(), Record) if self._record.exists() else None
+
+    def waiting(self) -> Order | Record | None:
+        """What can be gone on with: an export that did not end, or a migration that is not over."""
+        if self._order.exists():
+            return from_json(self._order.read_bytes(), Order)
+        last = self.last()
+        return last if last is not None and not last.over and Path(last.file).exists() else None
+
+    def begin(self, order: Order) -> None:
+        """Notes what is about to be exported; the last migration can still be taken back."""
+        _write(self._order, order)
+
+    def add(self, record: Record) -> Record:
+        """Notes a migration that was exported."""
+        last = self.last()
+        if last is not None:
+            files = dict.fromkeys((*last.earlier, last.file))
+            record = msgspec.structs.replace(record, earlier=tuple(files))
+        self.save(record)
+        self._order.unlink(missing_ok=True)
+        return record
+
+    def save(self, record: Record) -> None:
+        """Notes how far a migration is."""
+        _write(self._record, record)
+
+    def reopened(self, record: Record, store: Store) -> Record:
+        """A migration with those entries ahead of it that had not arrived."""
+        imported = record.imported
+        if imported is None or not (imported.sums.refused or record.lacking):
+            return record
+        run = store.journal.open(record.target)
+        # The same import goes on, so that all of it can be taken back; what it had written stays.
+        if imported.sums.refused and run and run.id == imported.import_id and run.state == "done":
+            with store.transaction() as transaction:
+                transaction.journal.save_run(_from_its_start(run))
+        record = msgspec.structs.replace(record, imported=None, lacking=False)
+        self.save(record)
+        return record
+
+
+def check_finished(
+    store: Store,
+    words: str,
+    there: Catalog,
+    log: Log,
+    *,
+    resume: bool,
+    mapping: Mapping | None,
+) -> None:
+    """Refuses now, and not after an export of hours, what the import would refuse."""
+    from lumos.snapshots.importer import UnfinishedImport
+
+    last, waiting = log.last(), log.waiting() if resume else None
+    run = store.journal.open(there.name)
+    if run is not None and run.state != "done":
+        if last is None or last.file != run.file:
+            raise UnfinishedImport(run)
+        if not resume or run.state != "running":
+            raise UnfinishedMigration(last.source, last.target, words, run)
+        if not Path(last.file).exists():
+            raise MisuseError(
+                f"The migration cannot go on: what it had exported, {last.file}, is gone. Take it "
+                f"back with: lumos migrate {words} --rollback"
+            )
+    if isinstance(waiting, Record):
+        if mapping is not None and mapping != waiting.mapping:
+            raise MisuseError(
+                "The migration that waits to be resumed began with another mapping. Resume it "
+                "without --mapping, or take it back with --rollback and begin anew."
+            )
+    elif waiting is None and mapping is None and last is not None and not last.mapping.is_empty:
+        raise MisuseError(
+            "The last migration between these catalogs had a mapping; without it, things "
+            "would stand there under both names. Give it again with --mapping, or an empty "
+            "file to do without."
+        )
+
+
+def _from_its_start(run: ImportRun) -> ImportRun:
+    """An import that goes through everything again; what it changed is counted already."""
+    sums = from_json(run.sums, Sums)
+    for tally in sums.kinds.values():
+        tally.unchanged = 0
+    sums.conflicts = sums.refused = 0
+    sums.refusals = []
+    return msgspec.structs.replace(
+        run, state="running", reached_kind=None, reached_key=None, sums=to_json(sums)
+    )
+
+
+def _write(path: Path, what: Order | Record) -> None:
+    storage_of(str(path)).write(str(path), to_json(what))

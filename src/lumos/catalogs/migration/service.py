@@ -1,0 +1,398 @@
+"""Migrations, as `Lumos().migration` offers them."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from lumos.catalogs import Connects
+from lumos.catalogs.datahub_model.labels import LabelName
+from lumos.catalogs.migration.log import Log, Order, Record, check_finished
+from lumos.catalogs.migration.mapping import Mapping, known_as, write_mapped
+from lumos.catalogs.migration.reports import MigrationReport, Need, SyncReport
+from lumos.catalogs.migration.survey import Survey, needs
+from lumos.config import Settings
+from lumos.errors import LumosError, MisuseError
+from lumos.progress import Progress, no_progress
+from lumos.snapshots.background import Wish, begun
+from lumos.snapshots.endpoints import Catalog, Catalogs, PlatformCatalog
+from lumos.snapshots.export import Wanted, export
+from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, OTHERS, USERS
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.reports import RollbackReport
+from lumos.snapshots.service import Snapshots
+from lumos.store import NoStore, Store
+from lumos.store.locks import AlreadyHeld
+
+if TYPE_CHECKING:
+    from lumos.catalogs.sync import Scan
+
+_EXPORTED: Final = "exported.jsonl.zst"
+_MAPPED: Final = "mapped.jsonl.zst"
+_NAMING: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
+# Catalogs that have tags and domains as DataHub has them, with their titles.
+_LIKE_DATAHUB: Final = ("datahub", "datahub-file")
+
+
+class Migrations:
+    """Moves all that a catalog holds into another one, and proves that it is there."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        snapshots: Callable[[], Snapshots],
+        store: Callable[[], Store],
+        *,
+        make_store: Callable[[], Store],
+        scan: "Scan",
+        folder: Callable[[], Path],
+    ) -> None:
+        self._settings = settings
+        self._snapshots = snapshots
+        self._store = store
+        self._make_store = make_store
+        self._scan = scan
+        self._folder = folder
+
+    def migrate(
+        self,
+        source: str,
+        target: str,
+        *,
+        resume: bool = False,
+        mapping: str | Path | None = None,
+        keep: str | Path | None = None,
+        progress: Progress = no_progress,
+    ) -> MigrationReport:
+        """Exports, validates, imports, and reads every entry back.
+
+        A second migration writes what changed since, and leaves what people edited in the target.
+        `resume` goes on with one that was broken off. `mapping` is a file with names that are
+        others in the target. What was exported is kept as `keep`, or until it is verified.
+        """
+        store = self._make_store()
+        catalogs = Catalogs(self._settings, lambda: store)
+        wanted = None if mapping is None else Mapping.read(Path(mapping))
+        with (
+            self._sides(catalogs, source, target) as (here, there),
+            self._alone(store, here, there) as folder,
+        ):
+            log = Log(folder)
+            words = f"{source} {target}"
+            check_finished(store, words, there, log, resume=resume, mapping=wanted)
+            waiting = log.waiting() if resume else None
+            if isinstance(waiting, Record):
+                record = log.reopened(waiting, store)
+                if keep is not None and str(keep) != record.kept:
+                    record = _kept_as(record, Path(keep), folder)
+                    log.save(record)
+            else:
+                order = Order(
+                    source=here.name,
+                    target=there.name,
+                    mapping=wanted or (waiting.mapping if waiting else Mapping()),
+                    keep=str(keep) if keep else (waiting.keep if waiting else None),
+                )
+                # An export takes hours: what was asked for must outlive it.
+                log.begin(order)
+                record = log.add(self._exported(here, there, order, store, folder, progress))
+            if record.imported is None:
+                imported = self._snapshots().load(
+                    record.file,
+                    platform=target,
+                    resume=resume,
+                    allow_dangling=True,
+                    progress=progress,
+                )
+                record = msgspec.structs.replace(record, imported=imported)
+                log.save(record)
+            # Opened anew: what was read before the import is not what is there now.
+            with closing(catalogs.named(target)) as there:
+                is_resumed = isinstance(waiting, Record)
+                return self._verified(record, there, store, folder, progress, resumed=is_resumed)
+
+    def try_migrate(
+        self,
+        source: str,
+        target: str,
+        *,
+        mapping: str | Path | None = None,
+        keep: str | Path | None = None,
+        progress: Progress = no_progress,
+    ) -> MigrationReport:
+        """What `migrate` would do; nothing is written but the file that is to be kept."""
+        wanted = None if mapping is None else Mapping.read(Path(mapping))
+        catalogs = Catalogs(self._settings, self._store)
+        with (
+            self._sides(catalogs, source, target) as (here, there),
+            TemporaryDirectory(prefix="lumos-") as folder,
+        ):
+            order = Order(
+                source=here.name,
+                target=there.name,
+                mapping=wanted or Mapping(),
+                keep=None if keep is None else str(keep),
+            )
+            try:
+                store = self._store()
+            except NoStore:
+                store = None
+            found = self._exported(here, there, order, store, Path(folder), progress)
+            tried = self._snapshots().try_load(
+                found.file, platform=target, allow_dangling=True, progress=progress
+            )
+        return MigrationReport(
+            source=here.name,
+            target=there.name,
+            dry_run=True,
+            resumed=False,
+            exported=found.exported,
+            needs=found.needs,
+            imported=tried,
+            verified=None,
+            remarks=found.remarks,
+            snapshot=found.kept,
+        )
+
+    def roll_back(
+        self, source: str, target: str, *, progress: Progress = no_progress
+    ) -> RollbackReport:
+        """Restores what the target held before the last migration, finished or not.
+
+        What was edited since stays.
+        """
+        store = self._store()
+        catalogs = Catalogs(self._settings, lambda: store)
+        with (
+            self._sides(catalogs, source, target) as (here, there),
+            self._alone(store, here, there) as folder,
+        ):
+            log = Log(folder)
+            last = log.last()
+            if last is None:
+                raise MisuseError(
+                    f"Nothing was migrated from {source} to {target} yet. "
+                    f"Begin with: lumos migrate {source} {target} --dry-run"
+                )
+            file = _to_take_back(store, there, last, folder)
+            report = self._snapshots().roll_back(file, platform=target, progress=progress)
+            log.save(msgspec.structs.replace(last, over=True))
+            return report
+
+    def sync(
+        self,
+        *sources: str,
+        outputs: Iterable[str] = (),
+        scan: bool = True,
+        full: bool = False,
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """Scans the sources of these names, or all, and tells catalogs what they lack.
+
+        Without `scan`, or where no sources are configured, they only hear what waits. A source
+        that fails keeps the others from nothing. A catalog that is told for the first time, or
+        with `full`, hears of all that the store knows; without outputs it is the one that is
+        configured. What a catalog could not take now it hears of the next time.
+        """
+        from lumos.catalogs.sync import Syncing
+
+        syncing = Syncing(self._settings, self._scan, self._make_store)
+        return syncing.run(sources, outputs=tuple(outputs), scan=scan, full=full, progress=progress)
+
+    @staticmethod
+    @contextmanager
+    def _sides(catalogs: Catalogs, source: str, target: str) -> Iterator[tuple[Catalog, Catalog]]:
+        with closing(catalogs.to_read(source)) as here, closing(catalogs.named(target)) as there:
+            if here.name == there.name:
+                raise MisuseError(f"'{source}' and '{target}' are the same catalog, {here.name}.")
+            yield here, there
+
+    @contextmanager
+    def _alone(self, store: Store, here: Catalog, there: Catalog) -> Iterator[Path]:
+        """The folder of the migration between two catalogs, for this process alone."""
+        what = f"migration from {here.name} to {there.name}"
+        try:
+            with store.alone(what):
+                key = hashlib.sha256(f"{here.name}\n{there.name}".encode()).hexdigest()[:16]
+                folder = self._folder() / key
+                folder.mkdir(mode=0o770, parents=True, exist_ok=True)
+                yield folder
+        except AlreadyHeld:
+            raise LumosError(f"Another {what} is running. Wait until it has ended.") from None
+
+    def _exported(
+        self,
+        here: Catalog,
+        there: Catalog,
+        order: Order,
+        store: Store | None,
+        folder: Path,
+        progress: Progress,
+    ) -> Record:
+        """Takes a snapshot of the source, while it is looked what the target holds."""
+        for catalog in (here, there):
+            # Somebody waits for an answer: now, and not after an export of hours.
+            if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
+                catalog.platform.check()
+        file = Path(order.keep) if order.keep else folder / _EXPORTED
+        mapping = order.mapping
+        wish = Wish()
+        surveyed = begun(lambda: _survey(there, wish), "lumos-survey")
+
+        def report_or_fail(step: str, **facts: Any) -> None:
+            if surveyed.done():
+                surveyed.result()
+            progress(step, **facts)
+
+        try:
+            report = export(
+                here, file, Wanted(ranges=True), at=datetime.now(UTC), progress=report_or_fail
+            )
+            target = surveyed.result()
+        finally:
+            wish.drop()
+        with open_snapshot(file) as snapshot:
+            source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
+            keeps_ids = there.kind in _LIKE_DATAHUB
+            unsettled = needs(source, target, mapping, keeps_ids=keeps_ids)
+            unheard = _unheard(mapping, source, target)
+            if not mapping.is_empty:
+                progress(f"mapping {here.name}")
+                mapped = folder / _MAPPED
+                write_mapped(snapshot, mapping, mapped, moved=_moved(mapping, target, store, there))
+                file = mapped
+        return Record(
+            source=order.source,
+            target=order.target,
+            exported=report.counts,
+            file=str(file.resolve()),
+            kept=order.keep,
+            mapping=mapping,
+            needs=unsettled,
+            remarks=(*_validated(file, here), *_unused(mapping, source), *unheard),
+        )
+
+    @staticmethod
+    def _verified(
+        record: Record,
+        there: Catalog,
+        store: Store,
+        folder: Path,
+        progress: Progress,
+        *,
+        resumed: bool,
+    ) -> MigrationReport:
+        from lumos.catalogs.migration.verification import verify
+
+        imported = record.imported
+        assert imported is not None
+        assert imported.import_id is not None, "it was no trial"
+        file = Path(record.file)
+        found = verify(file, there, store, run=imported.import_id, progress=progress)
+        lost = {need.name for need in record.needs if need.kind == "tag"}
+        unsettled = record.needs + tuple(
+            Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
+        )
+        is_over = found.is_whole and not imported.sums.refused
+        Log(folder).save(msgspec.structs.replace(record, over=is_over, lacking=not is_over))
+        if is_over:
+            for name in (_EXPORTED, _MAPPED):
+                (folder / name).unlink(missing_ok=True)
+        return MigrationReport(
+            source=record.source,
+            target=there.name,
+            dry_run=False,
+            resumed=resumed,
+            exported=record.exported,
+            needs=unsettled,
+            imported=imported,
+            verified=found,
+            remarks=record.remarks,
+            snapshot=record.kept or (str(file) if file.exists() else None),
+        )
+
+
+def _survey(catalog: Catalog, wish: Wish) -> Survey:
+    items = (item for kind in _NAMING for item in catalog.items(kind))
+    return Survey.of(wish.while_wanted(catalog.datasets()), wish.while_wanted(items))
+
+
+def _to_take_back(store: Store, there: Catalog, last: Record, folder: Path) -> str | None:
+    """The file of the import that is to be taken back; nothing where that is the newest one,
+    whatever its file holds by now."""
+    run, newest = store.journal.open(there.name), store.journal.last(there.name)
+    if run is None or newest is None:
+        return last.file
+    is_ours = run.file in (last.file, *last.earlier) or Path(run.file).parent == folder.resolve()
+    if not is_ours:
+        return last.file
+    return None if run.id == newest.id else run.file
+
+
+def _kept_as(record: Record, keep: Path, folder: Path) -> Record:
+    """A migration whose export is also kept as another file."""
+    exported = Path(record.kept) if record.kept else folder / _EXPORTED
+    with open_snapshot(exported) as snapshot:
+        write_mapped(snapshot, Mapping(), keep)
+    return msgspec.structs.replace(record, kept=str(keep))
+
+
+def _items(snapshot: Any) -> Iterator[object]:
+    return (item for kind in _NAMING for item in snapshot.entries(kind))
+
+
+def _validated(file: Path, source: Catalog) -> tuple[str, ...]:
+    """Remarks on a snapshot that is sound; what leads out of the catalog led out of it before."""
+    from lumos.snapshots.importer import UnsoundSnapshot
+    from lumos.snapshots.validate import validated
+
+    report = validated(file)
+    errors = [each for each in report.problems if each.severity == "error"]
+    if unsound := tuple(each for each in errors if each.code != "reference"):
+        raise UnsoundSnapshot(file, unsound, len(unsound))
+    if not errors:
+        return ()
+    many = report.errors > 1
+    count = f"{report.errors:,} references lead" if many else "1 reference leads"
+    return (
+        f"{count} to what {source.name} does not hold and went along all the same. "
+        f"{'The first: ' if many else ''}{errors[0].text}",
+    )
+
+
+def _unheard(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...]:
+    """Names that a mapping leads to and that are new to the target, as a slip of the pen is."""
+    return tuple(
+        f"The mapping leads to {what[:-1]} '{new}', which the target does not have yet: "
+        f"'{name}' goes there under that name."
+        for what in ("terms", "owners")
+        for name, new in getattr(mapping, what).items()
+        if name != new and name in getattr(source, what) and new not in getattr(target, what)
+    )
+
+
+def _moved(mapping: Mapping, target: Survey, store: Store | None, there: Catalog) -> frozenset[str]:
+    """Names in the target that are nobody else's: what gets them goes there whole."""
+    labels = (
+        *(LabelName("tag", name) for name in target.tags),
+        *(LabelName("domain", name) for name in target.domains),
+    )
+    known = {*target.terms, *target.owners, *(name for label in labels for name in known_as(label))}
+    wanted = mapping.targets
+    if store is not None:
+        # What an earlier migration brought there is still that of the source.
+        for kind in _NAMING:
+            known -= store.journal.bases(there.name, kind.plural, wanted).keys()
+    return frozenset(wanted - known)
+
+
+def _unused(mapping: Mapping, source: Survey) -> Iterator[str]:
+    for what in ("tags", "terms", "owners", "domains", "services", "datasets"):
+        for name in getattr(mapping, what):
+            if name not in getattr(source, what):
+                yield f"The mapping names {what[:-1]} '{name}', which the source does not have."

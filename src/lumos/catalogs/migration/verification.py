@@ -1,0 +1,129 @@
+"""Whether a catalog holds what was imported: every entry is read again by its name.
+
+What a catalog finds by searching lags behind what it holds, so nothing is searched for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from lumos.catalogs import HoldsItems
+from lumos.catalogs.local import LocalPlatform
+from lumos.catalogs.migration.reports import Verification
+from lumos.model.codec import from_json
+from lumos.progress import Progress
+from lumos.snapshots.diff import Findings
+from lumos.snapshots.endpoints import Catalog, LocalCatalog, PlatformCatalog
+from lumos.snapshots.format.comparison import compare
+from lumos.snapshots.format.document import DATASETS, KINDS, Kind
+from lumos.snapshots.format.reader import Snapshot, open_snapshot
+from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.on_spark import judged
+from lumos.snapshots.reports import Migrated
+from lumos.store import Store
+
+_AT_ONCE: Final = 500
+_MOST: Final = 1000
+
+
+def verify(
+    file: Path, catalog: Catalog, store: Store, *, run: str, progress: Progress
+) -> Verification:
+    """Reads back all that a snapshot holds, and compares it with the snapshot.
+
+    `run` is the import that brought it: its journal says how each entry was meant to be.
+    """
+    progress(f"reading back from {catalog.name}")
+    with open_snapshot(file) as snapshot, TemporaryDirectory(prefix="lumos-") as folder:
+        reading = _ReadBack(snapshot, catalog, store, run, progress)
+        again = Path(folder) / "again.jsonl"
+        given = {kind.plural: reading.entries(kind) for kind in KINDS if kind is not DATASETS}
+        write_snapshot(again, snapshot.header.facts, reading.entries(DATASETS), **given)
+        progress("comparing")
+        findings = Findings()
+        for difference in compare(file, again, judge=judged):
+            findings.add(difference)
+        found = findings.report(str(file), catalog.name, file)
+    counts = reading.counts
+    return Verification(
+        datasets=found.datasets,
+        lineage_edges=found.lineage_edges,
+        items=Migrated(source=counts["items"], target=counts["items read"]),
+        missing=tuple(reading.missing),
+        unlike=tuple(reading.unlike),
+        missing_tags=found.missing_tags,
+        summary=found.summary,
+    )
+
+
+class _ReadBack:
+    """Reads the entries of a snapshot from a catalog, some at a time."""
+
+    def __init__(
+        self, snapshot: Snapshot, catalog: Catalog, store: Store, run: str, progress: Progress
+    ) -> None:
+        self._snapshot = snapshot
+        self._get = _reader(catalog)
+        self._holds_items = isinstance(catalog, LocalCatalog) or (
+            isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, HoldsItems)
+        )
+        # The store writes an entry and its journal in one transaction, and counts versions itself.
+        self._journal = None if isinstance(catalog, LocalCatalog) else store.journal
+        self._run = run
+        self._announce = progress
+        self._done = 0
+        self.counts = {"items": 0, "items read": 0}
+        self.missing: list[str] = []
+        self.unlike: list[str] = []
+
+    def entries(self, kind: Kind) -> Iterator[Any]:
+        """What the catalog holds now of all that the snapshot has of a kind."""
+        if kind is not DATASETS and not self._holds_items:
+            return
+        header = self._snapshot.header.counts
+        total = sum(getattr(header, each.plural) for each in KINDS) if header else 0
+        values = self._snapshot.entries(kind)
+        while some := list(islice(values, _AT_ONCE)):
+            there = self._get(kind, [getattr(value, kind.key) for value in some])
+            self._account(kind, some, there)
+            yield from there.values()
+            self._done += len(some)
+            if total:
+                share = min(1.0, self._done / total)
+                self._announce("", files=self._done, share=share, unit="entries")
+
+    def _account(self, kind: Kind, values: Sequence[Any], there: dict[str, Any]) -> None:
+        keys = [getattr(value, kind.key) for value in values]
+        gone = [getattr(value, kind.key) for value in values if getattr(value, "deleted", False)]
+        lost = [key for key in keys if key not in there and key not in gone]
+        self.missing += lost[: _MOST - len(self.missing)]
+        if kind is not DATASETS:
+            self.counts["items"] += len(keys)
+            self.counts["items read"] += len(keys) - len(lost)
+        if self._journal is None:
+            return
+        for key, step in self._journal.planned(self._run, kind.plural, keys).items():
+            is_so = there.get(key) == from_json(step.after, kind.type)
+            # What the catalog refused is told by the import.
+            if step.state == "done" and not is_so and len(self.unlike) < _MOST:
+                self.unlike.append(key)
+
+
+def _reader(catalog: Catalog) -> Callable[[Kind, Sequence[str]], dict[str, Any]]:
+    """Reads some entries by their keys; those that are not there are left out."""
+    if isinstance(catalog, LocalCatalog):
+        platform: Any = LocalPlatform(catalog.store)
+    else:
+        assert isinstance(catalog, PlatformCatalog)
+        platform = catalog.platform
+
+    def read(kind: Kind, keys: Sequence[str]) -> dict[str, Any]:
+        if kind is DATASETS:
+            found: dict[str, Any] = platform.get_many(keys)
+        else:
+            found = platform.get_items(kind.type, keys)
+        return found
+
+    return read

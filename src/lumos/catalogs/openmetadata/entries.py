@@ -1,0 +1,454 @@
+"""A dataset as the state of an entity and back.
+
+Reading gives an entry, and carries along what writing the entry would not make anew. Writing begins
+with what is carried and changes only what says something else than the entry.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
+from lumos.catalogs.interface import How
+from lumos.catalogs.openmetadata import columns, labels, lineage, words
+from lumos.catalogs.openmetadata.carrying import (
+    CATALOG,
+    DECLARED,
+    EXTENSION,
+    left_over,
+    over,
+    usable,
+)
+from lumos.catalogs.openmetadata.columns import Said
+from lumos.catalogs.openmetadata.labels import Labels
+from lumos.catalogs.openmetadata.lineage import Edges
+from lumos.catalogs.openmetadata.names import Place
+from lumos.catalogs.openmetadata.states import BESIDE, COLUMNS, State
+from lumos.catalogs.openmetadata.texts import kept_text, shown_text
+from lumos.catalogs.plain_merge import merged_objects
+from lumos.model.catalog import Entry
+from lumos.model.dataset import (
+    ASPECTS,
+    Definition,
+    Documentation,
+    Governance,
+    Lineage,
+    Location,
+    Ownership,
+    Properties,
+    Statistics,
+)
+from lumos.model.schema import Schema
+from lumos.model.urn import Urn
+
+NATIVE: Final = frozenset(
+    {"schema", "lineage", "ownership", "governance", "documentation", "definition", "location",
+     "statistics"}
+)  # fmt: skip
+URN: Final = "lumosUrn"
+PARENT: Final = "lumosParent"
+HIDDEN: Final = "lumosHidden"
+EDGES: Final = "lumosEdges"
+LINEAGE: Final = "lumosLineage"
+_DISPLAYED: Final = "lumosDisplayed"
+_MARKS: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAYED})
+# The parts of an entry that people may edit where they are shown.
+_EDITED: Final = frozenset(
+    {"format", "schema", "ownership", "governance", "documentation", "properties"}
+)
+_FOREIGN: Final = "openmetadata."
+_SAID_OF_EDGES: Final = "edges"
+_PACKED: Final = re.compile(r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII)
+_NAMES: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "carried"))
+_CARRIAGE: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
+_LONGEST: Final = 200_000
+_FORMATS: Final = frozenset({"csv", "tsv", "json", "parquet", "avro"})
+_LARGEST: Final = 2**53
+_VIEW: Final = "View"
+_KEY: Final = "PRIMARY_KEY"
+
+
+Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
+"""How some custom properties of a type are declared."""
+
+
+class Rendered(NamedTuple):
+    """The state that says what an entry says, and how each of its aspects is held in it."""
+
+    state: State
+    held: dict[str, How]
+
+
+def is_parent_only(raw: Mapping[str, Any]) -> bool:
+    """Whether an entity is there only because others are in it."""
+    return PARENT in (raw.get("extension") or {})
+
+
+class Entries:
+    """Turns entries into states and back."""
+
+    def __init__(self, labels: Labels, definitions: Definitions | None = None) -> None:
+        self._labels = labels
+        self._definitions = definitions
+
+    def read(self, urn: str, place: Place, state: State, edges: Edges, *, deleted: bool) -> Entry:
+        """The dataset that a state and the edges that lead to it say."""
+        extension = state.get("extension", {})
+        exact = unpack(_as_carriage(extension)).exact
+        shown = self._shown(urn, state)
+        named = exact.pop("name", None)
+        told = exact.pop("lineage", None)
+        packed = exact.pop("carried", None)
+        entry = restored(
+            shown,
+            exact,
+            native=_EDITED,
+            as_shown=lambda claimed: self._shown(urn, self._native(claimed, place, like=state)),
+        )
+        if named is not None and extension.get(_DISPLAYED, "") == state.get("displayName", ""):
+            entry = msgspec.structs.replace(entry, name=named)
+        marks = lineage.marked(extension.get(EDGES))
+        merged = lineage.merged(told, edges, marks)
+        carried = self._carried(entry, place, state, packed)
+        carried = self._with_declared(carried, place, extension)
+        return msgspec.structs.replace(
+            entry,
+            lineage=merged,
+            deleted=deleted,
+            carried=_with_edges(carried, edges, marks, merged),
+        )
+
+    def render(
+        self, entry: Entry, place: Place, *, there: State | None, declared: Collection[str] = ()
+    ) -> Rendered:
+        """The state that says exactly what the entry says.
+
+        `there` is the state that the entity is in, if it is there: what only people set stays.
+        `declared` are the custom properties that people have made for its type.
+        """
+        state = self._native(entry, place, like=there)
+        carried = usable(entry.carried)
+        if carried:
+            state = over(
+                state,
+                carried,
+                home=place.home,
+                said=said_in,
+                read=lambda changed: self._shown(entry.urn, changed),
+                product=self._labels.product,
+            )
+        before = there or {}
+        self._write_name(state, entry, there)
+        if BESIDE in before:
+            state[BESIDE] = before[BESIDE]
+        extension = self._foreign(entry.properties or {}, before, declared, carried)
+        if extension:
+            state["extension"] = extension
+        packed = self._packed(entry, place, state)
+        extension |= {_as_property(key): kept_text(text) for key, text in packed.properties.items()}
+        if "lumos.name" in packed.properties and "displayName" in state:
+            extension[_DISPLAYED] = state["displayName"]
+        # These two are told once the entity itself is written.
+        kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
+        known = before.get("extension", {})
+        extension |= {key: known[key] for key in kept if key in known}
+        if place.is_shortened:
+            extension[URN] = entry.urn
+        if extension:
+            state["extension"] = extension
+        return Rendered(state, packed.held)
+
+    def _packed(self, entry: Entry, place: Place, state: State) -> Packed:
+        """What of an entry a state does not say."""
+        shown = self._shown(entry.urn, state)
+        left = left_over(state, self._native(shown, place))
+        # The query of a view is always carried, since any patch by others wipes what is shown.
+        shown = msgspec.structs.replace(
+            shown, carried={CATALOG: left} if left else {}, definition=None
+        )
+        packed = pack(entry, shown, longest=_LONGEST)
+        held = dict(packed.held)
+        if entry.lineage is not None:
+            held["lineage"] = "partly"
+        if "schemaDefinition" in state and entry.definition is not None:
+            held["definition"] = "partly"
+        return Packed(packed.properties, held)
+
+    def _native(self, entry: Entry, place: Place, *, like: State | None = None) -> State:
+        """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
+        state: State = {}
+        documentation, governance = entry.documentation, entry.governance
+        if documentation is not None and (text := words.kept(documentation.description or "")):
+            state["description"] = text
+        if documentation is not None and documentation.domain:
+            state["domains"] = [self._labels.domain(documentation.domain)]
+        if governance is not None and (tags := self._labelled(governance.tags, governance.terms)):
+            state["tags"] = tags
+        if entry.ownership is not None and entry.ownership.owners:
+            state["owners"] = self._owners(entry.ownership, (like or {}).get("owners", ()))
+        if entry.schema is not None and entry.schema.fields and place.home != "topic":
+            state[COLUMNS] = columns.written(entry.schema, self._labelled)
+        match place.home:
+            case "table":
+                state |= _table_facts(entry)
+            case "container":
+                state |= _container_facts(entry)
+            case _:
+                # OpenMetadata knows no topic without a number of partitions.
+                state["partitions"] = 1
+        return state
+
+    def _labelled(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
+        found = [
+            *self._labels.tags(dict.fromkeys(tags)),
+            *(self._labels.term(name) for name in dict.fromkeys(terms)),
+        ]
+        # A tag and a term of one qualified name are one label to the server, the tag.
+        distinct = {label["tagFQN"]: label for label in reversed(found)}
+        return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
+
+    def _owners(
+        self, ownership: Ownership, there: Iterable[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Several users or one group, which is all that OpenMetadata allows.
+
+        A group that is there stays there: people have put it in the place of users.
+        """
+        users = [owner for owner in ownership.owners if owner.kind == "user"]
+        groups = sorted(
+            (owner for owner in ownership.owners if owner.kind == "group"),
+            key=lambda owner: owner.name,
+        )
+        shown = {each["name"] for each in there if each["type"] == "team"}
+        kept = [owner for owner in groups if self._labels.owner(owner)["name"] in shown]
+        found = [self._labels.owner(owner) for owner in kept or users or groups[:1]]
+        return list({(each["type"], each["name"]): each for each in found}.values())
+
+    @staticmethod
+    def _write_name(state: State, entry: Entry, there: State | None) -> None:
+        """The name that people see is theirs once the entity is there; a bot may not change it."""
+        if there is not None:
+            if "displayName" in there:
+                state["displayName"] = there["displayName"]
+        elif (name := shown_text(entry.name)) != _plain_name(entry.urn) and name:
+            state["displayName"] = name
+
+    @staticmethod
+    def _foreign(
+        properties: Properties,
+        before: State,
+        declared: Collection[str],
+        carried: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Custom properties of people's own: those that are said, and those that are no text."""
+        kept = {
+            key: value
+            for key, value in before.get("extension", {}).items()
+            if not isinstance(value, str)
+        }
+        said = {
+            key.removeprefix(_FOREIGN): text
+            for key, text in properties.items()
+            if key.startswith(_FOREIGN) and text and shown_text(text) == text
+        }
+        # What is there was declared, be it since we asked.
+        known = {key for key in (*declared, *before.get("extension", {})) if not is_ours(key)}
+        others = carried.get(EXTENSION, {})
+        return kept | {key: value for key, value in {**others, **said}.items() if key in known}
+
+    def _with_declared(
+        self, carried: dict[str, Any], place: Place, extension: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What is carried, with how people's own properties are declared."""
+        mine = carried.get(CATALOG, {})
+        own = [key for key in extension if not is_ours(key)]
+        if not own or self._definitions is None or not isinstance(mine, dict) or DECLARED in mine:
+            return carried
+        declared = self._definitions(place.home, own)
+        return {**carried, CATALOG: {**mine, DECLARED: declared}} if declared else carried
+
+    def _shown(self, urn: str, state: State) -> Entry:
+        """The entry that OpenMetadata shows."""
+        parsed = Urn.parse(urn)
+        own = {
+            f"{_FOREIGN}{key}": value
+            for key, value in state.get("extension", {}).items()
+            if isinstance(value, str) and not is_ours(key)
+        }
+        said = said_in(state.get("tags", ()))
+        formats = state.get("fileFormats") or [state.get("fileFormat")]
+        schema = self._schema(state)
+        return Entry(
+            urn=urn,
+            name=state.get("displayName") or _plain_name(urn),
+            platform=parsed.platform,
+            format=formats[0] if len(formats) == 1 else None,
+            schema=schema,
+            ownership=_ownership(state),
+            governance=Governance(tags=said.tags, terms=said.terms) if any(said) else None,
+            documentation=_documentation(state),
+            properties=own or None,
+            definition=Definition(sql=state["schemaDefinition"], dialect=parsed.platform)
+            if "schemaDefinition" in state
+            else None,
+            location=Location(uri=state["fullPath"]) if "fullPath" in state else None,
+            statistics=_statistics(state),
+        )
+
+    @staticmethod
+    def _schema(state: State) -> Schema | None:
+        if COLUMNS not in state:
+            return None
+        keys = [
+            name
+            for constraint in state.get("tableConstraints", ())
+            if constraint.get("constraintType") == _KEY
+            for name in constraint.get("columns") or ()
+        ]
+        return columns.read(state[COLUMNS], said_in, keys)
+
+    def _carried(self, entry: Entry, place: Place, state: State, packed: Any) -> dict[str, Any]:
+        now = left_over(state, self._native(self._shown(entry.urn, state), place))
+        if packed is None:
+            return {CATALOG: now} if now else {}
+        mine = packed.get(CATALOG, {})
+        claimed = msgspec.structs.replace(entry, carried=packed)
+        made = self.render(claimed, place, there=state).state
+        then = left_over(made, self._native(self._shown(entry.urn, made), place))
+        if then == now:
+            return dict(packed)
+        others = {key: value for key, value in packed.items() if key != CATALOG}
+        merged = merged_objects(CATALOG, then, now, mine, _untold)
+        return {**others, CATALOG: merged} if merged else others
+
+
+def declared_in(entry: Entry) -> dict[str, Any]:
+    """How people's own properties of a dataset were declared where it comes from."""
+    mine = entry.carried.get(CATALOG)
+    declared = mine.get(DECLARED) if isinstance(mine, dict) else None
+    if not isinstance(declared, dict):
+        return {}
+    return {
+        name: told
+        for name, told in declared.items()
+        if isinstance(told, dict) and isinstance(told.get("type"), str)
+    }
+
+
+def said_of_edges(entry: Entry) -> dict[str, Any]:
+    """What is said of edges that lead to a dataset beyond what Lumos would write by itself."""
+    mine = entry.carried.get(CATALOG)
+    said: Any = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
+    return dict(said) if lineage.is_said(said) else {}
+
+
+def _with_edges(
+    carried: dict[str, Any], edges: Edges, marks: lineage.Marks, told: Lineage | None
+) -> dict[str, Any]:
+    mine = carried.get(CATALOG)
+    before = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
+    if before is not None and not lineage.is_said(before):
+        return carried
+    upstream = {edge.urn for edge in told.upstream} if told is not None else set()
+    said = lineage.said_beside(before or {}, edges, marks, upstream)
+    if said == (before or {}):
+        return carried
+    others = {key: value for key, value in (mine or {}).items() if key != _SAID_OF_EDGES}
+    mine = {**others, _SAID_OF_EDGES: said} if said else others
+    rest = {key: value for key, value in carried.items() if key != CATALOG}
+    return {**rest, CATALOG: mine} if mine else rest
+
+
+def said_in(found: Iterable[Mapping[str, Any]]) -> Said:
+    """The labels of an entity or a column, by their names in Lumos."""
+    tags, terms = set(), set()
+    for label in found:
+        if (tag := labels.tag_of(label)) is not None:
+            tags.add(tag)
+        elif (term := labels.term_of(label)) is not None:
+            terms.add(term)
+    return Said(tuple(sorted(tags)), tuple(sorted(terms)))
+
+
+def _untold(path: str, theirs: Any, ours: Any) -> None:
+    """Conflicts in what is carried are told by the merge of the whole entry."""
+
+
+def _plain_name(urn: str) -> str:
+    return Urn.parse(urn).name
+
+
+def _ownership(state: State) -> Ownership | None:
+    found = sorted(
+        map(labels.owner_of, state.get("owners", ())), key=lambda owner: (owner.kind, owner.name)
+    )
+    return Ownership(owners=tuple(found)) if found else None
+
+
+def _documentation(state: State) -> Documentation | None:
+    domains = state.get("domains", ())
+    if "description" not in state and not domains:
+        return None
+    return Documentation(
+        description=state.get("description"),
+        domain=labels.domain_of(domains[0]) if domains else None,
+    )
+
+
+def _statistics(state: State) -> Statistics | None:
+    if "size" not in state and "numberOfObjects" not in state:
+        return None
+    return Statistics(
+        file_count=int(state.get("numberOfObjects", 0)), total_size_bytes=int(state.get("size", 0))
+    )
+
+
+def _table_facts(entry: Entry) -> State:
+    facts: State = {}
+    if entry.definition is not None and entry.definition.sql:
+        facts |= {"schemaDefinition": shown_text(entry.definition.sql), "tableType": _VIEW}
+    if entry.format in _FORMATS:
+        facts["fileFormat"] = entry.format
+    if entry.schema is not None and (keys := columns.key_columns(entry.schema)):
+        facts["tableConstraints"] = [{"constraintType": _KEY, "columns": keys}]
+    return facts
+
+
+def _container_facts(entry: Entry) -> State:
+    facts: State = {}
+    if entry.format in _FORMATS:
+        facts["fileFormats"] = [entry.format]
+    if entry.location is not None and entry.location.uri:
+        facts["fullPath"] = shown_text(entry.location.uri)
+    measured = entry.statistics
+    if measured is not None:
+        for key, number in (
+            ("size", measured.total_size_bytes), ("numberOfObjects", measured.file_count)
+        ):  # fmt: skip
+            if 0 < number <= _LARGEST:
+                facts[key] = number
+    return facts
+
+
+def is_ours(key: str) -> bool:
+    """Whether a custom property is one of Lumos's own."""
+    match = _PACKED.match(key)
+    return key in _MARKS or (match is not None and match["name"].lower() in _NAMES)
+
+
+def _as_property(key: str) -> str:
+    """The property of OpenMetadata for a key of the carriage: `lumos.schema.2` is lumosSchema2."""
+    match = _CARRIAGE.match(key)
+    assert match is not None, "nothing else is packed"
+    return f"lumos{match['name'].capitalize()}{match['part'] or ''}"
+
+
+def _as_carriage(extension: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    for key, text in extension.items():
+        if (match := _PACKED.match(key)) and is_ours(key) and key not in _MARKS:
+            part = f".{match['part']}" if match["part"] else ""
+            found[f"lumos.{match['name'].lower()}{part}"] = text
+    return found

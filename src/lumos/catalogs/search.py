@@ -1,0 +1,46 @@
+"""Finding datasets by words where a catalog's own search is not asked."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lumos.catalogs.interface import Filters
+from lumos.model.catalog import Entry
+from lumos.model.dataset import Dataset
+
+
+def found(
+    entries: Iterable[Entry], text: str, filters: Filters, *, limit: int | None
+) -> Iterator[Dataset]:
+    """The datasets that hold every word, those first that have them all in their names."""
+    words = text.casefold().split()
+    hits = [entry for entry in entries if _matches(entry, words, filters)]
+    hits.sort(key=lambda entry: not all(word in entry.name.casefold() for word in words))
+    for entry in hits[:limit]:
+        yield entry.dataset
+
+
+def _matches(entry: Entry, words: Sequence[str], filters: Filters) -> bool:
+    if entry.deleted:
+        return False
+    governance, ownership = entry.governance, entry.ownership
+    wanted = (
+        (filters.platform, (entry.platform,)),
+        (filters.format, (entry.format,)),
+        (filters.tag, governance.tags if governance else ()),
+        (filters.owner, [owner.name for owner in ownership.owners] if ownership else ()),
+    )
+    if any(value is not None and value not in there for value, there in wanted):
+        return False
+    text = "\n".join(_texts(entry)).casefold()
+    return all(word in text for word in words)
+
+
+def _texts(entry: Entry) -> Iterator[str]:
+    yield entry.urn
+    yield entry.name
+    if entry.documentation is not None:
+        yield entry.documentation.description or ""
+    if entry.governance is not None:
+        yield from (*entry.governance.tags, *entry.governance.terms)
+    for field in entry.schema.fields if entry.schema is not None else ():
+        yield field.name
+        yield field.description or ""

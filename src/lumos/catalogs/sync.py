@@ -1,0 +1,119 @@
+"""Scans sources and tells catalogs, whatever becomes of one source or one catalog."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from lumos import plugins
+from lumos.catalogs import Connects, Platform
+from lumos.catalogs.configured import LOCAL, platform_of
+from lumos.catalogs.migration.reports import SyncReport
+from lumos.catalogs.publisher import CatalogPublisher
+from lumos.catalogs.reports import PublishReport
+from lumos.config import Settings
+from lumos.config.sources import Source
+from lumos.discovery.reports import IngestReport
+from lumos.discovery.resolve import SOURCE_FAILED, failure_of, name_of
+from lumos.errors import LumosError, MisuseError, UnknownName
+from lumos.model.discovery import Problem
+from lumos.progress import Progress
+from lumos.snapshots.endpoints import Catalogs, PlatformCatalog
+from lumos.store import Store
+
+
+class Scan(Protocol):
+    """Scans some sources, and tells no catalog."""
+
+    def __call__(
+        self, paths: Sequence[str], *, sections: Sequence[Source], progress: Progress
+    ) -> IngestReport: ...
+
+
+class Syncing:
+    """One run of `lumos sync`."""
+
+    def __init__(self, settings: Settings, scan: Scan, make_store: Callable[[], Store]) -> None:
+        self._settings = settings
+        self._scan = scan
+        self._make_store = make_store
+
+    def run(
+        self,
+        names: Sequence[str],
+        *,
+        outputs: Sequence[str],
+        scan: bool,
+        full: bool,
+        progress: Progress,
+    ) -> SyncReport:
+        """Scans the sources of these names, or all, and then tells each output what it lacks."""
+        sections = self._sections(names) if scan else []
+        platforms = self._platforms(outputs)
+        if not (sections or platforms):
+            raise MisuseError(
+                "There is neither a source to scan nor a catalog to tell. List sources in "
+                "lumos.yaml (lumos init writes one) and scan them with --all, or name a catalog "
+                "with --platform: lumos sync --platform PLATFORM"
+            )
+        installed = plugins.names(plugins.SOURCES)
+        usable = [section for section in sections if section.type in installed]
+        scanned, failures = self._scanned(usable, progress) if usable else (None, ())
+        return SyncReport(
+            sources=tuple(map(name_of, usable)),
+            passed_over=tuple(name_of(each) for each in sections if each.type not in installed),
+            failed=failures,
+            scanned=scanned,
+            told=tuple(self._told(each, progress, full=full) for each in platforms),
+        )
+
+    def _sections(self, names: Sequence[str]) -> list[Any]:
+        configured = self._settings.sources
+        known: dict[str, list[Any]] = {}
+        for section in configured:
+            known.setdefault(name_of(section), []).append(section)
+        for name in names:
+            if name not in known:
+                raise UnknownName(
+                    "source",
+                    name,
+                    known,
+                    listed="Configured",
+                    next="See the configuration with: lumos config check",
+                )
+        # Several sources may have one name.
+        return [section for name in dict.fromkeys(names or known) for section in known[name]]
+
+    def _platforms(self, outputs: Sequence[str]) -> list[Platform]:
+        """The catalogs of these names, each once; nothing need be told to the store itself."""
+        if not outputs:
+            configured = platform_of(self._settings)
+            return [] if configured is None else [configured]
+        catalogs = Catalogs(self._settings, self._make_store)
+        found: dict[str, Platform] = {}
+        for name in outputs:
+            if name != LOCAL:
+                catalog = catalogs.named(name)
+                assert isinstance(catalog, PlatformCatalog)
+                found[catalog.name] = catalog.platform
+        return list(found.values())
+
+    def _scanned(
+        self, sections: Sequence[Source], progress: Progress
+    ) -> tuple[IngestReport | None, tuple[Problem, ...]]:
+        try:
+            report = self._scan([], sections=sections, progress=progress)
+        except LumosError as problem:
+            # What was found earlier is still worth telling.
+            return None, (failure_of(", ".join(map(name_of, sections)), problem),)
+        failures = tuple(each for each in report.problems if each.code == SOURCE_FAILED)
+        return report, failures
+
+    def _told(self, platform: Platform, progress: Progress, *, full: bool) -> PublishReport:
+        progress(f"telling {platform.name}")
+        teller = CatalogPublisher(self._make_store(), platform)
+        if full:
+            teller.note_all()
+        try:
+            return teller.deliver(progress)
+        finally:
+            if isinstance(platform, Connects):
+                platform.close()

@@ -1,0 +1,387 @@
+"""Three-way merge: what Lumos last wrote, what the catalog holds now, and what Lumos claims now.
+
+What people edited stays, what Lumos no longer claims goes. Facts that only Lumos measures follow
+Lumos whatever the catalog says; where people and Lumos changed the same thing, people win, and the
+conflict is told.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from lumos.catalogs.plain_merge import MISSING, merged_objects
+from lumos.model.catalog import Entry
+from lumos.model.dataset import (
+    ASPECTS,
+    Documentation,
+    Governance,
+    Lineage,
+    Ownership,
+    Quality,
+    UpstreamEdge,
+)
+from lumos.model.lineage import ColumnMapping, ColumnUse
+from lumos.model.nesting import parts_of
+from lumos.model.schema import Field, NestedField, Schema
+
+Value = TypeVar("Value")
+Key = TypeVar("Key")
+
+MEASURED: Final = frozenset(
+    {"location", "statistics", "drift", "definition", "versioning", "usage", "quality", "cost"}
+)
+"""Aspects that nobody edits by hand."""
+_MEASURED_OF_ITEMS: Final = frozenset({"runs", "cost"})
+# In a catalog's own records: who made a change and when, which is no word on what changed.
+_BOOKKEEPING: Final = ".beside."
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that people and Lumos both changed since Lumos last wrote; theirs was kept."""
+
+    path: str
+    theirs: str
+    ours: str
+
+
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """What to write, and where people's word went before Lumos's."""
+
+    entry: Entry
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class MergedItem(NamedTuple):
+    """What to write of something that is no dataset."""
+
+    item: Any
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def merge(base: Entry | None, theirs: Entry | None, ours: Entry) -> Merged:
+    """What to write: an aspect that `ours` does not have is left as the catalog holds it."""
+    if theirs is None:
+        return Merged(entry=ours)
+    merging = _Merging()
+    aspects = {
+        name: merging.aspect(name, getattr(base, name, None), getattr(theirs, name), mine)
+        for name in ASPECTS
+        if (mine := getattr(ours, name)) is not None
+    }
+    name = merging.scalar("name", None if base is None else base.name, theirs.name, ours.name)
+    entry = msgspec.structs.replace(
+        theirs,
+        urn=ours.urn,
+        platform=ours.platform,
+        name=name,
+        format=ours.format or theirs.format,
+        timestamps=ours.timestamps or theirs.timestamps,
+        deleted=merging.deleted(base, theirs, ours),
+        carried=merging.carried(base, theirs, ours) if ours.carried else theirs.carried,
+        **aspects,
+    )
+    return Merged(entry=entry, conflicts=tuple(merging.conflicts))
+
+
+def merged_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
+    """One aspect merged as in `merge`."""
+    return _Merging().aspect(name, base, theirs, ours)
+
+
+def merged_carried(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
+    """What entries or items carry for catalogs, merged as in `merge`."""
+    return _Merging().carried(base, theirs, ours)
+
+
+def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
+    """Something that is no dataset, merged as in `merge` with all that it says."""
+    if theirs is None:
+        return MergedItem(ours)
+    merging = _Merging()
+    fields = {
+        field.name: merging.fact(field, base, theirs, ours)
+        for field in msgspec.structs.fields(type(ours))
+    }
+    return MergedItem(type(ours)(**fields), tuple(merging.conflicts))
+
+
+def _quality(theirs: Quality | None, ours: Quality) -> Quality:
+    """What validators say is ours to say; of two profiles the newer one counts."""
+    profiles = [each.profile for each in (theirs, ours) if each is not None and each.profile]
+    newest = max(profiles, key=lambda profile: profile.measured_at, default=None)
+    return msgspec.structs.replace(ours, profile=newest)
+
+
+class _Merging:
+    """One merge, and the conflicts that it meets on its way."""
+
+    def __init__(self) -> None:
+        self.conflicts: list[Conflict] = []
+
+    def aspect(self, name: str, base: Any, theirs: Any, ours: Any) -> Any:
+        if ours is None:
+            return theirs
+        if name == "quality":
+            return _quality(theirs, ours)
+        if name in MEASURED:
+            return ours
+        if name == "schema":
+            return self._schema(base, theirs, ours)
+        if theirs == base:
+            return ours
+        if ours in (base, theirs):
+            return theirs
+        match ours:
+            case Ownership():
+                empty = Ownership()
+                return Ownership(owners=_members(*_each("owners", base, theirs, ours, empty)))
+            case Governance():
+                return self._governance(base, theirs, ours)
+            case Documentation():
+                return self._fieldwise(name, base, theirs, ours, Documentation())
+            case Lineage():
+                return self._lineage(base, theirs, ours)
+            case dict():
+                return self._mapping(name, self.scalar, base or {}, theirs or {}, ours)
+            case _:
+                return self.scalar(name, base, theirs, ours)
+
+    def carried(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
+        """What each side carries for catalogs, as far down as both sides changed it."""
+        old, now, new = ({} if side is None else side.carried for side in (base, theirs, ours))
+        return merged_objects("carried", old, now, new, self._tell_once)
+
+    def fact(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
+        """One fact about something that is no dataset."""
+        name, mine = field.name, getattr(ours, field.name)
+        if name in _MEASURED_OF_ITEMS:
+            return mine
+        if name == "carried":
+            return self.carried(base, theirs, ours)
+        before = default_of(field) if base is None else getattr(base, name)
+        sides = (before, getattr(theirs, name), mine)
+        match mine:
+            case tuple():
+                return _members(*sides)
+            case dict():
+                return self._mapping(name, self.scalar, *sides)
+            case _:
+                return self.scalar(name, *sides)
+
+    def deleted(self, base: Entry | None, theirs: Entry, ours: Entry) -> bool:
+        """Whether a dataset is hidden; what people did stays until Lumos has news of it."""
+        was = False if base is None else base.deleted
+        if base is None and theirs.deleted and not ours.deleted:
+            self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="there"))
+        return theirs.deleted if ours.deleted == was else ours.deleted
+
+    def _tell_once(self, path: str, theirs: Any, ours: Any) -> None:
+        """Tells a conflict, if it is not in another place for the same words already."""
+        conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
+        is_known = any(
+            (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
+        )
+        if not is_known and _BOOKKEEPING not in path:
+            self.conflicts.append(conflict)
+
+    def scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
+        """One value; people's where both sides changed it."""
+        if ours in (base, theirs):
+            return theirs
+        if theirs == base:
+            return ours
+        self.conflicts.append(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
+        return theirs
+
+    def _fieldwise(self, path: str, base: Any, theirs: Any, ours: Any, empty: Any) -> Any:
+        return type(ours)(
+            **{
+                field: self.scalar(f"{path}.{field}", *_each(field, base, theirs, ours, empty))
+                for field in ours.__struct_fields__
+            }
+        )
+
+    @staticmethod
+    def _governance(base: Governance | None, theirs: Governance | None, ours: Governance) -> Any:
+        return Governance(
+            **{
+                field: _members(*_each(field, base, theirs, ours, Governance()))
+                for field in Governance.__struct_fields__
+            }
+        )
+
+    def _mapping(
+        self,
+        path: str,
+        leaf: Callable[[str, Any, Any, Any], Any],
+        base: Mapping[Key, Value],
+        theirs: Mapping[Key, Value],
+        ours: Mapping[Key, Value],
+    ) -> dict[Key, Value]:
+        if theirs == base:
+            return dict(ours)
+        merged: dict[Key, Value] = {}
+        for key in {**theirs, **ours}:
+            sides = (side.get(key, MISSING) for side in (base, theirs, ours))
+            value = leaf(f"{path}.{_shown(key)}", *sides)
+            if value is not MISSING:
+                merged[key] = value
+        return merged
+
+    def _lineage(self, base: Lineage | None, theirs: Lineage | None, ours: Lineage) -> Lineage:
+        return Lineage(
+            **{
+                side: self._edges(f"lineage.{side}", *_each(side, base, theirs, ours, Lineage()))
+                for side in Lineage.__struct_fields__
+            }
+        )
+
+    def _edges(
+        self, path: str, base: Sequence[UpstreamEdge], theirs: Any, ours: Any
+    ) -> tuple[UpstreamEdge, ...]:
+        sides = (_by(lambda edge: edge.urn, edges) for edges in (base, theirs, ours))
+        return tuple(self._mapping(path, self._edge, *sides).values())
+
+    def _edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
+        if MISSING in (theirs, ours) or theirs == base:
+            return self.scalar(path, base, theirs, ours)
+        nothing = UpstreamEdge(urn=ours.urn)
+        base = nothing if base is MISSING else base
+        columns = (
+            _by(lambda column: (column.upstream, column.downstream), edge.columns)
+            for edge in (base, theirs, ours)
+        )
+        mapped: dict[Any, ColumnMapping] = self._mapping(f"{path}.columns", self.scalar, *columns)
+        uses = (_by(_used, edge.uses) for edge in (base, theirs, ours))
+        used: dict[Any, ColumnUse] = self._mapping(f"{path}.uses", self.scalar, *uses)
+        return UpstreamEdge(
+            urn=ours.urn,
+            type=self.scalar(f"{path}.type", base.type, theirs.type, ours.type),
+            columns=tuple(mapped.values()),
+            uses=tuple(used.values()),
+        )
+
+    def _schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
+        """The columns as Lumos found them, with the descriptions and tags of both sides."""
+        if theirs is None or theirs == base:
+            return ours
+        old, now = (
+            _by(lambda field: field.name, side.fields if side else ()) for side in (base, theirs)
+        )
+        fields = [
+            self._field(old.get(key), now.get(key), field)
+            for key, field in _by(lambda field: field.name, ours.fields).items()
+        ]
+        return Schema(fields=tuple(fields))
+
+    def _field(self, base: Field | None, theirs: Field | None, ours: Field) -> Field:
+        if theirs is None or theirs == base:
+            return ours
+        path = f"schema.{ours.name}"
+        sides = (
+            {note.path: note for note in (side.nested if side else ())}
+            for side in (base, theirs, ours)
+        )
+        return msgspec.structs.replace(
+            ours,
+            **self._words(path, base, theirs, ours),
+            nested=self._notes(path, ours, *sides),
+        )
+
+    def _notes(
+        self,
+        path: str,
+        field: Field,
+        base: Mapping[str, NestedField],
+        theirs: Mapping[str, NestedField],
+        ours: Mapping[str, NestedField],
+    ) -> tuple[NestedField, ...]:
+        """Notes on what is inside a column; people's on parts that are gone go with them."""
+        there = {part.path for part in parts_of(field)} | set(ours)
+        notes = []
+        for place in {**ours, **theirs}:
+            if place not in there:
+                continue
+            nothing = NestedField(path=place)
+            mine = ours.get(place, nothing)
+            words = self._words(
+                f"{path}.{place}", base.get(place), theirs.get(place, nothing), mine
+            )
+            notes.append(msgspec.structs.replace(mine, **words))
+        return tuple(
+            note for note in notes if note.path in ours or note != NestedField(path=note.path)
+        )
+
+    def _words(
+        self,
+        path: str,
+        base: Field | NestedField | None,
+        theirs: Field | NestedField,
+        ours: Field | NestedField,
+    ) -> dict[str, Any]:
+        """What people say of a field: its description, labels and properties."""
+        before = NestedField(path="") if base is None else base
+        words: dict[str, Any] = {
+            name: _members(*(getattr(side, name) for side in (before, theirs, ours)))
+            for name in ("tags", "terms", "compliance")
+        }
+        words["description"] = self.scalar(
+            f"{path}.description", before.description, theirs.description, ours.description
+        )
+        sides = (side.properties for side in (before, theirs, ours))
+        words["properties"] = self._mapping(f"{path}.properties", self.scalar, *sides)
+        return words
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    """What a field is where nobody says."""
+    if field.required:
+        return None
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+def _members(
+    base: Sequence[Value], theirs: Sequence[Value], ours: Sequence[Value]
+) -> tuple[Value, ...]:
+    """A set in its order: theirs without what we claimed before, and what we newly claim."""
+    if theirs == base:
+        return tuple(ours)
+    claimed = set(ours)
+    gone = set(base) - claimed
+    there = set(theirs) | set(base)
+    return (
+        *(member for member in theirs if member not in gone),
+        *(member for member in ours if member not in there),
+    )
+
+
+def _each(field: str, base: Any, theirs: Any, ours: Any, empty: Any) -> tuple[Any, Any, Any]:
+    base, theirs = (empty if side is None else side for side in (base, theirs))
+    return getattr(base, field), getattr(theirs, field), getattr(ours, field)
+
+
+def _by(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
+    """The values by a key; a key that comes again is told apart by its number."""
+    found: dict[Any, Value] = {}
+    for value in values:
+        number = 0
+        while (name := (key(value), number)) in found:
+            number += 1
+        found[name] = value
+    return found
+
+
+def _used(use: ColumnUse) -> tuple[str | None, ...]:
+    return use.upstream, use.usage, use.downstream, use.expression
+
+
+def _shown(key: Any) -> str:
+    """A key of a map, or one that `_by` made."""
+    return str(key[0] if isinstance(key, tuple) else key)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,1 @@
+"""Cost: what was spent, attributed along lineage, and what could be saved."""

@@ -1,0 +1,122 @@
+"""run_results.json of dbt: how long each model occupied the warehouse."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from lumos.config.prices import GB
+from lumos.cost.meters.unfolding import UnreadableMeter
+from lumos.model.metering import Metered
+
+ENGINE: Final = "dbt"
+_SECONDS_PER_HOUR: Final = 3600
+_MILLISECONDS_PER_HOUR: Final = 3_600_000
+_NEVER_RAN: Final = frozenset(("skipped", "no-op", "not run"))
+# How adapters say what a statement read.
+_BY_BYTES: Final = frozenset(("bigquery", "athena"))
+_BYTES: Final = ("bytes_billed", "bytes_processed", "data_scanned_in_bytes")
+
+
+class _Timing(msgspec.Struct):
+    name: str = ""
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class _Result(msgspec.Struct):
+    unique_id: str
+    status: str = ""
+    execution_time: float = 0
+    timing: list[_Timing] = []
+    adapter_response: dict[str, Any] = {}
+
+
+class _About(msgspec.Struct):
+    dbt_schema_version: str = ""
+    generated_at: datetime | None = None
+    invocation_id: str | None = None
+
+
+class RunResults(msgspec.Struct):
+    """The file, as far as it counts."""
+
+    metadata: _About
+    results: list[_Result]
+    elapsed_time: float = 0
+
+
+def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metered]:
+    """What each node of a run used.
+
+    Threads share the warehouse: where the nodes together took longer than the run, each counts by
+    its part of the run, so that all of them never come to more than the time that went by.
+    """
+    try:
+        run = msgspec.json.decode(data, type=RunResults)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        raise UnreadableMeter(name, f"it is not a run_results.json ({problem})") from None
+    ran = [each for each in run.results if each.status.lower() not in _NEVER_RAN]
+    busy = sum(each.execution_time for each in ran)
+    share = min(1.0, run.elapsed_time / busy) if run.elapsed_time > 0 and busy > 0 else 1.0
+    return list(_metered(run, ran, share, name=name, engine=engine or ENGINE))
+
+
+def _metered(
+    run: RunResults, ran: Sequence[_Result], share: float, *, name: str, engine: str
+) -> Iterator[Metered]:
+    # Views read nothing, and many adapters do not even say so.
+    reads_bytes = engine in _BY_BYTES or any(
+        key in each.adapter_response for each in ran for key in _BYTES
+    )
+    for each in ran:
+        seconds = max(each.execution_time, 0.0)
+        started, ended = _stretch(each, run.metadata.generated_at, seconds, name)
+        invocation = run.metadata.invocation_id or started.isoformat()
+        yield Metered(
+            target=each.unique_id,
+            engine=engine,
+            started_at=started,
+            ended_at=ended,
+            quantities=dict(_quantities(each, seconds * share, reads_bytes=reads_bytes)),
+            run=f"{invocation}/{each.unique_id}",
+        )
+
+
+def _stretch(
+    result: _Result, generated: datetime | None, seconds: float, name: str
+) -> tuple[datetime, datetime]:
+    starts = [_utc(each.started_at) for each in result.timing if each.started_at]
+    ends = [_utc(each.completed_at) for each in result.timing if each.completed_at]
+    if starts and ends:
+        return min(starts), max(*ends, *starts)
+    if generated is None:
+        raise UnreadableMeter(name, f"it does not say when {result.unique_id} ran")
+    end = _utc(generated)
+    return end - timedelta(seconds=seconds), end
+
+
+def _quantities(
+    result: _Result, seconds: float, *, reads_bytes: bool
+) -> Iterator[tuple[str, Decimal]]:
+    yield "hour", _rounded(seconds, _SECONDS_PER_HOUR)
+    said = result.adapter_response
+    for key in _BYTES:
+        if isinstance(said.get(key), int) and said[key] >= 0:
+            yield "gb_processed", _rounded(said[key], GB)
+            break
+    else:
+        if reads_bytes:
+            yield "gb_processed", Decimal(0)
+    if isinstance(said.get("slot_ms"), int) and said["slot_ms"] >= 0:
+        yield "slot_hour", _rounded(said["slot_ms"], _MILLISECONDS_PER_HOUR)
+
+
+def _rounded(value: float, unit: int) -> Decimal:
+    return (Decimal(repr(value)) / unit).quantize(Decimal("1e-9")).normalize() + 0
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,0 +1,239 @@
+"""Event logs of Spark: which executors an application had, for how long, and what it read."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.config.prices import GB
+from lumos.cost.meters.unfolding import UnreadableMeter, lines
+from lumos.model.metering import Metered
+
+ENGINE: Final = "spark"
+FIRST_EVENT: Final = b'{"Event":"SparkListener'
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS_PER_HOUR: Final = 3_600_000
+_MOST_PLACES: Final = 10_000
+# Longer numbers are none that anybody measured.
+_MOST_DIGITS: Final = 18
+# What comes before the name of an event; names are at most as long as this leaves room for.
+_NAME: Final = re.compile(rb'\{"Event":"(?:[\w.$]*\.)?(SparkListener\w+)"')
+_READ: Final = "internal.metrics.input.bytesRead"
+_WRITES: Final = re.compile(
+    r"Execute InsertIntoHadoopFsRelationCommand ([a-z][a-z0-9+.-]*:/[^,\s]*), "
+)
+
+
+class _Info(msgspec.Struct, rename={"cores": "Total Cores"}):
+    cores: int = 0
+
+
+class _Accumulable(msgspec.Struct, rename={"name": "Name", "value": "Value"}):
+    name: str | None = None
+    value: Any = None
+
+
+class _Stage(
+    msgspec.Struct, rename={"completed": "Completion Time", "accumulables": "Accumulables"}
+):
+    completed: int | None = None
+    accumulables: list[_Accumulable] = []
+
+
+class _Plan(msgspec.Struct):
+    simpleString: str = ""
+    children: list["_Plan"] = []
+
+
+class _Event(
+    msgspec.Struct,
+    rename={
+        "name": "Event", "timestamp": "Timestamp", "app_name": "App Name", "app_id": "App ID",
+        "attempt": "App Attempt ID", "executor": "Executor ID", "info": "Executor Info",
+        "stage": "Stage Info", "completed": "Completion Time", "properties": "Spark Properties",
+        "plan": "sparkPlanInfo", "time": "time",
+    },
+):  # fmt: skip
+    """The fields of all events that count, each with only some of them."""
+
+    name: str
+    timestamp: int | None = None
+    app_name: str | None = None
+    app_id: str | None = None
+    attempt: str | None = None
+    executor: str | None = None
+    info: _Info | None = None
+    stage: _Stage | None = None
+    completed: int | None = None
+    properties: dict[str, str] | None = None
+    plan: _Plan | None = None
+    time: int | None = None
+
+    @property
+    def at(self) -> int:
+        """When it happened, in milliseconds since 1970; 0 where it does not say."""
+        ended = self.stage.completed if self.stage else None
+        return self.timestamp or self.completed or self.time or ended or 0
+
+
+_DECODE: Final = msgspec.json.Decoder(_Event).decode
+
+
+class Application(NamedTuple):
+    """One application: what it used, and what should be known about that."""
+
+    metered: Metered
+    remarks: tuple[str, ...]
+
+
+def read_event_log(paths: Sequence[str], *, name: str, engine: str = "") -> Application:
+    """What an application used, from its log, or from the parts of a rolling one in order."""
+    log = _Log()
+    for line in chain.from_iterable(map(lines, paths)):
+        log.take(line)
+    return log.application(name, engine or ENGINE)
+
+
+class _Log:
+    """What has been heard of one application so far."""
+
+    def __init__(self) -> None:
+        self._app: _Event | None = None
+        self._ended = 0
+        self._latest = 0
+        self._added: dict[str, tuple[int, int]] = {}
+        self._core_milliseconds = 0
+        self._bytes_read = 0
+        self._outputs: dict[str, None] = {}
+        self._properties: dict[str, str] = {}
+        self._odd_lines = 0
+
+    def take(self, line: bytes) -> None:
+        match = _NAME.match(line)
+        if match is None:
+            self._odd_lines += bool(line.strip()) and not line.startswith(b'{"Event":')
+            return
+        step = _STEPS.get(match.group(1).decode())
+        if step is None:
+            return
+        try:
+            event = _DECODE(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            self._odd_lines += 1
+            return
+        self._latest = max(self._latest, event.at)
+        step(self, event)
+
+    def started(self, event: _Event) -> None:
+        self._app = event
+
+    def finished(self, event: _Event) -> None:
+        self._ended = event.at
+
+    def added(self, event: _Event) -> None:
+        if event.executor and event.info:
+            self._added[event.executor] = (event.at, max(event.info.cores, 0))
+
+    def removed(self, event: _Event) -> None:
+        if event.executor in self._added:
+            since, cores = self._added.pop(event.executor)
+            self._core_milliseconds += cores * max(event.at - since, 0)
+
+    def staged(self, event: _Event) -> None:
+        for each in event.stage.accumulables if event.stage else ():
+            if each.name == _READ:
+                self._bytes_read += _whole(each.value)
+
+    def configured(self, event: _Event) -> None:
+        self._properties = event.properties or {}
+
+    def planned(self, event: _Event) -> None:
+        if event.plan is None or len(self._outputs) >= _MOST_PLACES:
+            return
+        for node in _nodes(event.plan):
+            if match := _WRITES.match(node.simpleString):
+                self._outputs[match.group(1)] = None
+
+    def heard(self, event: _Event) -> None:
+        """Nothing counts but when it was."""
+
+    def application(self, name: str, engine: str) -> Application:
+        app = self._app
+        if app is None or not app.timestamp:
+            raise UnreadableMeter(name, "it does not name its application")
+        end = max(self._ended or self._latest, app.timestamp)
+        cores = self._core_milliseconds + sum(
+            count * max(end - since, 0) for since, count in self._added.values()
+        )
+        cores += self._driver_cores() * (end - app.timestamp)
+        run = app.app_id or f"{app.app_name}-{app.timestamp}"
+        quantities = {
+            "core_hour": _rounded(cores, _MILLISECONDS_PER_HOUR),
+            "hour": _rounded(end - app.timestamp, _MILLISECONDS_PER_HOUR),
+            "gb_processed": _rounded(self._bytes_read, GB),
+        }
+        metered = Metered(
+            target=app.app_name or run,
+            engine=engine,
+            started_at=_moment(app.timestamp),
+            ended_at=_moment(end),
+            quantities=quantities,
+            run=f"{run}/{app.attempt}" if app.attempt else run,
+            outputs=tuple(self._outputs),
+        )
+        return Application(metered, tuple(self._remarks(name)))
+
+    def _driver_cores(self) -> int:
+        """In a cluster the driver has cores of its own, which are no executor's."""
+        if self._properties.get("spark.submit.deployMode") != "cluster":
+            return 0
+        said = self._properties.get("spark.driver.cores", "1")
+        return _whole(said) or 1
+
+    def _remarks(self, name: str) -> Iterator[str]:
+        if not self._ended:
+            yield (
+                f"{name}: the application is still running or was killed; it is counted up to its "
+                "last event. Import it again when it has ended."
+            )
+        if self._odd_lines:
+            yield f"{name}: {self._odd_lines:,} lines could not be read."
+
+
+_STEPS: Final = {
+    "SparkListenerApplicationStart": _Log.started,
+    "SparkListenerApplicationEnd": _Log.finished,
+    "SparkListenerExecutorAdded": _Log.added,
+    "SparkListenerExecutorRemoved": _Log.removed,
+    "SparkListenerStageCompleted": _Log.staged,
+    "SparkListenerEnvironmentUpdate": _Log.configured,
+    "SparkListenerSQLExecutionStart": _Log.planned,
+    "SparkListenerSQLExecutionEnd": _Log.heard,
+    "SparkListenerJobEnd": _Log.heard,
+}
+
+
+def _nodes(plan: _Plan) -> Iterable[_Plan]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(node.children)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value) if len(value) <= _MOST_DIGITS else 0
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _rounded(value: int, unit: int) -> Decimal:
+    return (Decimal(value) / unit).quantize(Decimal("1e-9")).normalize() + 0
+
+
+def _moment(milliseconds: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=milliseconds)

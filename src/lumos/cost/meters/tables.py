@@ -1,0 +1,247 @@
+"""Usage as a table: CSV with a row for what a job used, or was charged, in some time."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from typing import Final, NamedTuple, get_args
+
+from lumos.config.prices import engine_of, measured
+from lumos.cost.meters.unfolding import LONGEST_LINE, UnreadableMeter, unfolded
+from lumos.errors import MisuseError, did_you_mean
+from lumos.model.metering import CostType, Metered
+from lumos.model.money import micros
+from lumos.model.period import period_of
+
+_NAMES: Final = {
+    "job": ("job", "job_name", "job_urn"),
+    "dataset": ("dataset", "dataset_urn", "urn"),
+    "started_at": ("started_at", "start", "start_time", "started"),
+    "ended_at": ("ended_at", "end", "end_time", "ended"),
+    "period": ("period", "day", "date", "month"),
+    "engine": ("engine", "platform", "service"),
+    "quantity": ("quantity", "usage", "usage_quantity"),
+    "unit": ("unit", "usage_unit"),
+    "amount": ("amount", "cost"),
+    "currency": ("currency",),
+    "type": ("type", "cost_type"),
+    "run": ("run", "run_id"),
+}  # fmt: skip
+_FIELDS: Final = {name: field for field, names in _NAMES.items() for name in names}
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_PROBLEMS_SHOWN: Final = 10
+_MOST: Final = 10**15
+
+
+class BadRows(MisuseError):
+    """A table with rows that cannot count; none of it is taken in."""
+
+    def __init__(self, path: str, problems: Sequence[tuple[int, str]]) -> None:
+        self.path = path
+        self.problems = tuple(problems)
+        shown = "\n".join(f"  line {line}: {text}" for line, text in problems[:_PROBLEMS_SHOWN])
+        more = len(problems) - _PROBLEMS_SHOWN
+        rest = f"\n  and {more:,} more" if more > 0 else ""
+        super().__init__(f"{path} was not imported:\n{shown}{rest}")
+
+
+class Row(NamedTuple):
+    """What one line says."""
+
+    line: int
+    metered: Metered
+
+
+def is_table(head: str) -> bool:
+    """Whether a text begins with a header that says who used something."""
+    try:
+        names = {_FIELDS.get(name) for name in _header(head.partition("\n")[0])[1]}
+    except csv.Error:
+        return False
+    return bool(names & {"job", "dataset"}) and bool(names & {"quantity", "amount"})
+
+
+def read_table(path: str) -> list[Row]:
+    """All rows of a table, or an error that says what is wrong with which lines."""
+    rows: list[Row] = []
+    problems: list[tuple[int, str]] = []
+    for line, fields, values in _rows(path):
+        try:
+            rows.append(Row(line, _metered(_named(fields, values))))
+        except MisuseError as problem:
+            problems.append((line, str(problem)))
+    problems += _overlaps(rows)
+    problems += _currencies(rows)
+    if problems:
+        raise BadRows(path, sorted(problems))
+    return rows
+
+
+def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
+    csv.field_size_limit(LONGEST_LINE)
+    with unfolded(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        try:
+            first = text.readline(LONGEST_LINE)
+            delimiter, header = _header(first)
+            fields = _known(path, header)
+            reader = csv.reader(text, delimiter=delimiter)
+            for values in reader:
+                if any(value.strip() for value in values):
+                    # The header was read before the reader counts.
+                    yield reader.line_num + 1, fields, [value.strip() for value in values]
+        except UnicodeDecodeError:
+            raise UnreadableMeter(path, "it is not UTF-8 text") from None
+        except csv.Error as problem:
+            raise UnreadableMeter(path, f"line {reader.line_num + 1}: {problem}") from None
+
+
+def _header(line: str) -> tuple[str, list[str]]:
+    line = line.strip("\r\n")
+    delimiter = max(_DELIMITERS, key=line.count)
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    return delimiter, [name.strip().lower().replace(" ", "_") for name in names]
+
+
+def _known(path: str, header: Sequence[str]) -> list[str]:
+    fields = [_FIELDS.get(name, f"({name})") for name in header]
+    twice = sorted({field for field in fields if fields.count(field) > 1})
+    if twice:
+        raise UnreadableMeter(path, f"two columns mean '{twice[0]}'")
+    return fields
+
+
+def _named(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """What a line says by column; cells at its end may be left out, or be empty and too many."""
+    if any(values[len(fields) :]):
+        raise MisuseError(
+            f"{len(values)} values for {len(fields)} columns. Write numbers without commas in "
+            "thousands, and put text with a delimiter in it between quotes."
+        )
+    return {field: value for field, value in zip(fields, values, strict=False) if value}
+
+
+def _metered(values: Mapping[str, str]) -> Metered:
+    targets = [field for field in ("job", "dataset") if field in values]
+    if len(targets) != 1:
+        raise MisuseError("Name either a job or a dataset.")
+    started, ended = _stretch(values)
+    amount = _decimal("amount", values.get("amount"))
+    quantity = _decimal("quantity", values.get("quantity"))
+    engine = engine_of(values.get("engine", ""))
+    if amount is None and quantity is None:
+        raise MisuseError("Give a quantity and its unit, or an amount and its currency.")
+    if amount is not None and "currency" not in values:
+        raise MisuseError(f"The amount {amount} has no currency.")
+    if quantity is not None and quantity > _MOST:
+        raise MisuseError(f"The quantity {quantity} is too large to be computed.")
+    if quantity is not None and quantity < 0:
+        raise MisuseError(f"The quantity {quantity} is below 0; credits are amounts.")
+    if amount is None and not (engine and "unit" in values):
+        raise MisuseError("A quantity needs 'engine' and 'unit', which determine its price.")
+    quantities = {}
+    if quantity is not None and "unit" in values:
+        number, unit = measured(quantity, values["unit"])
+        quantities[unit] = number
+    return Metered(
+        target=values[targets[0]],
+        is_dataset=targets[0] == "dataset",
+        engine=engine,
+        started_at=started,
+        ended_at=ended,
+        quantities=quantities,
+        run=values.get("run", ""),
+        type=_cost_type(values.get("type", "compute")),
+        amount=None if amount is None else micros(amount),
+        currency=None if amount is None else _currency(values["currency"]),
+    )
+
+
+def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
+    if "period" in values:
+        if "started_at" in values or "ended_at" in values:
+            raise MisuseError("Give either a period, or 'started_at' and 'ended_at'.")
+        period = period_of(values["period"], today=date.max)
+        return _midnight(period.first), _midnight(period.last) + timedelta(days=1)
+    if not ("started_at" in values and "ended_at" in values):
+        raise MisuseError("Give 'started_at' and 'ended_at', or a period such as 2024-01.")
+    started = _moment("started_at", values["started_at"], is_end=False)
+    ended = _moment("ended_at", values["ended_at"], is_end=True)
+    if ended < started:
+        raise MisuseError(f"It ended at {values['ended_at']}, before it started.")
+    return started, ended
+
+
+def _moment(field: str, text: str, *, is_end: bool) -> datetime:
+    try:
+        if (day := _day(text)) is not None:
+            return _midnight(day) + timedelta(days=is_end)
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise MisuseError(
+            f"Invalid time '{text}' in {field}. Write it as 2024-01-15T10:30Z."
+        ) from None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _decimal(field: str, text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite() or "_" in text:
+        raise MisuseError(f"Invalid number '{text}' in {field}. Write it as 12.50.")
+    return number
+
+
+def _cost_type(text: str) -> CostType:
+    for known in get_args(CostType):
+        if text.lower() == known:
+            return known  # type: ignore[no-any-return]
+    known_types = get_args(CostType)
+    raise MisuseError(
+        f"Unknown cost type '{text}'. Known: {', '.join(known_types)}."
+        f"{did_you_mean(text, known_types)}"
+    )
+
+
+def _currency(text: str) -> str:
+    if len(text) != 3 or not (text.isascii() and text.isalpha()):
+        raise MisuseError(f"Invalid currency '{text}'. Write three letters such as EUR.")
+    return text.upper()
+
+
+def _currencies(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
+    first = next((row.metered.currency for row in rows if row.metered.currency), None)
+    for row in rows:
+        if row.metered.currency not in (None, first):
+            yield row.line, f"The amount is in {row.metered.currency}, others are in {first}."
+
+
+def _overlaps(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
+    """Lines that say something of a time that another line speaks of already."""
+    by_subject: dict[object, list[Row]] = {}
+    for row in rows:
+        by_subject.setdefault(row.metered.subject, []).append(row)
+    for several in by_subject.values():
+        several.sort(key=lambda row: (row.metered.started_at, row.line))
+        for before, after in pairwise(several):
+            if before.metered.overlaps(after.metered):
+                line, other = max(before.line, after.line), min(before.line, after.line)
+                name = after.metered.target
+                yield line, f"Its time overlaps that of line {other}, which is also for {name}."

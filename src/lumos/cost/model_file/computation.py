@@ -1,0 +1,384 @@
+"""A whole cost model in one file, computed without a store."""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from lumos.cost.model_file.errors import InvalidModel
+from lumos.cost.model_file.reader import ModelFile, WrittenEdge
+from lumos.cost.solver.attribution import AmountsTooLarge, Attribution, attribute
+from lumos.cost.solver.circulation import CycleNotSolved
+from lumos.cost.solver.graph import (
+    DEFAULT_METHOD,
+    METHODS,
+    CostGraph,
+    Floats,
+    Integers,
+    Method,
+    nothing_reads,
+)
+from lumos.cost.solver.savings import savings_of_all
+from lumos.cost.solver.shares import NOISE, InvalidShare
+from lumos.errors import MisuseError, UnknownName, did_you_mean
+from lumos.model.codec import to_json
+from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, RESERVED, SHARED, UNALLOCATED
+from lumos.model.money import micros
+from lumos.model.report import FORMAT_VERSION, Report
+
+# Nearest names among very many take longer than anybody waits for an error.
+_MOST_COMPARED: Final = 5000
+_NONE: Final = float("nan")
+_DIGITS: Final = 6
+# A report of more is written a part at a time, for all of it would take gigabytes.
+_AT_ONCE: Final = 20_000
+
+
+class ModelDataset(Report, frozen=True, kw_only=True):
+    """What one dataset or job costs; `by_type` divides `total`. `savings`: removing it alone."""
+
+    urn: str
+    direct: Decimal
+    attributed: Decimal
+    total: Decimal
+    retained: Decimal
+    by_type: dict[str, Decimal]
+    savings: Decimal
+
+
+class ModelComponent(Report, frozen=True, kw_only=True):
+    """Datasets that lead to each other, and their cost as one; nothing leaves a closed one."""
+
+    urns: tuple[str, ...]
+    total: Decimal
+    closed: bool
+
+
+class ModelTotals(Report, frozen=True, kw_only=True):
+    """Spent is retained and what stands apart; `assumed` is carried by equal shares for want of
+    usage."""
+
+    spent: Decimal
+    retained: Decimal
+    unallocated: Decimal
+    idle: Decimal
+    shared: Decimal
+    adjustment: Decimal
+    assumed: Decimal
+
+
+class ModelReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos cost model`; these names stay."""
+
+    format_version: str = FORMAT_VERSION
+    method: Method
+    datasets: list[ModelDataset]
+    components: list[ModelComponent]
+    totals: ModelTotals
+    remarks: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What a file says, ready to be computed."""
+
+    graph: CostGraph
+    method: Method
+    apart: dict[str, int]
+    remarks: list[str]
+
+
+class ComputedModel:
+    """Attribution and savings of a model, as a report or as its JSON in parts."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._attribution = attribute(model.graph, model.method)
+        self._savings = savings_of_all(model.graph)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the report had better be written in parts."""
+        return self._model.graph.nodes > _AT_ONCE
+
+    def report(self) -> ModelReport:
+        """All of it."""
+        return _report(self._model, self._attribution, list(self._datasets()))
+
+    def json(self) -> Iterator[bytes]:
+        """The report as JSON, some datasets at a time."""
+        empty = to_json(_report(self._model, self._attribution, []))
+        before, field, after = empty.partition(b'"datasets":[')
+        yield before + field
+        datasets = self._datasets()
+        part = list(islice(datasets, _AT_ONCE))
+        while part:
+            yield to_json(part)[1:-1]
+            part = list(islice(datasets, _AT_ONCE))
+            yield b"," if part else b""
+        yield after
+
+    def _datasets(self) -> Iterator[ModelDataset]:
+        return _datasets(self._model.graph, self._attribution, self._savings)
+
+
+def compute(file: Path) -> ComputedModel:
+    """Attribution and savings of the model in a file."""
+    try:
+        return ComputedModel(read(file))
+    except (InvalidShare, AmountsTooLarge, CycleNotSolved) as error:
+        raise InvalidModel(file, str(error)) from None
+
+
+def read(file: Path) -> Model:
+    """The model in a JSON or YAML file; raises for what cannot be computed, with what is right."""
+    written = ModelFile(file)
+    method = written.method or DEFAULT_METHOD
+    if method not in METHODS:
+        raise written.refusal(str(UnknownName("method", method, METHODS)))
+    nodes = _Nodes(written)
+    edges = _Edges(written, nodes)
+    _note_unknown_types(written, set(nodes.costs), set(edges.shares))
+    types = (*nodes.costs, *(each for each in edges.shares if each not in nodes.costs))
+    types = tuple(sorted(types or COST_TYPES[:2], key=_usual_first))
+    count = len(nodes.place)
+    own = np.zeros((len(types), count), dtype=np.int64)
+    for row, name in enumerate(types):
+        if name in nodes.costs:
+            places, amounts = nodes.costs[name]
+            own[row, np.array(places)] = amounts
+    upstream, downstream = np.array(edges.upstream), np.array(edges.downstream)
+    edges.refuse_repeated(upstream, downstream)
+    live = nothing_reads(count, upstream, downstream)
+    live[list(nodes.live)] = list(nodes.live.values())
+    graph = CostGraph(
+        urns=list(nodes.place),
+        types=types,
+        is_job=np.isin(np.arange(count), nodes.jobs),
+        costs=own,
+        live=live,
+        upstream=upstream,
+        downstream=downstream,
+        explicit=edges.explicit(types),
+        weights=np.array(edges.weights).reshape(1, -1),
+        last_read=np.array(edges.last_read),
+    )
+    return Model(graph=graph, method=method, apart=nodes.apart, remarks=written.remarks)
+
+
+def _note_unknown_types(written: ModelFile, costs: set[str], shares: set[str]) -> None:
+    """Shares of types that nothing costs, which may be written otherwise than meant."""
+    for name in sorted(shares - costs - set(COST_TYPES)):
+        hint = did_you_mean(name, costs)
+        written.remarks.append(f"Shares of '{name}' are ignored: no cost has that type.{hint}")
+
+
+def _usual_first(name: str) -> tuple[int, str]:
+    places: dict[str, int] = {usual: place for place, usual in enumerate(COST_TYPES)}
+    return places.get(name, len(places)), name
+
+
+def _mix(currencies: dict[str, str]) -> str:
+    (first, here), (second, there) = currencies.items()
+    return (
+        f"The costs of {here} are in {first} and those of {there} in {second}. Write all of them "
+        "in one currency."
+    )
+
+
+class _Nodes:
+    """Datasets and jobs by their place in the graph."""
+
+    def __init__(self, written: ModelFile) -> None:
+        self.place: dict[str, int] = {}
+        self.costs: dict[str, tuple[array[int], array[int]]] = {}
+        self.live: dict[int, bool] = {}
+        self.jobs: list[int] = []
+        self.apart: dict[str, int] = {}
+        self._written = written
+        currencies = {written.currency.upper(): "the model"} if written.currency else {}
+        for entry in chain.from_iterable(written.nodes()):
+            if entry.urn in self.place or entry.urn in self.apart:
+                raise written.refusal(
+                    f"The URN '{entry.urn}' is listed twice under datasets. Keep one."
+                )
+            if entry.currency is not None:
+                currencies.setdefault(entry.currency.upper(), entry.urn)
+            if len(currencies) > 1:
+                raise written.refusal(_mix(currencies))
+            if not entry.urn:
+                raise written.refusal("A dataset needs a URN that is not empty.")
+            amounts = {
+                name: self._micros(entry.urn, name, amount)
+                for name, amount in (entry.costs or {}).items()
+            }
+            if entry.urn in RESERVED:
+                self.apart[entry.urn] = sum(amounts.values())
+                continue
+            node = self.place[entry.urn] = len(self.place)
+            for name, amount in amounts.items():
+                places, units = self.costs.setdefault(name, (array("q"), array("q")))
+                places.append(node)
+                units.append(amount)
+            if entry.live is not None:
+                self.live[node] = entry.live
+            if entry.kind == "job":
+                self.jobs.append(node)
+        if not self.place and not self.apart:
+            raise written.refusal(
+                "The model is empty. It needs at least one entry under 'datasets'."
+            )
+
+    def _micros(self, urn: str, name: str, amount: Decimal) -> int:
+        try:
+            return micros(amount)
+        except MisuseError as error:
+            raise self._written.refusal(f"The {name} cost of '{urn}': {error}") from None
+
+
+class _Edges:
+    """Edges by the places of their ends."""
+
+    def __init__(self, written: ModelFile, nodes: _Nodes) -> None:
+        self._written = written
+        self._nodes = nodes
+        # Millions of edges fit into memory as arrays, not as lists.
+        self.upstream = array("q")
+        self.downstream = array("q")
+        self.weights = array("d")
+        self.last_read = array("d")
+        self.shares: dict[str, dict[int, float]] = {}
+        self._of_all_types: dict[int, float] = {}
+        place = nodes.place.get
+        for batch in written.edges():
+            start = len(self.upstream)
+            ends = [(place(edge.upstream, -1), place(edge.downstream, -1)) for edge in batch]
+            self.upstream.extend(end[0] for end in ends)
+            self.downstream.extend(end[1] for end in ends)
+            self.weights.extend(_NONE if edge.bytes is None else edge.bytes for edge in batch)
+            self.last_read.extend(edge.read_at() for edge in batch)
+            for number, (edge, pair) in enumerate(zip(batch, ends, strict=True), start=start):
+                if -1 in pair or edge.share is not None or edge.shares is not None:
+                    self._take(edge, number, pair)
+        negative = np.flatnonzero(np.array(self.weights) < 0)
+        if len(negative):
+            number = int(negative[0])
+            raise written.refusal(
+                f"edges[{number}]: the bytes read must not be negative, as "
+                f"{self.weights[number]:g} is."
+            )
+
+    def explicit(self, types: tuple[str, ...]) -> Floats:
+        """[k, m], or one row where no edge tells types apart."""
+        rows = np.full((len(types) if self.shares else 1, len(self.upstream)), np.nan)
+        rows[:, list(self._of_all_types)] = list(self._of_all_types.values())
+        for row, name in enumerate(types if self.shares else ()):
+            given = self.shares.get(name, {})
+            rows[row, list(given)] = list(given.values())
+        return rows
+
+    def refuse_repeated(self, upstream: Integers, downstream: Integers) -> None:
+        """Two shares of one edge would contradict each other, two bytes might."""
+        keys = upstream * max(len(self._nodes.place), 1) + downstream
+        order = np.argsort(keys, kind="stable")
+        repeated = np.flatnonzero(np.diff(keys[order]) == 0)
+        if len(repeated):
+            first, again = (int(order[repeated[0] + step]) for step in (0, 1))
+            urns = list(self._nodes.place)
+            raise self._written.refusal(
+                f"The edge {urns[upstream[first]]} -> {urns[downstream[first]]} is listed twice, "
+                f"as edges[{first}] and edges[{again}]. Keep one, with the sum of both."
+            )
+
+    def _take(self, entry: WrittenEdge, number: int, ends: tuple[int, int]) -> None:
+        """Takes the shares of an edge; raises where one of its ends is not known."""
+        edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
+        if -1 in ends:
+            raise self._unknown(entry.upstream if ends[0] < 0 else entry.downstream, edge)
+        if entry.share is not None and entry.shares is not None:
+            raise self._written.refusal(f"{edge}: give either 'share', or 'shares' by cost type.")
+        if entry.share is not None:
+            self._of_all_types[number] = self._share(entry.share, edge)
+        for name, share in (entry.shares or {}).items():
+            self.shares.setdefault(name, {})[number] = self._share(share, f"{edge}, {name}")
+
+    def _unknown(self, urn: str, edge: str) -> MisuseError:
+        if urn in RESERVED:
+            return self._written.refusal(
+                f"{edge}: {urn} is never attributed along lineage. Remove the edge."
+            )
+        known = list(self._nodes.place)
+        hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
+        return self._written.refusal(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
+
+    def _share(self, share: float, edge: str) -> float:
+        if not 0 <= share <= 1 + NOISE:
+            raise self._written.refusal(
+                f"{edge}: the share must be a number from 0 to 1, such as 0.6, not {share:g}."
+            )
+        return min(share, 1.0)
+
+
+def _report(model: Model, attribution: Attribution, datasets: list[ModelDataset]) -> ModelReport:
+    graph, apart = model.graph, model.apart
+    spent = int(graph.costs.sum()) + sum(apart.values())
+    return ModelReport(
+        method=model.method,
+        datasets=datasets,
+        components=[
+            ModelComponent(
+                urns=tuple(graph.urns[node] for node in each.members),
+                total=amount(int(each.loaded.sum())),
+                closed=bool(each.closed.all()),
+            )
+            for each in attribution.components
+        ],
+        totals=ModelTotals(
+            spent=amount(spent),
+            retained=amount(int(attribution.retained.sum())),
+            unallocated=amount(apart.get(UNALLOCATED, 0)),
+            idle=amount(apart.get(IDLE, 0)),
+            shared=amount(apart.get(SHARED, 0)),
+            adjustment=amount(apart.get(ADJUSTMENT, 0)),
+            assumed=amount(int(attribution.assumed_amount.sum())),
+        ),
+        remarks=model.remarks,
+    )
+
+
+def _datasets(
+    graph: CostGraph, attribution: Attribution, savings: Integers
+) -> Iterator[ModelDataset]:
+    rows = zip(
+        graph.urns,
+        graph.costs.sum(axis=0).tolist(),
+        attribution.loaded.sum(axis=0).tolist(),
+        attribution.retained.sum(axis=0).tolist(),
+        attribution.loaded.T.tolist(),
+        savings.tolist(),
+        strict=True,
+    )
+    for urn, direct, total, retained, by_type, saved in rows:
+        yield ModelDataset(
+            urn=urn,
+            direct=amount(direct),
+            attributed=amount(total - direct),
+            total=amount(total),
+            retained=amount(retained),
+            by_type=dict(zip(graph.types, map(amount, by_type), strict=True)),
+            savings=amount(saved),
+        )
+
+
+def amount(units: int) -> Decimal:
+    """Micro-units with no more digits after the point than they need."""
+    digits = _DIGITS
+    while digits and units % 10 == 0:
+        units //= 10
+        digits -= 1
+    return Decimal(units).scaleb(-digits)

@@ -1,0 +1,369 @@
+"""Taking in what costs are computed from: what jobs used, and what people set."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from lumos.annotations.selection import found_urn
+from lumos.config import Settings
+from lumos.config.prices import CurrencyMix, engine_of, exact, overrides_of, prices_of
+from lumos.cost.meters import MeterReading, UnreadableMeter, found_meters, read_meter
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.metering import COST_TYPES, CostType, Metered
+from lumos.model.money import amount_of, micros
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.progress import Progress, no_progress
+from lumos.store import Store
+from lumos.store.actor import audit, who
+from lumos.store.costs import ALWAYS, KeptOverride, MeterChange, stretch_of
+from lumos.store.errors import AmbiguousName, UnknownDataset
+
+_TOGETHER: Final = 500
+
+
+class IngestedMeter(Report, frozen=True, kw_only=True):
+    """What one reporter told; `jobs` counts the jobs and datasets that used something."""
+
+    reporter: str
+    kind: str
+    files: int
+    jobs: int
+    added: int
+    changed: int
+    unchanged: int
+    since: datetime | None
+    until: datetime | None
+
+
+class MeteringReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos cost ingest`."""
+
+    format_version: str = FORMAT_VERSION
+    meters: tuple[IngestedMeter, ...]
+    remarks: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class ListedMeter(Report, frozen=True, kw_only=True):
+    """A reporter of usage and of which time it tells."""
+
+    reporter: str
+    rows: int
+    since: datetime
+    until: datetime
+
+
+class MetersReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos cost meters`."""
+
+    format_version: str = FORMAT_VERSION
+    meters: tuple[ListedMeter, ...]
+
+
+class ForgottenMeter(Report, frozen=True, kw_only=True):
+    """The answer of `lumos cost remove --meter`."""
+
+    format_version: str = FORMAT_VERSION
+    reporter: str
+    rows: int
+
+
+class ListedOverride(Report, frozen=True, kw_only=True):
+    """What somebody says that something costs in a month."""
+
+    urn: str
+    type: str
+    amount: Decimal
+    currency: str
+    since: date | None
+    until: date | None
+    reason: str
+    author: str
+    origin: str
+
+
+class OverridesReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos cost list`, `set` and `remove`; `removed` counts what went."""
+
+    format_version: str = FORMAT_VERSION
+    overrides: tuple[ListedOverride, ...]
+    removed: int = 0
+
+
+class CostSources:
+    """Meters and overrides, as `Lumos().cost_sources` offers them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Callable[[], Store],
+        make_store: Callable[[], Store],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._make_store = make_store
+        self._clock = clock
+
+    def ingest(
+        self,
+        *paths: str | Path,
+        name: str | None = None,
+        engine: str = "",
+        replace: bool = False,
+        progress: Progress = no_progress,
+    ) -> MeteringReport:
+        """Takes in what jobs used: event logs of Spark, run results of dbt, tables, or folders.
+
+        `name` is what all of these are known by, `engine` what they ran on where a file does not
+        say; `replace` forgets first what was known by the same name. A file that cannot be read
+        is told and keeps the others from nothing; a table with wrong rows is refused.
+        """
+        store = self._make_store()
+        ingest = _Ingest(store, self._currency, self._clock(), name=name, replace=replace)
+        for meter in found_meters(paths):
+            progress(meter.name)
+            try:
+                reading = read_meter(meter, engine=engine_of(engine))
+            except UnreadableMeter as problem:
+                ingest.problems.append(str(problem))
+                continue
+            ingest.take(reading)
+        if not ingest.readings and not ingest.problems:
+            raise MisuseError(
+                f"No usage found in {', '.join(map(str, paths))}: no Spark event log, no "
+                "run_results.json of dbt and no table with the columns job, quantity or amount."
+            )
+        ingest.refuse_twice()
+        return ingest.written()
+
+    def meters(self) -> MetersReport:
+        """Who told what jobs used, and of which time."""
+        return MetersReport(
+            meters=tuple(
+                ListedMeter(
+                    reporter=each.reporter, rows=each.rows, since=each.first, until=each.last
+                )
+                for each in self._store().costs.meters()
+            )
+        )
+
+    def forget(self, reporter: str) -> ForgottenMeter:
+        """Takes back all that a reporter told, so that it can be taken in anew."""
+        store = self._store()
+        known = [each.reporter for each in store.costs.meters()]
+        if reporter not in known and f"table:{reporter}" in known:
+            reporter = f"table:{reporter}"
+        if reporter not in known:
+            raise UnknownName(
+                "meter", reporter, known, listed="Meters", next="See all with: lumos cost meters"
+            )
+        with store.transaction() as transaction:
+            rows = transaction.costs.forget(reporter)
+            audit(transaction, "cost.forget", reporter, at=self._clock())
+        return ForgottenMeter(reporter=reporter, rows=rows)
+
+    def set(
+        self,
+        target: str,
+        costs: Mapping[str, Decimal | int | str],
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        currency: str | None = None,
+        reason: str = "",
+    ) -> OverridesReport:
+        """Sets what a dataset or job costs by itself in a month, by cost type."""
+        types = {_cost_type(name): micros(amount) for name, amount in costs.items()}
+        if not types:
+            raise MisuseError("No cost given. Write it as: lumos cost set orders storage=120")
+        if currency is not None and currency.upper() != self._currency:
+            raise CurrencyMix({currency.upper(), self._currency}, "The amount and prices are in")
+        first, last = _day(since) or ALWAYS, _day(until)
+        if last is not None and last < first:
+            raise MisuseError(f"--until {last} is before --since {first}.")
+        store = self._store()
+        urn = _urn(store, target)
+        at = self._clock()
+        with store.transaction() as transaction:
+            for cost_type, amount in types.items():
+                transaction.costs.set_override(
+                    KeptOverride(
+                        urn, cost_type, first, last, amount, self._currency, reason, who(), at
+                    )
+                )
+                details = f"{cost_type} {amount_of(amount)} {self._currency} since {first}"
+                audit(transaction, "cost.set", urn, at=at, details=details)
+        return self.overrides(urn)
+
+    def unset(self, target: str, types: Iterable[str] = ()) -> OverridesReport:
+        """Takes back what was set for a dataset or job, of some cost types or of all."""
+        store = self._store()
+        names = {_cost_type(each) for each in types}
+        kept = store.costs.overrides()
+        urn = target if target in {each.urn for each in kept} else _urn(store, target)
+        with store.transaction() as transaction:
+            removed = transaction.costs.unset_override({urn, target}, names)
+            if removed:
+                audit(transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names))
+        if not removed:
+            known = [each.urn for each in kept]
+            raise UnknownName(
+                "override", target, known, listed="Overrides", next="See all with: lumos cost list"
+            )
+        report = self.overrides(urn)
+        return OverridesReport(overrides=report.overrides, removed=removed)
+
+    def overrides(self, target: str | None = None) -> OverridesReport:
+        """What people set, with commands and in the configuration, for one target or for all."""
+        kept = (
+            ListedOverride(
+                urn=each.urn,
+                type=each.type,
+                amount=amount_of(each.amount),
+                currency=each.currency,
+                since=None if each.since == ALWAYS else each.since,
+                until=each.until,
+                reason=each.reason,
+                author=each.author,
+                origin="command",
+            )
+            for each in self._store().costs.overrides()
+        )
+        every = (*kept, *self._configured())
+        return OverridesReport(
+            overrides=tuple(each for each in every if target in (None, each.urn))
+        )
+
+    def _configured(self) -> Iterable[ListedOverride]:
+        for each in overrides_of(self._settings):
+            for cost_type, amount in each.costs.items():
+                yield ListedOverride(
+                    urn=each.target,
+                    type=cost_type,
+                    amount=exact(amount),
+                    currency=self._currency,
+                    since=each.first_day,
+                    until=each.last_day,
+                    reason=each.reason,
+                    author="",
+                    origin="configuration",
+                )
+
+    @property
+    def _currency(self) -> str:
+        return prices_of(self._settings).currency
+
+
+class _Ingest:
+    """Readings that are written in some transactions, each as a whole."""
+
+    def __init__(
+        self, store: Store, currency: str, at: datetime, *, name: str | None, replace: bool
+    ) -> None:
+        self._store = store
+        self._currency = currency
+        self._at = at
+        self._name = name
+        self._replace = replace
+        self.readings: dict[tuple[str, str], list[MeterReading]] = {}
+        self.problems: list[str] = []
+
+    def take(self, reading: MeterReading) -> None:
+        """Keeps a reading for writing; amounts in another currency are refused."""
+        told = {each.currency for each in reading.metered if each.currency is not None}
+        if told - {self._currency}:
+            where = f"{reading.meter.name} and the configuration are in"
+            raise CurrencyMix({*told, self._currency}, where)
+        reporter = self._name or reading.reporter
+        self.readings.setdefault((reporter, reading.meter.kind), []).append(reading)
+
+    def refuse_twice(self) -> None:
+        """Files by one name must not tell differently of the same, for one would get lost."""
+        by_subject: dict[tuple[str, tuple[str, ...]], list[tuple[Metered, str]]] = {}
+        for (reporter, _), several in self.readings.items():
+            for reading in several:
+                for each in reading.metered:
+                    if not each.run:
+                        told = by_subject.setdefault((reporter, each.subject), [])
+                        told.append((each, reading.meter.name))
+        for (reporter, _), told in by_subject.items():
+            told.sort(key=lambda one: (one[0].started_at, one[0].ended_at))
+            for (one, file), (other, another) in pairwise(told):
+                if one != other and one.overlaps(other):
+                    raise MisuseError(
+                        f"{file} and {another} both have the name {reporter} and different usage "
+                        f"of {one.target} {stretch_of(one)}. Keep one of them, or import each with "
+                        "its own --name."
+                    )
+
+    def written(self) -> MeteringReport:
+        """Writes what was read, all or nothing; gives what that changed."""
+        at, forgotten = self._at, set()
+        meters: list[IngestedMeter] = []
+        with self._store.transaction() as transaction:
+            costs = transaction.costs
+            for (reporter, kind), several in self.readings.items():
+                if self._replace and reporter not in forgotten:
+                    costs.forget(reporter)
+                    forgotten.add(reporter)
+                change = MeterChange()
+                for start in range(0, len(several), _TOGETHER):
+                    some = several[start : start + _TOGETHER]
+                    rows = [each for reading in some for each in reading.metered]
+                    done = costs.meter(reporter, rows, at=at, whole_runs=kind != "table")
+                    change = MeterChange(*(a + b for a, b in zip(change, done, strict=True)))
+                meters.append(_ingested(reporter, kind, several, change))
+                audit(transaction, "cost.ingest", reporter, at=at)
+        remarks = [each for some in self.readings.values() for one in some for each in one.remarks]
+        return MeteringReport(
+            meters=tuple(meters), remarks=tuple(remarks), problems=tuple(self.problems)
+        )
+
+
+def _ingested(
+    reporter: str, kind: str, several: list[MeterReading], change: MeterChange
+) -> IngestedMeter:
+    rows = [each for reading in several for each in reading.metered]
+    return IngestedMeter(
+        reporter=reporter,
+        kind=kind,
+        files=len(several),
+        jobs=len({(each.target, each.is_dataset) for each in rows}),
+        added=change.added,
+        changed=change.changed,
+        unchanged=change.unchanged,
+        since=min((each.started_at for each in rows), default=None),
+        until=max((each.ended_at for each in rows), default=None),
+    )
+
+
+def _urn(store: Store, name: str) -> str:
+    """The dataset or job that is meant."""
+    try:
+        return found_urn(store, name)
+    except UnknownDataset:
+        jobs = [job.urn for job in store.lineage.jobs() if name in (job.urn, job.name)]
+        if len(jobs) == 1:
+            return jobs[0]
+        if jobs:
+            raise AmbiguousName(name, tuple(jobs[:5])) from None
+        raise
+
+
+def _cost_type(name: str) -> CostType:
+    for known in COST_TYPES:
+        if known == name.strip().lower():
+            return known
+    raise UnknownName("cost type", name, COST_TYPES, listed="Cost types")
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise MisuseError(f"Invalid day '{text}'. Write it as 2024-01-15.") from None

@@ -1,0 +1,75 @@
+"""The phrases that the screens and pages on cost have in common."""
+
+from typing import TYPE_CHECKING, Final
+
+from lumos.model.metering import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
+
+if TYPE_CHECKING:
+    from lumos.cost.reports import Broken, CostAnswer, Kind
+
+# Costs of no dataset and no job, as people see them; JSON and CSV keep the reserved names.
+NOT_ATTRIBUTED: Final = {
+    UNALLOCATED: ("(unallocated)", "metered, but for no known dataset or job"),
+    IDLE: ("(idle)", "paid for but not used"),
+    SHARED: ("(shared)", "shared by everyone"),
+    ADJUSTMENT: ("(adjustments)", "credits and corrections"),
+}
+OWN_COST: Final = "Own cost is spent on the dataset or job itself."
+TOTAL_COST: Final = (
+    "Total cost is own cost plus the attributed upstream cost; totals overlap, so they do not "
+    "add up."
+)
+RETAINED_COST: Final = "Retained cost is the part of the total that no downstream dataset takes on."
+JOB_COST: Final = "jobs that write it"
+UPSTREAM_COST: Final = "attributed from everything further upstream"
+NOTHING_ELSE: Final = "used by nothing else"
+READERS_UNKNOWN: Final = "readers unknown"
+NO_COST: Final = "No dataset or job has a cost in this period."
+NO_RECORDS: Final = "No earlier month is recorded. Record the last one with: lumos cost record"
+
+
+def label_of(name: str) -> str:
+    """How a cost of no dataset and no job is listed: `(idle)`."""
+    return NOT_ATTRIBUTED[name][0]
+
+
+def explained(name: str) -> str:
+    """`(idle): paid for but not used`."""
+    return ": ".join(NOT_ATTRIBUTED[name])
+
+
+def named(name: str, kind: "Kind") -> str:
+    """A dataset by its name, a job marked as one."""
+    return f"{name} (job)" if kind == "job" else name
+
+
+def use_of(broken: "Broken") -> str:
+    """Whether something that breaks is used, as far as that is known."""
+    if not broken.is_live:
+        return ""
+    return "in use" if broken.is_verified else READERS_UNKNOWN
+
+
+def period_of(report: "CostAnswer") -> str:
+    """The days that a report covers."""
+    days = f"{report.first_day} to {report.last_day}"
+    if report.is_recent:
+        return f"Last 30 days ({days}) as one month"
+    return days if report.period == f"{report.first_day}..{report.last_day}" else report.period
+
+
+def grouped_costs(by: str) -> str:
+    """What the columns of costs by team, domain, platform or tag mean."""
+    return (
+        f"Own cost is spent on the datasets and jobs of each {by}. Retained cost is what its "
+        "final datasets cost including everything upstream, whoever owns that. Each column adds "
+        "up to the total spend."
+    )
+
+
+def estimated(amount: str, share: str) -> str:
+    """How much of a report rests on equal splits."""
+    return (
+        f"{amount} ({share}) is estimated: no usage data says how much each downstream dataset "
+        "reads, so it is split equally."
+    )

@@ -1,0 +1,1 @@
+"""Datasets as they are listed, shown and searched."""

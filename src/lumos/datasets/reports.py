@@ -1,0 +1,183 @@
+"""Reports of `lumos list`, `show` and `search`."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from lumos.model.change import (
+    ChangeEvent,
+)
+from lumos.model.codec import to_plain
+from lumos.model.dataset import (
+    ColumnStatistics,
+    Dataset,
+    Location,
+    Statistics,
+)
+from lumos.model.privacy import guarded, guarded_statistics
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.schema import Schema
+from lumos.schemas.schema_report import SchemaReport
+from lumos.store import KnownDataset, State
+
+
+def flags_of(schema: Schema | None) -> tuple[str, ...]:
+    """What engines may stumble over in a schema."""
+    same = schema.names_that_differ_only_in_case() if schema else ()
+    return tuple(f"case-only: {', '.join(names)}" for names in same)
+
+
+class LocationReport(Report, frozen=True, kw_only=True):
+    uri: str
+    partitioning: str | None
+    partition_keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, location: Location | None) -> "LocationReport | None":
+        if location is None:
+            return None
+        return cls(
+            uri=location.uri,
+            partitioning=location.partitioning,
+            partition_keys=location.partition_keys,
+        )
+
+
+class StatisticsReport(Report, frozen=True, kw_only=True):
+    file_count: int
+    total_size_bytes: int
+    total_size_exact: bool
+    bytes_by_class: dict[str, int]
+    row_count: int | None
+    row_count_exact: bool
+    last_modified: datetime | None
+    alternating: bool
+    columns: dict[str, ColumnStatistics]
+
+    @classmethod
+    def of(cls, statistics: Statistics | None) -> "StatisticsReport | None":
+        if statistics is None:
+            return None
+        return cls(
+            file_count=statistics.file_count,
+            total_size_bytes=statistics.total_size_bytes,
+            total_size_exact=statistics.total_size_exact,
+            bytes_by_class=statistics.bytes_by_class,
+            row_count=statistics.row_count,
+            row_count_exact=statistics.row_count_exact,
+            last_modified=statistics.last_modified,
+            alternating=statistics.alternating,
+            columns=statistics.columns,
+        )
+
+
+class SplitDataset(Report, frozen=True, kw_only=True):
+    """A dataset that came apart, and the first 1,000 of the `part_count` datasets in its place."""
+
+    urn: str
+    summary: str
+    parts: tuple[str, ...]
+    part_count: int
+
+    @classmethod
+    def of(cls, event: ChangeEvent) -> "SplitDataset":
+        return cls(
+            urn=event.urn,
+            summary=event.summary,
+            parts=tuple(str(event.metadata["parts"]).split()),
+            part_count=int(event.metadata["part_count"]),
+        )
+
+
+class ListedDataset(Report, frozen=True, kw_only=True):
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    cloud_version: str
+    schema_version: str
+    fingerprint: str
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, known: KnownDataset) -> "ListedDataset":
+        return cls(**{name: getattr(known, name) for name in cls.__struct_fields__})
+
+
+class ListReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos list`."""
+
+    format_version: str = FORMAT_VERSION
+    datasets: tuple[ListedDataset, ...]
+
+
+class ShowReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos show`: the dataset with every aspect that is known.
+
+    `split` names the datasets that took its place, where it was split.
+    """
+
+    format_version: str = FORMAT_VERSION
+    state: State
+    dataset: dict[str, Any]
+    split: SplitDataset | None = None
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, *, state: State, split: SplitDataset | None = None
+    ) -> "ShowReport":
+        plain = to_plain(msgspec.structs.replace(dataset, quality=guarded(dataset)))
+        plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
+        plain["statistics"] = to_plain(StatisticsReport.of(guarded_statistics(dataset)))
+        plain["location"] = to_plain(LocationReport.of(dataset.location))
+        plain["flags"] = list(flags_of(dataset.schema))
+        return cls(state=state, dataset=plain, split=split)
+
+
+class SearchResult(Report, frozen=True, kw_only=True):
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    location: str | None
+    description: str | None
+    owners: tuple[str, ...]
+    tags: tuple[str, ...]
+    quality: float | None
+    schema_version: str | None
+    last_modified: datetime | None
+    fields: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, dataset: Dataset, fields: tuple[str, ...]) -> "SearchResult":
+        return cls(
+            urn=dataset.urn,
+            name=dataset.name,
+            platform=dataset.platform,
+            format=dataset.format,
+            location=dataset.location.uri if dataset.location else None,
+            description=dataset.documentation.description if dataset.documentation else None,
+            owners=tuple(owner.name for owner in dataset.ownership.owners)
+            if dataset.ownership
+            else (),
+            tags=dataset.governance.tags if dataset.governance else (),
+            quality=dataset.quality.score if dataset.quality else None,
+            schema_version=dataset.versioning.schema_version if dataset.versioning else None,
+            last_modified=dataset.statistics.last_modified if dataset.statistics else None,
+            fields=fields,
+        )
+
+
+class SearchReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos search`; unless `all_counted`, at least `total` datasets match.
+
+    Without any results, `suggestion` is a query that finds some.
+    """
+
+    format_version: str = FORMAT_VERSION
+    query: str
+    total: int
+    all_counted: bool
+    results: tuple[SearchResult, ...]
+    suggestion: str | None = None

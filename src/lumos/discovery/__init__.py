@@ -1,0 +1,1 @@
+"""Discovery: from sources to recorded datasets; explain, hints and watch."""

@@ -1,0 +1,80 @@
+"""Builds the class-data-sharing archive of `lumos.spark.class_archive` from a small scan."""
+
+import contextlib
+import fcntl
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from lumos.spark.class_archive import archive_file
+
+
+def build(java: str, spark_home: Path) -> Path | None:
+    """Makes the archive by running a small job; one process at a time, and never half a file."""
+    file = archive_file(java, spark_home)
+    if file is None:
+        return None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(file.with_suffix(".lock")) as is_alone:
+        if not is_alone or file.exists():
+            return file if file.exists() else None
+        unfinished = file.with_suffix(".part")
+        unfinished.unlink(missing_ok=True)
+        _scan_and_archive(unfinished)
+        if not unfinished.exists():
+            return None
+        _forget_older(file)
+        unfinished.rename(file)
+        return file
+
+
+_OTHERS_KEPT: Final = 3
+
+
+def _forget_older(file: Path) -> None:
+    """Removes this installation's older archives, and all but a few of other installations."""
+    ours = file.name.rpartition("-")[0]
+    others = sorted(file.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
+    kept = [path for path in others if not path.name.startswith(ours)][-_OTHERS_KEPT:]
+    for path in others:
+        if path not in kept:
+            path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[bool]:
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+def _scan_and_archive(file: Path) -> None:
+    """Scans a tiny lake, so that the classes of a scan are the ones that are kept."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from lumos.discovery.job import discover
+    from lumos.spark.session import archiving_session
+    from lumos.storage import Selection
+
+    with tempfile.TemporaryDirectory(prefix="lumos-") as folder, archiving_session(file) as spark:
+        lake, state = Path(folder) / "lake", f"{folder}/state"
+        (lake / "t" / "k=1").mkdir(parents=True)
+        pq.write_table(pa.table({"a": [1], "b": ["x"]}), lake / "t" / "k=1" / "part-0.parquet")
+        (lake / "u.csv").write_text("a,b\n1,x\n")
+        selection = Selection(str(lake))
+        discover(spark, selection, state=state, before=None, after="1")
+        discover(spark, selection, state=state, before="1", after="2")
+
+
+if __name__ == "__main__":
+    # The process that started this one is busy scanning; the archive can wait.
+    os.nice(10)
+    build(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,1 @@
+"""Groups files into datasets, on rows that already stand for many files each."""

@@ -1,0 +1,459 @@
+"""The path pattern of a file: which dataset it belongs to, and in which partition it lies.
+
+A pure function of the path, so that no other file, and no folder that a scan starts from, can
+change the answer. docs/GROUPING.md is its specification.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from lumos.discovery.grouping.values import (
+    BRACES,
+    TIMES,
+    WRITERS_WORDS,
+    Template,
+    file_template,
+    folder_template,
+    month_number,
+    sortable,
+)
+from lumos.model.pattern import COMPRESSION_EXTENSIONS, FORMAT_EXTENSIONS
+
+Partitions = tuple[tuple[str, str], ...]
+
+_HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
+_YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:19|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
+# Of files alone: in SQL, raw.data is a table of the schema raw.
+_DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
+_PACKED: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
+_ENDING: Final = re.compile(rf"(?:\.(?:{_DATA}|{_PACKED}))+\Z", re.ASCII | re.IGNORECASE)
+# Rotated logs and parts may be counted after their extension: access.log.3.gz.
+_COUNTED: Final = re.compile(
+    rf"(\.(?:{_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_PACKED}))*)\Z", re.ASCII | re.IGNORECASE
+)
+_COMPRESSION: Final = re.compile(rf"\.(?:{_PACKED})(?=\.|\Z)", re.IGNORECASE)
+# What may stand below a level of that kind, with the letters people put in front.
+_BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi",
+                 "mi": "ss"}  # fmt: skip
+_FINER: Final = {
+    # A letter right before one digit names something else: bars of M1 and M5, form W2.
+    kind: re.compile(
+        rf"(?:(?:{words})[-_=]?|{words[0]}(?:[-_=]|(?=\d\d\Z)))?({numbers})\Z",
+        re.ASCII | re.IGNORECASE,
+    )
+    for kind, words, numbers in (
+        ("mm", "month|mon", r"0?[1-9]|1[0-2]"),
+        ("dd", "day", r"0?[1-9]|[12]\d|3[01]"),
+        ("hh", "hour|hr", r"[01]?\d|2[0-4]"),
+        ("mi", "minute|min", r"[0-5]?\d"),
+        ("ss", "second|sec", r"[0-5]?\d"),
+    )
+}
+# Folders that may spread files by the first digits of their hash: 0f/3c/0f3c9a....
+_FAN_OUT: Final = re.compile(r"(?:/[0-9a-f]{2,4})+\Z", re.ASCII)
+_DAY_OF_YEAR: Final = re.compile(r"[0-3]\d\d\Z", re.ASCII)
+_PART_OF_YEAR: Final = re.compile(r"([QqHh][1-4]|[Ww]\d\d)\Z", re.ASCII)
+_NUMBERED_MONTH: Final = re.compile(r"\d\d?[-_. ]+([A-Za-z]+)\Z", re.ASCII)
+# Folders of a Hive ACID table: base_0000005, delta_0000006_0000006_0000, delete_delta_....
+_HIVE_ACID: Final = re.compile(
+    r"(?:base_\d{7,}|(?:delete_)?delta_\d{7,}_\d{7,}(?:_\d{4})?)(?:_v\d{7,})?\Z", re.ASCII
+)
+CALENDAR: Final = {
+    "year": "yyyy", "yyyy": "yyyy", "yr": "yyyy", "y": "yyyy", "month": "mm", "mm": "mm",
+    "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
+    "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
+}  # fmt: skip
+# Last words of keys whose values are times, whatever they look like: dt, event_date.
+_WORDS_OF_TIME: Final = CALENDAR.keys() | {
+    "date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec",
+}  # fmt: skip
+# How Hive and Spark write a partition whose value is null.
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+_COUNTING_WORDS: Final = WRITERS_WORDS | {"seq", "sequence", "offset"}
+_PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
+_DEEPEST_RECURSION: Final = 100
+# Where values of file names stand, in paths without and with a date.
+IN_NAMES: Final = "name."
+IN_DATED_NAMES: Final = "dated_name."
+# Marks a value together with the date of its file.
+WITH_DATE: Final = "@"
+_BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
+# How values are written in the path of a dataset. Years and numbers of file names cannot be told
+# apart, so they are one kind there.
+_IN_FILES: Final = {
+    "date": "YYYY-MM-DD", "yyyy-mm": "YYYY-MM", "quarter": "YYYY-QQ", "week": "YYYY-WW",
+    "time": "YYYY-MM-DDTHH", "mm": "MM", **BRACES,
+}  # fmt: skip
+_IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
+_ANY_VALUE: Final = "NNN"
+# Words that are written like values are marked, so that `a_NNN` is not taken for `a_7`.
+_LIKE_A_VALUE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
+_AROUND_IDENTIFIERS: Final = re.compile(rf"(?:{_ANY_VALUE}[\W_]*)*\0(?:[\W_]*(?:{_ANY_VALUE}|\0))*")
+_AFTER_DATE: Final = re.compile(
+    rf"(YYYY-MM(?:-DD(?:THH)?)?[\W_]*{_ANY_VALUE})(?:[\W_]*{_ANY_VALUE})+"
+)
+_SEPARATORS: Final = " -_.+#()[]"
+_AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
+# train-00000-of-00002
+_BETWEEN_VALUES: Final = re.compile(
+    rf"\0[\W_]*(?:{'|'.join(sorted(WRITERS_WORDS))})[\W_]*(?=\0)", re.IGNORECASE
+)
+_NUMBERS_AT_END: Final = re.compile(r"(?:\{n\}[\W_]*)+\Z")
+_MARKED: Final = re.compile(r"[A-Za-z]+|\d+")
+
+
+class Placement(NamedTuple):
+    """Where a file belongs by its path.
+
+    `base` are the folders above the first that varies, and `pattern` is the rest with placeholders
+    such as `{date}` or `dt={hive}`. `partitions` holds keys with their values, and the dates of
+    the path under their placeholders. `others` are the values along which different columns mean
+    different datasets: those of keys, identifiers and codes.
+    """
+
+    base: str
+    pattern: str
+    dataset: str
+    partitions: Partitions = ()
+    others: Partitions = ()
+
+
+class Level(NamedTuple):
+    """A folder of a path; `hive` is its key if it is `key=value`.
+
+    `key` is how the level stands in the path of a dataset, `times` are its dates, and `others` the
+    values that may tell datasets apart.
+    """
+
+    template: Template
+    key: str
+    hive: str = ""
+    is_partition: bool = False
+    times: Partitions = ()
+    others: tuple[str, ...] = ()
+
+
+class FileName(NamedTuple):
+    """The name of a file, its extension without compression, and the same facts as of a level."""
+
+    template: Template
+    extension: str
+    key: str
+    belongs_to_folder: bool
+    times: Partitions
+    others: Partitions
+    dated_others: Partitions
+
+
+def place(path: str) -> Placement:
+    """The placement of a file."""
+    folder, hashed, file = _split_path(path)
+    found = _place_folder(folder)
+    if not file.belongs_to_folder:
+        dataset = f"{found.dataset}/{file.key}"
+    else:
+        # A path made of values alone still needs a name.
+        dataset = found.dataset or "/".join(folder.split("/")[:2])
+    partitions = found.partitions if found.is_dated else found.partitions + file.times
+    others = found.others
+    if not (found.is_dated or file.times):
+        others += file.others
+    elif file.dated_others:
+        # Of identifiers in the names of dated files, only those of several dates are no job's.
+        date = "/".join(value for key, value in partitions if tells_time(key, value))
+        others += tuple(
+            pair
+            for label, value in file.dated_others
+            for pair in ((label, value), (f"{WITH_DATE}{label}", f"{value}{WITH_DATE}{date}"))
+        )
+    pattern = f"{found.above}{'{id}/' * len(hashed)}{file.template.text}{file.extension}"
+    return Placement(found.base, pattern, dataset, partitions, others)
+
+
+def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
+    """The folders of a file below its anchor, its name, and its extension without compression."""
+    folder, hashed, file = _split_path(path)
+    inside = folder[len(anchor_of(path)) :].strip("/")
+    folders = _levels(tuple(inside.split("/"))) if inside else ()
+    spread = (_value_level("id", name) for name in hashed)
+    return (*folders, *spread), file.template, file.extension
+
+
+def _split_path(path: str) -> tuple[str, list[str], FileName]:
+    """Folder, the folders below it that only spread files by their hash, and the name."""
+    folder, _, name = path.rpartition("/")
+    file = _file_name(name, _YEAR.match(folder[folder.rfind("/") + 1 :]) is not None)
+    if file.belongs_to_folder and file.template.kinds in (("id",), ("uuid",)):
+        hashed = _FAN_OUT.search(folder)
+        names = hashed.group().strip("/").split("/") if hashed is not None else []
+        identifier = file.template.values[0].replace("-", "").lower()
+        # Short words may look like digits of a hash (`ad`, `fee`), so the file's own must agree.
+        while names and not identifier.startswith("".join(names)):
+            names.pop(0)
+        if names:
+            return folder[: -len("/".join(["", *names]))], names, file
+    return folder, [], file
+
+
+@lru_cache(maxsize=65536)
+def _file_name(name: str, below_year: bool) -> FileName:
+    stem, extension = split_name(name)
+    template = file_template(stem, below_year=below_year)
+    extension = _COMPRESSION.sub("", extension)
+    values = [(index, value) for index, value in enumerate(_identities(template)) if value]
+    return FileName(
+        template,
+        extension,
+        _key(template, _IN_FILES) + extension,
+        template.is_writers,
+        _times(template),
+        tuple((f"{IN_NAMES}{index}", value) for index, value in values),
+        tuple(
+            (f"{IN_DATED_NAMES}{index}", value)
+            for index, value in values
+            if template.kinds[index] != "uuid"
+        ),
+    )
+
+
+def folder_dataset(folder: str) -> str:
+    """The path that the datasets of a folder begin with."""
+    return _place_folder(folder.rstrip("/")).dataset
+
+
+def anchor_of(path: str) -> str:
+    """What no pattern touches: the bucket or server of an address, nothing of a local path."""
+    scheme, separator, rest = path.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if separator else ""
+
+
+def name_of(path: str) -> str:
+    """What people call the dataset of a file: its words, without values and extensions."""
+    folders, stem, _ = levels(path)
+    if not stem.is_writers:
+        return words_of(stem)
+    kept = [level for level in folders if not level.is_partition]
+    return words_of(kept[-1].template) if kept else ""
+
+
+def is_named_by_file(path: str) -> bool:
+    """Whether a file's own name, rather than its folder, names its dataset."""
+    return not levels(path)[1].is_writers
+
+
+def words_of(template: Template) -> str:
+    """The text of a name without its values and what separates them."""
+    if not template.varies:
+        return literal(template.text)
+    blanked = _PLACEHOLDER.sub(
+        lambda match: match[0] if match[1] in BRACES else "\0", template.text
+    )
+    blanked = _BETWEEN_VALUES.sub("\0", blanked)
+    plain = _AROUND_VALUES.sub("\0", blanked).strip("\0").replace("\0", "_")
+    return literal(plain).strip(_SEPARATORS)
+
+
+def literal(text: str) -> str:
+    """A template's text with the braces of the name itself."""
+    return _PLACEHOLDER.sub(lambda match: BRACES.get(match[1], match[0]), text)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """A file's name and its extension: `title.basics` and `.tsv.gz`, `access.3` and `.log.gz`."""
+    ending = _ENDING.search(name)
+    counted = _COUNTED.search(name) if ending is None or _COMPRESSION.match(ending[0]) else None
+    if counted is not None and counted.start():
+        return name[: counted.start()] + counted[2], counted[1] + counted[3]
+    if ending is None or ending.start() == 0:
+        return name, ""
+    return name[: ending.start()], ending.group()
+
+
+def is_partition(folder: str) -> bool:
+    """Whether a folder's name is a partition: `dt=2024-01-01`, 2024-01, 05, an identifier."""
+    return _levels((folder,))[0].is_partition
+
+
+def tells_time(key: str, value: str) -> bool:
+    """Whether a partition is one of time, by its key or by its value."""
+    words = _MARKED.findall(key.lower())
+    # Letters such as d mean a day only where they are the whole key: d=05, but not plan_d=basic.
+    is_short = len(words) > 1 and len(words[-1]) == 1
+    if key.startswith("{") or (words and not is_short and words[-1] in _WORDS_OF_TIME):
+        return True
+    return bool(_times(file_template(value)))
+
+
+class _Folder(NamedTuple):
+    """What the folders of a path come to; `expected` is the part of a date that may follow."""
+
+    base: str
+    above: str = ""
+    dataset: str = ""
+    partitions: Partitions = ()
+    others: Partitions = ()
+    is_dated: bool = False
+    kept: int = 0
+    expected: str = ""
+
+
+@lru_cache(maxsize=65536)
+def _place_folder(folder: str) -> _Folder:
+    """What a folder comes to: what the one above it does, and its own level."""
+    if folder == anchor_of(f"{folder}/"):
+        return _Folder(folder, dataset=folder)
+    parent, _, name = folder.rpartition("/")
+    if parent.count("/") > _DEEPEST_RECURSION:
+        # From the top down, so that each step finds the one above it in the cache.
+        for match in re.finditer("/", parent):
+            _place_folder(parent[: match.start()])
+    found = _place_folder(parent)
+    level, kind = _level(name, found.expected)
+    base, above = found.base, found.above
+    if above or level.template.varies:
+        above += f"{level.template.text}/"
+    else:
+        base = folder
+    partitions, others, is_dated = found.partitions, found.others, found.is_dated
+    if level.hive:
+        value = level.template.values[0]
+        partitions += ((level.hive, value),)
+        if tells_time(level.hive, value):
+            is_dated = True
+        elif value != _NULL_PARTITION and not _is_counted(level.hive):
+            others += ((level.hive, value),)
+    elif level.template.kinds:
+        partitions += level.times
+        is_dated = is_dated or bool(level.times)
+        others += tuple(
+            (f"{found.kept}.{index}", value)
+            for index, value in enumerate(level.others, len(others))
+        )
+    dataset, kept = found.dataset, found.kept
+    if not level.is_partition:
+        dataset, kept = f"{dataset}/{level.key}", kept + 1
+    expected = _BELOW.get(kind, "")
+    return _Folder(base, above, dataset, partitions, others, is_dated, kept, expected)
+
+
+@lru_cache(maxsize=65536)
+def _levels(names: tuple[str, ...]) -> tuple[Level, ...]:
+    """The folders of a path, from the top down; a date may go through several of them."""
+    found: list[Level] = []
+    expected = ""
+    for name in names:
+        level, kind = _level(name, expected)
+        found.append(level)
+        expected = _BELOW.get(kind, "")
+    return tuple(found)
+
+
+@lru_cache(maxsize=65536)
+def _level(name: str, expected: str) -> tuple[Level, str]:
+    """A folder's level, and the kind that decides what may follow below."""
+    hive = _HIVE.match(name)
+    if hive is not None:
+        key, value = unquote(hive[1]), unquote(hive[2])
+        template = Template(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
+        return Level(template, "", key, is_partition=True), CALENDAR.get(key.lower(), "")
+    if year := _YEAR.match(name):
+        return _value_level("yyyy", year[1]), "yyyy"
+    if expected:
+        kind, value = _finer(name, expected)
+        if kind:
+            return _value_level(kind, value), kind
+    if _HIVE_ACID.match(name):
+        return _value_level("n", name), ""
+    template = folder_template(name)
+    level = Level(
+        template,
+        _key(template, _IN_FOLDERS),
+        is_partition=template.varies and template.is_writers,
+        times=_times(template),
+        others=tuple(filter(None, _identities(template))),
+    )
+    is_whole = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
+    return level, template.kinds[0] if is_whole else ""
+
+
+def _value_level(kind: str, value: str) -> Level:
+    """A level that is nothing but a value."""
+    template = Template.of_one(kind, value)
+    others = (value,) if kind in ("id", "number") else ()
+    return Level(template, "", is_partition=True, times=_times(template), others=others)
+
+
+def _finer(name: str, expected: str) -> tuple[str, str]:
+    """The part of a date that a folder stands for below a coarser one."""
+    if number := _FINER[expected].match(name):
+        return expected, number[1].zfill(2)
+    if expected == "mm":
+        named = _NUMBERED_MONTH.match(name)
+        month = month_number(named[1] if named else name)
+        if month is not None:
+            return "mm", month
+        if _PART_OF_YEAR.match(name):
+            return "quarter" if name[0] in "QqHh" else "week", name
+        if _DAY_OF_YEAR.match(name):
+            return "ddd", name
+    return "", ""
+
+
+def _key(template: Template, spellings: dict[str, str]) -> str:
+    """A name as it stands in the path of a dataset: NNN for any value that is no date."""
+    text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
+    if not template.kinds:
+        return text
+    text = _PLACEHOLDER.sub(
+        lambda match: "\0" if match[1] in ("id", "uuid") else spellings.get(match[1], _ANY_VALUE),
+        text,
+    )
+    # Identifiers may hold separators, and a time may follow a date: how many values there are in
+    # a row says nothing then.
+    if "\0" in text:
+        text = _AROUND_IDENTIFIERS.sub(_ANY_VALUE, text)
+    return _AFTER_DATE.sub(r"\1", text) if _ANY_VALUE in text else text
+
+
+def _times(template: Template) -> Partitions:
+    return tuple(
+        (f"{{{kind}}}", sortable(kind, value))
+        for kind, value in zip(template.kinds, template.values, strict=True)
+        if kind in TIMES
+    )
+
+
+def _identities(template: Template) -> Iterator[str]:
+    """For each value of a name the value, if it may name a dataset, or nothing.
+
+    Dates and counts never do. A number counts if it is padded, if it follows a date (as hours or a
+    count of that day), if a writer's word is in the name, or if it stands at the end of a name with
+    words, perhaps before other numbers: orders+0+0000012.
+    """
+    at_end = _NUMBERS_AT_END.search(template.text)
+    last = len(template.kinds) - (at_end[0].count("{") if at_end else 0)
+    has_words = bool(template.words)
+    after_date = False
+    for index, (kind, value) in enumerate(zip(template.kinds, template.values, strict=True)):
+        after_date = after_date or kind in TIMES
+        is_count = kind == "n" and (
+            after_date
+            or (value[0] == "0" and len(value) > 1)
+            or (has_words and (index >= last or template.is_writers))
+        )
+        yield "" if kind in TIMES or kind in BRACES or is_count else value
+
+
+def _is_counted(key: str) -> bool:
+    """Whether a key counts what a writer wrote: `batch=3`, `load_id=17`."""
+    return any(word in _COUNTING_WORDS for word in _MARKED.findall(key.lower()))
+
+
+def _escaped(name: str) -> str:
+    """A text that is no template: its braces are no placeholders."""
+    if "{" not in name and "}" not in name:
+        return name
+    return "".join(_BRACES_ESCAPED.get(letter, letter) for letter in name)

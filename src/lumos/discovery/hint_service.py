@@ -1,0 +1,524 @@
+"""Hints: which files form a dataset, in the configuration or the store, and what they change."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.config.hint_file import SCAN, HintFile, NotEditable, edited
+from lumos.config.sources import DatasetHint, FileStore
+from lumos.discovery.explain import selection_of, urns_in
+from lumos.discovery.hint_effects import HintEffect, ScannedRoot, effects_of
+from lumos.discovery.hint_store import (
+    IN_STORE,
+    WILD,
+    KeptHint,
+    NoSuchHint,
+    Wanted,
+    find_hint,
+    find_same,
+    hint_of,
+    is_whole,
+    kept_hints,
+    number_of,
+    whole_path,
+    with_hints,
+    with_stored_hints,
+)
+from lumos.discovery.resolve import file_roots, hints_in, is_in
+from lumos.discovery.state import state_folder
+from lumos.errors import MisuseError
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.urn import Urn
+from lumos.sources import hints_of
+from lumos.sources.addresses import access_of
+from lumos.storage import Hint
+from lumos.store import Scan, Store, StoredHint, Transaction
+from lumos.store.actor import audit, who
+
+_MOST_ROOTS: Final = 10
+
+Action = Literal["join", "split", "name"]
+
+
+class UnknownRoot(MisuseError):
+    """A pattern for files that no source and no scan covers."""
+
+    def __init__(self, pattern: str, roots: Sequence[str], *, suggestion: str | None) -> None:
+        self.pattern = pattern
+        self.roots = tuple(roots)
+        more = f" and {len(roots) - _MOST_ROOTS} more" if len(roots) > _MOST_ROOTS else ""
+        listed = f"Known roots: {', '.join(roots[:_MOST_ROOTS])}{more}."
+        known = listed if roots else "No root is known yet."
+        fixed = WILD.split(pattern)[0].rpartition("/")[0] or "/"
+        advice = f" Did you mean '{suggestion}'?" if suggestion else ""
+        super().__init__(
+            f"'{pattern}' lies in no known root. {known}{advice} "
+            f"To scan that folder first: lumos ingest {quote(fixed)}"
+        )
+
+
+class NameTaken(MisuseError):
+    """A hint that would have the URN of a dataset with files that it does not match."""
+
+    def __init__(self, urn: Urn, free: str) -> None:
+        self.urn = urn
+        self.free = free
+        super().__init__(
+            f"{urn} is another dataset, with files that the hint does not match. Give the hint "
+            f"another name: --name {quote(free)}"
+        )
+
+
+class HintReport(Report, frozen=True, kw_only=True):
+    """A hint, where it is kept and how many files of the last scans match it.
+
+    `number` is its place in the order in which hints are tried; 0 for one that is not kept.
+    """
+
+    number: int
+    patterns: tuple[str, ...]
+    name: str | None
+    action: Action
+    kept_in: Literal["config", "store"]
+    file: str | None = None
+    line: int | None = None
+    section: str | None = None
+    author: str | None = None
+    added_at: datetime | None = None
+    files: int | None = None
+
+
+class HintListReport(Report, frozen=True, kw_only=True):
+    """All hints, in the order in which they are tried."""
+
+    format_version: str = FORMAT_VERSION
+    hints: tuple[HintReport, ...]
+
+
+class HintChangeReport(Report, frozen=True, kw_only=True):
+    """A hint that was added or removed, or would be, and the effect on the last scan.
+
+    Without a scan of the hint's root `scanned_at` is null, and nothing is known of its effect.
+    """
+
+    format_version: str = FORMAT_VERSION
+    change: Literal["added", "removed", "unchanged"]
+    dry_run: bool
+    hint: HintReport
+    root: str | None
+    scanned_at: datetime | None
+    effects: tuple[HintEffect, ...]
+    warnings: tuple[str, ...]
+    next_command: str
+
+
+class _Effect(NamedTuple):
+    """What a change of hints comes to; nothing is known of it without a scan."""
+
+    effects: tuple[HintEffect, ...] = ()
+    matched: int | None = None
+    decided_before: int = 0
+    scanned_at: datetime | None = None
+    problem: str | None = None
+
+    def plus(self, other: "_Effect", *, scanned_at: datetime) -> "_Effect":
+        """The effect in two roots."""
+        return _Effect(
+            (*self.effects, *other.effects),
+            (self.matched or 0) + (other.matched or 0),
+            self.decided_before + other.decided_before,
+            self.scanned_at or scanned_at,
+        )
+
+
+class Hints:
+    """Adds, lists and removes hints, and shows what each changes without a scan.
+
+    `load` reads the settings afresh, from another text of the file if one is given; `loaded` is
+    called with the settings after a change of the file.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str | None], Settings],
+        *,
+        loaded: Callable[[Settings], None],
+        store: Callable[[], Store | None],
+        make_store: Callable[[], Store],
+        state: Callable[[], str],
+    ) -> None:
+        self._load = load
+        self._loaded = loaded
+        self._store = store
+        self._make_store = make_store
+        self._state = state
+
+    def list(self) -> HintListReport:
+        """All hints, and how many files of the last scans match each."""
+        settings, store = self._load(None), self._store()
+        kept = kept_hints(settings, store)
+        counts = self._count_files(kept, settings, _scans(store)) if kept else None
+        return HintListReport(
+            hints=tuple(
+                _report(each, settings, number=at + 1, files=None if counts is None else counts[at])
+                for at, each in enumerate(kept)
+            )
+        )
+
+    def _count_files(
+        self, kept: Sequence[KeptHint], settings: Settings, scans: dict[str, Scan]
+    ) -> Sequence[int] | None:
+        """How many files match each hint; None where no scan can say it."""
+        if not scans:
+            return None
+        from lumos.discovery.parts import LOST
+
+        counts = [0] * len(kept)
+        for root, scan in scans.items():
+            numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
+            hints = hints_of([kept[at].hint for at in numbers])
+            try:
+                for matching in self._seen(settings, scan).matches(hints):
+                    for at in matching:
+                        counts[numbers[at]] += 1
+            except (OSError, *LOST):
+                return None
+        return counts
+
+    def add(
+        self,
+        *patterns: str,
+        name: str | None = None,
+        split: bool = False,
+        in_store: bool = False,
+        dry_run: bool = False,
+    ) -> HintChangeReport:
+        """Join the files that match some patterns into one dataset, split them, or name them.
+
+        The hint goes into the configuration file if there is one, otherwise into the store;
+        `in_store` keeps it there in any case. A dry run writes nothing.
+        """
+        settings = self._load(None)
+        wanted = self._wanted(patterns, name=name, split=split, settings=settings)
+        file = settings.origin.file
+        if file is None or in_store:
+            return self._add_to_store(wanted, settings, dry_run=dry_run)
+        return self._add_to_file(wanted, Path(file), dry_run=dry_run)
+
+    def preview(
+        self, *patterns: str, name: str | None = None, split: bool = False, in_store: bool = False
+    ) -> HintChangeReport:
+        """The effect that a hint would have on the datasets of the last scan."""
+        return self.add(*patterns, name=name, split=split, in_store=in_store, dry_run=True)
+
+    def remove(self, which: int | str, *, dry_run: bool = False) -> HintChangeReport:
+        """Remove a hint by its number in the list, or by its pattern."""
+        settings, store = self._load(None), self._store()
+        number, found = find_hint(which, kept_hints(settings, store), settings)
+        report = _report(found, settings, number=number)
+        before = with_stored_hints(settings, store)
+        if found.stored is not None:
+            kept = () if store is None else store.hints.list()
+            after = with_hints(settings, (hint_of(each) for each in kept if each != found.stored))
+            if not dry_run:
+                self._make_store().transact(lambda each: _remove_stored(each, found.stored))
+        else:
+            assert settings.origin.file is not None
+            with edited(Path(settings.origin.file), self._load, write=not dry_run) as opened:
+                listed = kept_hints(opened.settings, store)
+                # Another process may have changed the list since.
+                if found not in listed:
+                    raise NoSuchHint(str(which))
+                opened.remove(found.section, found.position)
+            after = with_stored_hints(opened.settings, store)
+            self._use(opened.settings, dry_run=dry_run)
+        roots = [root for root in _scans(store) if found.applies_to(root)]
+        effect = self._effect(found.hint, before, after, roots)
+        return _change("removed", report, effect, settings, roots, (), dry_run=dry_run)
+
+    def _wanted(
+        self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
+    ) -> Wanted:
+        """The hint with whole paths; raises MisuseError where a pattern is of no use."""
+        if not patterns:
+            raise MisuseError("Name the files of the hint: lumos hint add 'raw/events/**'")
+        if len(patterns) > 1 and name is None and not split:
+            raise MisuseError(
+                f"{len(patterns)} patterns form one dataset, which needs a name: --name NAME. If "
+                "the shell has expanded a pattern, put it in quotes."
+            )
+        roots = list(dict.fromkeys((*_configured_roots(settings), *_scans(self._store()))))
+        whole = tuple(whole_path(pattern, settings) for pattern in patterns)
+        inside: list[list[str]] = []
+        for pattern, path in zip(patterns, whole, strict=True):
+            around = sorted((root for root in roots if is_in(path, root)), key=len, reverse=True)
+            if not around:
+                is_relative = not is_whole(pattern) and ".." not in pattern and len(roots) == 1
+                suggestion = f"{roots[0]}/{pattern}" if is_relative else None
+                raise UnknownRoot(path, roots, suggestion=suggestion)
+            inside.append(around)
+        if len({each[0] for each in inside}) > 1:
+            raise MisuseError(
+                "A dataset lies in one root, and these patterns lie in several: "
+                f"{', '.join(dict.fromkeys(each[0] for each in inside))}. Add a hint for each."
+            )
+        # A root as a whole is every file in it.
+        paths = tuple(f"{path}/**" if path in roots else path for path in whole)
+        return Wanted(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
+
+    def _add_to_file(self, wanted: Wanted, file: Path, *, dry_run: bool) -> HintChangeReport:
+        store = self._store()
+        with edited(file, self._load, write=not dry_run) as opened:
+            before = opened.settings
+            same = find_same(wanted, kept_hints(before, store))
+            if same is None:
+                added = _insert(opened, wanted)
+                after = opened.settings
+                # Raises before the file is written if the name is taken.
+                effect = self._effect(
+                    added.hint,
+                    with_stored_hints(before, store),
+                    with_stored_hints(after, store),
+                    wanted.roots,
+                )
+        if same is not None:
+            return self._unchanged(wanted, before, store, dry_run=dry_run)
+        self._use(after, dry_run=dry_run)
+        return self._added(wanted, added, effect, with_stored_hints(after, store), dry_run=dry_run)
+
+    def _add_to_store(
+        self, wanted: Wanted, settings: Settings, *, dry_run: bool
+    ) -> HintChangeReport:
+        store = self._store()
+        if find_same(wanted, kept_hints(settings, store)) is not None:
+            return self._unchanged(wanted, settings, store, dry_run=dry_run)
+        before = with_stored_hints(settings, store)
+        after = with_hints(before, [wanted.hint])
+        effect = self._effect(wanted.hint, before, after, wanted.roots)
+        if not dry_run:
+            store = self._make_store()
+            if store.transact(lambda each: _add_stored(each, wanted.hint)) is None:
+                # Another process was faster.
+                return self._unchanged(wanted, settings, store, dry_run=dry_run)
+        added = find_same(wanted, kept_hints(settings, store)) or KeptHint(wanted.hint, IN_STORE, 0)
+        return self._added(wanted, added, effect, after, dry_run=dry_run)
+
+    def _added(
+        self,
+        wanted: Wanted,
+        added: KeptHint,
+        effect: _Effect,
+        after: Settings,
+        *,
+        dry_run: bool,
+    ) -> HintChangeReport:
+        warnings: list[str] = []
+        if effect.matched == 0 and effect.scanned_at is not None:
+            warnings.append("No file of the last scan matches the hint.")
+        if effect.decided_before:
+            warnings.append(
+                f"An earlier hint decides {effect.decided_before:,} of the {effect.matched:,} "
+                "matching files: the first hint that matches a file counts. See: lumos hint list"
+            )
+        number = 0 if dry_run else number_of(added, kept_hints(self._load(None), self._store()))
+        report = _report(added, after, number=number, files=effect.matched)
+        return _change("added", report, effect, after, wanted.roots, warnings, dry_run=dry_run)
+
+    def _unchanged(
+        self, wanted: Wanted, settings: Settings, store: Store | None, *, dry_run: bool
+    ) -> HintChangeReport:
+        kept = kept_hints(settings, store)
+        same = find_same(wanted, kept)
+        assert same is not None, "only for a hint that is kept"
+        report = _report(same, settings, number=number_of(same, kept))
+        return _change("unchanged", report, _Effect(), settings, wanted.roots, (), dry_run=dry_run)
+
+    def _use(self, settings: Settings, *, dry_run: bool) -> None:
+        if not dry_run:
+            self._loaded(settings)
+
+    def _effect(
+        self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
+    ) -> _Effect:
+        """What a hint that comes or goes makes of the files of the last scans.
+
+        Raises NameTaken where a new one would have the URN of another dataset.
+        """
+        from lumos.discovery.parts import LOST
+
+        scans = _scans(self._store())
+        total = _Effect()
+        try:
+            for root in roots:
+                seen = self._seen(before, scans[root]) if root in scans else None
+                if seen is not None and seen.manifest.parts:
+                    found = _effect_in(seen, hint, hints_in(after, root), urns_in(before, root))
+                    total = total.plus(found, scanned_at=scans[root].finished_at)
+        except (OSError, *LOST) as problem:
+            return _Effect(problem=f"What the last scan saw cannot be read: {problem}.")
+        return total
+
+    def _seen(self, settings: Settings, scan: Scan) -> ScannedRoot:
+        from lumos.discovery.manifest import Manifests
+
+        access = access_of(self._state(), settings.sources)
+        folder = state_folder(self._state(), scan.source)
+        manifest = Manifests(folder, access).read(scan.manifest)
+        return ScannedRoot(selection_of(settings, _root_of(scan)), manifest, access)
+
+
+def _effect_in(
+    seen: ScannedRoot, hint: DatasetHint, after: Sequence[Hint], urn_of: Callable[[str], Urn]
+) -> _Effect:
+    """What a hint that comes or goes makes of the files of one root."""
+    (changed,) = hints_of([hint])
+    hints = list(after if changed in after else seen.selection.hints)
+    own = hints.index(changed)
+    matches = [each for each in seen.matches(hints[: own + 1]) if own in each]
+    regrouped = seen.regrouped(changed, after)
+    taken = regrouped.taken_path(own) if changed in after else None
+    # Every value of a split names a dataset, so that no other name could be given.
+    if taken is not None and action_of(hint) != "split":
+        path, free = taken
+        raise NameTaken(urn_of(path), free.rpartition("/")[2])
+    return _Effect(
+        tuple(effects_of(regrouped.moves(), urn_of)),
+        len(matches),
+        sum(numbers[0] != own for numbers in matches),
+    )
+
+
+def _configured_roots(settings: Settings) -> list[str]:
+    sections = (*settings.sources, *(each.source for each in settings.change_detection.sources))
+    return [
+        root
+        for section in sections
+        if isinstance(section, FileStore)
+        for root in file_roots(section)
+    ]
+
+
+def _scans(store: Store | None) -> dict[str, Scan]:
+    """The last scan of every root of files."""
+    scans = () if store is None else store.scans()
+    by_root = {_root_of(scan): scan for scan in scans}
+    return {root: scan for root, scan in by_root.items() if is_whole(root)}
+
+
+def _root_of(scan: Scan) -> str:
+    return scan.source.partition(":")[2]
+
+
+def _insert(opened: HintFile, wanted: Wanted) -> KeptHint:
+    """Write a hint to the source of its root if that is the only one, otherwise for all scans."""
+    section = _own_section(opened.settings, wanted)
+    if section is not None:
+        top = f"{wanted.roots[0].rstrip('/')}/"
+        inside = tuple(path.removeprefix(top) for path in wanted.hint.paths)
+        # A source may share its text with others, or not be written as a mapping.
+        with suppress(NotEditable):
+            return _append(opened, section, msgspec.structs.replace(wanted.hint, path=inside))
+    try:
+        return _append(opened, SCAN, wanted.hint)
+    except NotEditable as problem:
+        raise NotEditable(f"{problem} Keep the hint in the store: --in-store") from None
+
+
+def _append(opened: HintFile, section: str, hint: DatasetHint) -> KeptHint:
+    opened.add(section, hint)
+    return next(
+        each
+        for each in reversed(kept_hints(opened.settings, None))
+        if each.section == section and each.hint == hint
+    )
+
+
+def _own_section(settings: Settings, wanted: Wanted) -> str | None:
+    """The source that alone scans the root of a hint, and no other root."""
+    sections = [
+        (at, roots)
+        for at, section in enumerate(settings.sources)
+        if isinstance(section, FileStore)
+        and not set(roots := file_roots(section)).isdisjoint(wanted.roots)
+    ]
+    if len(wanted.roots) == 1 and len(sections) == 1 and len(sections[0][1]) == 1:
+        return f"sources[{sections[0][0]}]"
+    return None
+
+
+def _add_stored(transaction: Transaction, hint: DatasetHint) -> int | None:
+    at = datetime.now(UTC)
+    added = transaction.hints.add(hint.paths, name=hint.name, split=hint.split, author=who(), at=at)
+    if added is not None:
+        audit(transaction, "hint add", ", ".join(hint.paths), at=at, details=_in_words(hint))
+    return added
+
+
+def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
+    assert stored is not None
+    if not transaction.hints.remove(stored.id):
+        raise NoSuchHint(", ".join(stored.paths))
+    hint = hint_of(stored)
+    at = datetime.now(UTC)
+    audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
+
+
+def _in_words(hint: DatasetHint) -> str:
+    return f"{action_of(hint)} as {hint.name}" if hint.name else action_of(hint)
+
+
+def action_of(hint: DatasetHint) -> Action:
+    """What a hint does to files: join them, split them, or only name their dataset."""
+    if hint.split or any("{" in path for path in hint.paths):
+        return "split"
+    is_plain = len(hint.paths) == 1 and not WILD.search(hint.paths[0])
+    return "name" if hint.name is not None and is_plain else "join"
+
+
+def _report(
+    kept: KeptHint, settings: Settings, *, number: int, files: int | None = None
+) -> HintReport:
+    is_stored = kept.section == IN_STORE
+    stored = kept.stored
+    return HintReport(
+        number=number,
+        patterns=kept.hint.paths,
+        name=kept.hint.name,
+        action=action_of(kept.hint),
+        kept_in="store" if is_stored else "config",
+        file=None if is_stored else settings.origin.file,
+        line=settings.origin.lines.get(f"{kept.section}.datasets[{kept.position}]"),
+        section=None if is_stored else f"{kept.section}.datasets",
+        author=None if stored is None else stored.author,
+        added_at=None if stored is None else stored.added_at,
+        files=files,
+    )
+
+
+def _change(
+    change: Literal["added", "removed", "unchanged"],
+    hint: HintReport,
+    effect: _Effect,
+    settings: Settings,
+    roots: Sequence[str],
+    warnings: Sequence[str],
+    *,
+    dry_run: bool,
+) -> HintChangeReport:
+    is_configured = not roots or roots[0] in _configured_roots(settings)
+    return HintChangeReport(
+        change=change,
+        dry_run=dry_run,
+        hint=hint,
+        root=roots[0] if roots else None,
+        scanned_at=effect.scanned_at,
+        effects=effect.effects,
+        warnings=(*warnings, *([effect.problem] if effect.problem else [])),
+        next_command="lumos ingest" if is_configured else f"lumos ingest {quote(roots[0])}",
+    )

@@ -1,0 +1,219 @@
+"""Places files as hints say, then as their paths say."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, takewhile
+from typing import Final, NamedTuple
+
+from lumos.discovery.grouping.patterns import Placement, place, split_name
+from lumos.storage import Hint
+
+# Raised whenever the same paths are placed differently, so that earlier sums are not used again.
+_PATTERN_VERSION: Final = 2
+
+# Marks the pattern of a place that a hint decided; the hint's number and a location follow.
+_MARK: Final = "{hint}"
+# Marks the pattern of a place that an earlier decision by columns set apart.
+SPLIT_MARK: Final = "{split}"
+_PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
+_WILD: Final = re.compile(r"[*?{]")
+_AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
+
+
+class ColumnSplit(NamedTuple):
+    """Files under one path pattern that an earlier scan found to be different datasets.
+
+    `label` says where the value stands that tells them apart (see `Placement.others`), and
+    `datasets` holds the dataset of each value.
+    """
+
+    dataset: str
+    label: str
+    datasets: dict[str, str]
+
+    @property
+    def own_datasets(self) -> set[str]:
+        """The datasets that are named by a value."""
+        return set(self.datasets.values()) - {self.dataset}
+
+
+class Hints:
+    """Where the files of one root belong: by hints, by earlier splits, by their paths."""
+
+    def __init__(
+        self, hints: Sequence[Hint], *, root: str, splits: Sequence[ColumnSplit] = ()
+    ) -> None:
+        self.root = root
+        self._patterns = [
+            _Pattern.of(path, hint, number, root)
+            for number, hint in enumerate(hints)
+            for path in hint.paths
+        ]
+        self._splits = {split.dataset: split for split in splits}
+        text = "\n".join(
+            (
+                str(_PATTERN_VERSION),
+                *("\n".join((*hint.paths, str(hint.name), str(hint.split))) for hint in hints),
+                *(
+                    f"{each.dataset}\n{each.label}\n{sorted(each.datasets.items())}"
+                    for each in splits
+                ),
+            )
+        )
+        # Kept with every sum, so that one made under other hints is not used again.
+        self.fingerprint = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def place(self, path: str) -> Placement:
+        """The placement of a file: by the first hint that matches, or by its path."""
+        placed = place(path)
+        for each in self._patterns:
+            match = each.files.match(path)
+            if match is not None:
+                dataset, location = each.dataset(path, match)
+                pattern = f"{_MARK}{each.number} {location}"
+                return Placement(dataset, pattern, dataset, placed.partitions)
+        split = self._splits.get(placed.dataset) if self._splits else None
+        if split is not None:
+            value = dict(placed.others).get(split.label, "")
+            dataset = split.datasets.get(value, placed.dataset)
+            # A place of its own, so that equal schemas on both sides are summed up separately.
+            pattern = f"{placed.pattern}{SPLIT_MARK}{dataset}"
+            return placed._replace(pattern=pattern, dataset=dataset)
+        return placed
+
+    def matching(self, path: str) -> list[int]:
+        """The numbers of all hints that a file matches; the first of them decides."""
+        numbers = (each.number for each in self._patterns if each.files.match(path) is not None)
+        return list(dict.fromkeys(numbers))
+
+
+def prefixes_of(hint: Hint, root: str) -> list[str]:
+    """What the paths of all files begin with that a hint may match."""
+    return [
+        _WILD.split("/".join([_top_of(path, root), *_names_in(path, root)]), maxsplit=1)[0]
+        for path in hint.paths
+    ]
+
+
+def hint_number(pattern: str) -> int | None:
+    """The number of the hint that decided about a pattern; nothing for other patterns."""
+    return int(pattern.removeprefix(_MARK).partition(" ")[0]) if pattern.startswith(_MARK) else None
+
+
+def free_names(name: str) -> Iterator[str]:
+    """A name and others like it, for where it is taken."""
+    yield name
+    yield f"all_{name}"
+    yield from (f"all_{name}_{number}" for number in count(2))
+
+
+def hinted_location(pattern: str) -> str | None:
+    """The location of the files of a pattern that a hint decided; nothing for other patterns."""
+    return pattern.partition(" ")[2] if pattern.startswith(_MARK) else None
+
+
+class _Pattern(NamedTuple):
+    """One path of a hint; `folder` is where a dataset of several paths lies."""
+
+    number: int
+    files: re.Pattern[str]
+    top: str
+    names: tuple[str, ...]
+    name: str | None
+    split: bool
+    folder: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, path: str, hint: Hint, number: int, root: str) -> "_Pattern":
+        names = _names_in(path, root)
+        # All files below a folder that fits belong to it too.
+        top = _top_of(path, root)
+        regex = rf"{re.escape(top)}/{_regex(names)}(?:/.*)?\Z"
+        return cls(
+            number,
+            re.compile(regex, re.DOTALL),
+            top,
+            names,
+            hint.name,
+            # Without a key to split by, every file is a dataset.
+            hint.split and "{" not in path,
+            _common_folder(hint.paths, root) if len(hint.paths) > 1 else None,
+        )
+
+    def dataset(self, path: str, match: re.Match[str]) -> tuple[str, str]:
+        """Path and location of the dataset that a file belongs to."""
+        if self.split:
+            return path, path
+        top = self.top
+        if self.folder is not None and self.name is not None:
+            return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
+        filled = [_filled(name, match) for name in self.names]
+        named = list(filter(None, map(_without_stars, filled)))
+        values = list(match.groupdict().values())
+        if self.name is not None:
+            # In the folder that the pattern names without a wildcard, whichever root is scanned.
+            # Every value of a key is a dataset of its own, below the name.
+            fixed = list(takewhile(lambda name: not _WILD.search(name), self.names))
+            folder = fixed[:-1] if fixed == list(self.names) else fixed
+            is_folder = "/".join([top, *folder]).rpartition("/")[2] == self.name and not values
+            named = folder if is_folder else [*folder, self.name, *values]
+        while filled and not filled[-1].strip("*"):
+            del filled[-1]
+        return "/".join([top, *named]), "/".join([top, *filled])
+
+
+def _top_of(path: str, root: str) -> str:
+    """The folder that the names of a path begin at: the root, or one above it in a whole path."""
+    top = root.rstrip("/")
+    fixed = _WILD.split(path, maxsplit=1)[0].rpartition("/")[0]
+    is_above = bool(fixed) and f"{top}/".startswith(f"{fixed}/")
+    return fixed if is_above else top
+
+
+def _names_in(path: str, root: str) -> tuple[str, ...]:
+    """The names of a path from its top on, whether it is written from there or whole."""
+    top = f"{_top_of(path, root)}/"
+    inside = path.removeprefix(top) if f"{path}/" != top else ""
+    return tuple(filter(None, inside.split("/")))
+
+
+def _common_folder(paths: Iterable[str], root: str) -> tuple[str, ...]:
+    """The folder that the datasets of all paths would lie in."""
+    folders = (list(filter(None, map(_without_stars, _names_in(path, root)))) for path in paths)
+    levels = zip(*(folder[:-1] for folder in folders), strict=False)
+    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels))
+
+
+def _regex(names: Iterable[str]) -> str:
+    regex = ""
+    seen: set[str] = set()
+    for name in names:
+        regex += "/" if regex and not regex.endswith("/)?") else ""
+        regex += "(?:.*/)?" if name == "**" else "".join(_pieces(name, seen))
+    # Folders of any depth at the end are the files below them.
+    return regex.removesuffix("(?:.*/)?").removesuffix("/") or "[^/]*"
+
+
+def _pieces(name: str, seen: set[str]) -> Iterator[str]:
+    for piece in _PIECE.finditer(name):
+        key = piece[1]
+        if key is not None:
+            yield f"(?P={key})" if key in seen else f"(?P<{key}>[^/]+)"
+            seen.add(key)
+        elif piece[0].startswith("*"):
+            yield "[^/]*"
+        else:
+            yield "[^/]" if piece[0] == "?" else re.escape(piece[0])
+
+
+def _filled(name: str, match: re.Match[str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name)
+
+
+def _without_stars(name: str) -> str:
+    if "*" not in name and "?" not in name:
+        return name
+    stem, ending = split_name(name)
+    text = _AROUND_STARS.sub("_", stem).strip("_")
+    return text + ending if text else ""

@@ -1,0 +1,36 @@
+"""Starts Spark's Python workers with everything a scan needs already imported.
+
+Workers are forks of the daemon: what it imports once, none of them has to.
+"""
+
+import gc
+import sys
+from pathlib import Path
+
+
+def unzipped(path: list[str]) -> list[str]:
+    """The import path without Spark's zips of packages that are installed as folders.
+
+    Spark puts its zips first, and what is imported from a zip is compiled anew every time, which
+    takes longer than everything else that a daemon does before its first worker.
+    """
+    folders = {Path(entry) for entry in path}
+    return [
+        entry
+        for entry in path
+        if not (entry.endswith(".zip") and folders.intersection(Path(entry).parents))
+    ]
+
+
+if __name__ == "__main__":
+    sys.path = unzipped(sys.path)
+
+    import pyspark.daemon
+    import pyspark.worker
+
+    import lumos.discovery.scan_task  # noqa: F401
+
+    # What is imported stays, and rows of files hold no cycles: little is there to collect.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    pyspark.daemon.manager()

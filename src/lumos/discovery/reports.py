@@ -1,0 +1,245 @@
+"""What commands print as JSON and the SDK returns; these names are a promise."""
+
+from datetime import datetime
+from typing import Literal
+
+from lumos.catalogs.reports import PublishReport
+from lumos.datasets.reports import (
+    LocationReport,
+    SplitDataset,
+    StatisticsReport,
+    flags_of,
+)
+from lumos.model.change import (
+    ChangeEvent,
+    Verdict,
+)
+from lumos.model.dataset import (
+    Dataset,
+    DriftedShape,
+    Versioning,
+)
+from lumos.model.discovery import Problem, Suggestion
+from lumos.model.privacy import guarded_statistics
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.schemas.affected import AffectedReport
+from lumos.schemas.findings import ChangeRow, change_rows
+from lumos.schemas.schema_report import SchemaReport
+
+ChangeWord = Literal["new", "changed", "unchanged"]
+
+
+class VersioningReport(Report, frozen=True, kw_only=True):
+    cloud_version: str
+    schema_version: str
+
+    @classmethod
+    def of(cls, versioning: Versioning | None) -> "VersioningReport | None":
+        if versioning is None:
+            return None
+        return cls(cloud_version=versioning.cloud_version, schema_version=versioning.schema_version)
+
+
+class DatasetReport(Report, frozen=True, kw_only=True):
+    """A dataset as a scan found it, what that changed, and the event that says so in words.
+
+    Where a log tells of several changes since the last scan, they follow one another. `affected`
+    is what they break downstream, null where nothing was known to be made from the dataset.
+    """
+
+    urn: str
+    name: str
+    platform: str
+    format: str | None
+    location: LocationReport | None
+    schema: SchemaReport
+    statistics: StatisticsReport | None
+    versioning: VersioningReport | None
+    change: ChangeWord
+    changes: tuple[ChangeRow, ...]
+    event: str | None
+    summary: str
+    flags: tuple[str, ...]
+    drift: tuple[DriftedShape, ...]
+    affected: AffectedReport | None = None
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Dataset,
+        *,
+        change: ChangeWord,
+        event: ChangeEvent | None = None,
+        earlier: tuple[ChangeEvent, ...] = (),
+    ) -> "DatasetReport":
+        events = [each for each in (*earlier, event) if each is not None]
+        return cls(
+            urn=dataset.urn,
+            name=dataset.name,
+            platform=dataset.platform,
+            format=dataset.format,
+            location=LocationReport.of(dataset.location),
+            schema=SchemaReport.of(dataset.schema),
+            statistics=StatisticsReport.of(guarded_statistics(dataset)),
+            versioning=VersioningReport.of(dataset.versioning),
+            change=change,
+            changes=tuple(
+                row for each in events for row in change_rows(dataset.urn, each.findings)
+            ),
+            event=None if event is None else event.type.value,
+            summary="; ".join(each.summary for each in events),
+            flags=flags_of(dataset.schema),
+            drift=dataset.drift or (),
+            affected=AffectedReport.of(*events),
+        )
+
+
+class IngestSummary(Report, frozen=True, kw_only=True):
+    files_listed: int = 0
+    files_read: int = 0
+    files_unchanged: int = 0
+    files_failed: int = 0
+    files_skipped: int = 0
+    tables: int = 0
+    tables_read: int = 0
+    datasets_new: int = 0
+    datasets_changed: int = 0
+    datasets_unchanged: int = 0
+    datasets_missing: int = 0
+    # Of fields, and of datasets that are gone.
+    breaking_changes: int = 0
+    undetermined_changes: int = 0
+    seconds: float = 0.0
+
+
+class Measurement(Report, frozen=True, kw_only=True):
+    """A dataset whose rows were measured: how many they are, and the share of filled cells."""
+
+    urn: str
+    rows: int
+    completeness: float | None
+    seconds: float
+
+
+class GoneDataset(Report, frozen=True, kw_only=True):
+    """A dataset that is no longer there, and what that breaks downstream."""
+
+    urn: str
+    affected: AffectedReport | None
+
+
+class IngestReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed.
+
+    `gone` tells of each of the `missing` datasets what breaks without it.
+
+    `splits` are datasets that came apart because their files are grouped in another way now.
+    `catalog` is what the configured catalog was told, if there is one. `measured` are datasets that
+    were profiled.
+    """
+
+    format_version: str = FORMAT_VERSION
+    summary: IngestSummary
+    roots: tuple[str, ...]
+    datasets: tuple[DatasetReport, ...]
+    missing: tuple[str, ...]
+    held: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    gone: tuple[GoneDataset, ...] = ()
+    splits: tuple[SplitDataset, ...] = ()
+    catalog: PublishReport | None = None
+    measured: tuple[Measurement, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+
+    @property
+    def affected(self) -> tuple[AffectedReport, ...]:
+        """What the changes do downstream, as far as anything is known to be there."""
+        found = [each.affected for each in self.datasets]
+        found += [each.affected for each in self.gone]
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest of all changes, and of what they do downstream."""
+        if self.summary.breaking_changes or any(each.breaking for each in self.affected):
+            return Verdict.BREAKING
+        is_open = any(each.undetermined or each.problem for each in self.affected)
+        return (
+            Verdict.UNDETERMINED
+            if is_open or self.summary.undetermined_changes
+            else Verdict.COMPATIBLE
+        )
+
+
+class DiscoverSummary(Report, frozen=True, kw_only=True):
+    files_listed: int
+    files_failed: int
+    files_skipped: int = 0
+    tables: int = 0
+    datasets: int
+    complete: bool
+    seconds: float
+
+
+class DiscoverReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos discover`; `config` is the file that was written, if one was."""
+
+    format_version: str = FORMAT_VERSION
+    summary: DiscoverSummary
+    roots: tuple[str, ...]
+    datasets: tuple[DatasetReport, ...]
+    problems: tuple[Problem, ...]
+    config: str | None = None
+    suggestions: tuple[Suggestion, ...] = ()
+
+
+class ExplainedDataset(Report, frozen=True, kw_only=True):
+    """A dataset and the rule that made it one; `files_here` are those that were asked about."""
+
+    urn: str
+    location: str
+    format: str
+    rule: str
+    reason: str
+    files_here: int
+    files: int
+
+
+class PartitionValue(Report, frozen=True, kw_only=True):
+    """A hive key, or the placeholder of a date in the path, and its value."""
+
+    key: str
+    value: str
+
+
+class FileCount(Report, frozen=True, kw_only=True):
+    """How many files of a folder belong to no dataset for one reason."""
+
+    verdict: str
+    reason: str
+    files: int
+
+
+class ExplainReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos explain`; `scanned_at` is missing where it was decided afresh.
+
+    `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder, in
+    a table also log and not_live.
+    `is_new` if the file was not there, or not seen, at the last scan.
+    """
+
+    format_version: str = FORMAT_VERSION
+    path: str
+    kind: Literal["file", "folder"]
+    root: str
+    scanned_at: datetime | None
+    verdict: str
+    reason: str
+    code: str | None = None
+    datasets: tuple[ExplainedDataset, ...]
+    partitions: tuple[PartitionValue, ...] = ()
+    shape: str | None = None
+    drifts: bool = False
+    is_new: bool = False
+    others: tuple[FileCount, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()

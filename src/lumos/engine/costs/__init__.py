@@ -1,1 +1,0 @@
-"""What data costs: inputs, attribution, reports and savings."""

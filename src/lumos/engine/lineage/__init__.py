@@ -1,1 +1,0 @@
-"""Lineage from files into the store: recognised, names found, recorded and reported."""

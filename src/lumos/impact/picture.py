@@ -1,0 +1,164 @@
+"""The picture of lineage with what breaks painted into it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.impact.reports import (
+    WORST_FIRST,
+    ChangeReport,
+    DownstreamReport,
+    ImpactReport,
+    ReasonReport,
+    VerdictWord,
+)
+from lumos.impact.rules.recommendations import name_of
+from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Mark, Picture
+from lumos.model.types import quoted_name
+from lumos.schemas.wording import position
+
+_MARKS: Final[dict[VerdictWord, Mark]] = {
+    "BREAKING": "breaking",
+    "UNDETERMINED": "undetermined",
+    "COMPATIBLE": "compatible",
+}
+_WORST_MARK: Final = tuple(_MARKS[word] for word in WORST_FIRST)
+
+
+class _Way(NamedTuple):
+    """How a change comes along an arrow: what it does, and by which columns, if that is known."""
+
+    verdict: VerdictWord
+    columns: frozenset[str]
+
+
+def painted(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
+    """The picture with the verdicts on all that a change reaches, why, and along which arrows."""
+    impacts: dict[str, BoxImpact] = {}
+    owners: dict[str, tuple[str, ...]] = {}
+    ways: dict[tuple[str, str], _Way] = {}
+    for report in reports:
+        for urn, found in _impacts(report):
+            known = impacts.get(urn)
+            impacts[urn] = found if known is None else _joined(known, found)
+        # Reports also know the owners that SQL files and dbt name.
+        owners |= {row.urn: row.owners for row in report.downstream}
+        changing = {report.change.urn, *(row.urn for row in report.downstream if row.changed)}
+        for row in (row for row in report.downstream if row.affected):
+            for link, way in _ways(row, changing, picture.arrows):
+                before = ways.get(link, way)
+                ways[link] = _Way(_worse(before.verdict, way.verdict), before.columns | way.columns)
+    return msgspec.structs.replace(
+        picture,
+        boxes=tuple(
+            _box(box, impacts.get(box.urn), owners.get(box.urn, ())) for box in picture.boxes
+        ),
+        arrows=tuple(_arrow(arrow, ways) for arrow in picture.arrows),
+    )
+
+
+def merged(pictures: Iterable[Picture]) -> Picture:
+    """Several pictures as one, seen from where the first is seen from."""
+    some = list(pictures)
+    boxes = {box.urn: box for picture in some for box in picture.boxes}
+    arrows = {
+        (arrow.upstream, arrow.downstream): arrow for picture in some for arrow in picture.arrows
+    }
+    return msgspec.structs.replace(
+        some[0],
+        boxes=tuple(boxes.values()),
+        arrows=tuple(arrows.values()),
+        cycles=tuple(dict.fromkeys(cycle for picture in some for cycle in picture.cycles)),
+        total=len(boxes),
+        truncated=any(picture.truncated for picture in some),
+    )
+
+
+def _impacts(report: ImpactReport) -> Iterator[tuple[str, BoxImpact]]:
+    """What a report says of the changed dataset and of each one downstream."""
+    yield (
+        report.change.urn,
+        BoxImpact(
+            changes=tuple(map(_change, report.changes)), recommendations=report.recommendations
+        ),
+    )
+    for row in report.downstream:
+        yield (
+            row.urn,
+            BoxImpact(
+                verdict=_MARKS[row.verdict],
+                affected=row.affected,
+                reasons=tuple(map(_reason, row.reasons)),
+                columns=tuple(
+                    f"{each.name}: {each.before or 'none'} → {each.after or 'removed'}"
+                    for each in row.changed
+                ),
+                recommendations=row.recommendations,
+            ),
+        )
+
+
+def _change(change: ChangeReport) -> str:
+    sides = [str(side) for side in (change.before, change.after) if side is not None]
+    return f"{change.path or 'dataset'} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
+
+
+def _reason(reason: ReasonReport) -> BoxReason:
+    steps = [step.partition("#") for step in reason.path]
+    return BoxReason(
+        text=reason.text,
+        verdict=_MARKS[reason.verdict],
+        clause=reason.clause or "",
+        where=position(reason.file, reason.line),
+        path=tuple(f"{name_of(urn)}.{column}" for urn, _, column in steps),
+    )
+
+
+def _joined(one: BoxImpact, other: BoxImpact) -> BoxImpact:
+    """What two changes do to one dataset: the worse verdict, and all that is said of it."""
+    verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
+    told = [each for each in (one, other) if each.affected] or [one, other]
+    return BoxImpact(
+        verdict=min(verdicts, key=_WORST_MARK.index, default=None),
+        affected=one.affected or other.affected,
+        changes=(*one.changes, *other.changes),
+        reasons=tuple(dict.fromkeys(reason for each in told for reason in each.reasons)),
+        columns=tuple(dict.fromkeys((*one.columns, *other.columns))),
+        recommendations=tuple(dict.fromkeys((*one.recommendations, *other.recommendations))),
+    )
+
+
+def _ways(
+    row: DownstreamReport, changing: set[str], drawn: Iterable[Arrow]
+) -> Iterator[tuple[tuple[str, str], _Way]]:
+    """Along which arrows the change comes: those that reasons name, or else all that may."""
+    named = [reason for reason in row.reasons if reason.path]
+    for reason in named:
+        urn, _, column = reason.path[-1].partition("#")
+        yield (urn, row.urn), _Way(reason.verdict, frozenset({column.casefold()}))
+    if not named:
+        for arrow in drawn:
+            if arrow.downstream == row.urn and arrow.upstream in changing:
+                yield (arrow.upstream, row.urn), _Way(row.verdict, frozenset())
+
+
+def _box(box: Box, impact: BoxImpact | None, owners: tuple[str, ...]) -> Box:
+    if impact is None:
+        return box
+    mark = impact.verdict if impact.affected else None
+    every_owner = tuple(dict.fromkeys((*box.owners, *owners)))
+    return msgspec.structs.replace(box, owners=every_owner, mark=mark, impact=impact)
+
+
+def _arrow(arrow: Arrow, ways: Mapping[tuple[str, str], _Way]) -> Arrow:
+    way = ways.get((arrow.upstream, arrow.downstream))
+    if way is None:
+        return arrow
+    told = [*(each.upstream for each in arrow.columns), *(each.upstream for each in arrow.uses)]
+    marked = dict.fromkeys(each for each in told if quoted_name(each).casefold() in way.columns)
+    return msgspec.structs.replace(arrow, mark=_MARKS[way.verdict], marked=tuple(marked))
+
+
+def _worse(one: VerdictWord, other: VerdictWord) -> VerdictWord:
+    return min(one, other, key=WORST_FIRST.index)

@@ -1,0 +1,378 @@
+"""What `lumos impact` answers; these names are a promise."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import UNSET, UnsetType
+
+from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Reason
+from lumos.impact.rules.values import rank
+from lumos.model.change import FieldAdded, Finding, Verdict
+from lumos.model.meeting import Value
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.types import quoted_name
+from lumos.schemas.findings import ChangeRow, Side, change_rows
+
+if TYPE_CHECKING:
+    from lumos.impact.spark_check import RehearsalReport
+
+VerdictWord = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
+WORST_FIRST: Final[tuple[VerdictWord, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
+RENAMED: Final = "renamed"
+_LONGEST_REASON: Final = 400
+
+
+class ChangeReport(Report, frozen=True, kw_only=True):
+    """One change; for a renaming, `before` and `after` are the two names."""
+
+    urn: str
+    path: str
+    kind: str
+    before: Side
+    after: Side
+
+
+class ReasonReport(Report, frozen=True, kw_only=True):
+    """Why a dataset breaks or does not.
+
+    `clause` stands on `line` of `file`; `path` is the way of the column to there, as urn#column.
+    """
+
+    text: str
+    usage: str | None
+    clause: str | None
+    file: str | None
+    line: int | None
+    verdict: VerdictWord
+    path: tuple[str, ...]
+
+
+class ColumnReport(Report, frozen=True, kw_only=True):
+    """A column that changes as a consequence; None for what is not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+    path: tuple[str, ...]
+
+
+class DownstreamReport(Report, frozen=True, kw_only=True):
+    """A dataset downstream; one that is not `affected` uses nothing that changes.
+
+    `recommendations` are those of the whole report, as far as they concern this dataset.
+    """
+
+    urn: str
+    verdict: VerdictWord
+    distance: int
+    owner: str | None
+    owners: tuple[str, ...]
+    affected: bool
+    gone: bool
+    columns: tuple[str, ...]
+    changed: tuple[ColumnReport, ...]
+    reasons: tuple[ReasonReport, ...]
+    recommendations: tuple[str, ...] = ()
+    # What Spark says of the statements that make it, where it was asked.
+    rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether Spark says something else than the verdict."""
+        told = () if self.rehearsal is UNSET else self.rehearsal
+        return not all(each.agrees for each in told)
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether it is listed for eyes, and not only counted."""
+        return self.affected or self.is_contradicted
+
+
+class ImpactSummary(Report, frozen=True, kw_only=True):
+    """How many datasets lie downstream, how many use what changes, and verdicts on all."""
+
+    datasets: int
+    affected: int
+    breaking: int
+    undetermined: int
+    compatible: int
+
+    @classmethod
+    def of(cls, rows: Collection[DownstreamReport]) -> "ImpactSummary":
+        count = {word: sum(row.verdict == word for row in rows) for word in WORST_FIRST}
+        return cls(
+            datasets=len(rows),
+            affected=sum(row.affected for row in rows),
+            breaking=count["BREAKING"],
+            undetermined=count["UNDETERMINED"],
+            compatible=count["COMPATIBLE"],
+        )
+
+
+class UnparsedReport(Report, frozen=True, kw_only=True):
+    """A statement that names what changes and could not be parsed, and what it seems to make."""
+
+    reporter: str
+    file: str | None
+    line: int
+    datasets: tuple[str, ...]
+
+
+class ImpactReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos impact`, worst first.
+
+    `change` is the gravest of `changes`. `coverage` is the share of the downstream on which there
+    is a verdict, and 0 where no lineage of the dataset is known at all; an `unparsed` statement
+    without a known target counts as one more dataset without a verdict. `order` is the
+    way to update what breaks.
+    """
+
+    format_version: str = FORMAT_VERSION
+    headline: str
+    change: ChangeReport
+    changes: tuple[ChangeReport, ...]
+    summary: ImpactSummary
+    downstream: tuple[DownstreamReport, ...]
+    recommendations: tuple[str, ...]
+    order: tuple[str, ...]
+    coverage: float
+    remarks: tuple[str, ...]
+    unparsed: tuple[UnparsedReport, ...] = ()
+
+
+class ImpactsSummary(ImpactSummary, frozen=True, kw_only=True):
+    """The same over several changed datasets; what several reach counts once, by the worst."""
+
+    schemas: int
+    changes: int
+
+
+class ImpactsReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos schema impact`: one report for each dataset that changes."""
+
+    format_version: str = FORMAT_VERSION
+    headline: str
+    summary: ImpactsSummary
+    datasets: tuple[ImpactReport, ...]
+    recommendations: tuple[str, ...]
+    coverage: float
+    remarks: tuple[str, ...]
+
+
+def change_reports(
+    urn: str, findings: Sequence[Finding], renamed: Mapping[str, str]
+) -> tuple[ChangeReport, ...]:
+    """The changes, gravest first; a renaming is one of them and not two."""
+    rows = list(zip(findings, change_rows(urn, findings), strict=True))
+    rows.sort(key=lambda pair: rank(pair[0].consumer))
+    taken = set(renamed.values())
+    return tuple(
+        _renaming(urn, row, renamed[row.path]) if row.path in renamed else _change(urn, row)
+        for finding, row in rows
+        if not (isinstance(finding.change, FieldAdded) and row.path in taken)
+    )
+
+
+def _change(urn: str, row: ChangeRow) -> ChangeReport:
+    return ChangeReport(urn=urn, path=row.path, kind=row.kind, before=row.before, after=row.after)
+
+
+def _renaming(urn: str, row: ChangeRow, to: str) -> ChangeReport:
+    return ChangeReport(urn=urn, path=row.path, kind=RENAMED, before=row.path, after=to)
+
+
+def downstream_report(
+    found: DatasetImpact,
+    *,
+    is_gone: bool,
+    recommendations: tuple[str, ...] = (),
+    rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET,
+) -> DownstreamReport:
+    """One dataset as it leaves Lumos."""
+    return DownstreamReport(
+        urn=found.urn,
+        verdict=word_of(found.verdict),
+        distance=found.distance,
+        owner=next(iter(found.owners), None),
+        owners=found.owners,
+        affected=found.is_affected,
+        gone=is_gone,
+        columns=tuple(dict.fromkeys(column.name for column in found.columns)),
+        changed=tuple(map(_column, found.columns)),
+        reasons=tuple(map(_reason, found.reasons)),
+        recommendations=recommendations,
+        rehearsal=rehearsal,
+    )
+
+
+def word_of(verdict: Verdict) -> VerdictWord:
+    """The verdict as reports have it; what is informational harms nobody."""
+    return WORST_FIRST[rank(verdict)]
+
+
+def _column(column: ColumnImpact) -> ColumnReport:
+    return ColumnReport(
+        name=column.name,
+        before=_value(column.before),
+        after=_value(column.after),
+        path=_path(column.path),
+    )
+
+
+def _reason(reason: Reason) -> ReasonReport:
+    return ReasonReport(
+        text=_shortened(reason.text),
+        usage=reason.usage,
+        clause=reason.clause,
+        file=reason.file,
+        line=reason.line,
+        verdict=word_of(reason.verdict),
+        path=_path(reason.path),
+    )
+
+
+def _shortened(text: str) -> str:
+    """A reason that holds an expression of a page still fits on some lines."""
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
+
+
+def _value(value: Value | None) -> str | None:
+    if value is None:
+        return None
+    return f"{value.type.text} NOT NULL" if value.nullable is False else value.type.text
+
+
+def _path(path: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{urn}#{quoted_name(column)}" for urn, column in path)
+
+
+def impact_report(
+    impact: Impact,
+    changes: tuple[ChangeReport, ...],
+    rows: tuple[DownstreamReport, ...],
+    *,
+    has_lineage: bool,
+    remarks: Sequence[str],
+    unparsed: tuple[UnparsedReport, ...] = (),
+) -> ImpactReport:
+    """The whole answer on one dataset."""
+    summary = ImpactSummary.of(rows)
+    determined = impact.coverage.determined
+    share = _share(determined, impact.coverage.datasets + _without_dataset(unparsed))
+    return ImpactReport(
+        headline=headline(summary, phrase(changes, impact.urn)),
+        change=changes[0],
+        changes=changes,
+        summary=summary,
+        downstream=rows,
+        recommendations=impact.recommendations,
+        order=impact.order,
+        coverage=share if has_lineage else 0.0,
+        remarks=tuple(remarks),
+        unparsed=unparsed,
+    )
+
+
+def _without_dataset(unparsed: Iterable[UnparsedReport]) -> int:
+    return sum(not each.datasets for each in set(unparsed))
+
+
+def _share(determined: int, datasets: int) -> float:
+    return determined / datasets if datasets else 1.0
+
+
+def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> ImpactsReport:
+    """The answers on several datasets as one."""
+    worst: dict[str, DownstreamReport] = {}
+    for row in (row for each in datasets for row in each.downstream):
+        known = worst.get(row.urn)
+        if known is None or _gravity(row) < _gravity(known):
+            worst[row.urn] = row
+    found = ImpactSummary.of(worst.values())
+    changes = sum(len(each.changes) for each in datasets)
+    summary = ImpactsSummary(
+        schemas=len(datasets),
+        changes=changes,
+        datasets=found.datasets,
+        affected=found.affected,
+        breaking=found.breaking,
+        undetermined=found.undetermined,
+        compatible=found.compatible,
+    )
+    determined = found.datasets - found.undetermined
+    is_known = any(each.coverage for each in datasets) or not datasets
+    counted_in = found.datasets + _without_dataset(
+        row for each in datasets for row in each.unparsed
+    )
+    share = _share(determined, counted_in) if counted_in else float(is_known)
+    return ImpactsReport(
+        headline=f"This changes {counted(len(datasets), 'schema')}, affecting "
+        f"{counted(found.affected, 'downstream dataset')}",
+        summary=summary,
+        datasets=tuple(sorted(datasets, key=_worst_of)),
+        recommendations=tuple(
+            dict.fromkeys(each for report in datasets for each in report.recommendations)
+        ),
+        coverage=share,
+        remarks=tuple(
+            dict.fromkeys([*remarks, *(each for report in datasets for each in report.remarks)])
+        ),
+    )
+
+
+def headline(summary: ImpactSummary, what: str) -> str:
+    """What a change does, in one sentence."""
+    if not summary.datasets:
+        return f"{what}: nothing is known to be made from it"
+    parts = [
+        f"{count:,} {words[count != 1]}"
+        for count, words in (
+            (summary.breaking, ("breaks", "break")),
+            (summary.undetermined, ("is undetermined", "are undetermined")),
+            (summary.compatible, ("is compatible", "are compatible")),
+        )
+        if count
+    ]
+    told = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{what}: of {counted(summary.datasets, 'downstream dataset')}, {told}"
+
+
+def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
+    """Changes of a dataset in a few words."""
+    if len(changes) > 1:
+        return f"{len(changes)} changes of {urn}"
+    change = changes[0]
+    match change.kind:
+        case "removed":
+            return f"Dropping {change.path} of {urn}" if change.path else f"Dropping {urn}"
+        case "added":
+            return f"Adding {change.path} {change.after} to {urn}"
+        case "renamed":
+            return f"Renaming {change.before} of {urn} to {change.after}"
+        case "type_changed":
+            return f"Changing {change.path} of {urn} from {change.before} to {change.after}"
+        case "nullability":
+            return f"{'Allowing' if change.after else 'Forbidding'} nulls in {change.path} of {urn}"
+        case "reordered":
+            what = f"the fields in {change.path}" if change.path else "the columns"
+            return f"Reordering {what} of {urn}"
+        case "key":
+            return f"Making {change.path} of {urn} {'a key' if change.after else 'no key'}"
+        case "partitioning":
+            ending = "" if change.after else " no longer"
+            return f"Partitioning {urn} by {change.path}{ending}"
+        case kind:
+            return f"Changing the {kind} of {f'{change.path} of ' if change.path else ''}{urn}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 dataset`, `2 datasets`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _gravity(row: DownstreamReport) -> tuple[int, bool]:
+    return WORST_FIRST.index(row.verdict), not row.affected
+
+
+def _worst_of(report: ImpactReport) -> tuple[int, int, str]:
+    return -report.summary.breaking, -report.summary.undetermined, report.change.urn

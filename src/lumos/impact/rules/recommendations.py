@@ -1,0 +1,109 @@
+"""What to do about an impact, computed from the case."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lumos.impact.rules.values import DatasetImpact, Reason
+from lumos.model.change import (
+    FieldAdded,
+    FieldRemoved,
+    Finding,
+    NullabilityChanged,
+    Reordered,
+    TypeChanged,
+    Verdict,
+)
+from lumos.model.meeting import Place
+from lumos.model.urn import SCHEME, Urn, separator_of
+from lumos.schemas.wording import few
+
+_FEW: Final = 8
+
+
+def recommendations(
+    findings: Sequence[Finding],
+    downstream: Sequence[DatasetImpact],
+    order: Sequence[str],
+    *,
+    is_chain: bool,
+) -> tuple[str, ...]:
+    """Whom to tell, what to try, what to update and in which order.
+
+    `order` is that of the datasets that break; it matters where one is made from another, a chain.
+    """
+    breaking = [each for each in downstream if each.verdict is Verdict.BREAKING]
+    undetermined = [each for each in downstream if each.verdict is Verdict.UNDETERMINED]
+    told: list[str] = []
+    owners = sorted({owner for each in breaking for owner in each.owners})
+    if owners:
+        told.append(f"Notify {listed(owners)} before deploying")
+    ownerless = [each.urn for each in breaking if not each.owners]
+    if ownerless:
+        told.append(f"Find an owner for {listed(_names(ownerless))}: none is known")
+    if breaking:
+        told += _other_ways(findings, breaking)
+        noun = "pipeline" if len(breaking) == 1 else "pipelines"
+        told.append(f"Update {len(breaking)} downstream {noun} before schema change")
+    if is_chain:
+        told.append(f"Update in this order: {_in_order(_names(order))}")
+    if undetermined:
+        names = listed(_names([each.urn for each in undetermined]))
+        told.append(f"Look at {names} by hand: what happens there was not determined")
+    return tuple(told)
+
+
+def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) -> Iterator[str]:
+    """How the same could be done without breaking anything."""
+    has_successor = any(isinstance(each.change, FieldAdded) for each in findings)
+    if any(_could_come_beside(each, has_successor=has_successor) for each in findings):
+        yield "Consider backward-compatible approach: add new column first"
+    nullable = [
+        each.change.path
+        for each in findings
+        if isinstance(each.change, NullabilityChanged) and each.change.after
+    ]
+    if nullable:
+        yield f"Let readers handle nulls of {listed(nullable)} first"
+    by_place = [each.urn for each in breaking if any(map(_goes_by_places, each.reasons))]
+    if by_place and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
+        names = listed(_names(by_place))
+        yield f"Name the columns in what makes {names}, instead of going by their places"
+
+
+def _goes_by_places(reason: Reason) -> bool:
+    return reason.usage in (Place.INSERT.value, Place.UNION.value)
+
+
+def _could_come_beside(finding: Finding, *, has_successor: bool) -> bool:
+    """Whether a new column could stand beside the old one for a while; of a renaming as well."""
+    is_replaced = isinstance(finding.change, TypeChanged) or (
+        isinstance(finding.change, FieldRemoved) and has_successor
+    )
+    return is_replaced and finding.consumer in (Verdict.BREAKING, Verdict.UNDETERMINED)
+
+
+def _names(urns: Sequence[str]) -> list[str]:
+    return [name_of(urn) for urn in urns]
+
+
+def name_of(urn: str) -> str:
+    """A dataset's name as people call it, with what it lies in: `sales.orders`, `raw/orders`."""
+    if not urn.startswith(SCHEME):
+        return urn
+    parsed = Urn.parse(urn)
+    return separator_of(parsed.platform).join(parsed.path[-2:])
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and 3 more`."""
+    shown = _few(names)
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _in_order(names: Sequence[str]) -> str:
+    return ", ".join(_few(names))
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    shown, more = few(names, _FEW)
+    return [*shown, *([f"{more} more"] if more else [])]

@@ -1,0 +1,324 @@
+"""The type annotator's rules for expressions whose type follows from the types of numbers.
+
+The parser's own annotator takes DOUBLE minus DECIMAL(12,2) for DECIMAL(12,2), and the sum of a
+decimal for one of the same digits; engines do not.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import TypeAnnotator
+
+from lumos.impact.types import any_type
+from lumos.impact.types.number_types import NumberTypes, Operand, Operator, is_number, number_types
+from lumos.impact.types.types import from_sqlglot, to_sqlglot
+from lumos.model.types import (
+    BOOLEAN,
+    FLOATS,
+    SIGNED,
+    UNKNOWN,
+    Array,
+    DataType,
+    Decimal,
+    Map,
+    String,
+)
+
+_TypeOf = Callable[[NumberTypes, exp.Expr], DataType | None]
+_Annotate = Callable[[TypeAnnotator, exp.Expr], exp.Expr]
+
+
+def _type(node: exp.Expr | None) -> DataType:
+    return UNKNOWN if node is None else from_sqlglot(node.type)
+
+
+def _number_text(node: object) -> str | None:
+    """The digits of a number literal, signs and parentheses aside."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return str(node.this)
+    return None
+
+
+def _literal(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return None if node.args["is_string"] else numbers.literal(str(node.this))
+
+
+def _has_unproven_literal(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
+    """Whether exact numbers meet a literal of unknown type, as 0.5 is in some dialects."""
+    texts = [_number_text(node) for node in nodes]
+    types = [_type(node) for node in nodes]
+    if any(type in FLOATS and text is None for type, text in zip(types, texts, strict=True)):
+        return False
+    if any(text is not None and "." in text and numbers.literal(text) is None for text in texts):
+        return True
+    is_suffixed = numbers.has_suffixes and any(map(_is_cast_literal, nodes))
+    return is_suffixed and any(isinstance(type, Decimal) for type in types)
+
+
+def _is_cast_literal(node: exp.Expr) -> bool:
+    """Whether this may be 100L, a literal, or CAST(100 AS BIGINT), which the parser reads alike."""
+    return isinstance(node, exp.Cast) and _number_text(node.this) is not None
+
+
+def _binary(operator: Operator) -> _TypeOf:
+    def type_of(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+        sides = (node.this, node.args["expression"])
+        if _has_unproven_literal(numbers, sides):
+            return UNKNOWN
+        left, right = (Operand.of(_type(side), _number_text(side)) for side in sides)
+        return numbers.calculate(operator, left, right)
+
+    return type_of
+
+
+def _bitwise(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    types = [_type(node.this), _type(node.args["expression"])]
+    return numbers.common(types) if all(type in SIGNED for type in types) else None
+
+
+def _sum(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return numbers.sum(_type(node.this))
+
+
+def _average(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return numbers.average(_type(node.this))
+
+
+def _places(node: exp.Expr) -> int | None:
+    places = node.args.get("decimals")
+    text = _number_text(places)
+    if text is None or not text.isdigit():
+        return None
+    return -int(text) if isinstance(places, exp.Neg) else int(text)
+
+
+def _round(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    places = _places(node) if node.args.get("decimals") is not None else 0
+    return numbers.round(_type(node.this), places)
+
+
+def _floor(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    if node.args.get("to") is not None:
+        return UNKNOWN
+    if node.args.get("decimals") is None:
+        return numbers.floor(_type(node.this), None)
+    places = _places(node)
+    return UNKNOWN if places is None else numbers.floor(_type(node.this), places)
+
+
+def _truncate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return UNKNOWN if node.args.get("decimals") else numbers.truncate(_type(node.this))
+
+
+def _same(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    if node.args.get("count") is not None:
+        # MAX(x, 3) is a list of the three largest.
+        return None
+    type, default = _type(node.this), node.args.get("default")
+    if default is not None and _type(default) != type:
+        # LAG(x, 1, 0)
+        return UNKNOWN
+    return numbers.same(type)
+
+
+def _first(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """MAX_BY(x, y) is one of the values x; MAX_BY(x, y, 3) is a list of them."""
+    return None if node.args.get("count") is not None else _type(node.this)
+
+
+def _list_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    return Array(_type(node.this))
+
+
+def _returned(type: DataType) -> _TypeOf:
+    return lambda _, __: type
+
+
+def _negate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return numbers.negate(_type(node.this))
+
+
+def _text_of_same_length(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    type = _type(node.this)
+    return type if isinstance(type, String) else None
+
+
+def _common(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    return _common_type(numbers, list(_results(node)))
+
+
+def _list(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    """A list has one type for all elements, found as COALESCE finds it."""
+    if len({_type(each) for each in node.expressions}) < 2:
+        return None
+    element = _common_type(numbers, node.expressions)
+    return UNKNOWN if element == UNKNOWN else Array(element)
+
+
+def _map_of_pairs(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    """MAP {'k': x, 'j': y}, which the parser types by the first value."""
+    pairs = node.this.expressions
+    if not pairs or not all(isinstance(each, exp.PropertyEQ) for each in pairs):
+        return UNKNOWN
+    key = _common_type(numbers, [each.this for each in pairs])
+    value = _common_type(numbers, [each.expression for each in pairs])
+    return UNKNOWN if UNKNOWN in (key, value) else Map(key, value)
+
+
+def _member(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """A value of a map, which has the type of all of them."""
+    type = _type(node.this)
+    if isinstance(type, Map):
+        return type.value
+    # The parser takes the one value under that key.
+    return UNKNOWN if isinstance(node.this, exp.Map | exp.VarMap) else None
+
+
+def _joined(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """Lists that are put together; only those of one type are known to keep it."""
+    types = {_type(each) for each in node.iter_expressions()}
+    if not any(isinstance(type, Array) for type in types):
+        return None
+    return types.pop() if len(types) == 1 else UNKNOWN
+
+
+def _common_type(numbers: NumberTypes, results: Sequence[exp.Expr]) -> DataType:
+    if _has_unproven_literal(numbers, results):
+        return UNKNOWN
+    return numbers.common_of(Operand.of(_type(each), _number_text(each)) for each in results)
+
+
+def _results(node: exp.Expr) -> Iterable[exp.Expr]:
+    """The values of which an expression is one."""
+    if isinstance(node, exp.Case):
+        yield from (each.args["true"] for each in node.args.get("ifs") or ())
+        if node.args.get("default") is not None:
+            yield node.args["default"]
+    elif isinstance(node, exp.If | exp.Nvl2):
+        yield from (node.args[key] for key in ("true", "false") if node.args.get(key) is not None)
+    else:
+        yield node.this
+        yield from node.expressions
+
+
+_TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
+    exp.Literal: _literal,
+    exp.Add: _binary(Operator.ADD),
+    exp.Sub: _binary(Operator.ADD),
+    exp.Mul: _binary(Operator.MULTIPLY),
+    exp.Div: _binary(Operator.DIVIDE),
+    exp.Mod: _binary(Operator.MODULO),
+    exp.IntDiv: _binary(Operator.INTEGER_DIVIDE),
+    **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
+    exp.Sum: _sum,
+    exp.Avg: _average,
+    exp.Round: _round,
+    exp.Floor: _floor,
+    exp.Ceil: _floor,
+    exp.Trunc: _truncate,
+    exp.Neg: _negate,
+    exp.Abs: _negate,
+    **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Initcap), _text_of_same_length),
+    **dict.fromkeys(
+        (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least), _common
+    ),
+    exp.Array: _list,
+    exp.ToMap: _map_of_pairs,
+    exp.Bracket: _member,
+    **dict.fromkeys(
+        (exp.ArrayConcat, exp.ArrayExcept, exp.ArrayIntersect, exp.Concat, exp.DPipe), _joined
+    ),
+    **dict.fromkeys(
+        (exp.Nullif, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last,
+         exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
+        _same,
+    ),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _first),
+    exp.ArrayUniqueAgg: _list_of,
+    exp.EqualNull: _returned(BOOLEAN),
+}  # fmt: skip
+# The annotator has one type for them; engines have one for each type of the argument.
+_VARYING: Final = (
+    exp.Median, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc,
+    exp.SafeDivide, exp.Mode, exp.Factorial,
+)  # fmt: skip
+# Either the value goes through them as it is, or their type is the same for every argument.
+_TRANSPARENT: Final = (
+    exp.Count, exp.CountIf,
+    exp.Alias, exp.Paren, exp.Window, exp.Filter, exp.Distinct, exp.Order, exp.Ordered,
+    exp.Subquery, exp.Query, exp.IgnoreNulls, exp.RespectNulls, exp.Dot, exp.Bracket, exp.Limit,
+    exp.HavingMax, exp.Column, exp.Tuple, exp.ArrayAgg, exp.ArraySlice,
+)  # fmt: skip
+
+
+def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict[type, Any]:
+    """The annotator's rules of a dialect, with those above in front of them."""
+    numbers = number_types(dialect)
+    is_varied = is_number if numbers.is_complete else _is_decimal
+    rules = dict(known)
+    rules |= {kind: {"annotator": _unproven(rule, is_varied)} for kind, rule in known.items()
+              if ("annotator" in rule or issubclass(kind, _VARYING))
+              and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
+    uses = any_type.uses(dialect)
+    types = dict(_TYPES)
+    if exp.Mode in uses:
+        types[exp.Mode] = _same
+    types |= {kind: _returned(use.returns) for kind, use in uses.items()
+              if isinstance(kind, type) and use.returns is not None}  # fmt: skip
+    types[exp.Anonymous] = _by_name(uses)
+    rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
+              for kind, type_of in types.items()}  # fmt: skip
+    return rules
+
+
+def _by_name(uses: Mapping[any_type.Function, any_type.Use]) -> _TypeOf:
+    """The type of a function that the parser has no class for."""
+
+    def type_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
+        use = uses.get(any_type.function_of(node))
+        if use is None or not node.expressions:
+            return None
+        return use.returns or _type(node.expressions[0])
+
+    return type_of
+
+
+def _rule(numbers: NumberTypes, type_of: _TypeOf, otherwise: dict[str, Any]) -> _Annotate:
+    def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+        type = type_of(numbers, node)
+        if type is not None:
+            annotator._set_type(node, to_sqlglot(type))
+        else:
+            _annotate(annotator, node, otherwise)
+        return node
+
+    return annotate
+
+
+def _is_decimal(type: DataType) -> bool:
+    return isinstance(type, Decimal)
+
+
+def _unproven(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
+    """The annotator's rule, but numbers that are computed from such types are unknown."""
+
+    def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+        _annotate(annotator, node, rule)
+        types = map(_type, node.iter_expressions())
+        type = _type(node)
+        computed = type.element if isinstance(type, Array) else type
+        if is_number(computed) and any(map(is_varied, types)):
+            annotator._set_type(node, exp.DType.UNKNOWN)
+        return node
+
+    return annotate
+
+
+def _annotate(annotator: TypeAnnotator, node: exp.Expr, rule: dict[str, Any]) -> None:
+    if "annotator" in rule:
+        rule["annotator"](annotator, node)
+    else:
+        annotator._set_type(node, rule.get("returns"))

@@ -1,0 +1,510 @@
+"""Types and nullability of expressions, with the tables as they are and as they will be."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import TypeAnnotator
+from sqlglot.schema import MappingSchema
+
+from lumos.impact.types.arithmetic import rules_for
+from lumos.impact.types.nullability import Nullability
+from lumos.impact.types.number_types import number_types
+from lumos.impact.types.types import from_sqlglot, to_sqlglot
+from lumos.lineage.sql.names import Folding
+from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Row, Stored
+from lumos.lineage.sql.script import ALL, Parts
+from lumos.model.meeting import TableVersions, Value
+from lumos.model.schema import Field
+from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
+
+Tables = Callable[[Parts], TableVersions | None]
+_Known = tuple[object, DataType]
+BEFORE: Final = 0
+AFTER: Final = 1
+
+
+class State(NamedTuple):
+    """A value before and after; None where it is not there. A lost one may be anything."""
+
+    before: Value | None
+    after: Value | None
+    is_lost: bool = False
+
+    @property
+    def is_touched(self) -> bool:
+        return self.is_lost or self.before != self.after
+
+    @property
+    def is_gone(self) -> bool:
+        return self.before is not None and self.after is None
+
+    @property
+    def is_added(self) -> bool:
+        return self.before is None and self.after is not None
+
+
+_NOTHING: Final = Value()
+UNTOUCHED: Final = State(_NOTHING, _NOTHING)
+LOST: Final = State(_NOTHING, _NOTHING, True)
+
+
+class _Leaves(NamedTuple):
+    """What holds for any of some columns."""
+
+    is_gone: bool = False
+    is_touched: bool = False
+    has_other_types: bool = False
+    may_gain_nulls: bool = False
+
+    @classmethod
+    def of(cls, state: State) -> "_Leaves":
+        has_other_types = state.is_lost or not _same_types(state)
+        return cls(state.is_gone, state.is_touched, has_other_types, _may_gain_nulls(state))
+
+
+_NO_LEAVES: Final = _Leaves()
+
+
+class Values:
+    """Values of one script; they are worked out when somebody asks."""
+
+    def __init__(self, dialect: Dialect, tables: Tables) -> None:
+        self._schema, self._rules = _annotating(dialect)
+        self._numbers = number_types(_name(dialect))
+        self._folding = Folding(dialect)
+        self._tables = tables
+        self._versions: dict[Parts, TableVersions | None] = {}
+        self._columns: dict[tuple[Parts, str], State] = {}
+        self._changed: dict[Parts, frozenset[str] | None] = {}
+        self._states: dict[int, State] = {}
+        self._types: tuple[dict[int, DataType], dict[int, DataType]] = ({}, {})
+        self._typed: set[int] = set()
+        self._summed: dict[int, _Leaves] = {}
+        self._open: set[int] = set()
+        self._kept: list[object] = []
+        self._nulls = Nullability(self._nullable)
+        self.named: dict[int, Column] = {}
+        # The columns that are taken together by no name, by what stands for them.
+        self.rows: dict[int, Sequence[Column]] = {}
+
+    def versions(self, table: Parts) -> TableVersions | None:
+        """The versions of a table, if anybody knows of it."""
+        if table not in self._versions:
+            self._versions[table] = self._tables(table)
+        return self._versions[table]
+
+    def names(self, table: Parts) -> list[str] | None:
+        """The columns that a table has before or after."""
+        versions = self.versions(table)
+        return list(versions.columns) if versions is not None and versions.is_complete else None
+
+    def changed(self, table: Parts) -> frozenset[str] | None:
+        """The changed columns of a table as the dialect compares names; None: perhaps all."""
+        if table not in self._changed:
+            versions = self.versions(table)
+            found: frozenset[str] | None = frozenset()
+            if versions is not None:
+                stored = frozenset(map(self._folding.stored, versions.changed))
+                found = None if versions.is_doubtful else stored
+            self._changed[table] = found
+        return self._changed[table]
+
+    def may_change(self, column: Column) -> bool:
+        """Whether a column is made from one that changes."""
+        return any(True for _ in self.origins(column))
+
+    def changed_in_row(self, row: Sequence[Column]) -> Sequence[Column]:
+        """The columns for which a value made of all of them changes: by themselves, or by place."""
+        return [each for each in row if self.may_change(each)] or [
+            each for each in row if self._moves(each)
+        ][:1]
+
+    def _moves(self, column: Column) -> bool:
+        """Whether a column is of a table, by no name, whose columns stand in another order."""
+        return any(
+            (fact.is_star or isinstance(column.maker, Stored))
+            and (versions := self.versions(table)) is not None
+            and versions.is_reordered
+            for (table, _), fact in column.facts.items()
+        )
+
+    def holds_changed_row(self, column: Column) -> bool:
+        """Whether a row that changes is a part of a column's value."""
+        changed = {id for id, row in self.rows.items() if self.changed_in_row(row)}
+        return bool(changed) and not changed.isdisjoint(self.makers(column))
+
+    def origins(self, column: Column) -> Iterator[tuple[str, str]]:
+        """The changed columns that a column is made from."""
+        for table, name in column.facts:
+            changed = self.changed(table)
+            if changed is None or name in changed or (name == ALL and changed):
+                versions = self.versions(table)
+                assert versions is not None
+                yield versions.key, self._written(versions, name)
+
+    def sources(self, column: Column) -> Iterator[tuple[str, str]]:
+        """All columns of known tables that a column is made from."""
+        for table, name in column.facts:
+            versions = self.versions(table)
+            if versions is not None:
+                yield versions.key, self._written(versions, name)
+
+    def _written(self, versions: TableVersions, name: str) -> str:
+        """A column as the schema writes it."""
+        if name in versions.columns:
+            return name
+        return next((each for each in versions.columns if self._folding.stored(each) == name), name)
+
+    def of_column(self, column: Column) -> State:
+        """The value of a column."""
+        known = self._states.get(id(column))
+        if known is None:
+            if id(column) in self._open:
+                # A query that reads itself.
+                return LOST if self.may_change(column) else UNTOUCHED
+            self._open.add(id(column))
+            known = self._column(column)
+            self._open.discard(id(column))
+            self._states[id(column)] = known
+            self._kept.append(column)
+        return known
+
+    def _column(self, column: Column) -> State:
+        maker = column.maker
+        if isinstance(maker, Stored):
+            return self._stored(maker)
+        if isinstance(maker, Padded):
+            return self._padded(self.of_column(maker.column))
+        if isinstance(maker, Member):
+            return self._member(self.of_column(maker.holder), maker.path)
+        if isinstance(maker, Either):
+            return self._either([self.of_column(each) for each in maker.columns])
+        if isinstance(maker, Element):
+            return self._element(self.of_node(maker.node))
+        if isinstance(maker, exp.Expr):
+            return self.of_node(maker)
+        if isinstance(maker, Row):
+            return LOST if self.changed_in_row(maker.columns) else UNTOUCHED
+        return LOST if self.may_change(column) else UNTOUCHED
+
+    def _element(self, state: State) -> State:
+        """One of the values in a list."""
+        before, after = (_element_of(value) for value in (state.before, state.after))
+        is_vague = any(value is not None and isinstance(value.type, Unknown)
+                       for value in (before, after))  # fmt: skip
+        return State(before, after, state.is_lost or (state.is_touched and is_vague))
+
+    def _stored(self, stored: Stored) -> State:
+        key = (stored.table, stored.name)
+        if key not in self._columns:
+            self._columns[key] = self._looked_up(stored)
+        return self._columns[key]
+
+    def _looked_up(self, stored: Stored) -> State:
+        versions = self.versions(stored.table)
+        if versions is None:
+            return UNTOUCHED
+        name = self._written(versions, stored.name)
+        pair = versions.columns.get(name)
+        if pair is None:
+            return LOST if versions.is_doubtful else UNTOUCHED
+        before, after = map(_value, pair)
+        return State(before, after, versions.is_doubtful or name in versions.lost)
+
+    def _padded(self, state: State) -> State:
+        before, after = (
+            None if each is None else Value(type=each.type, nullable=True)
+            for each in (state.before, state.after)
+        )
+        return State(before, after, state.is_lost)
+
+    def _member(self, holder: State, path: Parts) -> State:
+        """A field of a value; one that is there before and not after is gone."""
+        if holder.is_gone:
+            return holder
+        before, after = (self._inside(value, path) for value in (holder.before, holder.after))
+        is_vague = any(
+            value is not None and isinstance(value.type, Unknown) for value in (before, after)
+        )
+        is_lost = holder.is_lost or (holder.before != holder.after and is_vague)
+        return State(before or _NOTHING, after if before else after or _NOTHING, is_lost)
+
+    def _inside(self, value: Value | None, path: Parts) -> Value | None:
+        if value is None:
+            return None
+        type, nullable = value.type, value.nullable
+        for name in path:
+            if isinstance(type, Struct):
+                found = next((each for each in type.members if self._is_called(each.name, name)),
+                             None)  # fmt: skip
+                if found is None:
+                    return None
+                type, nullable = found.type, nullable or found.nullable
+            elif isinstance(type, Map):
+                type, nullable = type.value, True
+            else:
+                return _NOTHING
+        return Value(type=type, nullable=nullable)
+
+    def _is_called(self, name: str, wanted: str) -> bool:
+        return self._folding.stored(name) == wanted or name.lower() == wanted.lower()
+
+    def _either(self, states: Iterable[State]) -> State:
+        states = list(states)
+        if any(state.is_gone for state in states):
+            return next(state for state in states if state.is_gone)
+        if all(state.is_added for state in states):
+            return State(None, self._common([state.after for state in states]))
+        before = self._common([state.before for state in states])
+        after = self._common([state.after for state in states])
+        is_vague = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
+        is_touched = any(state.is_touched for state in states)
+        return State(before, after, any(s.is_lost for s in states) or (is_touched and is_vague))
+
+    def _common(self, values: list[Value | None]) -> Value:
+        present = [value for value in values if value is not None]
+        nulls = [value.nullable for value in present]
+        nullable = True if True in nulls else (None if None in nulls else False)
+        return Value(type=self._numbers.common(value.type for value in present), nullable=nullable)
+
+    def makers(self, column: Column) -> set[int]:
+        """The expressions and columns that a column's value goes through, each by its id."""
+        found: set[int] = set()
+        waiting = [column]
+        while waiting:
+            column = waiting.pop()
+            found.add(id(column))
+            maker = column.maker
+            if isinstance(maker, Padded):
+                waiting.append(maker.column)
+            elif isinstance(maker, Member):
+                waiting.append(maker.holder)
+            elif isinstance(maker, Either):
+                waiting += maker.columns
+            elif isinstance(maker, exp.Expr | Element) and id(maker) not in found:
+                found.add(id(maker))
+                node = maker.node if isinstance(maker, Element) else maker
+                named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
+                waiting += [each for each in named if each is not None]
+                if self.rows:
+                    found.update(id(each) for each in node.walk() if id(each) in self.rows)
+        return found
+
+    def of_node(self, node: exp.Expr) -> State:
+        """The value of an expression, or of a part of one."""
+        known = self._states.get(id(node))
+        if known is None:
+            known = self._node(node)
+            self._states[id(node)] = known
+            self._kept.append(node)
+        return known
+
+    def leaves(self, node: exp.Expr) -> Iterator[State]:
+        """The values of the columns that are named in an expression."""
+        for leaf in node.find_all(exp.Column):
+            column = self.named.get(id(leaf))
+            if column is not None:
+                yield self.of_column(column)
+
+    def _node(self, node: exp.Expr) -> State:
+        if isinstance(node, exp.Column) and id(node) in self.named:
+            return self._leaf(node)
+        if isinstance(node, exp.Alias | exp.Paren | exp.Ordered):
+            return self.of_node(node.this)
+        leaves = self._leaves(node)
+        if leaves.is_gone:
+            return State(_NOTHING, None)
+        if self.rows and self._takes_changed_row(node):
+            return LOST
+        self._type(node)
+        before, after = (
+            Value(type=self._types[version].get(id(node), UNKNOWN),
+                  nullable=self._nulls.of(node, version))
+            for version in (BEFORE, AFTER)
+        )  # fmt: skip
+        if not leaves.is_touched:
+            return State(before, before)
+        is_vague = _has_unknown(before.type) or _has_unknown(after.type)
+        is_lost = (is_vague and leaves.has_other_types) or (
+            leaves.may_gain_nulls and None in (before.nullable, after.nullable)
+        )
+        return State(before, after, is_lost)
+
+    def _takes_changed_row(self, node: exp.Expr) -> bool:
+        rows = (self.rows.get(id(each)) for each in node.walk())
+        return any(self.changed_in_row(row) for row in rows if row)
+
+    def _leaves(self, node: exp.Expr) -> "_Leaves":
+        """What holds for any of the columns that are named in an expression."""
+        known = self._summed.get(id(node))
+        if known is None:
+            inside = self._summed.get(id(node.this)) if isinstance(node, exp.Binary) else None
+            rest = node.expression if inside is not None else node
+            parts = [_Leaves.of(state) for state in self.leaves(rest)]
+            known = _Leaves(*map(any, zip(inside or _NO_LEAVES, *parts, strict=True)))
+            self._summed[id(node)] = known
+            self._kept.append(node)
+        return known
+
+    def _leaf(self, node: exp.Column) -> State:
+        """A named column; where fields follow behind it, the column that has them."""
+        column = self.named[id(node)]
+        state = self.of_column(column)
+        maker = column.maker
+        if isinstance(maker, Member) and isinstance(node.parent, exp.Dot):
+            behind = 0
+            parent: exp.Expr | None = node.parent
+            while isinstance(parent, exp.Dot):
+                behind += 1
+                parent = parent.parent
+            path = maker.path[: len(maker.path) - behind]
+            state = self.of_column(maker.holder)
+            return self._member(state, path) if path else state
+        if self._nulls.is_filtered(node, self.named):
+            before, after = (
+                None if each is None else Value(type=each.type, nullable=False)
+                for each in (state.before, state.after)
+            )
+            return State(before, after, state.is_lost)
+        return state
+
+    def _nullable(self, node: exp.Column, version: int) -> bool | None:
+        if id(node) not in self.named:
+            return None
+        value = self._leaf(node)[version]
+        return value.nullable if isinstance(value, Value) else None
+
+    def _type(self, node: exp.Expr) -> None:
+        """Lets the annotator type the whole expression around a node, in both versions."""
+        root = root_of(node)
+        if id(root) in self._typed:
+            return
+        self._typed.add(id(root))
+        self._kept.append(root)
+        leaves = [leaf for leaf in root.find_all(exp.Column) if id(leaf) in self.named]
+        states = [(leaf, self._leaf(leaf)) for leaf in leaves]
+        self._annotate(root, states, BEFORE)
+        if any(state.is_touched for _, state in states):
+            self._annotate(root, states, AFTER)
+        else:
+            self._types[AFTER].update((id(each), self._types[BEFORE][id(each)])
+                                      for each in root.walk())  # fmt: skip
+
+    def _annotate(
+        self, root: exp.Expr, leaves: list[tuple[exp.Column, State]], version: int
+    ) -> None:
+        for node in root.walk():
+            node._type = None
+        exact: dict[_Known, DataType] = {}
+        types = self._types[version]
+        for leaf, state in leaves:
+            value = state.after if version == AFTER else state.before
+            type = UNKNOWN if value is None else value.type
+            leaf._type = to_sqlglot(type)
+            types[id(leaf)] = type
+            exact.setdefault(_known(leaf._type), type)
+        self._annotated(root)
+        for node in root.walk():
+            if id(node) not in types or not isinstance(node, exp.Column):
+                # What the annotator forgets of a type, such as its unit, is still known of leaves.
+                known = _known(node.type)
+                types[id(node)] = exact.get(known) or known[1]
+
+    def _annotated(self, node: exp.Expr) -> None:
+        try:
+            annotator = TypeAnnotator(
+                self._schema, expression_metadata=self._rules, overwrite_types=False
+            )
+            for cast in reversed(list(node.find_all(exp.Cast))):
+                # The annotator knows the type of a cast from its text and does not look inside.
+                annotator.annotate_expression(cast.this)
+                if from_sqlglot(cast.to) == Decimal():
+                    cast._type = to_sqlglot(self._numbers.default_decimal())
+            annotator.annotate(node, annotate_scope=False)
+        except (SqlglotError, AttributeError, TypeError, ValueError, KeyError, IndexError):
+            # The annotator trusts that a tree is well formed; what it chokes on stays unknown.
+            return
+
+
+def _known(type: exp.Expr | None) -> _Known:
+    """A type as the annotator and the algebra know it; either may forget a part of it."""
+    return type.this if isinstance(type, exp.DataType) else None, from_sqlglot(type)
+
+
+@cache
+def _annotating(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
+    return MappingSchema(dialect=dialect), rules_for(_name(dialect), dialect.EXPRESSION_METADATA)
+
+
+def _name(dialect: Dialect) -> str:
+    return type(dialect).__name__.lower()
+
+
+def _value(field: Field | None) -> Value | None:
+    return None if field is None else Value(type=field.type, nullable=field.nullable)
+
+
+def _element_of(value: Value | None) -> Value | None:
+    if value is None:
+        return None
+    if isinstance(value.type, Array):
+        return Value(type=value.type.element, nullable=value.type.element_nullable)
+    return _NOTHING
+
+
+def _has_unknown(type: DataType) -> bool:
+    """Whether a type, or one inside of it, is not known."""
+    match type:
+        case Array(element):
+            return _has_unknown(element)
+        case Map(key, value):
+            return _has_unknown(key) or _has_unknown(value)
+        case Struct(members):
+            return any(_has_unknown(member.type) for member in members)
+        case _:
+            return isinstance(type, Unknown)
+
+
+def _same_types(state: State) -> bool:
+    return (
+        state.before is not None
+        and state.after is not None
+        and state.before.type == state.after.type
+    )
+
+
+def _may_gain_nulls(state: State) -> bool:
+    """Whether there may be nulls where there were none; fewer nulls harm nobody."""
+    if state.before is None or state.after is None:
+        return True
+    nulls = (state.before.nullable, state.after.nullable)
+    return nulls[0] != nulls[1] and nulls[0] is not True and nulls[1] is not False
+
+
+_HOLDERS: Final = (
+    exp.Select, exp.Where, exp.Having, exp.Qualify, exp.Join, exp.Group, exp.Merge, exp.When,
+    exp.Update, exp.Insert, exp.Values, exp.Connect, exp.Lateral, exp.Pivot, exp.With, exp.CTE,
+    exp.Table, exp.From, exp.SetOperation, exp.Limit, exp.Offset, exp.Distinct,
+)  # fmt: skip
+
+
+def root_of(node: exp.Expr) -> exp.Expr:
+    """The whole expression that a node is a part of, up to the clause that it stands in."""
+    while (parent := node.parent) is not None:
+        if isinstance(parent, exp.Order) and isinstance(parent.parent, exp.Query):
+            break
+        if isinstance(parent, _HOLDERS) and not _is_within_expression(parent):
+            break
+        node = parent
+    return node
+
+
+def _is_within_expression(node: exp.Expr) -> bool:
+    """COUNT(DISTINCT x) has a holder inside of it that is none."""
+    return (isinstance(node, exp.Distinct) and not isinstance(node.parent, exp.Query)) or (
+        isinstance(node, exp.Where) and isinstance(node.parent, exp.Filter)
+    )

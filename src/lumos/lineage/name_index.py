@@ -1,0 +1,495 @@
+"""Which dataset is meant by a table's name, a place or a URN, and how that was found out."""
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher, get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.config.sql_names import SqlName
+from lumos.errors import UnknownName
+from lumos.lineage.reported import Known, Place, Reference, TableName
+from lumos.lineage.resolution import Found, Way
+from lumos.lineage.sql.names import Folding, dialect_named
+from lumos.lineage.sql_files import model_name
+from lumos.model.pattern import spellings, strip_extensions
+from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
+from lumos.storage.schemes import canonical
+from lumos.store import Store
+from lumos.store.directory import Listing
+
+# What a table is said to be on where nothing tells.
+UNKNOWN_PLATFORM: Final = "sql"
+# Schemas that a database puts tables in whose names have none.
+_USUAL_SCHEMAS: Final = frozenset(("public", "main", "dbo", "default"))
+# Two tables there may differ in the case of their names alone.
+_HEED_CASE: Final = frozenset(("postgres",))
+# Engines whose tables may be files that a scan found.
+_READ_LAKES: Final = frozenset(
+    ("athena", "clickhouse", "databricks", "delta-lake", "dremio", "duckdb", "glue", "hive",
+     "iceberg", "impala", "presto", "spark", "trino", "unity-catalog", UNKNOWN_PLATFORM)
+)  # fmt: skip
+_PLATFORMS: Final = {
+    "tsql": "mssql", "sqlserver": "mssql", "postgresql": "postgres", "sparksql": "spark",
+    "spark2": "spark", "fabric": "mssql",
+}  # fmt: skip
+_PLACES: Final = {
+    "s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure",
+    "abfss": "azure", "az": "azure", "wasb": "azure", "wasbs": "azure", "adl": "azure",
+    "postgresql": "postgres",
+}  # fmt: skip
+_HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
+# Words that Spark and others put before a path.
+_FORMATS: Final = frozenset(
+    ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
+)
+# How alike two table names must be for one to be suggested for the other, from 0 to 1.
+_MIN_SIMILARITY: Final = 0.75
+
+
+class _Candidate(NamedTuple):
+    urn: str
+    platform: str
+    instance: str
+    environment: str
+    path: tuple[str, ...]
+    # 2 for a dataset that is there, 1 for one that is gone, 0 for what only lineage speaks of.
+    standing: int
+    # Whether the path ends with the name of the dataset instead of what its URN ends with.
+    is_named: bool = False
+    # Whether it is the table of a query file, which the end of its path stands for.
+    is_model: bool = False
+
+
+class Names:
+    """Finds datasets among those of a store."""
+
+    def __init__(
+        self,
+        datasets: Iterable[Listing],
+        ends: Iterable[str] = (),
+        *,
+        rules: Iterable[SqlName] = (),
+        environment: str = DEFAULT_ENVIRONMENT,
+        query_files: Iterable[str] = (),
+    ) -> None:
+        self._rules = tuple(rules)
+        self._environment = environment
+        self._by_name: dict[str, list[_Candidate]] = {}
+        self._by_place: dict[str, str] = {}
+        self._patterns: dict[str, list[tuple[str, str]]] = {}
+        self._known: set[str] = set()
+        self._assumed_before: set[str] = set()
+        # The files that create tables named after their paths.
+        self._model_files: dict[tuple[str, ...], list[str]] = {}
+        for file in query_files:
+            self._model_files.setdefault(model_name(file).path, []).append(file)
+        for each in datasets:
+            self._add(each)
+        for urn in ends:
+            if urn not in self._known:
+                self._add_end(urn)
+        self._found: dict[tuple[Reference, str | None], Found] = {}
+
+    def __contains__(self, urn: str) -> bool:
+        """Whether a URN is a dataset's."""
+        return urn in self._known
+
+    def find(
+        self,
+        reference: Reference,
+        *,
+        dialect: str | None = None,
+        others: Iterable[Reference] = (),
+    ) -> Found:
+        """The dataset that a reference, or else one of its other names, stands for."""
+        first = self._find(reference, dialect)
+        if first.way not in (Way.ASSUMED, Way.AMBIGUOUS):
+            return first
+        for other in others:
+            found = self._find(other, dialect)
+            if found.way not in (Way.ASSUMED, Way.AMBIGUOUS):
+                return found
+        return first
+
+    def assume(self, urn: str) -> None:
+        """Lets a URN that was made up stand for its name from now on, whoever says it."""
+        if urn not in self._known and urn not in self._assumed_before:
+            self._add_end(urn)
+
+    def has_rule(self, table: TableName, *, dialect: str | None) -> bool:
+        """Whether the configuration says what a name stands for, or what it leaves out."""
+        return any(rule.covers(table.parts, dialect) for rule in self._rules)
+
+    def add_model(
+        self, path: tuple[str, ...], file: str, *, dialect: str | None, dataset: str | None = None
+    ) -> None:
+        """Lets a path and its ends stand for the table, or the dataset, that a query creates."""
+        if dataset is not None:
+            known = self._candidate(dataset, 2)._replace(path=path, is_model=True)
+            self._by_name.setdefault(path[-1].lower(), []).append(known)
+        else:
+            files = self._model_files.setdefault(path, [])
+            if file not in files:
+                files.append(file)
+            folded = _folded(path, dialect)
+            self._add_candidate(self._assumed(TableName(parts=path), folded, dialect), 0)
+        self._found.clear()
+
+    def definitions(self, urns: Iterable[str]) -> dict[str, str]:
+        """The query files that create some tables, each with the shortest name that is its own.
+
+        Empty if one of the tables is not created by a query file.
+        """
+        paths = {urn: _lower(tuple(filter(None, Urn.parse(urn).path))) for urn in urns}
+        if not all(path in self._model_files for path in paths.values()):
+            return {}
+        found: dict[str, str] = {}
+        for path in paths.values():
+            others = [each for each in paths.values() if each != path]
+            ends = (path[-count:] for count in range(1, len(path)))
+            own = (end for end in ends if not any(each[-len(end) :] == end for each in others))
+            found |= dict.fromkeys(self._model_files[path], ".".join(next(own, path)))
+        return dict(sorted(found.items()))
+
+    def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
+        """The known dataset whose name is most like a table's; `created` URNs are known, too.
+
+        The answer has as many parts as the table's name, or is a URN if these are the same.
+        """
+        wanted = ".".join(table.parts).lower()
+        last = table.parts[-1].lower()
+        comparable = {last, *self._names_by_end["^" + last[:3]], *self._names_by_end[last[-3:]]}
+        best: tuple[float, int, str, str] | None = None
+        for name in get_close_matches(last, comparable, n=5, cutoff=_MIN_SIMILARITY):
+            for each in self._by_name.get(name, ()):
+                is_known = each.urn in self._known or each.urn in created
+                if not is_known or each.environment != self._environment:
+                    continue
+                path = (*each.path[:-1], strip_extensions(each.path[-1]))
+                spelled = ".".join(path[-len(table.parts) :])
+                likeness = SequenceMatcher(None, wanted, spelled.lower()).ratio()
+                best = max(best or (0, 0, "", ""), (likeness, each.standing, spelled, each.urn))
+        if best is None:
+            return None
+        _, _, spelled, urn = best
+        return urn if spelled.lower() == wanted else spelled
+
+    @cached_property
+    def _names_by_end(self) -> Mapping[str, list[str]]:
+        """Names by their first and last three letters, so that few are compared with a typo."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._by_name:
+            found["^" + name[:3]].append(name)
+            found[name[-3:]].append(name)
+        return found
+
+    def _find(self, reference: Reference, dialect: str | None) -> Found:
+        key = (reference, dialect)
+        if key not in self._found:
+            match reference:
+                case Known():
+                    self._found[key] = Found(urn=str(Urn.parse(reference.urn)), way=Way.URN)
+                case Place():
+                    self._found[key] = self._at(reference.uri)
+                case TableName():
+                    self._found[key] = self._table(reference, dialect)
+        return self._found[key]
+
+    # Places
+
+    def _at(self, uri: str) -> Found:
+        place = _normal(uri)
+        for at in _above(place):
+            if (urn := self._by_place.get(at)) is not None:
+                return Found(urn=urn, way=Way.PLACE)
+            for pattern, urn in self._patterns.get(posixpath.dirname(at), ()):
+                if fnmatchcase(at, pattern):
+                    return Found(urn=urn, way=Way.PLACE)
+        return Found(urn=self._assumed_place(place), way=Way.ASSUMED)
+
+    def _assumed_place(self, place: str) -> str:
+        scheme, is_address, rest = place.partition("://")
+        if not is_address:
+            path = [segment for segment in place.split("/") if segment]
+            return str(Urn.of("file", path or [place], environment=self._environment))
+        platform = _PLACES.get(scheme.lower(), scheme.lower())
+        authority, _, path_text = rest.partition("/")
+        container, _, account = authority.partition("@")
+        path = [part for part in (container, *path_text.split("/")) if part]
+        instance = account.partition(".")[0]
+        return str(Urn.of(platform, path, instance=instance, environment=self._environment))
+
+    # Tables
+
+    def _table(self, table: TableName, dialect: str | None) -> Found:
+        if any("://" in part for part in table.parts):
+            # Without the login of an address.
+            parts = tuple(_normal(part) if "://" in part else part for part in table.parts)
+            table = msgspec.structs.replace(table, parts=parts)
+        if (place := _place_in(table.parts)) is not None:
+            return self._find(place, dialect)
+        ruled = self._ruled(table, dialect)
+        if ruled is not None:
+            return Found(urn=ruled, way=Way.RULE)
+        table = self._completed(table, dialect)
+        folded = _folded(table.parts, table.platform or dialect)
+        candidates = self._candidates(table, folded, _platform_of(dialect))
+        best = _best(candidates, folded, prefer=_platform_of(dialect))
+        if len(best) == 1:
+            # What only lineage speaks of was assumed before, perhaps with more to go by.
+            way = Way.NAME if best[0].standing else Way.ASSUMED
+            return Found(urn=best[0].urn, way=way)
+        assumed = self._assumed(table, folded, dialect)
+        if best and (best[0].is_model or assumed not in {each.urn for each in best}):
+            urns = tuple(sorted(each.urn for each in best))
+            return Found(urn=assumed, way=Way.AMBIGUOUS, candidates=urns)
+        return Found(urn=assumed, way=Way.ASSUMED)
+
+    def _ruled(self, table: TableName, dialect: str | None) -> str | None:
+        for rule in self._rules:
+            if rule.covers(table.parts, dialect) and (urn := rule.urn_of(table.parts)) is not None:
+                return urn
+        return None
+
+    def _completed(self, table: TableName, dialect: str | None) -> TableName:
+        """The name with what the rules say that it leaves out."""
+        for rule in self._rules:
+            if rule.urn is not None or not rule.covers(table.parts, dialect):
+                continue
+            parts = table.parts
+            if len(parts) == 1 and rule.schema:
+                parts = (rule.schema, *parts)
+            if len(parts) == 2 and rule.database:
+                parts = (rule.database, *parts)
+            return TableName(
+                parts=parts,
+                platform=table.platform or rule.platform,
+                instance=table.instance or rule.instance,
+            )
+        return table
+
+    def _candidates(
+        self, table: TableName, folded: tuple[str, ...], spoken: str | None
+    ) -> list[_Candidate]:
+        # delta.csv.gz is recorded as delta.csv.
+        spelled = (self._by_name.get(each.lower()) for each in spellings(folded[-1]))
+        named = [
+            each
+            for each in next(filter(None, spelled), ())
+            if each.environment == self._environment
+        ]
+        if table.platform is None:
+            if spoken is None or spoken in _READ_LAKES:
+                return named
+            # What was only assumed to be in another kind of database is another table.
+            fitting = (spoken, UNKNOWN_PLATFORM)
+            return [each for each in named if each.standing or each.platform in fitting]
+        own = [each for each in named if each.platform == table.platform]
+        if table.instance is not None:
+            # An instance is called by people in the store, and by its host elsewhere.
+            same = [each for each in own if each.instance == table.instance]
+            own = same or own
+        # Only a dataset that can be the table makes files of the same name something else; that the
+        # table was assumed before does not.
+        is_there = any(each.standing and _rank(each, folded) for each in own)
+        if is_there or table.platform not in _READ_LAKES:
+            return own
+        return [*own, *(each for each in named if _is_lake(each.platform))]
+
+    def _assumed(self, table: TableName, folded: tuple[str, ...], dialect: str | None) -> str:
+        platform = table.platform or _platform_of(dialect) or UNKNOWN_PLATFORM
+        instance = table.instance or ""
+        try:
+            return str(Urn.of(platform, folded, instance=instance, environment=self._environment))
+        except InvalidUrn:
+            return str(Urn.of(UNKNOWN_PLATFORM, folded, environment=self._environment))
+
+    # What there is
+
+    def _add(self, listing: Listing) -> None:
+        self._known.add(listing.urn)
+        if listing.state == "split":
+            # Its files belong to other datasets, which have names of their own.
+            return
+        self._add_candidate(listing.urn, 2 if listing.state == "live" else 1, listing.name)
+        if listing.uri is None or (
+            listing.state != "live" and _normal(listing.uri) in self._by_place
+        ):
+            return
+        place = _normal(listing.uri)
+        if set(place) & set("*?["):
+            self._patterns.setdefault(posixpath.dirname(place), []).append((place, listing.urn))
+        else:
+            self._by_place[place] = listing.urn
+
+    def _add_end(self, urn: str) -> None:
+        self._assumed_before.add(urn)
+        try:
+            self._add_candidate(urn, 0)
+        except InvalidUrn:
+            # An import may bring URNs of other makers, which no table is called by.
+            return
+
+    def _candidate(self, urn: str, standing: int) -> _Candidate:
+        parsed = Urn.parse(urn)
+        path = tuple(segment for segment in parsed.path if segment)
+        is_model = standing == 0 and _lower(path) in self._model_files
+        return _Candidate(
+            urn, parsed.platform, parsed.instance, parsed.environment, path, standing,
+            is_model=is_model,
+        )  # fmt: skip
+
+    def _add_candidate(self, urn: str, standing: int, called: str = "") -> None:
+        candidate = self._candidate(urn, standing)
+        path = candidate.path
+        if not path:
+            return
+        for name in {path[-1].lower(), strip_extensions(path[-1]).lower()}:
+            self._by_name.setdefault(name, []).append(candidate)
+        if not called or not _is_lake(candidate.platform):
+            return
+        # rates_NNN.csv is called rates, and orders/orders.csv may be meant by its folder.
+        if called.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
+            named = candidate._replace(path=(*path[:-1], called), is_named=True)
+            self._by_name.setdefault(called.lower(), []).append(named)
+        if len(path) > 1 and path[-2].lower() == called.lower():
+            above = candidate._replace(path=path[:-1], is_named=True)
+            self._by_name.setdefault(called.lower(), []).append(above)
+
+
+def names_of(settings: Settings, store: Store | None) -> Names:
+    """All names that datasets are known by."""
+    return Names(
+        () if store is None else store.directory.datasets(),
+        () if store is None else store.directory.ends(),
+        rules=settings.sql_names,
+        environment=settings.environment,
+        query_files=()
+        if store is None
+        else (name.removeprefix("sql:") for name in store.directory.reporters("sql:")),
+    )
+
+
+def _best(
+    candidates: Iterable[_Candidate], folded: tuple[str, ...], *, prefer: str | None
+) -> list[_Candidate]:
+    """Those that match best: of what is there, in most parts, of the platform that is spoken."""
+    ranked: dict[tuple[int, ...], list[_Candidate]] = {}
+    for each in candidates:
+        if (rank := _rank(each, folded)) is not None:
+            is_spoken = int(each.platform == prefer)
+            key = (each.standing, int(each.is_model), *rank, int(not each.is_named), is_spoken)
+            ranked.setdefault(key, []).append(each)
+    best = ranked[max(ranked)] if ranked else []
+    return list({each.urn: each for each in best}.values())
+
+
+def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
+    """How many parts of a name a dataset's path ends with, and whether in the same case.
+
+    Nothing where some part says otherwise. A query file is meant by the end of its path. A path of
+    files need not know of catalogs and of the schemas that databases put tables in by themselves;
+    a dataset that no scan has found must match in full.
+    """
+    path = _folded(candidate.path, candidate.platform)
+    if candidate.is_model:
+        is_end = _lower(path[-len(folded) :]) == _lower(folded)
+        return (len(folded), int(path[-len(folded) :] == folded)) if is_end else None
+    if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
+        path = (*path[:-1], strip_extensions(path[-1]))
+        if path[-1].lower() != folded[-1].lower():
+            folded = (*folded[:-1], strip_extensions(folded[-1]))
+    shared = min(len(path), len(folded))
+    equal = [
+        mine.lower() == theirs.lower()
+        for mine, theirs in zip(reversed(path[-shared:]), reversed(folded[-shared:]), strict=True)
+    ]
+    if not equal[0] or (candidate.standing == 0 and len(path) != len(folded)):
+        return None
+    needed = equal
+    if _is_lake(candidate.platform) and candidate.standing:
+        is_usual = len(folded) > 1 and folded[-2] in _USUAL_SCHEMAS
+        needed = equal[:1] if is_usual else equal[:2]
+    if not all(needed):
+        return None
+    matched = next((number for number, same in enumerate(equal) if not same), len(equal))
+    is_exact = path[-matched:] == folded[-matched:]
+    if not is_exact and candidate.platform in _HEED_CASE:
+        return None
+    return matched, int(is_exact)
+
+
+def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)
+
+
+def _is_lake(platform: str) -> bool:
+    return separator_of(platform) == "/"
+
+
+def _folded(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
+    """Parts as the dialect folds names that it keeps."""
+    folding = _folding(dialect)
+    return tuple(folding.text(part, quoted=True) for part in parts)
+
+
+@cache
+def _folding(dialect: str | None) -> Folding:
+    try:
+        return Folding(dialect_named(dialect))
+    except UnknownName:
+        return Folding(dialect_named(None))
+
+
+def _platform_of(dialect: str | None) -> str | None:
+    name = (dialect or "").lower()
+    return _PLATFORMS.get(name, name) or None
+
+
+def _place_in(parts: tuple[str, ...]) -> Reference | None:
+    """A URN or a path in the place of a table's name."""
+    text = parts[-1]
+    if len(parts) == 1 and text.startswith(SCHEME):
+        return Known(urn=text)
+    is_path = "://" in text or text.startswith("/")
+    is_alone = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() in _FORMATS)
+    return Place(uri=text) if is_path and is_alone else None
+
+
+def _normal(uri: str) -> str:
+    """One spelling of a place, as scans write it."""
+    scheme, is_address, rest = uri.partition("://")
+    if not is_address:
+        if uri.startswith("file:"):
+            uri = unquote(uri.removeprefix("file:"))
+        return uri.rstrip("/") or "/"
+    scheme = scheme.lower()
+    place, _, query = rest.partition("?")
+    if "=" in query:
+        # Parameters of a connection or a signed URL, often secret ones, are no part of the place.
+        rest = place
+    if scheme == "file":
+        path = unquote(rest)
+        return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
+    if scheme in _HADOOP:
+        # Ports tell name nodes from their web servers, not one file system from another.
+        host, slash, path = rest.partition("/")
+        scheme, rest = "hdfs", f"{host.partition(':')[0]}{slash}{path}"
+    return canonical(f"{scheme}://{rest.rstrip('/')}")
+
+
+def _above(place: str) -> Iterator[str]:
+    """A place and all that it lies in, the nearest first."""
+    scheme, is_address, rest = place.partition("://")
+    start = f"{scheme}://" if is_address else ""
+    at = rest if is_address else place
+    while at and at != "/":
+        yield start + at
+        at = at.rpartition("/")[0]

@@ -1,5 +1,0 @@
-"""Types of what SQL makes, and what becomes of them when the tables that it reads change."""
-
-from lumos.lineage.sql.typing.reasoning import effects
-
-__all__ = ["effects"]

@@ -1,0 +1,407 @@
+"""What lies up and down the stream of a dataset or a column, and the ways between two columns."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from shlex import quote
+from typing import Final, Literal, TypedDict, TypeVar, Unpack
+
+import msgspec
+
+from lumos.errors import MisuseError, did_you_mean
+from lumos.lineage.dataset_names import find_dataset
+from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
+from lumos.model.codec import to_json
+from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.schema import Schema
+from lumos.model.urn import Urn
+from lumos.store import Store
+from lumos.store.entries import StoredEntry
+from lumos.store.errors import UnknownDataset
+from lumos.store.lineage import ColumnStep, Direction, MergedEdge
+
+Side = Literal["upstream", "downstream", "both"]
+MOST_SHOWN: Final = 500
+# Beyond that, a picture with columns is a ball of wool.
+_MOST_WITH_COLUMNS: Final = 40
+_Value = TypeVar("_Value")
+
+
+class LineageReport(Report, frozen=True, kw_only=True):
+    """Datasets and how they hang together, seen from one of them or from one of its columns."""
+
+    format_version: str = FORMAT_VERSION
+    urn: str
+    column: str | None
+    direction: Side
+    depth: int | None
+    nodes: tuple[Box, ...]
+    edges: tuple[Arrow, ...]
+    cycles: tuple[tuple[str, ...], ...]
+    total: int
+    truncated: bool
+
+
+class PathStep(Report, frozen=True, kw_only=True):
+    """One step of a way: from which column to which, whether as its value, and where it says so."""
+
+    upstream: str
+    upstream_column: str | None
+    downstream: str
+    downstream_column: str | None
+    kind: Literal["DIRECT", "INDIRECT"]
+    columns: tuple[ColumnMapping, ...]
+    uses: tuple[ColumnUse, ...]
+    origins: tuple[str, ...]
+    jobs: tuple[str, ...]
+
+
+class PathReport(Report, frozen=True, kw_only=True):
+    """Ways from one column down the stream to another, shortest first."""
+
+    format_version: str = FORMAT_VERSION
+    upstream: str
+    upstream_column: str
+    downstream: str
+    downstream_column: str
+    paths: tuple[tuple[PathStep, ...], ...]
+    truncated: bool
+
+
+class View(TypedDict, total=False):
+    """How to look at lineage: from a column alone, to which side, how far, at how much.
+
+    From a column, also at what it only decides about, unless only `direct` values shall count.
+    """
+
+    column: str | None
+    side: Side
+    depth: int | None
+    limit: int
+    direct: bool
+
+
+class Viewer:
+    """Looks at the lineage in a store."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._open = store
+
+    @cached_property
+    def _store(self) -> Store:
+        return self._open()
+
+    def split(self, text: str) -> tuple[str, str | None]:
+        """A dataset and the column of it that `orders.customer_id` means; None for the whole.
+
+        A dataset of that name goes first, since names may have dots themselves.
+        """
+        try:
+            return find_dataset(self._store, text), None
+        except UnknownDataset as unknown:
+            name, dot, column = text.rpartition(".")
+            while dot and name and not name.endswith("/"):
+                try:
+                    return find_dataset(self._store, name), column
+                except UnknownDataset:
+                    name, dot, above = name.rpartition(".")
+                    column = f"{above}.{column}"
+            raise unknown from None
+
+    def show(self, dataset: str, **view: Unpack[View]) -> LineageReport:
+        """What lies up and down the stream of a dataset, or of one of its columns."""
+        picture = self.picture(dataset, **view)
+        return LineageReport(
+            urn=picture.urn,
+            column=picture.column,
+            direction=view.get("side", "both"),
+            depth=view.get("depth"),
+            nodes=picture.boxes,
+            edges=picture.arrows,
+            cycles=picture.cycles,
+            total=picture.total,
+            truncated=picture.truncated,
+        )
+
+    def drawn(self, dataset: str, format: str, **view: Unpack[View]) -> str:
+        """The same as a text in another language: json, dot, mermaid, openlineage or html."""
+        if format == "json":
+            return to_json(self.show(dataset, **view), indent=2).decode() + "\n"
+        from lumos.lineage import drawing
+
+        picture = self.picture(dataset, **view)
+        if format == "dot":
+            return drawing.dot(picture)
+        if format == "mermaid":
+            return drawing.mermaid(picture)
+        if format == "openlineage":
+            events = drawing.events(picture, at=datetime.now(UTC))
+            return "".join(to_json(event).decode() + "\n" for event in events)
+        if format == "html":
+            title = f"Lineage of {picture.urn}"
+            if picture.column is not None:
+                title += f", column {picture.column}"
+            return drawing.page(picture, title=title)
+        raise MisuseError(
+            f"'{format}' is no format of lineage. Use json, dot, mermaid, openlineage or html."
+        )
+
+    def picture(
+        self,
+        dataset: str,
+        *,
+        column: str | None = None,
+        side: Side = "both",
+        depth: int | None = None,
+        limit: int = MOST_SHOWN,
+        direct: bool = False,
+    ) -> Picture:
+        """What lies around a dataset, or around one of its columns, for drawing."""
+        urn = find_dataset(self._store, dataset)
+        directions: Sequence[Direction] = ("upstream", "downstream") if side == "both" else (side,)
+        if column is None:
+            return self._around_dataset(urn, directions, depth, limit)
+        start = urn, self._column(urn, column)
+        return self._around_column(start, directions, depth, limit, direct=direct)
+
+    def paths(
+        self,
+        start: tuple[str, str],
+        goal: tuple[str, str],
+        *,
+        limit: int = 10,
+        direct: bool = False,
+    ) -> PathReport:
+        """Ways from a column of one dataset to a column of another.
+
+        Also those on which one only decides about the next, unless only `direct` values count.
+        """
+        first, last = (find_dataset(self._store, end[0]) for end in (start, goal))
+        first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
+        found = self._store.lineage.paths(
+            (first, first_column), (last, last_column), limit=limit, with_uses=not direct
+        )
+        return PathReport(
+            upstream=first,
+            upstream_column=first_column,
+            downstream=last,
+            downstream_column=last_column,
+            paths=tuple(tuple(map(_path_step, path)) for path in found.paths),
+            truncated=found.truncated,
+        )
+
+    def _column(self, urn: str, column: str) -> str:
+        """The column as its schema spells it; without a schema as it was given."""
+        entry = self._store.entries.get(urn)
+        schema = None if entry is None else entry.dataset.schema
+        if schema is None:
+            return column
+        names = [field.name for field in schema.fields]
+        top = column.partition(".")[0].partition("[")[0]
+        if column in names or top in names:
+            return column
+        for name in names:
+            if name.lower() == column.lower():
+                return name
+        raise MisuseError(
+            f"{urn} has no column '{column}'.{did_you_mean(column, names)} "
+            f"See its columns with: lumos show {quote(urn)}"
+        )
+
+    def _around_dataset(
+        self, urn: str, directions: Sequence[Direction], depth: int | None, limit: int
+    ) -> Picture:
+        depths: dict[str, int] = {urn: 0}
+        links: dict[tuple[str, str], None] = {}
+        total, truncated = 1, False
+        for direction in directions:
+            walk = self._store.lineage.walk(urn, direction=direction, depth=depth, limit=limit)
+            sign = -1 if direction == "upstream" else 1
+            for node in walk.nodes:
+                _put_nearer(depths, node.urn, sign * node.depth)
+            links |= dict.fromkeys((link.upstream, link.downstream) for link in walk.links)
+            total += walk.total - 1
+            truncated |= walk.truncated
+        arrows = tuple(map(_arrow, self._store.lineage.between(links)))
+        shown = arrows if len(depths) <= _MOST_WITH_COLUMNS else ()
+        return self._finished(urn, None, depths, arrows, shown, total, truncated)
+
+    def _around_column(
+        self,
+        start: tuple[str, str],
+        directions: Sequence[Direction],
+        depth: int | None,
+        limit: int,
+        *,
+        direct: bool,
+    ) -> Picture:
+        urn, column = start
+        depths: dict[str, int] = {urn: 0}
+        steps: dict[ColumnStep, None] = {}
+        truncated = False
+        for direction in directions:
+            walk = self._store.lineage.columns(
+                urn, column, direction=direction, depth=depth, past_uses=True, with_uses=not direct
+            )
+            sign = -1 if direction == "upstream" else 1
+            for node in walk.nodes[:limit]:
+                _put_nearer(depths, node.urn, sign * node.depth)
+            steps |= dict.fromkeys(walk.steps)
+            truncated |= walk.truncated or len(walk.nodes) > limit
+        shown = [
+            step for step in steps if {step.upstream.urn, step.downstream.urn} <= depths.keys()
+        ]
+        arrows = _arrows_of(shown)
+        picture = self._finished(urn, column, depths, arrows, arrows, len(depths), truncated)
+        return msgspec.structs.replace(picture, steps=tuple(map(_step, shown)))
+
+    def _finished(
+        self,
+        urn: str,
+        column: str | None,
+        depths: Mapping[str, int],
+        arrows: tuple[Arrow, ...],
+        with_columns: Iterable[Arrow],
+        total: int,
+        truncated: bool,
+    ) -> Picture:
+        entries = self._store.entries.some(list(depths))
+        columns = _columns_of(with_columns)
+        if column is not None:
+            columns.setdefault(urn, {})[column] = None
+        boxes = (
+            _box(each, far, entries.get(each), columns.get(each, {}))
+            for each, far in sorted(depths.items(), key=lambda pair: (pair[1], pair[0]))
+        )
+        return Picture(
+            urn=urn,
+            column=column,
+            boxes=tuple(boxes),
+            arrows=arrows,
+            cycles=_cycles(arrows),
+            total=total,
+            truncated=truncated,
+        )
+
+
+def _put_nearer(depths: dict[str, int], urn: str, depth: int) -> None:
+    """In a cycle, a dataset is on both sides."""
+    if urn not in depths or abs(depth) < abs(depths[urn]):
+        depths[urn] = depth
+
+
+def _arrow(edge: MergedEdge) -> Arrow:
+    return Arrow(
+        upstream=edge.upstream,
+        downstream=edge.downstream,
+        type=edge.type,
+        confidence=edge.confidence,
+        origins=tuple(dict.fromkeys(each.origin for each in edge.origins)),
+        jobs=tuple(dict.fromkeys(each.job for each in edge.origins if each.job is not None)),
+        columns=edge.columns,
+        uses=edge.uses,
+    )
+
+
+def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
+    """Steps between columns, put together by the datasets that they lead between."""
+    together: dict[tuple[str, str], list[ColumnStep]] = {}
+    for step in steps:
+        together.setdefault((step.upstream.urn, step.downstream.urn), []).append(step)
+    return tuple(
+        Arrow(
+            upstream=before,
+            downstream=after,
+            type=_type_of(some),
+            origins=_distinct(some, lambda step: step.origins),
+            jobs=_distinct(some, lambda step: step.jobs),
+            columns=_distinct(some, lambda step: step.mappings),
+            uses=_distinct(some, lambda step: step.uses),
+        )
+        for (before, after), some in sorted(together.items())
+    )
+
+
+def _type_of(steps: Sequence[ColumnStep]) -> LineageType:
+    mappings = [mapping for step in steps for mapping in step.mappings]
+    is_copy = bool(mappings) and all(each.derivation == "IDENTITY" for each in mappings)
+    return "COPIED" if is_copy else "TRANSFORMED"
+
+
+def _distinct(
+    steps: Iterable[ColumnStep], of: Callable[[ColumnStep], tuple[_Value, ...]]
+) -> tuple[_Value, ...]:
+    return tuple(dict.fromkeys(each for step in steps for each in of(step)))
+
+
+def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
+    """The columns of each dataset that take part."""
+    found: dict[str, dict[str, None]] = {}
+    for arrow in arrows:
+        for mapping in arrow.columns:
+            found.setdefault(arrow.upstream, {})[mapping.upstream] = None
+            found.setdefault(arrow.downstream, {})[mapping.downstream] = None
+        for use in arrow.uses:
+            found.setdefault(arrow.upstream, {})[use.upstream] = None
+            if use.downstream is not None:
+                found.setdefault(arrow.downstream, {})[use.downstream] = None
+    return found
+
+
+def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]) -> Box:
+    if entry is None:
+        named = Urn.parse(urn)
+        return Box(
+            urn=urn,
+            name=named.name,
+            platform=named.platform,
+            depth=depth,
+            columns=tuple(sorted(columns)),
+        )
+    ownership = entry.dataset.ownership
+    return Box(
+        urn=urn,
+        name=entry.known.name,
+        platform=entry.known.platform,
+        depth=depth,
+        state=entry.known.state,
+        owners=tuple(dict.fromkeys(each.name for each in (ownership.owners if ownership else ()))),
+        columns=_in_order(columns, entry.dataset.schema),
+    )
+
+
+def _in_order(columns: Iterable[str], schema: Schema | None) -> tuple[str, ...]:
+    places = {field.name: number for number, field in enumerate(schema.fields if schema else ())}
+    return tuple(sorted(columns, key=lambda each: (places.get(each, len(places)), each)))
+
+
+def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:
+    from lumos.store.lineage.graph import cycles
+
+    return cycles((arrow.upstream, arrow.downstream) for arrow in arrows)
+
+
+def _step(step: ColumnStep) -> Step:
+    return Step(
+        upstream=step.upstream.urn,
+        upstream_column=step.upstream.column,
+        downstream=step.downstream.urn,
+        downstream_column=step.downstream.column,
+        columns=step.mappings,
+        uses=step.uses,
+    )
+
+
+def _path_step(step: ColumnStep) -> PathStep:
+    return PathStep(
+        upstream=step.upstream.urn,
+        upstream_column=step.upstream.column,
+        downstream=step.downstream.urn,
+        downstream_column=step.downstream.column,
+        kind=step.kind,
+        columns=step.mappings,
+        uses=step.uses,
+        origins=step.origins,
+        jobs=step.jobs,
+    )

@@ -1,1 +1,0 @@
-"""Discovery on Spark: from listed files to datasets with schemas."""

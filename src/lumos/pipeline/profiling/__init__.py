@@ -1,1 +1,0 @@
-"""Profiles: what the rows of a dataset say of its columns, measured on Spark."""

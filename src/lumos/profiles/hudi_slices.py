@@ -1,0 +1,101 @@
+"""Rows of Hudi tables of the kind merge-on-read: a base file with logs laid over it.
+
+Hudi's own library merges them. It gets copies in a temporary folder, so that Lumos decides which
+files are opened, with which credentials, and which version of the table is read.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lumos.discovery.table_folder import StoredFolder
+from lumos.formats import UnreadableFile
+from lumos.formats.tables.hudi.instants import timeline_of
+from lumos.formats.tables.hudi.properties import candidates
+from lumos.formats.tables.hudi.table import HudiReader, read_properties
+from lumos.model.types import DataType
+from lumos.profiles.rows import Batch, FileTask, batch_rows
+from lumos.storage import LocalStorage, Storage
+
+_PIECE: Final = 8 * 1024 * 1024
+
+
+def read_slice(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> Iterator[Batch]:
+    """The wanted columns of a slice, merged by Hudi's own library."""
+    inside = f"{task.table}/"
+    files = (task.path, *task.logs)
+    if not all(path.startswith(inside) for path in files):
+        raise UnreadableFile("outside_path", "It lies outside of its table and is not opened")
+    folder = StoredFolder(storage, task.table)
+    metadata = _metadata(storage, task.table, HudiReader().signature(folder))
+    with TemporaryDirectory(prefix="lumos-hudi-") as copied:
+        for path, content in metadata.items():
+            _made(copied, path).write_bytes(content)
+        for path in files:
+            _copy(storage, path, _made(copied, path.removeprefix(inside)))
+        base, *logs = (path.removeprefix(inside) for path in files)
+        if base.rpartition("/")[2].startswith("."):
+            # A log: no base file was written for this slice yet.
+            base, logs = "", [base, *logs]
+        reader = _table_at(copied).create_file_group_reader_with_options()
+        rows = pa.Table.from_batches([reader.read_file_slice_from_paths(base, logs)])
+    names = [name for name in wanted if name in rows.column_names]
+    size = rows.nbytes / max(1, rows.num_rows)
+    start = 0
+    for batch in rows.to_batches(max_chunksize=batch_rows(size)):
+        columns = {name: batch.column(name) for name in names}
+        yield Batch(start, batch.num_rows, columns, share=task.sample)
+        start += batch.num_rows
+
+
+# Slices of one table follow each other. The signature changes with every write to it, and each
+# storage has its own credentials.
+@lru_cache(maxsize=1)
+def _metadata(storage: Storage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
+    """The properties and instants of a table, by their paths.
+
+    Which writes ended is told by names; only the newest is opened, for the schema of the table.
+    """
+    folder = StoredFolder(storage, root)
+    properties = read_properties(folder)
+    entries = list(folder.entries(properties.timeline))
+    found = {f"{properties.timeline}/{entry.name}": b"" for entry in entries}
+    writes = timeline_of(entries).writes
+    newest = {max(writes, key=lambda write: write.begun), writes[-1]} if writes else set()
+    for write in newest:
+        path = f"{properties.timeline}/{write.entry.name}"
+        found[path] = folder.read(path)
+    found[candidates()[0]] = properties.data
+    return found
+
+
+def _made(folder: str, path: str) -> Path:
+    """A path in a folder, once the folders above it are there."""
+    place = Path(folder, path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _copy(storage: Storage, path: str, to: Path) -> None:
+    if isinstance(storage, LocalStorage):
+        to.symlink_to(os.path.realpath(path, strict=True))
+        return
+    with storage.open(path) as source, to.open("wb") as target:
+        for start in range(0, source.size, _PIECE):
+            target.write(source.part(start, _PIECE))
+
+
+def _table_at(folder: str) -> Any:
+    try:
+        from hudi import HudiTableBuilder
+    except ModuleNotFoundError:
+        raise UnreadableFile(
+            "missing_library",
+            "Rows of merge-on-read tables need hudi: pip install 'lumos[hudi]'",
+        ) from None
+    return HudiTableBuilder.from_base_uri(folder).build()

@@ -1,0 +1,17 @@
+"""How long-running work reports its progress."""
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Called with each step of long-running work, and with how far it is where that is known."""
+
+    def __call__(
+        self, step: str, /, *, files: int = 0, share: float | None = None, unit: str = "files"
+    ) -> None: ...
+
+
+def no_progress(
+    step: str, /, *, files: int = 0, share: float | None = None, unit: str = "files"
+) -> None:
+    """Report nothing."""

@@ -1,0 +1,101 @@
+"""One self-contained page of pictures and tables, which asks nothing of the network."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from lumos.rendering.charts import colour_of
+
+# Figures with more characters are written smaller.
+_LONG: Final = 10
+
+
+class Tile(NamedTuple):
+    """One figure to see first; `tone` is `up` for what got dearer, `down` for what is cheaper."""
+
+    what: str
+    figure: str
+    note: str = ""
+    tone: str = ""
+
+
+class Row(NamedTuple):
+    """A row of a table; `tone` is `sum` for what adds the others up, `beside` for odd ones."""
+
+    cells: tuple[str, ...]
+    tone: str = ""
+
+
+def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> str:
+    """The page as HTML; all of `content` is HTML already, the rest is text."""
+    parts = files("lumos.rendering").joinpath("page")
+    template = parts.joinpath("page.html").read_text("utf-8")
+    fills = {
+        "TITLE": escape(title),
+        "SUBTITLE": escape(subtitle),
+        "STYLE": parts.joinpath("page.css").read_text("utf-8"),
+        "CONTENT": "\n".join(content),
+        "FOOTER": escape(footer),
+    }
+    # One pass: what is filled in may hold the marks itself.
+    pieces = template.split("@@")
+    return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def tiles(several: Iterable[Tile]) -> str:
+    """Figures side by side."""
+    shown = (
+        f'<div class="tile"><span class="what">{escape(each.what)}</span>'
+        f'<b class="{each.tone}{" long" if len(each.figure) > _LONG else ""}">'
+        f"{escape(each.figure)}</b>"
+        f"<span>{escape(each.note)}</span></div>"
+        for each in several
+    )
+    return f'<div class="tiles">{"".join(shown)}</div>'
+
+
+def section(heading: str, explanation: str, *inside: str, tone: str = "") -> str:
+    """A part of the page; `inside` is HTML."""
+    told = f"<p>{escape(explanation)}</p>" if explanation else ""
+    body = "".join(inside)
+    return f'<section class="{escape(tone)}"><h2>{escape(heading)}</h2>{told}{body}</section>'
+
+
+def side_by_side(*sections: str) -> str:
+    """Parts that share a line where there is room."""
+    return f'<div class="two">{"".join(sections)}</div>'
+
+
+def stacked(*sections: str) -> str:
+    """Parts one below the other, beside another."""
+    return f'<div class="stack">{"".join(sections)}</div>'
+
+
+def key(parts: Sequence[str]) -> str:
+    """Which colour stands for what, where colours go by number."""
+    return named_key((colour_of(part), part) for part in parts)
+
+
+def named_key(pairs: Iterable[tuple[str, str]]) -> str:
+    """Which colour stands for what."""
+    shown = (f'<span><i class="{escape(one)}"></i>{escape(text)}</span>' for one, text in pairs)
+    return f'<div class="key">{"".join(shown)}</div>'
+
+
+def table(head: Sequence[str], rows: Iterable[Row], *, numbers: Sequence[str]) -> str:
+    """A table; columns named in `numbers` are aligned at the right."""
+    sides = ['class="number"' if name in numbers else "" for name in head]
+    lines = (f'<tr class="{row.tone}">{_cells("td", row.cells, sides)}</tr>' for row in rows)
+    heads = _cells("th", head, sides)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _cells(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    pairs = zip(cells, sides, strict=True)
+    return "".join(f"<{tag} {side}>{escape(cell)}</{tag}>" for cell, side in pairs)
+
+
+def listed(sentences: Iterable[str]) -> str:
+    """Sentences one below the other."""
+    return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"

@@ -1,0 +1,161 @@
+"""Cost on its way through lineage: a band from each dataset to those that carry it on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from lumos.rendering.layout import layers
+from lumos.rendering.svg import shortened, tag, text, title
+
+_WIDTH: Final = 1160
+_BAR: Final = 16
+_GAP: Final = 20
+_TOP: Final = 30
+_LABEL: Final = 190
+_LONGEST: Final = 27
+# So that the least of them can still be seen and pointed at.
+_THINNEST: Final = 1.5
+_MOST_HEIGHT: Final = 560
+_LEAST_HEIGHT: Final = 160
+
+
+class Stop(NamedTuple):
+    """A dataset that cost flows through, in micro-units.
+
+    `direct` is spent there, `kept` stays there; the rest comes from and goes to others, whether or
+    not they are in the picture. Nobody needs what is `unneeded`.
+    """
+
+    key: str
+    name: str
+    team: str
+    total: int
+    direct: int
+    kept: int
+    unneeded: bool = False
+
+
+class Band(NamedTuple):
+    """What one dataset carries of another's cost."""
+
+    upstream: str
+    downstream: str
+    amount: int
+
+
+class _Box(NamedTuple):
+    x: float
+    y: float
+    height: float
+
+
+def flow(stops: Sequence[Stop], bands: Sequence[Band], money: Callable[[int], str]) -> str:
+    """The picture as SVG."""
+    by_key = {stop.key: stop for stop in stops}
+    drawn = [band for band in bands if band.amount > 0 and band.upstream != band.downstream]
+    columns = layers(list(by_key), [(band.upstream, band.downstream) for band in drawn])
+    scale, height = _scale(columns, by_key)
+    boxes = _boxes(columns, by_key, scale, height)
+    # What closes a cycle would run against the stream.
+    forward = [band for band in drawn if boxes[band.upstream].x < boxes[band.downstream].x]
+    shapes = [
+        *_bands(forward, boxes, by_key, scale, money),
+        *(_stop(by_key[key], boxes[key], scale, money) for key in boxes),
+        *(_label(by_key[key], boxes[key], money) for key in boxes),
+    ]
+    return tag(
+        "svg",
+        *shapes,
+        class_="flow",
+        viewBox=f"0 0 {_WIDTH} {height + _TOP + 10:.0f}",
+        role="img",
+        aria_label="Cost flow through lineage",
+    )
+
+
+def _scale(columns: Sequence[Sequence[str]], stops: Mapping[str, Stop]) -> tuple[float, float]:
+    """Pixels for each micro-unit, and the height of the picture."""
+    most = max((len(column) for column in columns), default=1)
+    height = min(_MOST_HEIGHT + 14 * most, max(_LEAST_HEIGHT, 120 * most))
+    sums = [(sum(max(stops[key].total, 0) for key in column), len(column)) for column in columns]
+    fits = [(height - _GAP * (count - 1)) / amount for amount, count in sums if amount > 0]
+    return min(fits, default=0.0), float(height)
+
+
+def _boxes(
+    columns: Sequence[Sequence[str]], stops: Mapping[str, Stop], scale: float, height: float
+) -> dict[str, _Box]:
+    step = (_WIDTH - _LABEL - _BAR) / max(len(columns) - 1, 1)
+    found: dict[str, _Box] = {}
+    for number, column in enumerate(columns):
+        sizes = [max(stops[key].total * scale, _THINNEST) for key in column]
+        free = height - sum(sizes)
+        gap = max(min(free / (len(column) + 1), 3 * _GAP), 2)
+        y = _TOP + max((height - sum(sizes) - gap * (len(column) - 1)) / 2, 0)
+        for key, size in zip(column, sizes, strict=True):
+            found[key] = _Box(number * step, y, size)
+            y += size + gap
+    return found
+
+
+def _bands(
+    bands: Sequence[Band],
+    boxes: Mapping[str, _Box],
+    stops: Mapping[str, Stop],
+    scale: float,
+    money: Callable[[int], str],
+) -> list[str]:
+    leaving = {key: box.y for key, box in boxes.items()}
+    entering = dict(leaving)
+    starts: dict[Band, float] = {}
+    for band in sorted(bands, key=lambda each: (boxes[each.downstream].y, each)):
+        starts[band] = leaving[band.upstream]
+        leaving[band.upstream] += band.amount * scale
+    shapes = []
+    for band in sorted(bands, key=lambda each: (boxes[each.upstream].y, each)):
+        width = band.amount * scale
+        x, end = boxes[band.upstream].x + _BAR, boxes[band.downstream].x
+        y, to = starts[band] + width / 2, entering[band.downstream] + width / 2
+        entering[band.downstream] += width
+        middle = (x + end) / 2
+        way = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {to:.1f} {end:.1f} {to:.1f}"
+        names = f"{stops[band.upstream].name} → {stops[band.downstream].name}"
+        shapes.append(
+            tag(
+                "path",
+                title(f"{names}: {money(band.amount)}"),
+                class_="band",
+                d=way,
+                stroke_width=max(width, 0.6),
+            )
+        )
+    return shapes
+
+
+def _stop(stop: Stop, box: _Box, scale: float, money: Callable[[int], str]) -> str:
+    """A bar: the whole, what is spent there at its left, and what stays there at its right."""
+    half = _BAR / 2
+    spent, kept = (min(max(amount * scale, 0.0), box.height) for amount in (stop.direct, stop.kept))
+    parts = [
+        title(
+            f"{stop.name} ({stop.team})\ntotal cost {money(stop.total)}"
+            f"\nown and job cost {money(stop.direct)}"
+            f"\nupstream cost {money(stop.total - stop.direct)}\nretained {money(stop.kept)}"
+            + ("\nunused: no use is known" if stop.unneeded else "")
+        ),
+        tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR, height=box.height),
+    ]
+    # Bands enter and leave from the top, so what is spent and what stays is below them.
+    stays = "unneeded" if stop.unneeded else "kept"
+    for amount, name, x in ((spent, "spent", box.x), (kept, stays, box.x + half)):
+        if amount > 0:
+            y = box.y + box.height - amount
+            parts.append(tag("rect", class_=name, x=x, y=y, width=half, height=amount))
+    return tag("g", *parts, class_="stop")
+
+
+def _label(stop: Stop, box: _Box, money: Callable[[int], str]) -> str:
+    x, y = box.x + _BAR + 6, box.y + min(box.height / 2, 40) + 4
+    name, amount = shortened(stop.name, _LONGEST), money(stop.total)
+    if box.height < 26:
+        return text(f"{name}  {amount}", class_="name", x=x, y=y)
+    return text(name, class_="name", x=x, y=y - 7) + text(amount, class_="amount", x=x, y=y + 9)

@@ -1,0 +1,133 @@
+"""Compares two snapshots of schemas, also such as no single machine can hold.
+
+Fingerprints are joined first; only schemas that differ are fetched, and executors decode them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lumos.errors import MisuseError
+from lumos.schemas.inventory_files import SNAPSHOT
+
+_TEXT: Final = pa.string()
+_CHANGES: Final = pa.schema(
+    [
+        ("urn", _TEXT),
+        ("path", _TEXT),
+        ("kind", _TEXT),
+        # Both sides are JSON, since they may be texts, lists of names, or yes and no.
+        ("before", _TEXT),
+        ("after", _TEXT),
+        ("consumer", _TEXT),
+        ("storage", _TEXT),
+        ("rule", _TEXT),
+        ("flags", pa.list_(_TEXT)),
+        ("notes", pa.list_(_TEXT)),
+        ("fingerprint", _TEXT),
+    ]
+)
+_CHANGES_IN_SPARK: Final = ", ".join(
+    f"{field.name} {'string' if field.type == _TEXT else 'array<string>'}" for field in _CHANGES
+)
+
+# Gives the changes of one dataset as rows, from its URN, both schemas' JSON and its format.
+Judge: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
+
+# So many URNs fit into the memory of every executor; beyond, they are joined like any table.
+_FEW: Final = 500_000
+
+
+class Sums(NamedTuple):
+    """How many datasets changed, came and went, and the changes by consumer verdict."""
+
+    changed: int
+    added: int
+    removed: int
+    verdicts: dict[str, int]
+
+
+def compare_snapshots(before: DataFrame, after: DataFrame, *, judge: Judge, to: str) -> Sums:
+    """Writes what differs between two snapshots into a new folder, as Parquet, and sums it up.
+
+    `datasets` tells of each that differs whether it was added, removed or changed; `changes` has
+    a row for each judged change. In neither snapshot may a URN stand twice.
+    """
+    spark = before.sparkSession
+    for frame in (before, after):
+        _check_columns(frame)
+    differing_datasets(before, after).write.parquet(f"{to}/datasets")
+    datasets = spark.read.parquet(f"{to}/datasets")
+    counts = _counts(datasets, "change")
+    changed = datasets.where(F.col("change") == "changed").select("urn")
+    pairs = differing_schemas(
+        before, after, changed=changed, are_few=counts.get("changed", 0) <= _FEW
+    )
+    pairs.mapInArrow(judging(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
+    changes = spark.read.parquet(f"{to}/changes")
+    return Sums(
+        changed=changes.select("urn").distinct().count(),
+        added=counts.get("added", 0),
+        removed=counts.get("removed", 0),
+        verdicts=_counts(changes, "consumer"),
+    )
+
+
+def _check_columns(frame: DataFrame) -> None:
+    missing = [name for name in SNAPSHOT.names if name not in frame.columns]
+    if missing:
+        raise MisuseError(
+            f"This is no snapshot of schemas: it has no column {', '.join(missing)}. "
+            f"One has {', '.join(SNAPSHOT.names)}."
+        )
+
+
+def _counts(frame: DataFrame, column: str) -> dict[str, int]:
+    rows = frame.groupBy(column).count().toArrow().to_pylist()
+    return {row[column]: row["count"] for row in rows}
+
+
+def differing_datasets(before: DataFrame, after: DataFrame) -> DataFrame:
+    """Datasets whose fingerprints differ, and what became of them; no schema is read for it."""
+    old = before.select("urn", F.col("fingerprint").alias("was"))
+    new = after.select("urn", F.col("fingerprint").alias("now"))
+    joined = old.join(new, on="urn", how="full_outer")
+    change = (
+        F.when(F.col("was").isNull(), "added")
+        .when(F.col("now").isNull(), "removed")
+        .otherwise("changed")
+    )
+    differs = ~F.col("was").eqNullSafe(F.col("now"))
+    return joined.where(differs).select("urn", change.alias("change"))
+
+
+def differing_schemas(
+    before: DataFrame, after: DataFrame, *, changed: DataFrame, are_few: bool
+) -> DataFrame:
+    """Both schemas of the datasets that changed."""
+    # Schemas pack so well that Spark takes a whole snapshot for small enough to send around.
+    wanted = F.broadcast(changed) if are_few else changed.hint("merge")
+    old = before.join(wanted, on="urn", how="left_semi").hint("merge")
+    new = after.join(wanted, on="urn", how="left_semi")
+    return (
+        old.select("urn", F.col("body").alias("before"))
+        .join(new.select("urn", F.col("body").alias("after"), "format"), on="urn")
+        .select("urn", "before", "after", "format")
+    )
+
+
+def judging(
+    judge: Callable[..., Iterable[dict[str, Any]]], rows: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Gives a judge the columns of each row, and what it says as rows of that schema."""
+
+    def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            datasets = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            said = [row for dataset in datasets for row in judge(*dataset)]
+            yield pa.RecordBatch.from_pylist(said, schema=rows)
+
+    return judged

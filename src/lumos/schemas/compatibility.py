@@ -1,0 +1,150 @@
+"""Whether a schema change breaks readers of old data (storage) or unchanged queries (consumer)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, assert_never
+
+from lumos.model.change import (
+    AnySchemaChange,
+    DefaultChanged,
+    DescriptionChanged,
+    FieldAdded,
+    FieldRemoved,
+    Finding,
+    KeyChanged,
+    NullabilityChanged,
+    PartitioningChanged,
+    Reordered,
+    TagsChanged,
+    TypeChanged,
+    Use,
+    Verdict,
+)
+from lumos.model.schema import Field
+from lumos.schemas.paths import KEY, parent_of
+from lumos.schemas.regrouped_fields import regrouped_paths
+from lumos.schemas.renames import RENAME_NOTE, suggest_renames
+from lumos.schemas.rules import BREAKING, RULES, Judgement
+from lumos.schemas.type_rules import judge_types
+
+# Formats that declare no partition columns: their types are guessed from the values in paths.
+_GUESSED_PARTITIONS: Final = frozenset({"parquet", "avro", "orc", "csv", "json"})
+_ORDER: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
+_CASE_ONLY: Final = ("case-only",)
+_COST: Final = ("cost",)
+
+
+def judge(changes: Iterable[AnySchemaChange], *, format: str | None = None) -> tuple[Finding, ...]:
+    """Each change with its verdicts, worst for consumers first."""
+    changes = tuple(changes)
+    company = _Company.of(changes)
+    findings = [_finding(change, format, company) for change in changes]
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.consumer]))
+
+
+def worst(findings: Iterable[Finding]) -> Verdict | None:
+    """The gravest consumer verdict among the findings."""
+    verdicts = {finding.consumer for finding in findings}
+    return next((verdict for verdict in Verdict if verdict in verdicts), None)
+
+
+class _Company(NamedTuple):
+    """What the other changes of a schema say about one of them, by its path."""
+
+    case_only: frozenset[str]
+    regrouped: frozenset[str]
+    renames: dict[str, str]
+
+    @classmethod
+    def of(cls, changes: Sequence[AnySchemaChange]) -> "_Company":
+        notes: dict[str, str] = {}
+        renames = suggest_renames(changes)
+        for rename in renames:
+            because = f"(same {rename.evidence})"
+            notes[rename.before] = f"{RENAME_NOTE} to {rename.after} {because}"
+            notes[rename.after] = f"{RENAME_NOTE} from {rename.before} {because}"
+        pairs = {(rename.before, rename.after) for rename in renames}
+        return cls(_case_only(changes), regrouped_paths(changes, pairs), notes)
+
+
+def _case_only(changes: Sequence[AnySchemaChange]) -> frozenset[str]:
+    removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
+    added = {change.path for change in changes if isinstance(change, FieldAdded)}
+    both = {path.casefold() for path in removed} & {path.casefold() for path in added}
+    return frozenset(path for path in removed | added if path.casefold() in both)
+
+
+def _finding(change: AnySchemaChange, format: str | None, company: _Company) -> Finding:
+    if isinstance(change, FieldRemoved) and change.path in company.regrouped:
+        judgement = RULES["fields-regrouped"]
+    else:
+        judgement = _judgement(change, format)
+    flags, notes = judgement.flags, judgement.notes
+    if change.path in company.case_only:
+        flags += _CASE_ONLY
+    if change.path in company.renames and isinstance(change, FieldAdded | FieldRemoved):
+        notes = (company.renames[change.path], *notes)
+    return Finding(
+        change=change,
+        consumer=judgement.consumer,
+        storage=judgement.storage(format),
+        rule=judgement.rule,
+        flags=flags,
+        notes=notes,
+        breaks_if=judgement.breaks_if,
+        holds_if=judgement.holds_if,
+    )
+
+
+def _judgement(change: AnySchemaChange, format: str | None) -> Judgement:
+    match change:
+        case TypeChanged(partition=True):
+            if format in _GUESSED_PARTITIONS:
+                return RULES["partition-type"]
+            return _with_cost(judge_types(change.before, change.after))
+        case TypeChanged(before=before, after=after, path=path, key=key):
+            return _of_key(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
+        case FieldAdded(after=field, path=path):
+            return _added(field, is_column=not parent_of(path))
+        case FieldRemoved(before=field):
+            judgement = RULES["field-removed"]
+            return _with_cost(judgement) if field.partition else judgement
+        case NullabilityChanged(after=nullable, key=key):
+            rule = "required-to-nullable" if nullable else "nullable-to-required"
+            return _of_key(RULES[rule], key)
+        case Reordered():
+            return RULES["reordered"]
+        case PartitioningChanged():
+            return RULES["partitioning"]
+        case KeyChanged():
+            return RULES["key"]
+        case DefaultChanged():
+            return RULES["default"]
+        case DescriptionChanged():
+            return RULES["description"]
+        case TagsChanged():
+            return RULES["tags"]
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _added(field: Field, *, is_column: bool) -> Judgement:
+    needs_value = not field.nullable and field.default is None
+    judgement = RULES["required-field-added" if needs_value else "field-added"]
+    if field.key:
+        key = RULES["key-field-added"]
+        judgement = key._replace(engines=judgement.engines, any_engine=judgement.any_engine)
+    if not is_column:
+        # Nothing addresses the members of a struct by position.
+        judgement = judgement._replace(remarks=(), breaks_if=())
+    return _with_cost(judgement) if field.partition else judgement
+
+
+def _with_cost(judgement: Judgement) -> Judgement:
+    return judgement._replace(flags=(*judgement.flags, *_COST))
+
+
+def _of_key(judgement: Judgement, key: bool) -> Judgement:
+    """What may break a key does break one."""
+    if key and Use.KEY in judgement.breaks_if and judgement.consumer is Verdict.UNDETERMINED:
+        return judgement._replace(consumer=BREAKING)
+    return judgement

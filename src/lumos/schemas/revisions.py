@@ -1,0 +1,233 @@
+"""The schema files of a folder at two revisions of its git repository."""
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Final, NamedTuple
+
+from lumos.errors import LumosError, MisuseError
+from lumos.schemas.errors import UnreadableSchema
+from lumos.schemas.files import ENDING, Described, by_urn, called, read, urn_in
+
+_REMOTE: Final = "origin"
+USUAL_FOLDER: Final = "schemas"
+
+
+class GitFailed(LumosError):
+    """Git did not do what it was asked."""
+
+
+class UnknownRevision(MisuseError):
+    """A revision that the repository does not have."""
+
+    def __init__(self, revision: str, *, shallow: bool) -> None:
+        self.revision = revision
+        hint = (
+            "This clone is shallow: in a workflow, check out with fetch-depth: 0"
+            if shallow
+            else f"Look for it with: git branch --all, or fetch it: git fetch {_REMOTE} {revision}"
+        )
+        super().__init__(f"There is no revision '{revision}' in this repository. {hint}")
+
+
+class Compared(NamedTuple):
+    """The datasets that differ, before and after, and what had to be left out."""
+
+    before: dict[str, Described]
+    after: dict[str, Described]
+    remarks: tuple[str, ...]
+
+
+class _Readable(NamedTuple):
+    """Datasets of a revision, and the files and URNs of which nothing certain can be said."""
+
+    datasets: dict[str, Described]
+    unreadable: frozenset[str]
+    remarks: tuple[str, ...]
+
+
+class Repository:
+    """The git repository that a folder lies in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        done = self._run("rev-parse", "--is-inside-work-tree")
+        if done.stdout.strip() != b"true":
+            raise MisuseError(
+                f"{folder} is not inside a git repository that can be read"
+                f"{_complaint(done)}. Compare two folders instead: "
+                "lumos schema diff OLD_FOLDER NEW_FOLDER"
+            )
+
+    def compared(self, base: str, head: str, *, folder: str | None) -> Compared:
+        """The datasets that differ between the merge base of two revisions and the second one.
+
+        Files that are the same on both sides are not parsed. What cannot be read at the base is
+        left out with a remark, as the head may be what mends it.
+        """
+        new = self._commit(head)
+        old = self._merge_base(base, self._commit(base), head, new)
+        folder, before, after = self._folder_at(old, new, folder)
+        if before is None and after is None:
+            raise MisuseError(
+                f"There is no folder {folder} at {base} or {head}. Name it with --dir, or write "
+                f"one and commit it: lumos schema export {folder}"
+            )
+        before, after = before or {}, after or {}
+        alike = dict(before.items() & after.items())
+        if before.keys() == after.keys() == alike.keys():
+            return Compared({}, {}, ())
+        beside = self._urns(alike)
+        found = self._readable(_without(before, alike), beside, place=f"{base}:{folder}")
+        place = f"{head}:{folder}"
+        read_at_head = {
+            name: read(f"{place}/{name}", data, called=called(PurePosixPath(name)))
+            for name, data in self._read(_without(after, alike))
+        }
+        datasets = by_urn(
+            ((f"{place}/{name}", each) for name, each in read_at_head.items()),
+            beside={urn: f"{place}/{name}" for urn, name in beside.items()},
+        )
+        mended = {read_at_head[name].urn for name in found.unreadable & read_at_head.keys()}
+        for urn in mended | found.unreadable:
+            datasets.pop(urn, None)
+        return Compared(found.datasets, datasets, found.remarks)
+
+    def _folder_at(
+        self, old: str, new: str, folder: str | None
+    ) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
+        """The files of the folder that is meant; the usual one may lie at the root, too."""
+        usual = os.path.join(self._top(), USUAL_FOLDER)
+        for name in (folder,) if folder is not None else (USUAL_FOLDER, usual):
+            before, after = self._files(old, name), self._files(new, name)
+            if before is not None or after is not None:
+                break
+        return folder or USUAL_FOLDER, before, after
+
+    def _commit(self, revision: str) -> str:
+        """The commit that a revision names, also where only the remote's branch is there."""
+        # What begins with a dash would be an option to git, whatever is done about it.
+        if revision and not revision.startswith("-"):
+            for name in (revision, f"{_REMOTE}/{revision}"):
+                words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+                found = self._git(*words, f"{name}^{{commit}}", check=False).decode().strip()
+                if found:
+                    return found
+        raise UnknownRevision(revision, shallow=self._is_shallow())
+
+    def _merge_base(self, base: str, old: str, head: str, new: str) -> str:
+        found = self._git("merge-base", old, new, check=False).decode().strip()
+        if found:
+            return found
+        hint = (
+            "This clone is shallow: in a workflow, check out with fetch-depth: 0"
+            if self._is_shallow()
+            else "Choose revisions of one history"
+        )
+        raise MisuseError(f"'{base}' and '{head}' have no commit in common. {hint}")
+
+    def _is_shallow(self) -> bool:
+        return self._git("rev-parse", "--is-shallow-repository", check=False).strip() == b"true"
+
+    def _files(self, commit: str, folder: str) -> dict[str, str] | None:
+        """The schema files of a folder with the ids of their contents, or nothing without it."""
+        tree = commit
+        if (path := self._path(folder)) != ".":
+            entry = self._git("ls-tree", "-d", "-z", "--full-tree", commit, "--", path)
+            if not entry:
+                return None
+            tree = entry.partition(b"\t")[0].split()[2].decode()
+        files = {}
+        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
+            facts, _, name = entry.partition(b"\t")
+            path = os.fsdecode(name)
+            # Links and submodules are no files of their own.
+            if path.endswith(ENDING) and facts.startswith(b"100"):
+                files[path] = facts.split()[2].decode()
+        return files
+
+    def _path(self, folder: str) -> str:
+        """A folder's path in the repository; relative ones are seen from where one stands."""
+        place = os.path.abspath(os.path.join(self._folder, folder))
+        for inside in (place, os.path.realpath(place)):
+            path = os.path.relpath(inside, self._top())
+            if path.split(os.sep)[0] != os.pardir:
+                return PurePath(path).as_posix()
+        raise MisuseError(f"The folder {folder} lies outside of the git repository.")
+
+    def _top(self) -> str:
+        top = self._git("rev-parse", "--show-toplevel")
+        return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
+
+    def _urns(self, files: Mapping[str, str]) -> dict[str, str]:
+        """The files of the URNs in some files, which are not read any further."""
+        return {urn_in(data, called=called(PurePosixPath(name))): name
+                for name, data in self._read(files)}  # fmt: skip
+
+    def _readable(
+        self, files: Mapping[str, str], beside: Mapping[str, str], *, place: str
+    ) -> "_Readable":
+        """The datasets of those files that can be read, and of which there is one only."""
+        datasets: dict[str, Described] = {}
+        unreadable: set[str] = set()
+        remarks: list[str] = []
+        for name, data in self._read(files):
+            file, own_name = f"{place}/{name}", called(PurePosixPath(name))
+            try:
+                described = read(file, data, called=own_name)
+            except UnreadableSchema as problem:
+                unreadable |= {name, urn_in(data, called=own_name)}
+                remarks.append(f"left out: {problem}")
+                continue
+            if described.urn in datasets or described.urn in beside:
+                unreadable.add(described.urn)
+                remarks.append(f"left out: {file}: {described.urn} stands in another file too.")
+            datasets[described.urn] = described
+        kept = {urn: each for urn, each in datasets.items() if urn not in unreadable}
+        return _Readable(kept, frozenset(unreadable), tuple(remarks))
+
+    def _read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+        """The contents of some files, in the order of their names."""
+        names = sorted(files)
+        contents = self._contents([files[name] for name in names]) if names else []
+        return zip(names, contents, strict=True)
+
+    def _contents(self, ids: Iterable[str]) -> list[bytes]:
+        asked = "".join(f"{id}\n" for id in ids).encode()
+        answer = self._git("cat-file", "--batch", given=asked)
+        contents = []
+        at = 0
+        while at < len(answer):
+            end = answer.index(b"\n", at)
+            facts = answer[at:end].split()
+            if facts[-1] == b"missing":
+                raise GitFailed(f"The repository lacks the object {facts[0].decode()}: git fsck.")
+            size = int(facts[-1])
+            contents.append(answer[end + 1 : end + 1 + size])
+            at = end + size + 2
+        return contents
+
+    def _git(self, *words: str, given: bytes = b"", check: bool = True) -> bytes:
+        done = self._run(*words, given=given)
+        if check and done.returncode != 0:
+            raise GitFailed(f"git {words[0]} failed{_complaint(done)}.")
+        return done.stdout
+
+    def _run(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        command = ["git", "--literal-pathspecs", "-C", str(self._folder), *words]
+        try:
+            return subprocess.run(command, input=given, capture_output=True, check=False)
+        except FileNotFoundError:
+            raise GitFailed(
+                "Comparing revisions needs the git command, which is not installed."
+            ) from None
+
+
+def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    return {name: id for name, id in files.items() if name not in others}
+
+
+def _complaint(done: "subprocess.CompletedProcess[bytes]") -> str:
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return f" ({lines[0].rstrip('.')})" if lines else ""

@@ -1,0 +1,259 @@
+"""Which rule speaks of a type that became another.
+
+A pair that no rule names is breaking on both axes.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from lumos.model.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    FLOATS,
+    INT64,
+    NULL,
+    SIGNED,
+    UNSIGNED,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unknown,
+)
+from lumos.schemas.rules import BREAKING, COMPATIBLE, RULES, Judgement
+
+# Digits that hold every integer of so many bits.
+_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
+# Delta and Spark's Parquet reader want one more for 64 bits than the largest value has.
+_FEWEST_DIGITS_FOR_INT64: Final = 20
+_FEWEST_DIGITS_IN_DELTA: Final = 10
+_MOST_DIGITS: Final = 38
+
+
+def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) -> Judgement:
+    """The verdicts on a type that became another one."""
+    if isinstance(before, Unknown) or isinstance(after, Unknown):
+        return RULES["unknown-type"]
+    found = (rule for family in _FAMILIES if (rule := family(before, after)) is not None)
+    judgement = next(found, RULES["unrelated-types"])
+    return _as_map_key(judgement) if is_map_key else judgement
+
+
+def _as_map_key(judgement: Judgement) -> Judgement:
+    """Delta widens keys as it widens values, and Spark reads what it can cast up."""
+    rule = RULES["map-key"]
+    engines = dict(rule.engines)
+    if judgement.consumer is COMPATIBLE and judgement.storage("delta") is COMPATIBLE:
+        engines["delta"] = COMPATIBLE
+    if judgement.storage("parquet") is COMPATIBLE:
+        engines["spark"] = COMPATIBLE
+    return rule._replace(engines=engines)
+
+
+def _nulls(before: DataType, after: DataType) -> Judgement | None:
+    if before == NULL:
+        return RULES["null-to-type"]
+    return RULES["type-to-null"] if after == NULL else None
+
+
+def _unions(before: DataType, after: DataType) -> Judgement | None:
+    if not isinstance(after, Union) and not isinstance(before, Union):
+        return None
+    old = set(before.options) if isinstance(before, Union) else {before}
+    new = set(after.options) if isinstance(after, Union) else {after}
+    if any(isinstance(option, Unknown) for option in old ^ new):
+        return RULES["unknown-type"]
+    if old == new:
+        return RULES["union-reordered"]
+    if old < new:
+        return RULES["union-widened" if isinstance(before, Union) else "type-to-union"]
+    return RULES["union-narrowed" if new < old else "union-changed"]
+
+
+def _structs(before: DataType, after: DataType) -> Judgement | None:
+    nested = isinstance(before, _NESTED), isinstance(after, _NESTED)
+    if nested == (True, True):
+        return RULES[_PAIRS_OF_NESTED.get((type(before), type(after)), "unrelated-types")]
+    return RULES["nested-and-scalar"] if any(nested) else None
+
+
+_NESTED: Final = (Array, Map, Struct)
+_PAIRS_OF_NESTED: Final[dict[tuple[type[DataType], type[DataType]], str]] = {
+    (Struct, Map): "struct-and-map",
+    (Map, Struct): "struct-and-map",
+    # Others are compared member by member.
+    (Struct, Struct): "repeated-members",
+}
+
+
+def _strings(before: DataType, after: DataType) -> Judgement | None:
+    match before, after:
+        case String(old), String(new):
+            wider = new is None or (old is not None and new > old)
+            return RULES["string-longer" if wider else "string-shorter"]
+        case (String(), Binary(length)) | (Binary(length), String()):
+            rule = RULES["string-and-binary"]
+            # Avro reads bytes as text and back, but nothing of a fixed length.
+            return rule if length is None else rule._replace(engines={**rule.engines, **_NO_AVRO})
+        case _, String(length):
+            rule = RULES["scalar-to-string"]
+            return rule if length is None else rule._replace(engines={**rule.engines, **_NO_SPARK})
+        case String(), _:
+            return RULES["string-to-other"]
+        case _:
+            return None
+
+
+_NO_AVRO: Final = {"avro": BREAKING}
+_NO_DELTA: Final = {"delta": BREAKING}
+_NO_SPARK: Final = {"spark": BREAKING}
+_NO_TABLES: Final = {"iceberg": BREAKING, **_NO_DELTA, **_NO_SPARK}
+
+
+def _integers(before: DataType, after: DataType) -> Judgement | None:
+    if before in SIGNED and after in SIGNED:
+        wider = SIGNED[before] < SIGNED[after]
+        return RULES["integer-widened" if wider else "integer-narrowed"]
+    if before in UNSIGNED and after in UNSIGNED:
+        wider = UNSIGNED[before] < UNSIGNED[after]
+        return RULES["unsigned-widened" if wider else "integer-narrowed"]
+    if before in UNSIGNED and after in SIGNED:
+        fits = SIGNED[after] > UNSIGNED[before]
+        return RULES["unsigned-to-signed" if fits else "unsigned-to-narrow-signed"]
+    if before in SIGNED and after in UNSIGNED:
+        return RULES["signed-to-unsigned"]
+    return None
+
+
+def _integer_to_other_number(before: DataType, after: DataType) -> Judgement | None:
+    bits = SIGNED.get(before)
+    if bits is None:
+        return None
+    if isinstance(after, Decimal):
+        return _integer_to_decimal(_DIGITS[bits], after)
+    if before == INT64 and after in (FLOAT32, FLOAT64):
+        return RULES["int64-to-float"]
+    return RULES["integer-to-float64"] if after == FLOAT64 else None
+
+
+def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
+    rule = RULES["integer-to-decimal"]
+    if after.precision is None:
+        return rule
+    whole_digits = after.precision - after.scale
+    if after.scale < 0 or whole_digits < digits:
+        return RULES["integer-to-narrow-decimal"]
+    if digits == _DIGITS[64] and whole_digits < _FEWEST_DIGITS_FOR_INT64:
+        return rule._replace(
+            engines={**rule.engines, **_NO_DELTA, **_NO_SPARK},
+            remarks=_without_delta(rule.remarks),
+        )
+    if whole_digits < _FEWEST_DIGITS_IN_DELTA:
+        # What Delta does not widen at all, it does not widen by hand either.
+        return rule._replace(
+            engines={**rule.engines, **_NO_DELTA}, remarks=_without_delta(rule.remarks)
+        )
+    return _in_tables(rule, after.precision)
+
+
+def _in_tables(rule: Judgement, precision: int) -> Judgement:
+    """The judgement on a decimal of so many digits, of which tables hold no more than 38."""
+    if precision <= _MOST_DIGITS:
+        return rule
+    remark = f"Iceberg, Delta and Spark have no more than {_MOST_DIGITS} digits"
+    return rule._replace(
+        engines={**rule.engines, **_NO_TABLES}, remarks=(remark, *_without_delta(rule.remarks))
+    )
+
+
+def _without_delta(remarks: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(remark for remark in remarks if not remark.startswith("Delta"))
+
+
+def _floats(before: DataType, after: DataType) -> Judgement | None:
+    if before not in FLOATS:
+        return None
+    if after in FLOATS:
+        if FLOATS[before] > FLOATS[after]:
+            return RULES["float-narrowed"]
+        return RULES["float-widened"] if before == FLOAT32 else None
+    return RULES["float-to-exact"] if _is_exact(after) else None
+
+
+def _is_exact(type: DataType) -> bool:
+    return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
+
+
+def _decimals(before: DataType, after: DataType) -> Judgement | None:
+    if not isinstance(before, Decimal):
+        return None
+    if not isinstance(after, Decimal):
+        is_number = _is_exact(after) or after in FLOATS
+        return RULES["decimal-to-other-number"] if is_number else None
+    if after.precision is None:
+        # As many digits as one likes, before and after the point.
+        return RULES["decimal-scale-up"]
+    if before.precision is None:
+        return RULES["decimal-shrunk"]
+    more_digits = after.precision - before.precision
+    more_scale = after.scale - before.scale
+    if more_scale == 0 and more_digits > 0:
+        return _in_tables(RULES["decimal-precision-up"], after.precision)
+    if more_scale > 0 and more_digits >= more_scale:
+        return _in_tables(RULES["decimal-scale-up"], after.precision)
+    return RULES["decimal-shrunk"]
+
+
+def _booleans(before: DataType, after: DataType) -> Judgement | None:
+    other = after if before == BOOLEAN else before
+    is_number = _is_exact(other) or other in FLOATS
+    return RULES["boolean-and-number"] if BOOLEAN in (before, after) and is_number else None
+
+
+def _times(before: DataType, after: DataType) -> Judgement | None:
+    match before, after:
+        case _, Timestamp(_, zoned) if before == DATE:
+            return RULES["date-to-zoned-timestamp" if zoned else "date-to-timestamp"]
+        case Timestamp(), Timestamp() if before.zoned != after.zoned:
+            same_unit = before.unit == after.unit
+            return RULES["zone-changed" if same_unit else "zone-and-unit-changed"]
+        case (Timestamp(), Timestamp()) | (Time(), Time()) | (Duration(), Duration()):
+            return RULES["unit-changed"]
+        case _:
+            return None
+
+
+def _enums(before: DataType, after: DataType) -> Judgement | None:
+    if not isinstance(before, Enum) or not isinstance(after, Enum):
+        return None
+    old, new = set(before.symbols), set(after.symbols)
+    if old == new:
+        return RULES["enum-reordered"]
+    if new > old:
+        return RULES["enum-symbol-added"]
+    return RULES["enum-symbol-removed" if new < old else "enum-symbol-replaced"]
+
+
+_FAMILIES: Final[tuple[Callable[[DataType, DataType], Judgement | None], ...]] = (
+    _nulls,
+    _unions,
+    _structs,
+    _strings,
+    _integers,
+    _integer_to_other_number,
+    _floats,
+    _decimals,
+    _booleans,
+    _times,
+    _enums,
+)

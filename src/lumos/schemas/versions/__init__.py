@@ -1,0 +1,1 @@
+"""`lumos version`: which versions datasets have, and moving them by hand or for many at once."""

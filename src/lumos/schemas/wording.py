@@ -1,0 +1,272 @@
+"""What happened to a dataset, in words for people."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar, assert_never
+
+from lumos.model.change import (
+    Affected,
+    AffectedUse,
+    AnySchemaChange,
+    BlastRadius,
+    DefaultChanged,
+    DescriptionChanged,
+    EventType,
+    FieldAdded,
+    FieldRemoved,
+    Finding,
+    KeyChanged,
+    NullabilityChanged,
+    PartitioningChanged,
+    Reordered,
+    TagsChanged,
+    TypeChanged,
+    Verdict,
+)
+from lumos.model.urn import display_names
+from lumos.schemas.renames import RENAME_NOTE
+
+_NAMED: Final = 3
+_NAMED_FIELDS: Final = 6
+_LONGEST_TYPE: Final = 60
+# How a scan writes down that a column of some files is another: both sides, or `nothing`.
+_DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
+_FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
+_NOTHING: Final = "nothing"
+T = TypeVar("T")
+_WITHOUT_FINDINGS: Final = {
+    EventType.CREATED: "first seen",
+    EventType.MODIFIED: "new data, same schema",
+    EventType.DELETED: "gone",
+    EventType.RESTORED: "back again",
+}
+
+
+def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, ...] = ()) -> str:
+    """One line: `1 field removed: discount; 2 fields added: city, zip`."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for finding in findings:
+        groups.setdefault(_kind(finding.change), []).append(_place(finding.change))
+    if not groups:
+        return _WITHOUT_FINDINGS.get(type, "")
+    parts = ["back again"] if type is EventType.RESTORED else []
+    parts += [_counted(words, places) for words, places in groups.items()]
+    if "reverted" in flags:
+        parts.append("back to an earlier schema")
+    return "; ".join(parts)
+
+
+def few(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
+    """The first items and how many more there are: none or several, since one is shown as well."""
+    return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)
+
+
+def listed(names: Sequence[str], most: int, total: int | None = None) -> str:
+    """`a`, `a, b`, `a, b and 3 more`; there may be more in total than have names."""
+    shown, more = few(names, most)
+    more += max(0, (total or 0) - len(names))
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def drift_summary(file_count: int, differences: Iterable[str], *, are_older: bool) -> str:
+    """How some files differ: `2 older files lack channel; they still have coupon`."""
+    lacking, extra, retyped, other = [], [], [], []
+    for text in differences:
+        there, here = _sides_of(text)
+        if there is None and here is None:
+            other.append(text)
+        elif there is None and here is not None:
+            lacking.append(here[0])
+        elif here is None and there is not None:
+            extra.append(there[0])
+        elif there is not None and here is not None:
+            retyped.append(f"{there[0]} as {_short(there[1])} instead of {_short(here[1])}")
+    one = file_count == 1
+    have, still = ("has" if one else "have"), (" still" if are_older else " also")
+    clauses = [
+        *([f"lack{'s' if one else ''} {listed(lacking, _NAMED_FIELDS)}"] if lacking else []),
+        *([f"{have} {listed(retyped, _NAMED)}"] if retyped else []),
+        *([f"{still.strip()} {have} {listed(extra, _NAMED_FIELDS)}"] if extra else []),
+        *(f"{have} {text}" for text in other),
+    ] or [f"{have} the columns in another order"]
+    age = "older " if are_older else ""
+    subject = f"{file_count:,} {age}file{'' if one else 's'}"
+    pronoun = "it" if one else "they"
+    return "; ".join([f"{subject} {clauses[0]}", *(f"{pronoun} {each}" for each in clauses[1:])])
+
+
+def _sides_of(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+    """Name and type of a column in drifted files and in the dataset; None where it has none."""
+    match = _DIFFERENCE.fullmatch(difference)
+    if match is None:
+        return None, None
+    there, here = (None if side == _NOTHING else _FIELD.fullmatch(side) for side in match.groups())
+    return (there and (there[1], there[2])), (here and (here[1], here[2]))
+
+
+def split_summary(names: list[str]) -> str:
+    """One line: `split into 5 datasets: carts, checkouts, clicks and 2 more`."""
+    return f"split into {_counted(('dataset', 'datasets'), names)}"
+
+
+def sentence_of(change: AnySchemaChange) -> str:
+    """One change as somebody would tell it: `Added email field`."""
+    path = change.path
+    match change:
+        case FieldAdded():
+            return f"Added {path} field"
+        case FieldRemoved():
+            return f"Removed {path} field"
+        case TypeChanged(before=before, after=after):
+            return f"Changed type of {path} from {_short(before.text)} to {_short(after.text)}"
+        case NullabilityChanged(after=nullable):
+            return f"Made {path} {'nullable' if nullable else 'required'}"
+        case KeyChanged(after=is_key):
+            return f"Made {path} part of the key" if is_key else f"Took {path} out of the key"
+        case PartitioningChanged(after=is_partition):
+            return f"{'Began' if is_partition else 'Ceased'} to partition by {path}"
+        case Reordered():
+            return f"Reordered fields of {path}" if path else "Reordered fields"
+        case DefaultChanged():
+            return f"Changed default of {path}"
+        case DescriptionChanged():
+            return f"Changed description of {path}"
+        case TagsChanged():
+            return f"Changed tags of {path}"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def clause_of(finding: Finding) -> str:
+    """One change as the first half of a sentence: `user_id became INT64`."""
+    change = finding.change
+    path = change.path
+    match change:
+        case FieldAdded():
+            return f"{path} was added"
+        case FieldRemoved():
+            renamed = next((each for each in finding.notes if each.startswith(RENAME_NOTE)), None)
+            return f"{path} was removed" + (f", {renamed}" if renamed else "")
+        case TypeChanged(after=after):
+            return f"{path} became {_short(after.text)}"
+        case NullabilityChanged(after=nullable):
+            return f"{path} became {'nullable' if nullable else 'required'}"
+        case KeyChanged(after=is_key):
+            return f"{path} {'joined' if is_key else 'left'} the key"
+        case PartitioningChanged(after=is_partition):
+            return f"{path} {'became' if is_partition else 'is no longer'} a partition column"
+        case Reordered():
+            return f"the fields of {path} were reordered" if path else "columns were reordered"
+        case DefaultChanged():
+            return f"the default of {path} changed"
+        case DescriptionChanged():
+            return f"the description of {path} changed"
+        case TagsChanged():
+            return f"the tags of {path} changed"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def gone_clause(urn: str) -> str:
+    """The same for a dataset as a whole: `orders is gone`."""
+    return f"{display_names([urn], {})[urn]} is gone"
+
+
+def position(file: str | None, line: int | None) -> str:
+    """Where something is written, in words; what lies in no file is the SQL that was kept."""
+    if file is None:
+        return "" if line is None else f"line {line} of its SQL"
+    return file if line is None else f"{file}:{line}"
+
+
+def breakage_of(affected: Affected, name: str, use: AffectedUse | None = None) -> str:
+    """What breaks, and where: `breaks customer_360 (analytics-team), customer_360.sql:7`."""
+    use = use or next(iter(affected.uses), AffectedUse())
+    parts = (_owned(affected, name), position(use.file, use.line))
+    return f"{_verb(affected.verdict)} {', '.join(filter(None, parts))}"
+
+
+def blast_radius_of(affected: BlastRadius) -> str:
+    """What a change does down the stream: `breaks 2 datasets: sessions (web), scores (ml)`."""
+    if affected.problem is not None:
+        return "what breaks downstream is not known"
+    names = display_names([each.urn for each in affected.datasets], {})
+    parts = []
+    for verdict, count in (
+        (Verdict.BREAKING, affected.breaking),
+        (Verdict.UNDETERMINED, affected.undetermined),
+    ):
+        named = [each for each in affected.datasets if each.verdict is verdict]
+        if count == len(named) == 1:
+            parts.append(breakage_of(named[0], names[named[0].urn]))
+        elif count:
+            shown = [_owned(each, names[each.urn]) for each in named]
+            parts.append(f"{_verb(verdict)} {_counted(('dataset', 'datasets'), shown, count)}")
+    return "; ".join(parts)
+
+
+def affected_sentence_of(affected: Affected) -> str:
+    """One dataset down the stream: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
+    owners = _owned(affected, "").strip()
+    use = next(iter(affected.uses), AffectedUse())
+    words = " ".join(filter(None, (affected.urn, _verb(affected.verdict), owners)))
+    return ", ".join(filter(None, (words, position(use.file, use.line))))
+
+
+def _verb(verdict: Verdict) -> str:
+    return "breaks" if verdict is Verdict.BREAKING else "may break"
+
+
+def _owned(affected: Affected, name: str) -> str:
+    owners = [*affected.owners[:_NAMED]]
+    if (more := len(affected.owners) - len(owners)) > 0:
+        owners.append(f"and {more} more")
+    return f"{name} ({', '.join(owners)})" if owners else name
+
+
+def _kind(change: AnySchemaChange) -> tuple[str, str]:
+    """What one such change is called, and what several are."""
+    match change:
+        case FieldAdded():
+            return "field added", "fields added"
+        case FieldRemoved():
+            return "field removed", "fields removed"
+        case TypeChanged():
+            return "type changed", "types changed"
+        case NullabilityChanged(after=nullable):
+            word = "nullable" if nullable else "required"
+            return f"field made {word}", f"fields made {word}"
+        case KeyChanged(after=is_key):
+            where = "put into" if is_key else "taken out of"
+            return f"field {where} the key", f"fields {where} the key"
+        case PartitioningChanged(after=is_partition):
+            word = "new" if is_partition else "former"
+            return f"{word} partition column", f"{word} partition columns"
+        case Reordered():
+            return "list of fields reordered", "lists of fields reordered"
+        case DefaultChanged():
+            return "default changed", "defaults changed"
+        case DescriptionChanged():
+            return "description changed", "descriptions changed"
+        case TagsChanged():
+            return "field tagged otherwise", "fields tagged otherwise"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _place(change: AnySchemaChange) -> str:
+    if isinstance(change, TypeChanged):
+        before, after = (_short(type.text) for type in (change.before, change.after))
+        return f"{change.path} {before} -> {after}"
+    return change.path or "columns"
+
+
+def _short(type: str) -> str:
+    return type if len(type) <= _LONGEST_TYPE else f"{type[: _LONGEST_TYPE - 3]}..."
+
+
+def _counted(words: tuple[str, str], places: Sequence[str], total: int | None = None) -> str:
+    one, several = words
+    total = len(places) if total is None else total
+    count = f"1 {one}" if total == 1 else f"{total:,} {several}"
+    return f"{count}: {listed(places, _NAMED, total)}" if places else count

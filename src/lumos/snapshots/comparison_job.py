@@ -1,0 +1,105 @@
+"""Compares two snapshots of Parquet files on Spark, however many datasets they have.
+
+Content hashes are joined first; only datasets that differ are fetched, and executors decode them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lumos.schemas.comparison_job import differing_datasets, differing_schemas, judging
+
+_TEXT: Final = pa.string()
+_DIFFERENCE: Final = pa.schema(
+    [
+        *((name, _TEXT) for name in ("kind", "key", "aspect", "path", "change", "impact")),
+        # Both sides are JSON, whatever they are.
+        ("before", _TEXT),
+        ("after", _TEXT),
+        ("notes", pa.list_(_TEXT)),
+    ]
+)
+_DIFFERENCE_IN_SPARK: Final = ", ".join(
+    f"{field.name} {'string' if field.type == _TEXT else 'array<string>'}" for field in _DIFFERENCE
+)
+# So many URNs fit into the memory of every executor; beyond, they are joined like any table.
+_FEW: Final = 500_000
+
+# Gives the differences of one dataset as rows, from its URN and the JSON of both sides; a side
+# that is not there is None.
+Judge: TypeAlias = Callable[[str, bytes | None, bytes | None], Iterable[dict[str, Any]]]
+
+
+class Sums(NamedTuple):
+    """How many datasets differ, came and went, and the differences by impact."""
+
+    changed: int
+    added: int
+    removed: int
+    impacts: dict[str, int]
+
+
+def compare_datasets(
+    spark: SparkSession,
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    judge: Judge,
+    has_deleted: bool,
+    to: str,
+) -> Sums:
+    """Writes what differs between the datasets in two lists of files into a new folder.
+
+    `datasets` tells of each that differs whether it was added, removed or changed; `differences`
+    has a row for each difference. In neither list may a URN stand twice.
+    """
+    old, new = (_datasets(spark, files, has_deleted=has_deleted) for files in (before, after))
+    differing_datasets(old, new).write.parquet(f"{to}/datasets")
+    datasets = spark.read.parquet(f"{to}/datasets")
+    counts = _counts(datasets, "change")
+    changed = datasets.where(F.col("change") == "changed").select("urn")
+    pairs = differing_schemas(
+        old, new, changed=changed, are_few=counts.get("changed", 0) <= _FEW
+    ).select("urn", "before", "after")
+    # Of a dataset that one side alone has, only the side matters.
+    there, nothing = F.lit(b"{}"), F.lit(None).cast("binary")
+    alone = datasets.where(F.col("change") != "changed").select(
+        "urn",
+        F.when(F.col("change") == "removed", there).otherwise(nothing).alias("before"),
+        F.when(F.col("change") == "added", there).otherwise(nothing).alias("after"),
+    )
+    judged = pairs.unionByName(alone).mapInArrow(judging(judge, _DIFFERENCE), _DIFFERENCE_IN_SPARK)
+    judged.write.parquet(f"{to}/differences")
+    differences = spark.read.parquet(f"{to}/differences")
+    return Sums(
+        changed=differences.where("aspect != 'entry'").select("key").distinct().count(),
+        added=counts.get("added", 0),
+        removed=counts.get("removed", 0),
+        impacts=_counts(differences, "impact"),
+    )
+
+
+def _datasets(spark: SparkSession, files: Sequence[str], *, has_deleted: bool) -> DataFrame:
+    """The datasets in some files; those that only say that they are deleted are not there."""
+    schema = "urn string, content_hash string, body string"
+    if not files:
+        frame = spark.createDataFrame([], schema)
+    else:
+        frame = spark.read.schema(schema).parquet(*files)
+    if has_deleted:
+        is_deleted = F.get_json_object("body", "$.deleted") == "true"
+        frame = frame.where(~F.coalesce(is_deleted, F.lit(False)))
+    return frame.select(
+        "urn",
+        F.col("content_hash").alias("fingerprint"),
+        F.col("body").cast("binary").alias("body"),
+        F.lit(None).cast("string").alias("format"),
+    )
+
+
+def _counts(frame: DataFrame, column: str) -> dict[str, int]:
+    rows = frame.groupBy(column).count().toArrow().to_pylist()
+    return {row[column]: row["count"] for row in rows}

@@ -1,0 +1,1 @@
+"""Portable snapshots: one documented format for all that is known of datasets."""

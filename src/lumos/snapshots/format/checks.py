@@ -1,0 +1,277 @@
+"""Checks entries one by one, and what is summed up of all of them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from lumos.model.urn import InvalidUrn, Urn
+from lumos.snapshots.format.codec import (
+    Malformed,
+    Sealed,
+    canonical,
+    digest,
+    entry_of,
+    plain_json,
+    refuse_repeated,
+)
+from lumos.snapshots.format.document import DATASETS, KINDS, Counts, Hashes, Header, Kind
+from lumos.snapshots.format.encodings import Container
+from lumos.snapshots.format.errors import SnapshotError
+from lumos.snapshots.format.extras import unknown_keys
+from lumos.snapshots.format.manifest import Tally
+from lumos.snapshots.format.reader import misplaced, sealed_of
+from lumos.snapshots.format.references import References
+from lumos.snapshots.format.sense import oddities
+
+# A URN of this form has but one spelling; others are taken apart and put together again.
+# The default environment is never spelled out.
+_PLAIN_URN: Final = re.compile(
+    r"lumos://[a-z][a-z0-9_.+-]*(@[\w.~=:@+,-]+)?/[\w.~=:@+,/-]+(\?env=(?!PROD\Z)[A-Z][A-Z0-9_-]*)?",
+    re.ASCII,
+)
+_SINGULAR: Final = {kind.plural: kind.singular for kind in KINDS}
+
+Severity = Literal["error", "warning"]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong, or with `warning` only odd; `path` leads into the file."""
+
+    code: str
+    path: str
+    text: str
+    severity: Severity = "error"
+
+    @classmethod
+    def of(cls, error: SnapshotError) -> "Problem":
+        """What an error says."""
+        return cls(code=error.code, path=error.path, text=error.problem)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+class Check:
+    """One pass over the entries of a container, which sums up what it sees.
+
+    An upgraded container is one that was written in an earlier version of the format.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        container: Container,
+        header: Header,
+        *,
+        tally: Tally,
+        references: References,
+        is_upgraded: bool = False,
+    ) -> None:
+        self._file = file
+        self._container = container
+        self._header = header
+        self._tally = tally
+        self._references = references
+        self._is_upgraded = is_upgraded
+        # What has been told already and would show in the sums once more.
+        self._told: set[str] = set()
+        # How many entries of each kind could not be read.
+        self.broken: Counter[str] = Counter()
+
+    @property
+    def has_told(self) -> bool:
+        """Whether something was found that makes the sums wrong."""
+        return bool(self._told)
+
+    def entries(self, kind: Kind) -> Iterator[Problem]:
+        """What is wrong with the entries of a kind."""
+        try:
+            yield from self._entries(kind)
+        except SnapshotError as error:
+            yield from self._once(error)
+
+    def _entries(self, kind: Kind) -> Iterator[Problem]:
+        seen: set[str] = set()
+        last = ""
+        for stored in self._container.entries(kind):
+            if isinstance(stored, SnapshotError):
+                self.broken[kind.plural] += 1
+                yield from self._once(stored)
+                continue
+            try:
+                sealed = sealed_of(stored)
+                value = entry_of(kind, self._container.present(kind, sealed.body))
+            except Malformed as problem:
+                self.broken[kind.plural] += 1
+                yield self._malformed(kind, stored.position, problem)
+                self._references.add_broken(kind, stored.body)
+                continue
+            key = getattr(value, kind.key)
+            is_out_of_order = self._container.streamed and key < last
+            if key in seen or is_out_of_order:
+                place = self._container.place(kind, stored.position)
+                before = key if key in seen else last
+                yield Problem.of(misplaced(self._file, place, kind, key, before))
+            seen.add(key)
+            last = key
+            if kind is DATASETS and not _PLAIN_URN.fullmatch(key):
+                yield from self._urn(stored.position, key)
+            for path, code, text, is_error in oddities(key, value):
+                place = f"{self._container.place(kind, stored.position)}.{path}"
+                severity: Severity = "error" if is_error else "warning"
+                yield Problem(code=code, path=place, text=text, severity=severity)
+            # Sealed as it stands, an entry needs no closer look.
+            if (found := digest(sealed.body)) != sealed.content_hash:
+                found = digest(canonical(value))
+                yield from self._content(kind, stored.position, key, sealed, found)
+            self._tally.add(kind, value, found)
+            self._references.add(kind, stored.position, key, value)
+
+    def _content(
+        self, kind: Kind, position: int, key: str, sealed: Sealed, found: str
+    ) -> Iterator[Problem]:
+        """What is odd with an entry that was not sealed as it stands; its layout may be all."""
+        place = self._container.place(kind, position)
+        if sealed.content_hash is not None and found != sealed.content_hash:
+            text = f"'{key}' is not what its content hash says: it was edited or damaged."
+            yield Problem(code="hash", path=place, text=text)
+            self._told.add(place)
+        elif sealed.content_hash is None and self._header.hashes is not None:
+            yield Problem(code="hash", path=place, text=f"'{key}' has no content hash.")
+        try:
+            refuse_repeated(sealed.body)
+            # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
+            plain = plain_json(sealed.body)
+        except Malformed as problem:
+            yield self._malformed(kind, position, problem)
+            return
+        if self._is_upgraded:
+            return
+        for path in unknown_keys(kind, plain):
+            yield _unread(f"{place}{path}")
+
+    def _urn(self, position: int, key: str) -> Iterator[Problem]:
+        path = f"{self._container.place(DATASETS, position)}.urn"
+        try:
+            right = str(Urn.parse(key))
+        except InvalidUrn as error:
+            yield Problem(code="urn", path=path, text=f"{error}.")
+            return
+        if right != key:
+            yield Problem(code="urn", path=path, text=f"'{key}' is spelled '{right}'.")
+
+    def _malformed(self, kind: Kind, position: int, problem: Malformed) -> Problem:
+        place = self._container.place(kind, position)
+        self._told.add(place)
+        code = "truncated" if problem.cut_off else "format"
+        return Problem(code=code, path=f"{place}{problem.path}", text=f"{problem.problem}.")
+
+    def _once(self, error: SnapshotError) -> Iterator[Problem]:
+        if str(error) not in self._told:
+            self._told.add(str(error))
+            yield Problem.of(error)
+
+
+def strangers(container: Container) -> Iterator[Problem]:
+    """Keys beside those of the header that nobody reads."""
+    for key in container.strangers:
+        yield _unread(key)
+
+
+def _unread(path: str) -> Problem:
+    text = "The format has no such key, and what stands there is not read."
+    return Problem(code="unknown_key", path=path, text=text, severity="warning")
+
+
+def missing(
+    container: Container, header: Header, counts: Counts, broken: Mapping[str, int]
+) -> Iterator[Problem]:
+    """Where there are fewer entries than the header says, those counted that cannot be read."""
+    for kind in KINDS:
+        wanted = getattr(header.counts, kind.plural) if header.counts else 0
+        found = getattr(counts, kind.plural)
+        if found + broken.get(kind.plural, 0) < wanted:
+            yield _miscounted(container, kind.plural, wanted, found)
+
+
+def sums(
+    container: Container, header: Header, tally: Tally, *, is_upgraded: bool = False
+) -> Iterator[Problem]:
+    """Where counts and hashes are not those of what was seen."""
+    counted = tuple(_counts(container, header, tally, is_upgraded=is_upgraded))
+    yield from counted
+    # Another number of entries has other hashes anyway.
+    if not any(problem.severity == "error" for problem in counted):
+        yield from _hashes(header, tally, is_upgraded=is_upgraded)
+
+
+def _counts(
+    container: Container, header: Header, tally: Tally, *, is_upgraded: bool
+) -> Iterator[Problem]:
+    if header.counts is None:
+        text = "It has no counts, so that nobody can tell whether it is whole."
+        yield Problem(
+            code="count", path=container.header_place("counts"), text=text, severity="warning"
+        )
+        return
+    found = msgspec.structs.asdict(tally.counts)
+    for name, wanted in plain_json(container.header)["counts"].items():
+        if name not in found or wanted == found[name]:
+            continue
+        # Layouts before format 1.0 count but a part, and edges in a way of their own. Who takes the
+        # hashes out has edited what is counted inside of entries.
+        is_of_entries = name == DATASETS.plural or (name in _SINGULAR and not is_upgraded)
+        is_error = is_of_entries or (header.hashes is not None and not is_upgraded)
+        yield _miscounted(container, name, wanted, found[name], is_error=is_error)
+
+
+def _miscounted(
+    container: Container, name: str, wanted: int, found: int, *, is_error: bool = True
+) -> Problem:
+    return Problem(
+        code="count",
+        path=container.header_place(f"counts.{name}"),
+        text=f"It should have {wanted} {_words(name)} and has {found}.",
+        severity="error" if is_error else "warning",
+    )
+
+
+def _hashes(header: Header, tally: Tally, *, is_upgraded: bool) -> Iterator[Problem]:
+    told = header.hashes
+    if told is None:
+        if not is_upgraded:
+            text = "It has no hashes, so that nobody can tell whether it was edited."
+            yield Problem(code="hash", path="hashes", text=text, severity="warning")
+        return
+    found = tally.hashes(header)
+    of_the_header = ("header", "overall") if is_upgraded else ()
+    differing = [
+        name
+        for name in Hashes.__struct_fields__
+        if name not in of_the_header and getattr(found, name) != getattr(told, name)
+    ]
+    for name in differing:
+        if name != "overall" or len(differing) == 1:
+            text = f"The {_words(name)} are not what this hash says: something was edited."
+            yield Problem(code="hash", path=f"hashes.{name}", text=text)
+
+
+def dangling(header: Header, path: str, kinds: tuple[str, ...], key: str) -> Problem:
+    """That a reference leads nowhere: an error in lineage, unless only a part was exported."""
+    what = " or ".join(_SINGULAR[name] for name in kinds)
+    is_error = DATASETS.plural in kinds and header.scope == "all"
+    return Problem(
+        code="reference",
+        path=path,
+        text=f"There is no {what} '{key}' in the snapshot.",
+        severity="error" if is_error else "warning",
+    )
+
+
+def _words(name: str) -> str:
+    spoken = {"header": "facts of the header", "overall": "contents", "glossary": "terms"}
+    return spoken.get(name, name.replace("_", " "))

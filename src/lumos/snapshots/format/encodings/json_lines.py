@@ -1,0 +1,154 @@
+"""A snapshot as JSON Lines: the header, then an entry on each line, read and written in a stream.
+
+A line wraps its entry in the word for its kind: {"dataset":{...}}.
+"""
+
+import codecs
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from lumos.snapshots.format.codec import Malformed, decoded, refuse_repeated, seal
+from lumos.snapshots.format.document import KINDS, Header, Kind
+from lumos.snapshots.format.encodings.interface import BUFFER, Bodies, Container, Stored
+from lumos.snapshots.format.errors import CutOff, NotASnapshot, OutOfOrder, SnapshotError, TooLarge
+
+MAX_LINE: Final = 64 * 1024 * 1024
+_CHUNK: Final = 1024 * 1024
+_STARTS: Final = {kind: f'{{"{kind.singular}":'.encode() for kind in KINDS}
+_BY_SINGULAR: Final = {kind.singular: kind for kind in KINDS}
+
+
+class Readable(Protocol):
+    """Where bytes come from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Writable(Protocol):
+    """Where bytes go to."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+Opened = Callable[[Path], AbstractContextManager[Readable]]
+
+
+class JsonLines(Container):
+    """A file whose lines are read anew for each kind that somebody asks for."""
+
+    streamed = True
+
+    def __init__(self, file: Path, opened: Opened) -> None:
+        self._file = file
+        self._opened = opened
+        first = next(self._lines(), None)
+        if first is None:
+            raise CutOff(file, "line 1", "It is empty.")
+        # Some editors put a mark before text in UTF-8, which JSON does not have.
+        self.header = self._header(first[1].removeprefix(codecs.BOM_UTF8))
+
+    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+        start = _STARTS[kind]
+        length = len(start)
+        begun = False
+        lines = self._lines()
+        next(lines, None)
+        for number, line in lines:
+            if line.startswith(start) and line.endswith(b"}"):
+                begun = True
+                yield Stored(number, line[length:-1])
+                continue
+            found = self._unwrapped(number, line)
+            if isinstance(found, SnapshotError):
+                yield found
+            elif found[0] is kind:
+                begun = True
+                yield Stored(number, found[1])
+            elif KINDS.index(found[0]) > KINDS.index(kind):
+                return
+            elif begun:
+                problem = f"A {found[0].singular} cannot stand after a {kind.singular}."
+                yield OutOfOrder(self._file, f"line {number}", problem)
+
+    def place(self, kind: Kind, position: int) -> str:
+        return f"line {position}: {kind.singular}"
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        with self._opened(self._file) as stream:
+            yield from numbered_lines(self._file, stream)
+
+    def _header(self, line: bytes) -> bytes:
+        try:
+            keys = decoded(line, dict[str, msgspec.Raw])
+        except Malformed as problem:
+            error = CutOff if problem.cut_off else NotASnapshot
+            text = f"It should begin with the header of a snapshot: {problem.problem}."
+            raise error(self._file, "line 1", text) from None
+        self.strangers = tuple(key for key in keys if key not in Header.__struct_fields__)
+        return line
+
+    def _unwrapped(self, number: int, line: bytes) -> tuple[Kind, bytes] | SnapshotError:
+        """The entry of a line that is of another kind, or laid out in another way."""
+        for kind, start in _STARTS.items():
+            if line.startswith(start) and line.endswith(b"}"):
+                return kind, line[len(start) : -1]
+        place = f"line {number}"
+        try:
+            wrapped = decoded(line, dict[str, msgspec.Raw])
+            refuse_repeated(line, levels=1)
+        except Malformed as problem:
+            error = CutOff if problem.cut_off else SnapshotError
+            return error(self._file, place, f"{problem.problem}.")
+        name = next(iter(wrapped), "")
+        if len(wrapped) != 1 or name not in _BY_SINGULAR:
+            keys = ", ".join(_BY_SINGULAR)
+            return SnapshotError(self._file, place, f"A line has one key, one of {keys}.")
+        return _BY_SINGULAR[name], bytes(wrapped[name])
+
+
+def numbered_lines(file: Path, stream: Readable) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, counted from one; none may be too long for the memory."""
+    number = 0
+    begun: list[bytes] = []
+    length = 0
+    while chunk := stream.read(_CHUNK):
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            number += 1
+            if begun:
+                line = b"".join((*begun, line))
+                begun.clear()
+                length = 0
+            if line:
+                yield number, line
+        if rest:
+            begun.append(rest)
+            length += len(rest)
+        if length > MAX_LINE:
+            limit = MAX_LINE // 1024 // 1024
+            raise TooLarge(file, f"line {number + 1}", f"It is longer than {limit} MB.")
+    if begun:
+        yield number + 1, b"".join(begun)
+
+
+def open_lines(file: Path) -> JsonLines:
+    """Opens a file that is not compressed."""
+    return JsonLines(file, lambda path: path.open("rb"))
+
+
+def write_lines(file: Path, header: bytes, bodies: Bodies) -> None:
+    """Writes a file that is not compressed."""
+    with file.open("wb", buffering=BUFFER) as stream:
+        write_to(stream, header, bodies)
+
+
+def write_to(stream: Writable, header: bytes, bodies: Bodies) -> None:
+    """Writes the lines."""
+    stream.write(header + b"\n")
+    for kind, start in _STARTS.items():
+        for _, body, content_hash in bodies[kind.plural]:
+            stream.write(seal(body, content_hash, before=start, after=b"}\n"))

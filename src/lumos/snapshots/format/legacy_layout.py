@@ -1,0 +1,419 @@
+"""The two layouts that snapshots had before format 1.0, and the way from them to it.
+
+One keeps everything below `lumos_snapshot` (`quality_score`, `version_history`, URNs of DataHub);
+the other begins with `lumos_version` (lineage as plain URNs, owners as `user` or `group`, scores
+in per cent). What format 1.0 has no place for is carried along below `founding`, by its path.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TypeGuard
+
+import msgspec
+
+from lumos.errors import MisuseError
+from lumos.model.conversions.sql import Dialect, type_from_sql
+from lumos.model.text import parse_type
+from lumos.model.types import Unknown
+from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
+from lumos.snapshots.format.codec import Malformed
+from lumos.snapshots.format.document import DATASETS, FORMAT, GLOSSARY, JOBS, Kind
+from lumos.snapshots.format.extras import taken_out
+
+_COUNTED: Final = ("datasets", "lineage_edges", "owners", "tags")
+
+NESTED: Final = "lumos_snapshot"
+FLAT: Final = "lumos_version"
+HEADER_KEYS: Final = (
+    *(FLAT, "version", "export_timestamp", "source_platform", "statistics", "metadata"),
+)
+CARRIED: Final = "founding"
+# Where what the header says of a snapshot stands in either layout.
+NESTED_PATHS: Final = {
+    "exported_at": f"{NESTED}.exported_at",
+    "scope": f"{NESTED}.metadata.export_scope",
+    "counts.datasets": f"{NESTED}.metadata.total_datasets",
+    "counts.lineage_edges": f"{NESTED}.metadata.total_lineage_relationships",
+}
+FLAT_PATHS: Final = {
+    "exported_at": "export_timestamp",
+    **{f"counts.{name}": f"statistics.{name}" for name in _COUNTED},
+}
+
+_DATAHUB_DATASET: Final = re.compile(
+    r"urn:li:dataset:\((?:urn:li:dataPlatform:)?(?P<platform>[^,]+),(?P<name>.*),(?P<env>[^,)]+)\)",
+    re.DOTALL,
+)
+_DATAHUB_NAME: Final = re.compile(r"urn:li:[A-Za-z]+:(?P<name>.+)", re.DOTALL)
+# Types are read in the words of a dataset's own platform, and then in those of the others.
+_DIALECTS: Final[tuple[Dialect, ...]] = ("postgres", "hive", "snowflake", "bigquery")
+_LINEAGE_TYPES: Final = ("TRANSFORMED", "COPIED", "VIEW")
+# Says no more than on which side of the dataset the other one stands.
+_DIRECTIONS: Final = ("produces", "consumes")
+_PER_CENT: Final = 100
+
+
+class Given(NamedTuple):
+    """A part of a founding layout, and the path to it; every key that is taken is accounted for."""
+
+    path: str
+    values: dict[str, Any]
+
+    def take(self, *names: str) -> Any:
+        """The value under the first of the names that is there."""
+        for name in names:
+            if (value := self.values.pop(name, None)) is not None:
+                return value
+        return None
+
+    def part(self, name: str) -> "Given":
+        """The object under a name, or an empty one."""
+        return given(f"{self.path}.{name}", self.values.pop(name, None))
+
+    def items(self, name: str) -> list[tuple[str, Any]]:
+        """The list under a name, each with its path."""
+        value = self.values.pop(name, None)
+        path = f"{self.path}.{name}"
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise Malformed(path, f"Expected `array`, got {value!r}")
+        return [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+
+    def time(self, *names: str) -> str | None:
+        """The time under the first of the names that is there, in UTC where it has no zone."""
+        for name in names:
+            if (value := self.values.pop(name, None)) is not None:
+                return _time(f"{self.path}.{name}", value)
+        return None
+
+    def rest(self, **converted: Any) -> dict[str, Any]:
+        """What was converted, beside all that nobody took."""
+        return {name: value for name, value in self.values.items() if value is not None} | known(
+            **converted
+        )
+
+    def number(self, *names: str) -> float | None:
+        """The number under the first of the names that is there."""
+        for name in names:
+            if (value := self.values.pop(name, None)) is not None:
+                return _number(f"{self.path}.{name}", value)
+        return None
+
+    def numbers(self) -> dict[str, float]:
+        """All numbers that are left."""
+        found = {name: value for name, value in self.values.items() if _is_number(value)}
+        for name in found:
+            del self.values[name]
+        return found
+
+
+def given(path: str, value: object) -> Given:
+    """A value that must be an object, or nothing."""
+    if value is None:
+        return Given(path, {})
+    if not isinstance(value, dict):
+        raise Malformed(path, f"Expected `object`, got {value!r}")
+    return Given(path, dict(value))
+
+
+def header_of_nested(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The header of the layout below `lumos_snapshot`."""
+    head = given(f".{NESTED}", plain.get(NESTED))
+    summary = head.part("metadata")
+    counts = {
+        "datasets": summary.take("total_datasets"),
+        "lineage_edges": summary.take("total_lineage_relationships"),
+    }
+    return _header(head, counts, scope=summary.take("export_scope"))
+
+
+def header_of_flat(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The header of the layout that begins with `lumos_version`."""
+    head = given("", dict(plain))
+    sums = head.part("statistics")
+    return _header(head, {name: sums.take(name) for name in _COUNTED}, scope=None)
+
+
+def _header(head: Given, counts: Mapping[str, Any], *, scope: object) -> dict[str, Any]:
+    exported_at = head.time("exported_at", "export_timestamp")
+    if exported_at is None:
+        key = "exported_at" if head.path else "export_timestamp"
+        raise Malformed(f"{head.path}.{key}", "It does not say when it was exported")
+    return known(
+        format=FORMAT,
+        format_version="1.0",
+        exported_at=exported_at,
+        exported_by=head.take("exported_by") or "unknown",
+        platform=head.take("source_platform"),
+        target_platform=head.take("target_platform"),
+        scope=scope or "all",
+        counts=known(**counts),
+    )
+
+
+def entry(kind: Kind, plain: Any) -> dict[str, Any]:
+    """An entry of either layout as format 1.0 has it."""
+    if kind is DATASETS:
+        converted, rest = _dataset(given("", plain))
+    elif kind is JOBS:
+        converted, rest = _job(given("", plain)), {}
+    else:
+        named = given("", {"name": plain} if isinstance(plain, str) else plain)
+        converted, rest = _named(kind, named), {}
+    strangers = taken_out(kind, converted)
+    carried = rest | strangers
+    # A part that held nothing else is none.
+    return known(**converted) | known(carried={CARRIED: carried} if carried else None)
+
+
+def _job(job: Given) -> dict[str, Any]:
+    urn = _urn(".urn", job.take("urn"))
+    ends = {
+        name: [_urn(path, each) for path, each in job.items(name)] for name in ("inputs", "outputs")
+    }
+    return job.values | known(urn=urn, **ends)
+
+
+def _named(kind: Kind, named: Given) -> dict[str, Any]:
+    name = named.take("name", "user", "group", "term", "username", "id", "urn")
+    if kind is GLOSSARY and "definition" not in named.values:
+        return named.rest(name=_plain_name(name), definition=named.take("description"))
+    return named.rest(name=_plain_name(name))
+
+
+def _plain_name(name: Any) -> Any:
+    """The name in a URN of DataHub, and any other name as it is."""
+    match = _DATAHUB_NAME.fullmatch(name) if isinstance(name, str) else None
+    return name if match is None else match["name"]
+
+
+def _dataset(dataset: Given) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A dataset, and those of its keys that are none of a dataset's."""
+    urn = Urn.parse(_urn(".urn", dataset.take("urn"), dataset.take("environment")))
+    # The database is a part of the URN's path.
+    database = dataset.take("database")
+    properties = dataset.part("properties")
+    documentation = dataset.part("documentation")
+    converted = known(
+        urn=str(urn),
+        name=dataset.take("name") or urn.name,
+        platform=dataset.take("platform") or urn.platform,
+        format=dataset.take("format"),
+        schema=_schema(dataset.part("schema"), urn.platform),
+        lineage=_lineage(dataset.part("lineage")),
+        ownership=_ownership(dataset.part("ownership")),
+        governance=_governance(dataset.part("governance"), dataset.items("tags")),
+        documentation=documentation.rest(
+            description=documentation.take("description") or properties.take("description"),
+        ),
+        properties=_properties(properties),
+        versioning=_versioning(dataset.part("versioning")),
+        cost=_cost(dataset.part("cost")),
+        quality=_quality(dataset.part("quality")),
+        timestamps=_timestamps(dataset.part("timestamps")),
+        schedule=dataset.take("schedule"),
+        usage=dataset.take("usage"),
+    )
+    rest = dict(dataset.values)
+    if database is not None and database not in urn.path:
+        rest["database"] = database
+    rest |= {f"properties.{name}": value for name, value in properties.values.items()}
+    return converted, rest
+
+
+def known(**values: Any) -> dict[str, Any]:
+    """The values that say something."""
+    return {name: value for name, value in values.items() if value not in (None, {}, [])}
+
+
+def _schema(schema: Given, platform: str) -> dict[str, Any]:
+    if schema.values.get("fields") is None:
+        return schema.values
+    fields = [_field(given(path, each), platform) for path, each in schema.items("fields")]
+    return schema.values | {"fields": fields}
+
+
+def _field(field: Given, platform: str) -> dict[str, Any]:
+    written = field.take("type")
+    if not isinstance(written, str):
+        raise Malformed(f"{field.path}.type", f"Expected `str`, got {written!r}")
+    type = _type(written, platform)
+    pii = field.values.pop("pii") if isinstance(field.values.get("pii"), bool) else False
+    tags = [*(field.take("tags") or ()), *(["PII"] if pii else ())]
+    default = field.take("default")
+    native = None if type == written.upper() else written
+    return field.rest(
+        type=type,
+        default=default if default is None else _text(default),
+        tags=tags,
+        terms=field.take("glossary_terms", "terms"),
+        native_type=field.take("native_type") or native,
+    )
+
+
+def _type(text: str, platform: str) -> str:
+    try:
+        return parse_type(text).text
+    except (MisuseError, ValueError):
+        dialects = sorted(_DIALECTS, key=lambda dialect: dialect != platform)
+        read = (type_from_sql(text, dialect) for dialect in dialects)
+        found = next((type for type in read if not isinstance(type, Unknown)), None)
+        return type_from_sql(text, "hive").text if found is None else found.text
+
+
+def _lineage(lineage: Given) -> dict[str, Any]:
+    return lineage.rest(
+        upstream=[_edge(path, each) for path, each in lineage.items("upstream")],
+        downstream=[_edge(path, each) for path, each in lineage.items("downstream")],
+    )
+
+
+def _edge(path: str, value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"urn": _urn(path, value)}
+    edge = given(path, value)
+    if str(edge.values.get("relationship_type")).lower() in _DIRECTIONS:
+        edge.take("relationship_type")
+    type = edge.take("type")
+    if type is not None and str(type).lower() in _DIRECTIONS:
+        type = None
+    elif type is not None and str(type).upper() not in _LINEAGE_TYPES:
+        raise Malformed(f"{path}.type", f"Expected {', '.join(_LINEAGE_TYPES)}, got {type!r}")
+    return edge.rest(
+        urn=_urn(f"{path}.urn", edge.take("urn")),
+        type=type and str(type).upper(),
+        columns=edge.take("columns", "column_mappings"),
+    )
+
+
+def _ownership(ownership: Given) -> dict[str, Any]:
+    return ownership.rest(owners=[_owner(path, each) for path, each in ownership.items("owners")])
+
+
+def _owner(path: str, value: object) -> dict[str, Any]:
+    owner = given(path, {"user": value} if isinstance(value, str) else value)
+    group, user = owner.take("group"), owner.take("user", "name")
+    if isinstance(urn := owner.take("urn"), str):
+        group = _plain_name(urn) if ":corpGroup:" in urn else group
+        user = _plain_name(urn) if group is None else user
+    if group is None and user is None:
+        raise Malformed(path, "An owner has a `urn`, a `user` or a `group`")
+    return owner.rest(
+        name=user if group is None else group,
+        kind=None if group is None else "group",
+        type=owner.take("type"),
+    )
+
+
+def _governance(governance: Given, tags: list[tuple[str, Any]]) -> dict[str, Any]:
+    return governance.rest(
+        tags=[_plain_name(tag) for _, tag in (*governance.items("tags"), *tags)],
+        terms=[
+            _plain_name(term)
+            for name in ("glossary_terms", "terms")
+            for _, term in governance.items(name)
+        ],
+        compliance=governance.take("compliance"),
+    )
+
+
+def _properties(properties: Given) -> dict[str, str]:
+    custom = properties.part("custom_properties")
+    return {name: _text(value) for name, value in custom.values.items()}
+
+
+def _versioning(versioning: Given) -> dict[str, Any]:
+    history = []
+    for path, each in versioning.items("version_history"):
+        step = given(path, each)
+        history.append(
+            step.rest(
+                cloud_version=step.take("version", "cloud_version"),
+                schema_version=step.take("schema_version"),
+                at=step.time("timestamp", "at"),
+                changes=step.take("changes"),
+            )
+        )
+    return versioning.rest(history=history)
+
+
+def _cost(cost: Given) -> dict[str, Any]:
+    own = {
+        "storage": cost.number("monthly_storage_cost"),
+        "compute": cost.number("monthly_compute_cost"),
+    }
+    if not (converted := known(own=known(**own), calculated_at=cost.time("last_calculated"))):
+        return cost.values
+    return cost.rest(currency=cost.take("currency") or "USD", period="monthly", **converted)
+
+
+def _quality(quality: Given) -> dict[str, Any]:
+    measured_at = quality.time("last_profiled", "last_validated")
+    metrics = quality.part("quality_metrics")
+    if metrics.values or "quality_score" in quality.values:
+        score = quality.number("quality_score")
+        dimensions = metrics.numbers()
+        quality.values.update(known(quality_metrics=metrics.values))
+        return quality.rest(score=score, measured_at=measured_at, dimensions=dimensions)
+    score = quality.number("score")
+    freshness = quality.time("freshness")
+    shares = quality.numbers()
+    return quality.rest(
+        score=_share(score),
+        measured_at=measured_at,
+        freshness=freshness,
+        dimensions={name: _share(value) for name, value in shares.items()},
+    )
+
+
+def _share(per_cent: float | None) -> float | None:
+    # The division must not add digits that nobody measured: 99.2 is 0.992.
+    return None if per_cent is None else round(per_cent / _PER_CENT, 12)
+
+
+def _timestamps(timestamps: Given) -> dict[str, Any]:
+    names = ("created", "last_modified", "last_accessed")
+    return timestamps.rest(**{name: timestamps.time(name) for name in names})
+
+
+def _urn(path: str, value: object, environment: object = None) -> str:
+    if not isinstance(value, str):
+        raise Malformed(path, f"Expected `str`, got {value!r}")
+    wanted = str(environment or DEFAULT_ENVIRONMENT)
+    try:
+        if value.startswith(SCHEME):
+            urn = Urn.parse(value)
+            is_default = urn.environment == DEFAULT_ENVIRONMENT
+            return str(msgspec.structs.replace(urn, environment=wanted) if is_default else urn)
+        if match := _DATAHUB_DATASET.fullmatch(value):
+            segments = match["name"].split(separator_of(match["platform"]))
+            return str(Urn.of(match["platform"], segments, environment=match["env"]))
+    except InvalidUrn as problem:
+        raise Malformed(path, str(problem)) from None
+    raise Malformed(path, f"'{value}' is no URN of a dataset")
+
+
+def _time(path: str, value: object) -> str:
+    try:
+        moment = msgspec.convert(value, datetime)
+    except msgspec.ValidationError:
+        raise Malformed(
+            path, f"Expected a time such as 2024-01-15T10:30:00Z, got {value!r}"
+        ) from None
+    return moment.isoformat() if moment.tzinfo else moment.replace(tzinfo=UTC).isoformat()
+
+
+def _number(path: str, value: object) -> float:
+    if not _is_number(value):
+        raise Malformed(path, f"Expected a number, got {value!r}")
+    return value
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

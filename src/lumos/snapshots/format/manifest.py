@@ -1,0 +1,112 @@
+"""Counts and hashes of a snapshot, summed up an entry at a time."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from lumos.model.catalog import Entry
+from lumos.snapshots.format.codec import canonical
+from lumos.snapshots.format.document import (
+    DATASETS,
+    FORMAT,
+    FORMAT_VERSION,
+    KINDS,
+    Counts,
+    Facts,
+    Hashes,
+    Header,
+    Kind,
+)
+
+_MODULUS = 1 << 256
+
+
+class Tally:
+    """What has been seen of a snapshot so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, int] = {kind.plural: 0 for kind in KINDS}
+        self._sums: dict[str, int] = {kind.plural: 0 for kind in KINDS}
+        self._deleted = 0
+        self._edges = 0
+        self._owners: set[tuple[str, str]] = set()
+        self._tags: set[str] = set()
+
+    def add(self, kind: Kind, value: Any, content_hash: str) -> None:
+        """Counts an entry."""
+        self._found[kind.plural] += 1
+        self._sums[kind.plural] += int(content_hash, 16)
+        if kind is DATASETS:
+            if (lineage := value.lineage) is not None:
+                self._edges += len(lineage.upstream)
+            if (ownership := value.ownership) is not None:
+                for owner in ownership.owners:
+                    self._owners.add((owner.kind, owner.name))
+            if (governance := value.governance) is not None:
+                self._tags.update(governance.tags)
+            if isinstance(value, Entry) and value.deleted:
+                self._deleted += 1
+
+    def summary(self) -> dict[str, Any]:
+        """What has been seen, as plain values for `absorb`."""
+        return {
+            "found": self._found,
+            "sums": {name: f"{total % _MODULUS:x}" for name, total in self._sums.items()},
+            "deleted": self._deleted,
+            "edges": self._edges,
+            "owners": sorted(self._owners),
+            "tags": sorted(self._tags),
+        }
+
+    def absorb(self, summary: dict[str, Any]) -> None:
+        """Adds what another tally has seen."""
+        for name, found in summary["found"].items():
+            self._found[name] += found
+            self._sums[name] += int(summary["sums"][name], 16)
+        self._deleted += summary["deleted"]
+        self._edges += summary["edges"]
+        self._owners.update((kind, name) for kind, name in summary["owners"])
+        self._tags.update(summary["tags"])
+
+    @property
+    def counts(self) -> Counts:
+        """How much has been seen."""
+        return Counts(
+            **self._found,
+            deleted=self._deleted,
+            lineage_edges=self._edges,
+            owners=len(self._owners),
+            tags=len(self._tags),
+        )
+
+    def hashes(self, header: Header) -> Hashes:
+        """The hashes of all that has been seen, under a header."""
+        sums = {name: f"{total % _MODULUS:064x}" for name, total in self._sums.items()}
+        return hashes_of(header, sums)
+
+
+def header_of_facts(facts: Facts, tally: Tally) -> Header:
+    """The header of a snapshot that holds what was counted."""
+    header = Header(
+        format=FORMAT,
+        format_version=FORMAT_VERSION,
+        counts=tally.counts,
+        **msgspec.structs.asdict(facts),
+    )
+    return msgspec.structs.replace(header, hashes=tally.hashes(header))
+
+
+def hashes_of(header: Header, sums: dict[str, str]) -> Hashes:
+    """The hashes of a snapshot, from the sums of its entries' hashes."""
+    own = facts_hash(header)
+    lines = [f"header {own}", *(f"{kind.plural} {sums[kind.plural]}" for kind in KINDS)]
+    overall = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return Hashes(header=own, overall=overall, **sums)
+
+
+def facts_hash(header: Header) -> str:
+    """Of all that the header says but when it was exported: the same state has the same hash."""
+    plain = msgspec.to_builtins(header)
+    facts = {name: each for name, each in plain.items() if name not in ("exported_at", "hashes")}
+    return hashlib.sha256(canonical(facts)).hexdigest()

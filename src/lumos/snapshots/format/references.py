@@ -1,0 +1,142 @@
+"""What entries refer to, and which of it a snapshot does not hold."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
+from lumos.snapshots.format.codec import Malformed, key_of
+from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, Kind
+
+# What data flows between; a job is a node of lineage as well.
+_NODES: Final = (DATASETS.plural, JOBS.plural)
+_TERMS: Final = (GLOSSARY.plural,)
+_USERS: Final = (USERS.plural,)
+_GROUPS: Final = (GROUPS.plural,)
+_PEOPLE: Final = (USERS.plural, GROUPS.plural)
+
+
+class Reference(NamedTuple):
+    """That an entry names another one: in which of its lists and where there, and whom it names."""
+
+    path: str
+    number: int | None
+    kinds: tuple[str, ...]
+    key: str
+
+    @property
+    def place(self) -> str:
+        """The path inside the entry."""
+        return self.path if self.number is None else f"{self.path}[{self.number}]"
+
+    @property
+    def is_lineage(self) -> bool:
+        """Whether data flows along it."""
+        return self.kinds is _NODES
+
+
+class Dangling(NamedTuple):
+    """A reference that leads nowhere, and the entry that it stands in."""
+
+    kind: Kind
+    position: int
+    reference: Reference
+
+
+class References:
+    """The entries seen so far, and the references that none of them resolves yet."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, set[str]] = {
+            kind.plural: set() for kind in (GLOSSARY, USERS, GROUPS, JOBS, DATASETS)
+        }
+        self._open: list[Dangling] = []
+
+    def add(self, kind: Kind, position: int, key: str, value: Any) -> None:
+        """Takes an entry and what it refers to."""
+        if kind.plural in self._known:
+            self._known[kind.plural].add(key)
+        for reference in references_of(value):
+            # Datasets come last: whatever people and words there are have been seen by then.
+            is_settled = kind is DATASETS and reference.kinds is not _NODES
+            if not self._resolves(reference) and (not is_settled or self._lists(reference)):
+                self._open.append(Dangling(kind, position, reference))
+
+    def add_broken(self, kind: Kind, body: bytes) -> None:
+        """Takes an entry that cannot be read: whoever refers to it is not wrong for that."""
+        with suppress(Malformed):
+            if kind.plural in self._known:
+                self._known[kind.plural].add(key_of(kind, body))
+
+    def dangling(self) -> Iterator[Dangling]:
+        """What is unresolved now that all has been seen.
+
+        Of people and words that the snapshot does not list at all, nobody can say what is missing.
+        """
+        for each in self._open:
+            is_listed = each.reference.is_lineage or self._lists(each.reference)
+            if is_listed and not self._resolves(each.reference):
+                yield each
+
+    def _resolves(self, reference: Reference) -> bool:
+        return any(reference.key in self._known[name] for name in reference.kinds)
+
+    def _lists(self, reference: Reference) -> bool:
+        return any(self._known[name] for name in reference.kinds)
+
+
+def references_of(value: Any) -> Iterable[Reference]:
+    """All that an entry refers to."""
+    match value:
+        case Entry():
+            return _of_dataset(value)
+        case Job():
+            return _of_job(value)
+        case GlossaryTerm():
+            return _of_term(value)
+        case User():
+            return _named("groups", _GROUPS, value.groups)
+        case Group():
+            return _named("members", _USERS, value.members)
+        case _:
+            return ()
+
+
+def _of_dataset(dataset: Entry) -> Iterator[Reference]:
+    if dataset.lineage is not None:
+        for index, edge in enumerate(dataset.lineage.upstream):
+            yield Reference("lineage.upstream", index, _NODES, edge.urn)
+        for index, edge in enumerate(dataset.lineage.downstream):
+            yield Reference("lineage.downstream", index, _NODES, edge.urn)
+    if dataset.ownership is not None:
+        for index, owner in enumerate(dataset.ownership.owners):
+            kinds = _GROUPS if owner.kind == "group" else _USERS
+            yield Reference("ownership.owners", index, kinds, owner.name)
+    if dataset.governance is not None and dataset.governance.terms:
+        yield from _named("governance.terms", _TERMS, dataset.governance.terms)
+    for index, field in enumerate(dataset.schema.fields if dataset.schema else ()):
+        if field.terms:
+            yield from _named(f"schema.fields[{index}].terms", _TERMS, field.terms)
+        for number, note in enumerate(field.nested):
+            if note.terms:
+                path = f"schema.fields[{index}].nested[{number}].terms"
+                yield from _named(path, _TERMS, note.terms)
+
+
+def _of_job(job: Job) -> Iterator[Reference]:
+    yield from _named("inputs", _NODES, job.inputs)
+    yield from _named("outputs", _NODES, job.outputs)
+    if job.owner is not None:
+        yield Reference("owner", None, _PEOPLE, job.owner)
+
+
+def _of_term(term: GlossaryTerm) -> Iterator[Reference]:
+    if term.parent is not None:
+        yield Reference("parent", None, _TERMS, term.parent)
+    yield from _named("related", _TERMS, term.related)
+    yield from _named("owners", _PEOPLE, term.owners)
+
+
+def _named(path: str, kinds: tuple[str, ...], keys: Iterable[str]) -> Iterator[Reference]:
+    for index, key in enumerate(keys):
+        yield Reference(path, index, kinds, key)

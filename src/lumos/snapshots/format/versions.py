@@ -1,0 +1,149 @@
+"""From the version that a snapshot has to the present one, a step at a time.
+
+A later version adds its step to `STEPS`: how a header and how an entry of the version before it
+are to be changed. Streams are upgraded as they are read.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
+
+from lumos.snapshots.format import legacy_layout as founding
+from lumos.snapshots.format.codec import Malformed, canonical, plain_json
+from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, Kind
+from lumos.snapshots.format.encodings.interface import Container, Stored
+from lumos.snapshots.format.errors import NewerSnapshot, NotASnapshot, SnapshotError
+
+_VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
+
+
+class Step(NamedTuple):
+    """What leads from one version to the next; both functions take and give plain JSON.
+
+    `paths` say where the version has what stands elsewhere in the next one's header.
+    """
+
+    to: str
+    header: Callable[[Mapping[str, Any]], dict[str, Any]]
+    entry: Callable[[Kind, Any], dict[str, Any]]
+    paths: Mapping[str, str] = {}
+
+
+STEPS: Final[dict[str, Step]] = {
+    founding.NESTED: Step("1.0", founding.header_of_nested, founding.entry, founding.NESTED_PATHS),
+    founding.FLAT: Step("1.0", founding.header_of_flat, founding.entry, founding.FLAT_PATHS),
+}
+
+
+def upgraded(
+    file: Path,
+    container: Container,
+    *,
+    steps: Mapping[str, Step] = STEPS,
+    present: str = FORMAT_VERSION,
+) -> Container:
+    """The container as if it had been written in the present version."""
+    try:
+        header = plain_json(container.header)
+        version = _version(file, header)
+        path: list[Step] = []
+        while version != present:
+            if version not in steps:
+                raise _unreadable(file, version, present)
+            path.append(steps[version])
+            version = steps[version].to
+        return Upgraded(container, header, path) if path else container
+    except Malformed as problem:
+        raise SnapshotError(file, problem.path.removeprefix("."), f"{problem.problem}.") from None
+
+
+class Upgraded(Container):
+    """A container whose header and entries are brought to the present version."""
+
+    def __init__(self, inner: Container, header: dict[str, Any], steps: list[Step]) -> None:
+        self._inner = inner
+        self._steps = steps
+        for step in steps:
+            header = step.header(header)
+        self.header = canonical(header)
+        self.streamed = inner.streamed
+        self.strangers = inner.strangers
+
+    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+        return self._inner.entries(kind)
+
+    def present(self, kind: Kind, body: bytes) -> bytes:
+        entry = plain_json(body)
+        for step in self._steps:
+            entry = step.entry(kind, entry)
+        return canonical(entry)
+
+    def place(self, kind: Kind, position: int) -> str:
+        return self._inner.place(kind, position)
+
+    def header_place(self, path: str) -> str:
+        for step in reversed(self._steps):
+            path = step.paths.get(path, path)
+        return self._inner.header_place(path)
+
+
+def _version(file: Path, header: Mapping[str, Any]) -> str:
+    if founding.NESTED in header:
+        return _founding(file, header[founding.NESTED], "version", founding.NESTED)
+    if founding.FLAT in header:
+        return _founding(file, header, founding.FLAT, founding.FLAT)
+    if header.get("format") != FORMAT:
+        raise NotASnapshot(
+            file,
+            "format" if "format" in header else "",
+            f"This is no Lumos snapshot: one has the key 'format' with the value '{FORMAT}'.",
+        )
+    version = header.get("format_version")
+    if _is_number(version):
+        _refuse_number(file, version)
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        problem = f"{version!r} is no version of the format. One looks like '{FORMAT_VERSION}'."
+        raise SnapshotError(file, "format_version", problem)
+    return version
+
+
+def _refuse_number(file: Path, version: float) -> NoReturn:
+    """A version is text: 1.10 as a number is 1.1."""
+    if version > float(FORMAT_VERSION):
+        raise _unreadable(file, str(float(version)), FORMAT_VERSION)
+    problem = f"{version} is a number. A version is text, with quotes: '{FORMAT_VERSION}'."
+    raise SnapshotError(file, "format_version", problem)
+
+
+def _is_number(version: object) -> TypeGuard[float]:
+    return isinstance(version, int | float) and not isinstance(version, bool)
+
+
+def _founding(file: Path, header: object, key: str, layout: str) -> str:
+    is_nested = layout == founding.NESTED
+    path = f"{layout}.{key}" if is_nested else key
+    told = header.get(key) if isinstance(header, dict) else None
+    version = str(float(told) if _is_number(told) else told)
+    match = _VERSION.fullmatch(version)
+    if match is None or (int(match[1]), int(match[2])) != (1, 0):
+        raise _unreadable(file, version, "1.0.0", path)
+    return layout
+
+
+def _unreadable(
+    file: Path, version: str, present: str, path: str = "format_version"
+) -> SnapshotError:
+    if _numbers(version) > _numbers(present):
+        return NewerSnapshot(
+            file,
+            path,
+            f"The snapshot has format {version}, and this Lumos reads {present} and older. "
+            "Upgrade Lumos: pip install --upgrade lumos",
+        )
+    return SnapshotError(file, path, f"There is no format {version}. The present one is {present}.")
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    match = _VERSION.fullmatch(version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

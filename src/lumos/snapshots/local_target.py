@@ -1,0 +1,415 @@
+"""Imports into the store: entries, journal and events of a batch in one transaction.
+
+Of datasets that the store has seen in a scan, what it saw counts: schema, place, size. All else
+that a snapshot says of them is merged in. Datasets that it only knows from imports follow them.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.errors import LumosError
+from lumos.model.catalog import Entry
+from lumos.model.change import ChangeEvent, EventType
+from lumos.model.codec import from_json, to_json
+from lumos.model.dataset import Versioning
+from lumos.model.schema import Schema
+from lumos.schemas.wording import summary_of
+from lumos.snapshots.account import Account, Plan
+from lumos.snapshots.endpoints import LocalCatalog
+from lumos.snapshots.format.document import DATASETS, KINDS, Kind
+from lumos.snapshots.format.reader import Snapshot
+from lumos.snapshots.import_merge import (
+    SEEN,
+    as_seen,
+    claimed,
+    differing,
+    is_bare,
+    merged_entry,
+    taken_back,
+)
+from lumos.snapshots.imported_versions import findings_between, versions_after
+from lumos.snapshots.store_entries import (
+    entry_of,
+    erase_entry,
+    is_scanned,
+    names_in,
+    put_entry,
+    versions_of,
+    versions_on_record,
+)
+from lumos.snapshots.targets import RefusedEntry, Target, Undone, by_kind, item_plan, values_of
+from lumos.store import Transaction
+from lumos.store.actor import who
+from lumos.store.entries import StoredEntry, StoredItem
+from lumos.store.journal import ImportRun, ImportStep
+from lumos.store.records import IMPORTED
+
+# What stays with a dataset that a scan has seen, whoever takes an import back.
+_OF_SCANS: Final = frozenset({*SEEN, "name", "platform", "format", "timestamps", "deleted"})
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as it was before an import, and how the store counted its versions then."""
+
+    entry: Entry
+    counted: Versioning
+
+
+class _View(NamedTuple):
+    """What the store shows of entries, inside of a transaction or outside."""
+
+    entries: Callable[[Collection[str]], dict[str, StoredEntry]]
+    former_names: Callable[[Collection[str]], dict[str, str]]
+    item: Callable[[str, str], bytes | None]
+    bases: Callable[[str, str, Collection[str]], dict[str, bytes]]
+
+
+class LocalTarget(Target):
+    """The store itself."""
+
+    batch = 200
+
+    def __init__(self, catalog: LocalCatalog, *, prefix: str, now: Callable[[], datetime]) -> None:
+        self.name = catalog.name
+        self._store = catalog.store
+        self._prefix = prefix
+        self._now = now
+        self.renamed: dict[str, str] = {}
+        self.written: list[str] = []
+
+    def check(self) -> None:
+        """The store is open."""
+
+    def admit(self, snapshot: Snapshot) -> None:
+        if not self._store.limits_names:
+            return
+        for kind in KINDS:
+            for value in snapshot.entries(kind):
+                try:
+                    names = names_in(value) if kind is DATASETS else (getattr(value, kind.key),)
+                    self._store.check_names(names)
+                except LumosError as problem:
+                    raise RefusedEntry(kind, getattr(value, kind.key)[:120], problem) from problem
+
+    def holds(self, kind: Kind) -> bool:  # noqa: ARG002
+        return True
+
+    def plan(self, kind: Kind, values: Sequence[Any], *, omitted: Collection[str]) -> list[Plan]:
+        entries, journal = self._store.entries, self._store.journal
+        view = _View(entries.some, entries.former_names, entries.item, journal.bases)
+        return [plan for plan, _ in self._plans(view, kind, values, omitted, at=self._now())]
+
+    def write(
+        self,
+        account: Account,
+        kind: Kind,
+        values: Sequence[Any],
+        *,
+        omitted: Collection[str],
+        at: datetime,
+    ) -> None:
+        if kind is DATASETS:
+            self._store.keep_schemas(_schemas(values))
+
+        def attempt(transaction: Transaction) -> tuple[Account, list[str]]:
+            trial = account.copy()
+            return trial, self._write(transaction, trial, kind, values, omitted, at=at)
+
+        done, written = self._store.transact(attempt)
+        account.take_over(done)
+        self.written += written
+
+    def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
+        def attempt(transaction: Transaction) -> tuple[Account, list[Undone], list[str]]:
+            trial = account.copy()
+            return trial, *self._undo(transaction, trial, steps, at=at)
+
+        done, undone, written = self._store.transact(attempt)
+        account.take_over(done)
+        self.written += written
+        return undone
+
+    def _write(
+        self,
+        transaction: Transaction,
+        account: Account,
+        kind: Kind,
+        values: Sequence[Any],
+        omitted: Collection[str],
+        *,
+        at: datetime,
+    ) -> list[str]:
+        """Writes entries and accounts for them; gives the datasets that were written."""
+        if kind is DATASETS:
+            for urn in sorted(value.urn for value in values):
+                transaction.known(urn)
+        plans = self._plans(_view(transaction), kind, values, omitted, at=at)
+        for plan, stored in plans:
+            if plan.writes and kind is DATASETS:
+                self._put(transaction, account.run, plan, stored, at=at)
+            elif plan.writes:
+                item = StoredItem(kind.plural, plan.key, to_json(plan.after))
+                transaction.entries.put_item(item, at=at)
+        steps = [plan for plan, _ in plans if plan.is_step]
+        transaction.journal.plan(account.run.id, [plan.step("done") for plan in steps])
+        bases = {plan.key: plan.new_base for plan in steps}
+        transaction.journal.save_bases(self.name, kind.plural, bases)
+        account.count(plan for plan, _ in plans)
+        account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
+        return [plan.key for plan, _ in plans if plan.writes and kind is DATASETS]
+
+    def _undo(
+        self,
+        transaction: Transaction,
+        account: Account,
+        steps: Sequence[ImportStep],
+        *,
+        at: datetime,
+    ) -> tuple[list[Undone], list[str]]:
+        """Takes steps back and accounts for it; gives the datasets that were written as well."""
+        undone: list[Undone] = []
+        written: list[str] = []
+        for kind, some in by_kind(steps):
+            if kind is DATASETS:
+                undone += self._undo_datasets(transaction, account.run, some, written, at=at)
+            else:
+                undone += [_undo_item(transaction, kind, step, at=at) for step in some]
+            bases = {step.key: step.base for step in some}
+            transaction.journal.save_bases(self.name, kind.plural, bases)
+            transaction.journal.mark(account.run.id, kind.plural, bases, "undone")
+        account.turn(transaction, "rolling_back", at=at)
+        return undone, written
+
+    def _plans(
+        self,
+        view: _View,
+        kind: Kind,
+        values: Sequence[Any],
+        omitted: Collection[str],
+        *,
+        at: datetime,
+    ) -> list[tuple[Plan, StoredEntry | None]]:
+        keys = [getattr(value, kind.key) for value in values]
+        bases = view.bases(self.name, kind.plural, keys)
+        if kind is not DATASETS:
+            return [
+                (_item_plan(view, kind, value, bases.get(key)), None)
+                for key, value in zip(keys, values, strict=True)
+            ]
+        stored = view.entries(keys)
+        moved = view.former_names([key for key in keys if key not in stored])
+        self.renamed |= moved
+        return [
+            (
+                self._dataset_plan(entry, stored.get(urn), bases.get(urn), omitted, at=at),
+                stored.get(urn),
+            )
+            for urn, entry in zip(keys, values, strict=True)
+            if urn not in moved
+        ]
+
+    def _dataset_plan(
+        self,
+        ours: Entry,
+        stored: StoredEntry | None,
+        base: bytes | None,
+        omitted: Collection[str],
+        *,
+        at: datetime,
+    ) -> Plan:
+        known = None if base is None else from_json(base, Entry)
+        theirs = None if stored is None else entry_of(stored)
+        seen_here = stored is not None and is_scanned(stored)
+        if seen_here:
+            assert theirs is not None
+            if is_bare(ours):
+                return Plan(
+                    DATASETS, ours.urn, before=theirs, now=theirs, after=None, claim=None,
+                    base=base, seen_here=True,
+                )  # fmt: skip
+            told, ours = ours, as_seen(ours, theirs)
+            known = known and msgspec.structs.replace(known, **dict.fromkeys(SEEN))
+        else:
+            told = ours
+        merged = merged_entry(known, theirs, ours, omitted=omitted)
+        after = None if merged is None else merged.entry
+        if after is not None and theirs is not None and stored is not None:
+            after = msgspec.structs.replace(after, versioning=theirs.versioning)
+            versioning = versions_after(
+                stored,
+                theirs,
+                told,
+                after,
+                changed=to_json(after) != to_json(theirs),
+                prefix=self._prefix,
+                at=at,
+            )
+            after = msgspec.structs.replace(after, versioning=versioning)
+        return Plan(
+            DATASETS,
+            ours.urn,
+            before=theirs,
+            now=theirs,
+            after=after,
+            claim=None if after is None else claimed(known, ours, omitted=omitted),
+            base=base,
+            conflicts=() if merged is None else merged.conflicts,
+            seen_here=seen_here,
+            kept=None if stored is None or theirs is None else _kept(stored, theirs),
+        )
+
+    def _put(
+        self,
+        transaction: Transaction,
+        run: ImportRun,
+        plan: Plan,
+        stored: StoredEntry | None,
+        *,
+        at: datetime,
+    ) -> None:
+        event = _Told(run, "import", at).event(transaction, stored, plan.before, plan.after)
+        put_entry(transaction, plan.after, before=stored, at=at, event=event)  # type: ignore[arg-type]
+        transaction.save_event(event)
+
+    def _undo_datasets(
+        self,
+        transaction: Transaction,
+        run: ImportRun,
+        steps: Sequence[ImportStep],
+        written: list[str],
+        *,
+        at: datetime,
+    ) -> Iterable[Undone]:
+        for urn in sorted(step.key for step in steps):
+            transaction.known(urn)
+        stored = transaction.entries.get([step.key for step in steps])
+        for step in steps:
+            found = stored.get(step.key)
+            now = None if found is None else entry_of(found)
+            kept = None if step.before is None else from_json(step.before, _Kept)
+            before = None if kept is None else kept.entry
+            after = from_json(step.after, Entry)
+            seen = _OF_SCANS if found is not None and is_scanned(found) else frozenset()
+            left = taken_back(before, after, now, seen=seen)
+            if to_json(left.value) != to_json(now):
+                counted = None if kept is None else kept.counted
+                event = _Told(run, "rollback", at).event(
+                    transaction, found, now, left.value, counted=counted
+                )
+                if left.value is not None:
+                    put_entry(
+                        transaction, left.value, before=found, at=at, event=event, counted=counted
+                    )
+                elif found is not None:
+                    erase_entry(transaction, found)
+                transaction.save_event(event)
+                written.append(step.key)
+            yield Undone(DATASETS, step.key, now, left)
+
+
+def _schemas(entries: Iterable[Entry]) -> Iterator[Schema]:
+    """All schemas that entries have, and had."""
+    for entry in entries:
+        records = entry.versioning.history if entry.versioning else ()
+        for schema in (entry.schema, *(record.schema for record in records)):
+            if schema is not None:
+                yield schema
+
+
+def _kept(stored: StoredEntry, entry: Entry) -> bytes:
+    return to_json(_Kept(entry=entry, counted=versions_on_record(stored)))
+
+
+def _view(transaction: Transaction) -> _View:
+    entries = transaction.entries
+    return _View(entries.get, entries.former_names, entries.item, transaction.journal.bases)
+
+
+def _item_plan(view: _View, kind: Kind, item: Any, base: bytes | None) -> Plan:
+    body = view.item(kind.plural, getattr(item, kind.key))
+    now = None if body is None else from_json(body, kind.type)
+    return item_plan(kind, item, before=now, now=now, base=base)
+
+
+def _undo_item(transaction: Transaction, kind: Kind, step: ImportStep, *, at: datetime) -> Undone:
+    body = transaction.entries.item(kind.plural, step.key)
+    now = None if body is None else from_json(body, kind.type)
+    left = taken_back(*values_of(kind, step), now)
+    if left.value is None:
+        transaction.entries.erase_item(kind.plural, step.key)
+    elif to_json(left.value) != body:
+        item = StoredItem(kind.plural, step.key, to_json(left.value))
+        transaction.entries.put_item(item, at=at)
+    return Undone(kind, step.key, now, left)
+
+
+class _Told(NamedTuple):
+    """An import, or its being taken back, as the events of datasets tell of it."""
+
+    run: ImportRun
+    act: str
+    at: datetime
+
+    def event(
+        self,
+        transaction: Transaction,
+        stored: StoredEntry | None,
+        before: Entry | None,
+        after: Entry | None,
+        *,
+        counted: Versioning | None = None,
+    ) -> ChangeEvent:
+        """What happens to a dataset; nothing after means that it is erased."""
+        entry = after or before
+        assert entry is not None, "something was there, or will be"
+        type = _type(before, after)
+        old = None if stored is None else stored.known.schema_hash
+        schema = None if after is None else after.schema
+        findings = findings_between(before.schema if before else None, schema, entry.format)
+        cloud_version, schema_version = versions_of(entry.versioning or counted, stored)
+        file = PurePath(self.run.file).name
+        words = f"import of {file} taken back" if self.act == "rollback" else f"import of {file}"
+        if before is not None and after is not None:
+            told = summary_of(type, findings) or f"{', '.join(differing(before, after))} changed"
+            words = f"{told}; {words}"
+        return ChangeEvent(
+            event_id=_event_id(self.act, self.run.id, entry.urn),
+            urn=entry.urn,
+            type=type,
+            at=self.at,
+            cause="import",
+            cloud_version=cloud_version,
+            schema_version=schema_version,
+            author=who(),
+            source_path=entry.location.uri if entry.location else None,
+            old_schema=old,
+            new_schema=None if schema is None else transaction.save_schema(schema),
+            findings=findings,
+            summary=words,
+            metadata={"source": IMPORTED, "import": self.run.id},
+        )
+
+
+def _type(before: Entry | None, after: Entry | None) -> EventType:
+    if after is None or (after.deleted and not (before and before.deleted)):
+        return EventType.DELETED
+    if before is None:
+        return EventType.CREATED
+    if before.deleted and not after.deleted:
+        return EventType.RESTORED
+    is_same = before.schema == after.schema or (
+        before.schema is not None
+        and after.schema is not None
+        and before.schema.shape == after.schema.shape
+    )
+    return EventType.METADATA_CHANGED if is_same else EventType.SCHEMA_CHANGED
+
+
+def _event_id(*facts: str) -> str:
+    text = "\n".join(facts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

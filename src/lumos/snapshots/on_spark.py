@@ -1,0 +1,119 @@
+"""Parquet snapshots that are too large for one process, validated and compared on Spark."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from lumos.errors import MisuseError
+from lumos.model.schema import Schema
+from lumos.schemas.comparison import compare as compare_schemas
+from lumos.schemas.compatibility import judge
+from lumos.schemas.findings import ChangeRow, change_rows
+from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.comparison import difference_rows, is_part
+from lumos.snapshots.format.differences import COMPARED
+from lumos.snapshots.format.document import DATASETS, KINDS, Counts, Header
+from lumos.snapshots.format.pieces import RESOLVES, examine, settle, unresolved
+from lumos.snapshots.format.reader import Snapshot, open_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lumos.snapshots.comparison_job import Sums
+    from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
+
+SHOWN: Final = 1000
+
+
+class Examined(NamedTuple):
+    """What a snapshot holds and what is wrong with it; `left_out` more problems are not shown."""
+
+    header: Header
+    counts: Counts
+    problems: tuple[Problem, ...]
+    left_out: int
+
+
+def validate_folder(session: "SparkSession", folder: Path, *, shown: int = SHOWN) -> Examined:
+    """Finds in a Parquet folder what `lumos.snapshot.validate` finds, on executors."""
+    from lumos.snapshots.validation_job import Kind, examine_snapshot
+
+    with open_snapshot(folder) as snapshot:
+        files = _files(snapshot)
+        header = snapshot.container.header
+    kinds = [
+        Kind(
+            name=kind.plural,
+            files=_paths(folder, files[kind.plural]),
+            key=kind.key,
+            resolves=RESOLVES.get(kind.plural, ()),
+        )
+        for kind in KINDS
+    ]
+    found = examine_snapshot(session, kinds, examine=partial(examine, header), most=shown)
+    settled = settle(header, found.sums, files=files, codes=found.codes)
+    problems = [msgspec.convert(each, Problem) for each in found.problems]
+    problems.extend(settled.problems)
+    problems.extend(unresolved(header, **each) for each in found.dangling)
+    counted = found.problem_count + len(settled.problems) + found.dangling_count
+    return Examined(snapshot.header, settled.counts, tuple(problems), counted - len(problems))
+
+
+def compare_folders(
+    session: "SparkSession",
+    before: Path,
+    after: Path,
+    *,
+    to: Path,
+    aspects: Iterable[str] = COMPARED,
+) -> "Sums":
+    """Writes what differs between the datasets of two Parquet folders into a new folder.
+
+    Datasets with equal content hashes are taken for equal; validation is what proves the hashes.
+    """
+    from lumos.snapshots.comparison_job import compare_datasets
+
+    with open_snapshot(before) as old, open_snapshot(after) as new:
+        headers = (old.header, new.header)
+        if any(is_part(one, of=other) for one, other in (headers, headers[::-1])):
+            raise MisuseError(
+                "A part of an estate is not compared on Spark. Export all datasets, or a part as "
+                ".jsonl, which is compared in one process."
+            )
+        left_out = {*old.header.omitted, *new.header.omitted}
+        looked_at = tuple(aspect for aspect in aspects if aspect not in left_out)
+        for side in (old, new):
+            side.check_header()
+            side.check_count(DATASETS, _container(side).count(DATASETS))
+        return compare_datasets(
+            session,
+            _paths(before, _files(old)[DATASETS.plural]),
+            _paths(after, _files(new)[DATASETS.plural]),
+            judge=partial(difference_rows, judge=judged, aspects=looked_at),
+            has_deleted=any(header.counts and header.counts.deleted for header in headers),
+            to=str(to.absolute()),
+        )
+
+
+def judged(urn: str, before: Schema, after: Schema, format: str | None) -> tuple[ChangeRow, ...]:
+    """The changes between two schemas of a dataset."""
+    return change_rows(urn, judge(compare_schemas(before, after), format=format))
+
+
+def _files(snapshot: Snapshot) -> dict[str, list[str]]:
+    return _container(snapshot).files
+
+
+def _container(snapshot: Snapshot) -> "ParquetFolder":
+    from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
+
+    if not isinstance(snapshot.container, ParquetFolder):
+        raise MisuseError(f"{snapshot.file} is no folder of Parquet files; Spark reads only these.")
+    return snapshot.container
+
+
+def _paths(folder: Path, names: Iterable[str]) -> list[str]:
+    return [str(folder.absolute() / name) for name in names]

@@ -1,0 +1,225 @@
+"""Portable snapshots, as `Lumos().snapshot` offers them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from lumos.catalogs.configured import LOCAL
+from lumos.config import Settings
+from lumos.errors import MisuseError, UnknownName
+from lumos.progress import Progress, no_progress
+from lumos.snapshots.endpoints import Catalogs, LocalCatalog, PlatformCatalog
+from lumos.snapshots.export import OPTIONAL, Wanted, export, file_in, is_folder_for_snapshots
+from lumos.snapshots.format.document import Selection
+from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.reports import (
+    ExportReport,
+    ImportReport,
+    RollbackReport,
+    SnapshotDiffReport,
+    SparkDiffReport,
+    ValidateReport,
+)
+from lumos.store import Database, NoStore, Store
+
+if TYPE_CHECKING:
+    from lumos.snapshots.importer import Importer
+
+DEFAULT_ENDING: Final = ".yaml"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Snapshots:
+    """Takes snapshots of catalogs, checks and compares them, and brings them into catalogs.
+
+    A platform is named `local`, by its kind and an address such as `datahub-file:estate.json`, or
+    as it is configured.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Callable[[], Store],
+        *,
+        make_store: Callable[[], Store],
+        mirror: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._make_store = make_store
+        self._mirror = mirror
+        self._catalogs = Catalogs(settings, store)
+
+    def export(
+        self,
+        output: str | Path,
+        *,
+        platform: str = LOCAL,
+        include_cost: bool = True,
+        include_quality: bool = True,
+        include_statistics: bool = True,
+        include_ranges: bool = False,
+        include_values: bool = False,
+        patterns: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        owners: Iterable[str] = (),
+        since: str | Path | None = None,
+        ending: str | None = None,
+        progress: Progress = no_progress,
+    ) -> ExportReport:
+        """Writes a snapshot of a platform.
+
+        The output's ending says how it is encoded. In a folder the file is called after the time,
+        with the given ending, or else as YAML. `patterns`, `tags` and `owners` select datasets that
+        have one of each; `since` takes what changed since another snapshot. `include_ranges` lets
+        the lowest and highest values of columns leave, which are data, and `include_values` those
+        that profiles tell of.
+        """
+        at = _now()
+        selection = Selection(patterns=tuple(patterns), tags=tuple(tags), owners=tuple(owners))
+        included = dict(
+            zip(OPTIONAL, (include_cost, include_quality, include_statistics), strict=True)
+        )
+        wanted = Wanted(
+            omitted=tuple(name for name, is_included in included.items() if not is_included),
+            ranges=include_ranges,
+            values=include_values,
+            selection=selection if selection != Selection() else None,
+            since=None if since is None else Path(since),
+        )
+        file = Path(output)
+        if ending is not None and ending not in ENDINGS:
+            raise UnknownName("ending", ending, ENDINGS)
+        if is_folder_for_snapshots(output):
+            file = file_in(file, ending or DEFAULT_ENDING, at=at)
+        elif ending is not None and not file.name.lower().endswith(ending):
+            raise MisuseError(
+                f"'{output}' does not end in {ending}. Give the ending or the format, not both."
+            )
+        with closing(self._catalogs.to_read(platform)) as catalog:
+            return export(catalog, file, wanted, at=at, progress=progress)
+
+    def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
+        """Checks format, required fields, hashes, counts and references of a snapshot.
+
+        With `spark` a Parquet snapshot is checked on Spark, however large it is.
+        """
+        from lumos.snapshots.validate import validated, validated_on_spark
+
+        if spark:
+            return validated_on_spark(self._settings, Path(file))
+        return validated(Path(file))
+
+    def load(
+        self,
+        file: str | Path,
+        *,
+        platform: str = LOCAL,
+        resume: bool = False,
+        allow_dangling: bool = False,
+        progress: Progress = no_progress,
+    ) -> ImportReport:
+        """Imports a snapshot into a platform; every moment of it has a way on and a way back.
+
+        What was edited there since the last import stays. `resume` goes on with an import that was
+        broken off. `allow_dangling` also takes a snapshot whose lineage leads out of it.
+        """
+        with self._importer(self._make_store(), platform, progress) as importer:
+            return importer.run(Path(file), resume=resume, allow_dangling=allow_dangling)
+
+    def try_load(
+        self,
+        file: str | Path,
+        *,
+        platform: str = LOCAL,
+        allow_dangling: bool = False,
+        progress: Progress = no_progress,
+    ) -> ImportReport:
+        """What `load` would do; nothing is written."""
+        with ExitStack() as open_here:
+            try:
+                store = self._store()
+            except NoStore:
+                folder = open_here.enter_context(TemporaryDirectory(prefix="lumos-"))
+                store = Store.open(Database.sqlite(Path(folder) / "empty.db"), create=True)
+                open_here.callback(store.close)
+            importer = open_here.enter_context(self._importer(store, platform, progress))
+            return importer.trial(Path(file), allow_dangling=allow_dangling)
+
+    def roll_back(
+        self,
+        file: str | Path | None = None,
+        *,
+        platform: str = LOCAL,
+        progress: Progress = no_progress,
+    ) -> RollbackReport:
+        """Restores what was in a platform before the last import, finished or not.
+
+        With a file only where the import was of that snapshot. What was edited since stays.
+        """
+        with self._importer(self._store(), platform, progress) as importer:
+            return importer.rollback(None if file is None else Path(file))
+
+    @contextmanager
+    def _importer(self, store: Store, platform: str, progress: Progress) -> "Iterator[Importer]":
+        from lumos.snapshots.importer import Importer
+        from lumos.snapshots.local_target import LocalTarget
+        from lumos.snapshots.targets import CatalogTarget, Target
+
+        catalog = Catalogs(self._settings, lambda: store).named(platform)
+        local = None
+        target: Target
+        if isinstance(catalog, LocalCatalog):
+            prefix = self._settings.cloud_version_prefix
+            target = local = LocalTarget(catalog, prefix=prefix, now=_now)
+        else:
+            assert isinstance(catalog, PlatformCatalog)
+            target = CatalogTarget(catalog, store)
+        with closing(catalog):
+            yield Importer(target, store, now=_now, progress=progress)
+        if local is not None:
+            self._mirror(local.written)
+
+    def diff(
+        self,
+        source: str | Path,
+        target: str | Path,
+        *,
+        aspects: Iterable[str] = (),
+        mapping: str | Path | None = None,
+        progress: Progress = no_progress,
+    ) -> SnapshotDiffReport:
+        """What differs between two snapshots or platforms, in any mix.
+
+        By default the aspects are schema, lineage, ownership, documentation, governance and
+        quality. `mapping` is the file that a migration had from the source to the target.
+        """
+        from lumos.snapshots.diff import diff
+
+        sides = (str(source), str(target))
+        names = None if mapping is None else Path(mapping)
+        return diff(self._catalogs, *sides, aspects=aspects, mapping=names, progress=progress)
+
+    def diff_on_spark(
+        self,
+        source: str | Path,
+        target: str | Path,
+        *,
+        to: str | Path,
+        aspects: Iterable[str] = (),
+    ) -> SparkDiffReport:
+        """Compares the datasets of two Parquet snapshots on Spark, however many they are.
+
+        What differs is written into a new folder: `datasets` has those that do, `differences` a
+        row for each difference.
+        """
+        from lumos.snapshots.diff import diff_on_spark
+
+        sides = (Path(source), Path(target))
+        return diff_on_spark(self._settings, *sides, to=Path(to), aspects=aspects)

@@ -1,0 +1,1 @@
+"""The Spark session, its JVM and the transport of tasks."""

@@ -1,0 +1,196 @@
+"""Messages that wait to be sent: written with their event, claimed by one sender at a time."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    Select,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    update,
+)
+
+from lumos.model.notification import (
+    Alert,
+    Notification,
+    NotificationState,
+    PostedNotification,
+)
+from lumos.store.database import Database
+from lumos.store.rows import insert_if_new
+from lumos.store.tables import notification as table
+
+_AT_ONCE = 500
+
+
+class ChannelCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages of a channel are in one state, and the oldest of them."""
+
+    channel: str
+    state: NotificationState
+    count: int
+    oldest: datetime
+
+
+def post(connection: Connection, notification: Notification, *, at: datetime) -> bool:
+    """Puts a message into the outbox; the same event is told to a channel once only."""
+    row = {name: getattr(notification, name) for name in notification.__struct_fields__}
+    row |= {"state": "pending", "tries": 0, "created_at": at, "due_at": at}
+    statement = insert_if_new(connection.dialect.name, table)
+    return connection.execute(statement, row).first() is not None
+
+
+class NotificationOutbox:
+    """The messages of a store, as those see them who send or look after them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(
+        self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
+    ) -> PostedNotification | None:
+        """The oldest message that is due on one of the channels; others leave it alone `until`.
+
+        A sender that dies leaves its message to others from then on, sent or not.
+        """
+        wanted = {"channels": list(channels), "now": now}
+        return self._claim(_due, wanted, sender=sender, until=until)
+
+    def claim_after(
+        self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
+    ) -> PostedNotification | None:
+        """The next message after another that is not sent, whether it is due, waits or is dead."""
+        wanted = {"channels": list(channels), "now": now, "after": id}
+        return self._claim(_unsent, wanted, sender=sender, until=until)
+
+    def _claim(
+        self,
+        which: Callable[[str], Executable],
+        wanted: dict[str, Any],
+        *,
+        sender: str,
+        until: datetime,
+    ) -> PostedNotification | None:
+        with self._database.writing() as connection:
+            row = connection.execute(which(connection.dialect.name), wanted).one_or_none()
+            if row is None:
+                return None
+            values = {"claimed_by": sender, "claimed_until": until}
+            connection.execute(update(table).where(table.c.id == row.id).values(values))
+        return _posted(row)
+
+    def sent(self, id: int, *, at: datetime) -> None:
+        """Notes that a message went out, whoever claims it now."""
+        self._note(table.c.id == id, state="sent", sent_at=at, problem=None)
+
+    def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None:
+        """Notes why a claimed message did not go out, and when to try again, if ever."""
+        mine = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state != "sent")
+        if due_at is None:
+            self._note(mine, state="dead", problem=problem)
+        else:
+            self._note(mine, due_at=due_at, problem=problem)
+
+    def _note(self, which: ColumnElement[bool], **values: Any) -> None:
+        free = {"claimed_by": None, "claimed_until": None}
+        statement = update(table).where(which).values(tries=table.c.tries + 1, **free, **values)
+        with self._database.writing() as connection:
+            connection.execute(statement)
+
+    def next_due(self, channels: Collection[str]) -> datetime | None:
+        """When the next message has to be tried, if there is any."""
+        claimed = table.c.claimed_until > table.c.due_at
+        due = func.min(case((claimed, table.c.claimed_until), else_=table.c.due_at))
+        waiting = (table.c.state == "pending") & table.c.channel.in_(channels)
+        with self._database.reading() as connection:
+            found: datetime | None = connection.execute(select(due).where(waiting)).scalar()
+        return found
+
+    def counts(self) -> tuple[ChannelCount, ...]:
+        """How many messages there are, by channel and state."""
+        keys = (table.c.channel, table.c.state)
+        statement = select(*keys, func.count().label("count"), func.min(table.c.created_at))
+        with self._database.reading() as connection:
+            return tuple(
+                ChannelCount(channel=channel, state=state, count=count, oldest=oldest)
+                for channel, state, count, oldest in connection.execute(
+                    statement.group_by(*keys).order_by(*keys)
+                )
+            )
+
+    def list(
+        self, *, states: Collection[NotificationState], limit: int
+    ) -> tuple[PostedNotification, ...]:
+        """The messages in some states, newest first."""
+        statement = select(table).where(table.c.state.in_(states)).order_by(table.c.id.desc())
+        with self._database.reading() as connection:
+            return tuple(map(_posted, connection.execute(statement.limit(limit))))
+
+    def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
+        """For events that somebody is told of: whether that happened yet, and when."""
+        found: dict[str, list[Any]] = {}
+        remaining = iter(event_ids)
+        columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
+        with self._database.reading() as connection:
+            while some := list(islice(remaining, _AT_ONCE)):
+                statement = select(*columns).where(table.c.event_id.in_(some)).order_by(table.c.id)
+                for row in connection.execute(statement):
+                    found.setdefault(row.event_id, []).append(row)
+        return {event_id: _alert(rows) for event_id, rows in found.items()}
+
+
+_now = bindparam("now", type_=table.c.due_at.type)
+
+
+@cache
+def _due(dialect: str) -> Executable:
+    due = select(table).where(table.c.state == "pending", table.c.due_at <= _now)
+    return _first_free(due.order_by(table.c.due_at, table.c.id), dialect)
+
+
+@cache
+def _unsent(dialect: str) -> Executable:
+    after = bindparam("after", type_=table.c.id.type)
+    unsent = select(table).where(table.c.state.in_(("pending", "dead")), table.c.id > after)
+    return _first_free(unsent.order_by(table.c.id), dialect)
+
+
+def _first_free(messages: Select[Any], dialect: str) -> Executable:
+    channels: BindParameter[Any] = bindparam("channels", expanding=True)
+    free = or_(table.c.claimed_until.is_(None), table.c.claimed_until < _now)
+    first = messages.where(free, table.c.channel.in_(channels)).limit(1)
+    return first.with_for_update(skip_locked=True) if dialect == "postgresql" else first
+
+
+def _posted(row: Row[Any]) -> PostedNotification:
+    return PostedNotification(
+        notification=Notification(
+            **{name: getattr(row, name) for name in Notification.__struct_fields__}
+        ),
+        **{
+            name: getattr(row, name)
+            for name in PostedNotification.__struct_fields__
+            if name != "notification"
+        },
+    )
+
+
+def _alert(rows: list[Any]) -> Alert:
+    times = [row.sent_at for row in rows if row.sent_at is not None]
+    channels = tuple(row.channel for row in rows)
+    if times:
+        return Alert(state="SENT", sent_at=min(times), channels=channels)
+    is_waiting = any(row.state == "pending" for row in rows)
+    return Alert(state="PENDING" if is_waiting else "FAILED", sent_at=None, channels=channels)

@@ -1,0 +1,406 @@
+"""Takes query logs in: counts who read what, and reports the lineage of what was written."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, get_args
+
+from lumos.config import Settings
+from lumos.model.lineage import Edge
+from lumos.model.usage import FreshDay, Met, Runs
+from lumos.progress import Progress, no_progress
+from lumos.store import Store
+from lumos.store.usage import Reads
+from lumos.usage.counts import (
+    Fresh,
+    Meaning,
+    Statements,
+    StatementsInMemory,
+    added,
+    decode_example,
+    decode_understood,
+)
+from lumos.usage.query_log import Example, Left, Log, Understood, moment_of, normal, pieces
+from lumos.usage.readers import naming
+from lumos.usage.reports import LogReport, NotUnderstood, UsageIngestReport
+from lumos.usage.tables import Tables
+
+# Longer logs are worth the start of a JVM.
+SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
+# Compressed logs are about so many times as long as their files.
+_UNFOLDED: Final = 8
+_MOST_QUERIES: Final = 50_000
+_ROWS_AT_ONCE: Final = 20_000
+# Keys of so many statements are in memory at a time; of more only where one day has them.
+_STATEMENTS_AT_ONCE: Final = 1_000_000
+_URNS_AT_ONCE: Final = 500
+_SHOWN: Final = 20
+_LONGEST_SHOWN: Final = 200
+_EPOCH: Final = date(1970, 1, 1)
+_SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Clocks differ, and some zones are ahead of UTC.
+SKEW: Final = timedelta(days=1)
+_REASONS: Final = frozenset(get_args(Left))
+
+
+class _Kind(NamedTuple):
+    """Statements of one kind, and what they mean."""
+
+    met: Met
+    example: Example
+    understood: Understood
+
+
+class _Meant(NamedTuple):
+    """A dataset that statements of one kind read, and which of its columns; and if it is a sum."""
+
+    urn: str
+    columns: list[str]
+    sum_key: int
+
+
+class LogIngest:
+    """Takes logs in, one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        tables: Tables,
+        settings: Settings,
+        *,
+        state: str,
+        progress: Progress = no_progress,
+        spark_from_bytes: int = SPARK_FROM_BYTES,
+    ) -> None:
+        self._store = store
+        self._tables = tables
+        self._settings = settings
+        self._state = state
+        self._announce = progress
+        self._spark_from_bytes = spark_from_bytes
+        self._at = datetime.now(UTC)
+        self._touched: set[str] = set()
+        self._not_understood: list[NotUnderstood] = []
+        self._problems: list[str] = []
+
+    def ingest(
+        self, logs: Sequence[Log], *, dialect: str | None = None, name: str | None = None
+    ) -> UsageIngestReport:
+        """Takes logs in, each under its own name or all under one."""
+        with self._store.alone("query logs"):
+            found_again = find_homes(self._store, self._tables, at=self._at)
+            ordered = sorted(logs, key=lambda log: name or log.name)
+            reports = [
+                self._ingest(f"log:{log_name}", list(several), dialect)
+                for log_name, several in groupby(ordered, key=lambda log: name or log.name)
+            ]
+            settle(self._store, self._touched, self._settings.usage.retention_days, at=self._at)
+        unknown_tables, unknown = self._tables.unknown(_SHOWN)
+        return UsageIngestReport(
+            logs=tuple(reports),
+            datasets=sum(urn in self._tables for urn in self._touched),
+            found_again=found_again,
+            unknown=unknown,
+            unknown_tables=unknown_tables,
+            not_understood=tuple(self._not_understood),
+            problems=tuple(self._problems),
+        )
+
+    def _ingest(self, reporter: str, logs: Sequence[Log], dialect: str | None) -> LogReport:
+        layout = logs[0].recognised.layout
+        self._announce(f"reading {reporter.removeprefix('log:')}")
+        with self._statements(logs, dialect) as statements:
+            sums = statements.sums()
+            left_out = {each.left_out: each.times for each in sums if each.left_out is not None}
+            self._problems += [reason for reason in left_out if reason not in _REASONS]
+            days = [_date(each.day) for each in sums if each.day is not None]
+            found = sum(each.statements for each in sums if each.left_out is None)
+            kinds = self._kinds(statements, reporter)
+            counted = self._store.usage.counted(() if layout.cumulative else days)
+            fresh = statements.fresh(counted)
+            try:
+                new = self._count(reporter, fresh, kinds, days=days, replacing=layout.cumulative)
+            finally:
+                fresh.close()
+        edges, changed = self._report(reporter, kinds, replacing=layout.cumulative)
+        self._mind_age(days)
+        return LogReport(
+            log=reporter,
+            kind=layout.name,
+            dialect=dialect or layout.dialect,
+            files=len(logs),
+            statements=found,
+            counted=new,
+            counted_before=found - new,
+            left_out={name: left_out[name] for name in sorted(left_out) if name in _REASONS},
+            queries=len(kinds),
+            understood=sum(kind.understood.problem is None for kind in kinds),
+            since=min(days, default=None),
+            until=max(days, default=None),
+            edges=edges,
+            edges_changed=changed,
+        )
+
+    def _mind_age(self, days: Sequence[date]) -> None:
+        kept_days = self._settings.usage.retention_days
+        first = self._at.date() - timedelta(days=kept_days)
+        if kept_days and min(days, default=first) < first:
+            self._problems.append(
+                f"Reads before {first} are not kept: usage.retention_days is {kept_days}."
+            )
+
+    @contextmanager
+    def _statements(self, logs: Sequence[Log], dialect: str | None) -> Iterator[Statements]:
+        """The statements of some logs, in this process or, where there are very many, on Spark."""
+        reading: dict[str, Any] = {
+            "dialect": dialect,
+            "readers": naming(self._settings.usage),
+            "until": (self._at + SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
+        }
+        all_pieces = [piece for log in logs for piece in pieces(log)]
+        size = sum(log.size * (_UNFOLDED if log.compressed else 1) for log in logs)
+        if size < self._spark_from_bytes:
+            yield StatementsInMemory(all_pieces, **reading)
+            return
+        from lumos.usage.on_spark import statements_on_spark
+
+        with statements_on_spark(
+            self._settings, all_pieces, reading, state=self._state
+        ) as statements:
+            yield statements
+
+    def _kinds(self, statements: Statements, reporter: str) -> list[_Kind]:
+        met = statements.met(most=_MOST_QUERIES)
+        examples = {each.query: decode_example(each.example) for each in met}
+        self._announce(f"reading {len(met):,} kinds of statements")
+        meaning = Meaning(self._tables.columns(examples.values()))
+        meanings = {
+            each.digest: each
+            for each in map(decode_understood, statements.understood(met, meaning))
+        }
+        kinds = [_Kind(each, examples[each.query], meanings[each.query]) for each in met]
+        dark = [kind for kind in kinds if kind.understood.problem is not None]
+        self._not_understood += [
+            NotUnderstood(
+                log=reporter,
+                statement=normal(kind.example.statement, kind.example.dialect)[:_LONGEST_SHOWN],
+                times=kind.met.times,
+                reason=str(kind.understood.problem),
+            )
+            for kind in dark[:_SHOWN]
+        ]
+        return kinds
+
+    def _count(
+        self,
+        reporter: str,
+        fresh: Fresh,
+        kinds: Sequence[_Kind],
+        *,
+        days: Sequence[date],
+        replacing: bool,
+    ) -> int:
+        """Adds what is new, some days to a transaction, so that a day is counted whole or not.
+
+        The days of a log are remembered even where others told of all its statements.
+        """
+        self._announce("counting reads")
+        meant = {kind.met.query: self._meant(kind) for kind in kinds}
+        fresh_days = fresh.days()
+        if replacing:
+            with self._store.transaction() as transaction:
+                self._touched |= transaction.usage.forget(reporter)
+        for some in _periods(fresh_days):
+            first, last = some[0].day, some[-1].day
+            keys = {_date(day): each for day, each in fresh.keys(first, last).items()}
+            for reads in _batches(_reads(fresh.runs(first, last), meant)):
+                several = [each for of_day in reads.values() for each in of_day]
+                self._add(reporter, several, {day: keys[day] for day in reads})
+        others = {*days} - {_date(each.day) for each in fresh_days}
+        self._add(reporter, [], dict.fromkeys(others, ()))
+        return sum(each.new for each in fresh_days)
+
+    def _add(self, reporter: str, reads: Sequence[Reads], keys: dict[date, Any]) -> None:
+        if not reads and not keys:
+            return
+        with self._store.transaction() as transaction:
+            usage = transaction.usage
+            self._touched |= usage.add(reporter, reads)
+            usage.count(reporter, keys)
+
+    def _meant(self, kind: _Kind) -> list[_Meant]:
+        """Which datasets a kind of statement reads, and which of their columns."""
+        columns: dict[str, dict[str, None]] = {}
+        for access in kind.understood.reads:
+            found = self._tables.find(access.table, kind.example.dialect)
+            if found is None:
+                continue
+            names: tuple[str, ...] = access.columns
+            if self._tables.is_known(found):
+                names = self._tables.spelled(found.urn, names)
+            else:
+                self._tables.miss(access, kind.met.times)
+            columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
+        return [
+            _Meant(urn, list(named), _sum_key(named) if kind.example.is_sum else 0)
+            for urn, named in columns.items()
+        ]
+
+    def _report(self, reporter: str, kinds: Sequence[_Kind], *, replacing: bool) -> tuple[int, int]:
+        """Reports what the statements write; gives how many edges there are, and are other ones.
+
+        What a log of the same name told earlier stays: it tells of other days.
+        """
+        edges = []
+        for kind in kinds:
+            for each in kind.understood.edges:
+                ends = [
+                    self._tables.find(end, kind.example.dialect)
+                    for end in (each.upstream, each.downstream)
+                ]
+                if ends[0] is None or ends[1] is None:
+                    continue
+                edges.append(
+                    Edge(
+                        upstream=ends[0].urn,
+                        downstream=ends[1].urn,
+                        origin=reporter,
+                        at=moment_of(kind.met.first),
+                        type=each.type,
+                        confidence=each.confidence,
+                        columns=each.columns,
+                        uses=each.uses,
+                    )
+                )
+        links = {(edge.upstream, edge.downstream) for edge in edges}
+        if not replacing:
+            edges = [*self._reported_before(reporter), *edges]
+        with self._store.transaction() as transaction:
+            said = transaction.lineage.report(reporter, edges, at=self._at)
+        return len(links), said.added + said.changed + said.removed
+
+    def _reported_before(self, reporter: str) -> Iterator[Edge]:
+        """The edges that a log told of earlier, under the names that datasets have by now."""
+        known = self._store.lineage.told_by(reporter)
+        ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
+        homes = self._tables.homes(end for end in ends if end not in self._tables)
+        for edge in known:
+            yield Edge(
+                upstream=homes.get(edge.upstream, edge.upstream),
+                downstream=homes.get(edge.downstream, edge.downstream),
+                origin=reporter,
+                at=edge.at,
+                type=edge.type,
+                confidence=edge.confidence,
+                columns=edge.columns,
+                uses=edge.uses,
+            )
+
+
+def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
+    """Gives reads of tables that were not known then to the datasets that they are now."""
+    homes = tables.homes(store.usage.homeless())
+    known = store.usage.undescribed()
+    if homes or known:
+        with store.transaction() as transaction:
+            usage = transaction.usage
+            for urn, home in homes.items():
+                usage.move(urn, home)
+            usage.derive({*homes.values(), *known}, at=at)
+    return len(homes) + len(known)
+
+
+def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:
+    """Brings the aspects of what was read up to date, and lets go of what is too old."""
+    aged: set[str] = set()
+    if retention_days:
+        with store.transaction() as transaction:
+            aged = transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
+    urns = sorted(touched | aged)
+    for start in range(0, len(urns), _URNS_AT_ONCE):
+        with store.transaction() as transaction:
+            transaction.usage.derive(urns[start : start + _URNS_AT_ONCE], at=at)
+
+
+def _date(day: int) -> date:
+    return _EPOCH + timedelta(days=day)
+
+
+def _periods(days: Sequence[FreshDay]) -> Iterator[list[FreshDay]]:
+    """Neighbouring days whose statements are few enough to be held together."""
+    some: list[FreshDay] = []
+    for each in days:
+        if some and sum(one.statements for one in some) + each.statements > _STATEMENTS_AT_ONCE:
+            yield some
+            some = []
+        some.append(each)
+    if some:
+        yield some
+
+
+def _reads(
+    runs: Iterator[Runs], meant: Mapping[bytes, Sequence[_Meant]]
+) -> Iterator[tuple[date, list[Reads]]]:
+    """Who read what, a day at a time."""
+    for day, several in groupby(runs, key=attrgetter("day")):
+        sums: dict[tuple[str, str, int], _Sum] = {}
+        for run in several:
+            for urn, columns, sum_key in meant.get(run.query, ()):
+                sum = sums.setdefault((urn, run.reader, sum_key), _Sum())
+                sum.add(run, columns)
+        on = _date(day)
+        yield (
+            on,
+            [
+                Reads(
+                    urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows,
+                    sum.columns, sum_key=sum_key,
+                )
+                for (urn, reader, sum_key), sum in sums.items()
+            ],
+        )  # fmt: skip
+
+
+def _sum_key(columns: Iterable[str]) -> int:
+    """Tells sums of reads of some columns from those of others, and from reads that add up."""
+    names = "\x1f".join(sorted(name.lower() for name in columns))
+    digest = hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=7).digest()
+    return 1 + int.from_bytes(digest, "big")
+
+
+class _Sum:
+    """The reads of one dataset by one reader on one day."""
+
+    __slots__ = ("bytes", "columns", "last", "rows", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.last = 0
+        self.bytes: int | None = None
+        self.rows: int | None = None
+        self.columns: dict[str, int] = {}
+
+    def add(self, run: Runs, columns: Sequence[str]) -> None:
+        self.times += run.times
+        self.last = max(self.last, run.last)
+        self.bytes = added(self.bytes, run.bytes)
+        self.rows = added(self.rows, run.rows)
+        for name in columns:
+            self.columns[name] = self.columns.get(name, 0) + run.times
+
+
+def _batches(
+    days: Iterator[tuple[date, list[Reads]]],
+) -> Iterator[dict[date, list[Reads]]]:
+    """Several days together, as many as a transaction may well take."""
+    batch: dict[date, list[Reads]] = {}
+    for day, reads in days:
+        batch[day] = reads
+        if sum(map(len, batch.values())) >= _ROWS_AT_ONCE:
+            yield batch
+            batch = {}
+    if batch:
+        yield batch

@@ -1,0 +1,181 @@
+"""What the verbs on usage return; these names are a promise."""
+
+from datetime import date, datetime
+
+from lumos.model.dataset import ColumnReads, Reader
+from lumos.model.report import FORMAT_VERSION, Report
+
+
+class LogReport(Report, frozen=True, kw_only=True):
+    """One log that was taken in.
+
+    `statements` were found in it; of these `counted` now, and `counted_before` at other times.
+    `left_out` counts those that never count, by the reason. `queries` are statements that differ in
+    more than literals, `understood` those of them whose tables are known.
+    """
+
+    log: str
+    kind: str
+    dialect: str | None
+    files: int
+    statements: int
+    counted: int
+    counted_before: int
+    left_out: dict[str, int]
+    queries: int
+    understood: int
+    since: date | None
+    until: date | None
+    edges: int
+    edges_changed: int
+
+
+class UnknownTable(Report, frozen=True, kw_only=True):
+    """A table that was read and is no dataset of the store; `candidates` could be it."""
+
+    name: str
+    urn: str
+    reads: int
+    candidates: tuple[str, ...] = ()
+
+
+class NotUnderstood(Report, frozen=True, kw_only=True):
+    """A kind of statement that could not be read; its text has no literals."""
+
+    log: str
+    statement: str
+    times: int
+    reason: str
+
+
+class UsageIngestReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos usage ingest`."""
+
+    format_version: str = FORMAT_VERSION
+    logs: tuple[LogReport, ...]
+    datasets: int
+    found_again: int
+    unknown: tuple[UnknownTable, ...]
+    unknown_tables: int
+    not_understood: tuple[NotUnderstood, ...]
+    problems: tuple[str, ...]
+
+
+class UsageDay(Report, frozen=True, kw_only=True):
+    """What was read of a dataset on a day, by everybody."""
+
+    day: date
+    reads: int
+    readers: int
+    bytes: int | None
+    rows: int | None
+
+
+class UsageShowReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos usage show`. Usage of the place is known from `known_since` on.
+
+    Where no log spoke of the dataset it is as others `told`, such as a snapshot, and has no days.
+    """
+
+    format_version: str = FORMAT_VERSION
+    urn: str
+    name: str
+    since: date | None
+    known_since: date | None
+    reads: int
+    bytes: int | None
+    rows: int | None
+    last_accessed: datetime | None
+    readers: tuple[Reader, ...]
+    columns: dict[str, ColumnReads]
+    unread_columns: tuple[str, ...] | None
+    days: tuple[UsageDay, ...]
+    logs: tuple[str, ...]
+    told: bool = False
+
+
+class UnreadDataset(Report, frozen=True, kw_only=True):
+    """A dataset that nobody read in the period, though its place has been known that long."""
+
+    urn: str
+    name: str
+    platform: str
+    last_read: date | None
+    known_since: date
+
+
+class UnreadColumns(Report, frozen=True, kw_only=True):
+    """The columns of a dataset that nobody read in the period, though it was read."""
+
+    urn: str
+    name: str
+    columns: tuple[str, ...]
+    of: int
+
+
+class NotJudged(Report, frozen=True, kw_only=True):
+    """Datasets of which it cannot be said whether they are read, and why."""
+
+    place: str
+    datasets: int
+    known_since: date | None
+    reason: str
+
+
+class UnreadReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos usage unread`."""
+
+    format_version: str = FORMAT_VERSION
+    since: date
+    datasets: tuple[UnreadDataset, ...]
+    columns: tuple[UnreadColumns, ...] | None
+    read: int
+    read_through_views: int
+    not_judged: tuple[NotJudged, ...]
+    columns_not_judged: int
+
+
+class UsedDataset(Report, frozen=True, kw_only=True):
+    """A dataset and how much it is read."""
+
+    urn: str
+    name: str | None
+    reads: int
+    readers: int
+    bytes: int | None
+    rows: int | None
+    last_read: datetime
+
+
+class TopReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos usage top`."""
+
+    format_version: str = FORMAT_VERSION
+    since: date | None
+    known_since: date | None
+    datasets: tuple[UsedDataset, ...]
+    total: int
+
+
+class ForgottenReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos usage remove`."""
+
+    format_version: str = FORMAT_VERSION
+    log: str
+    datasets: int
+
+
+class ListedLog(Report, frozen=True, kw_only=True):
+    """A log that was taken in."""
+
+    log: str
+    since: date
+    until: date
+    statements: int
+
+
+class LogsReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos usage list`."""
+
+    format_version: str = FORMAT_VERSION
+    logs: tuple[ListedLog, ...]

@@ -1,0 +1,144 @@
+"""Which datasets the tables in query logs are, and which columns these have."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from lumos.lineage.name_index import Names
+from lumos.lineage.reported import Known, Place, Reference, TableName
+from lumos.lineage.resolution import Found, Way
+from lumos.model.urn import InvalidUrn, Urn
+from lumos.store import Store
+from lumos.usage.query_log import Example, TableAccess, possible_tables
+from lumos.usage.reports import UnknownTable
+
+_FOUND: Final = frozenset({Way.URN, Way.RULE, Way.PLACE, Way.NAME})
+# Tables that a database keeps about itself; tools ask them all day.
+_OWN_SCHEMAS: Final = frozenset(
+    {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
+)
+_OWN_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
+_PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
+
+
+class Tables:
+    """Finds the datasets of a log, and remembers what it did not find."""
+
+    def __init__(self, store: Store, names: Names) -> None:
+        self._store = store
+        self._names = names
+        self._spellings: dict[str, dict[str, str]] = {}
+        self._unknown: Counter[Reference] = Counter()
+        self._answers: dict[Reference, Found] = {}
+
+    def find(self, reference: Reference, dialect: str | None) -> Found | None:
+        """The dataset that is meant; nothing for what a database keeps about itself."""
+        if isinstance(reference, TableName) and _is_own(reference.parts):
+            return None
+        found = self._names.find(reference, dialect=dialect)
+        self._answers[reference] = found
+        return found
+
+    def is_known(self, found: Found) -> bool:
+        """Whether the store has the dataset."""
+        return found.way in _FOUND and found.urn in self._names
+
+    def __contains__(self, urn: str) -> bool:
+        """Whether a URN is a dataset's."""
+        return urn in self._names
+
+    def columns(self, examples: Iterable[Example]) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """The columns of all datasets that some statements may mean, by the tables' names."""
+        wanted: dict[tuple[str, ...], str] = {}
+        for example in examples:
+            for parts in possible_tables(example):
+                if parts not in wanted and not _is_own(parts):
+                    table = TableName(parts=parts, platform=example.platform)
+                    found = self._names.find(table, dialect=example.dialect)
+                    if self.is_known(found):
+                        wanted[parts] = found.urn
+        self._learn(set(wanted.values()))
+        return {
+            parts: tuple(self._spellings[urn].values())
+            for parts, urn in wanted.items()
+            if self._spellings.get(urn)
+        }
+
+    def spelled(self, urn: str, columns: Iterable[str]) -> tuple[str, ...]:
+        """Columns as the dataset spells them."""
+        if urn not in self._spellings:
+            self._learn({urn})
+        own = self._spellings[urn]
+        return tuple(dict.fromkeys(own.get(name.lower(), name) for name in columns))
+
+    def miss(self, access: TableAccess, times: int) -> None:
+        """Remembers that reads are of no dataset."""
+        self._unknown[access.table] += times
+
+    def unknown(self, most: int) -> tuple[int, tuple[UnknownTable, ...]]:
+        """How many tables are no datasets, and the most read of them."""
+        shown = tuple(
+            UnknownTable(
+                name=_written(reference),
+                urn=self._answers[reference].urn,
+                reads=reads,
+                candidates=self._answers[reference].candidates,
+            )
+            for reference, reads in self._unknown.most_common(most)
+        )
+        return len(self._unknown), shown
+
+    def homes(self, urns: Iterable[str]) -> Mapping[str, str]:
+        """Those of some made-up URNs that are datasets now, perhaps under another name."""
+        found: dict[str, str] = {}
+        for urn in urns:
+            reference = _reference(urn)
+            if reference is None:
+                continue
+            answer = self._names.find(reference)
+            if answer.urn != urn and self.is_known(answer):
+                found[urn] = answer.urn
+        return found
+
+    def _learn(self, urns: set[str]) -> None:
+        new = urns - self._spellings.keys()
+        schemas = self._store.directory.schemas(new)
+        for urn in new:
+            fields = schemas[urn].fields if urn in schemas else ()
+            self._spellings[urn] = {field.name.lower(): field.name for field in fields}
+
+
+def _is_own(parts: Sequence[str]) -> bool:
+    is_bare = len(parts) == 1 or parts[-2] == "public"
+    return not _OWN_SCHEMAS.isdisjoint(parts[:-1]) or (
+        is_bare and parts[-1].startswith(_OWN_TABLES)
+    )
+
+
+def _written(reference: Reference) -> str:
+    match reference:
+        case TableName(parts=parts):
+            return ".".join(parts)
+        case Place(uri=uri):
+            return uri
+        case Known(urn=urn):
+            return urn
+
+
+def _reference(urn: str) -> Reference | None:
+    """What a made-up URN was made from."""
+    try:
+        parsed = Urn.parse(urn)
+    except InvalidUrn:
+        return None
+    if parsed.platform in _PLACES:
+        return Place(uri=_PLACES[parsed.platform] + "/".join(parsed.path))
+    if parsed.platform == "azure" and parsed.instance:
+        container, *key = parsed.path
+        host = f"{container}@{parsed.instance}.dfs.core.windows.net"
+        return Place(uri="/".join((f"abfss://{host}", *key)))
+    return TableName(
+        parts=parsed.path,
+        platform=None if parsed.platform == "sql" else parsed.platform,
+        instance=parsed.instance or None,
+    )

@@ -1,0 +1,174 @@
+"""Datasets and columns that nobody reads, as far as there is evidence."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import date
+from typing import Final
+
+from lumos.model.dataset import Usage
+from lumos.model.urn import Urn
+from lumos.store import DatasetFilter, KnownDataset, Store
+from lumos.store.records import IMPORTED
+from lumos.store.usage import UNKNOWN_COLUMNS, Period
+from lumos.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
+
+_UNDATED: Final = "a snapshot tells that they are read, but not when"
+# Where the name of a column's part begins.
+_INTO: Final = re.compile(r"[.\[]")
+
+
+class Evidence:
+    """From which day on the reads of each place are known.
+
+    A place is what one source scans, or for datasets that were imported the platform with the
+    database, bucket or folder that a URN begins with. A read there shows that a log tells of it.
+    What a snapshot told shows that a dataset was read, and nothing of others in its place.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.periods = store.usage.periods()
+        self.told = store.usage.told()
+        # Datasets that somebody read, but nobody told when.
+        self.undated: set[str] = set()
+        self._since: dict[str, date] = {}
+        for urn, source in store.usage.sources().items():
+            place, first = place_of(urn, source), self.periods[urn].first
+            self._since[place] = min(self._since.get(place, first), first)
+        for urn, usage in self.told.items():
+            days = [*_days_of(usage)]
+            if days:
+                known = self.periods.get(urn, Period(min(days), max(days)))
+                self.periods[urn] = Period(min(known.first, *days), max(known.last, *days))
+            elif usage.readers or usage.columns:
+                self.undated.add(urn)
+
+    def at(self, urn: str, source: str) -> date | None:
+        """From which day on reads of a dataset would be known."""
+        return self._since.get(place_of(urn, source))
+
+
+def _days_of(usage: Usage) -> Iterator[date]:
+    """The days of reads that an aspect tells of."""
+    moments = (usage.last_accessed, *(each.last_read for each in usage.readers))
+    yield from (moment.date() for moment in moments if moment is not None)
+    yield from (each.last_read for each in usage.columns.values() if each.last_read is not None)
+
+
+def place_of(urn: str, source: str) -> str:
+    """Where a dataset lies, together with those that are logged in the same place."""
+    if source != IMPORTED:
+        return source
+    parsed = Urn.parse(urn)
+    instance = f"@{parsed.instance}" if parsed.instance else ""
+    return f"{parsed.platform}{instance}/{parsed.path[0]}"
+
+
+def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
+    """What nobody has read since a day; of places that are not known so long nothing is said."""
+    evidence = Evidence(store)
+    periods = evidence.periods
+    read = {urn for urn, period in periods.items() if period.last >= since}
+    through_views = _seen_through(read, store.usage.views()) - read
+    unread: list[UnreadDataset] = []
+    unjudged: dict[tuple[str, date | None, str], int] = defaultdict(int)
+    live: list[KnownDataset] = []
+    for dataset in store.list(DatasetFilter()):
+        live.append(dataset)
+        if dataset.urn in read or dataset.urn in through_views:
+            continue
+        known_since = evidence.at(dataset.urn, dataset.source)
+        is_undated = dataset.urn in evidence.undated
+        if known_since is None or known_since > since or is_undated:
+            place = place_of(dataset.urn, dataset.source)
+            reason = _UNDATED if is_undated else _reason(known_since, since)
+            unjudged[place, known_since, reason] += 1
+            continue
+        period = periods.get(dataset.urn)
+        unread.append(
+            UnreadDataset(
+                urn=dataset.urn,
+                name=dataset.name,
+                platform=dataset.platform,
+                last_read=period.last if period else None,
+                known_since=known_since,
+            )
+        )
+    urns = {dataset.urn for dataset in live}
+    found, vague = _columns(store, evidence, live, since) if columns else (None, 0)
+    return UnreadReport(
+        since=since,
+        datasets=tuple(unread),
+        columns=found,
+        read=len(read & urns),
+        read_through_views=len(through_views & urns),
+        not_judged=tuple(
+            NotJudged(place=place, datasets=count, known_since=day, reason=reason)
+            for (place, day, reason), count in sorted(
+                unjudged.items(), key=lambda each: (each[0][0], each[0][2])
+            )
+        ),
+        columns_not_judged=vague,
+    )
+
+
+def _reason(known_since: date | None, since: date) -> str:
+    if known_since is None:
+        return "no log tells of reads there"
+    return f"reads there are known from {known_since} on, not from {since}"
+
+
+def _seen_through(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
+    """All that some view shows which was read, through however many views."""
+    shown: dict[str, list[str]] = defaultdict(list)
+    for table, view in views:
+        shown[view].append(table)
+    seen: set[str] = set()
+    waiting = [table for urn in read for table in shown.get(urn, ())]
+    while waiting:
+        table = waiting.pop()
+        if table not in seen:
+            seen.add(table)
+            waiting += shown.get(table, ())
+    return seen
+
+
+def columns_read(names: Iterable[str]) -> set[str]:
+    """Columns in small letters; whoever reads a part of one, such as `page.url`, reads it."""
+    return {
+        part
+        for name in map(str.lower, names)
+        for part in (name, *(name[: mark.start()] for mark in _INTO.finditer(name)))
+    }
+
+
+def _columns(
+    store: Store, evidence: Evidence, live: Iterable[KnownDataset], since: date
+) -> tuple[tuple[UnreadColumns, ...], int]:
+    """Unread columns of datasets that are read; how many datasets have reads of unknown columns."""
+    read: dict[str, set[str]] = defaultdict(set)
+    for each in store.usage.since(since):
+        read[each.urn].update(columns_read(each.columns))
+    for urn, usage in evidence.told.items():
+        if urn in evidence.periods and evidence.periods[urn].last >= since:
+            # A column whose last read is not known may have been read in the period.
+            recent = {
+                name: each.last_read
+                for name, each in usage.columns.items()
+                if (each.last_read or since) >= since
+            }
+            read[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
+    wanted = [dataset for dataset in live if dataset.urn in read]
+    vague = {dataset.urn for dataset in wanted if UNKNOWN_COLUMNS in read[dataset.urn]}
+    schemas = store.directory.schemas({dataset.urn for dataset in wanted} - vague)
+    found = []
+    for dataset in wanted:
+        if dataset.urn not in schemas:
+            continue
+        names = [field.name for field in schemas[dataset.urn].fields]
+        unread = tuple(name for name in names if name.lower() not in read[dataset.urn])
+        if unread:
+            found.append(
+                UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))
+            )
+    return tuple(found), len(vague)

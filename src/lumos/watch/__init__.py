@@ -1,1 +1,0 @@
-"""When sources are looked at again: a loop that polls, waits and backs off."""
