@@ -13,9 +13,8 @@ from sqlalchemy import insert
 
 from lumos import Lumos
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.codec import to_json
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import to_json
+from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.wording import summary_of

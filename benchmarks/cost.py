@@ -19,10 +19,10 @@ import msgspec
 import numpy as np
 
 from lumos.cost.solver.attribution import attribute
-from lumos.cost.solver.graph import CostGraph, Floats, Integers, nothing_reads
-from lumos.cost.solver.retirement import retirement
+from lumos.cost.solver.graph import CostGraph, Floats, Integers, unread_nodes
+from lumos.cost.solver.retirement import plan_retirement
 from lumos.cost.solver.savings import savings_of_all
-from lumos.cost.solver.shares import shares
+from lumos.cost.solver.shares import compute_shares
 
 DATASETS = 1_000_000
 EDGES = 3_000_000
@@ -65,7 +65,7 @@ def estate(cycles: int) -> CostGraph:
         types=TYPES,
         is_job=np.zeros(DATASETS, dtype=np.bool_),
         costs=chance.integers(0, 1_000_000_000, (len(TYPES), DATASETS)),
-        live=nothing_reads(DATASETS, upstream, downstream),
+        live=unread_nodes(DATASETS, upstream, downstream),
         upstream=upstream,
         downstream=downstream,
         explicit=np.full((1, len(pairs)), np.nan),
@@ -98,7 +98,7 @@ def bare_solve(upstream: Integers, downstream: Integers, share: Floats, own: Flo
 
 def _measured(cycles: int) -> dict[str, Any]:
     graph = estate(cycles)
-    divided = shares(graph, "lineage_weighted").values[0]
+    divided = compute_shares(graph, "lineage_weighted").values[0]
     own = graph.costs[0].astype(np.float64)
     floors, solves = [], []
     for _ in range(ROUNDS if cycles < DATASETS // 100 else 1):
@@ -111,7 +111,7 @@ def _measured(cycles: int) -> dict[str, Any]:
         "attribution": round(solve, 3),
         "times_bare_solve": round(solve / floor, 2),
         "savings_of_all": round(_seconds(lambda: savings_of_all(graph)), 2),
-        "retirement_of_10": round(_seconds(lambda: retirement(graph, 10)), 2),
+        "retirement_of_10": round(_seconds(lambda: plan_retirement(graph, 10)), 2),
         "components": len(components),
         "largest_component": max((len(each.members) for each in components), default=0),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

@@ -17,11 +17,11 @@ from sqlalchemy import Table, create_engine
 
 from benchmarks.cost import CYCLES, DATASETS, estate
 from lumos.config import load
-from lumos.cost.inputs.graph import cost_graph
+from lumos.cost.inputs.graph import build_inputs
 from lumos.cost.solver.attribution import attribute
 from lumos.cost.solver.graph import CostGraph
 from lumos.cost.solver.savings import savings_of_all
-from lumos.model.metering import Metered
+from lumos.model.cost import MeteredUsage
 from lumos.model.period import period_of
 from lumos.store import Database, Store, tables
 
@@ -74,7 +74,7 @@ def compute(folder: Path) -> dict[str, Any]:
     store = Store.open(Database.sqlite(folder / "lumos.db"))
     moments = [time.process_time()]
     january = period_of("2024-01", today=date.max)
-    inputs = cost_graph(store, load(file, environment={}), january)
+    inputs = build_inputs(store, load(file, environment={}), january)
     moments.append(time.process_time())
     attribution = attribute(inputs.graph)
     moments.append(time.process_time())
@@ -123,7 +123,7 @@ def _edges(graph: CostGraph) -> Iterator[dict[str, Any]]:
 def _meters(urns: list[str]) -> Iterator[dict[str, Any]]:
     types = ("compute", "egress", "other")
     for number, urn in enumerate(urns[:: DATASETS // METERED]):
-        metered = Metered(
+        metered = MeteredUsage(
             target=urn, is_dataset=True, started_at=AT, ended_at=END, type=types[number % 3],
             amount=1_234_567, currency="USD",
         )  # fmt: skip

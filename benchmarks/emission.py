@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.snapshot import FIELDS, _estate
 from lumos.catalogs.interface import Refused
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from platforms.servers.gms import TOKEN, Gms
@@ -130,7 +130,7 @@ def _lumos(address: str, *_: str) -> dict[str, Any]:
     return _timed(lambda: _write(catalog, estate))
 
 
-def _write(catalog: Any, estate: list[Entry]) -> None:
+def _write(catalog: Any, estate: list[CatalogEntry]) -> None:
     for start in range(0, len(estate), catalog.most):
         some = estate[start : start + catalog.most]
         for written in catalog.write_many(some, {}):

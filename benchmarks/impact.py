@@ -24,8 +24,8 @@ from typing import Any
 from sqlalchemy import insert
 
 from lumos import Lumos
-from lumos.model.codec import to_json
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import to_json
+from lumos.model.schema import parse_schema
 from lumos.store import Database, Store, tables
 
 ROOT = "raw.events"

@@ -26,8 +26,7 @@ from lumos.impact.spark_check import Rehearsal
 from lumos.impact.spark_schemas import Pair
 from lumos.model.conversions.spark import schema_to_spark
 from lumos.model.lineage import Edge
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.spark.session import spark_session

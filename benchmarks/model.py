@@ -20,7 +20,7 @@ data = json.dumps([{{"urn": f"lumos://s3/lake/t{{d}}", "name": f"t{{d}}", "platf
                     "schema": {{"fields": fields}}}} for d in range({DATASETS})]).encode()
 """
 _LUMOS = """
-from lumos.model.codec import from_json
+from lumos.model.json_codec import from_json
 from lumos.model.dataset import Dataset
 def decode(): return from_json(data, list[Dataset])
 """

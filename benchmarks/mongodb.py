@@ -185,7 +185,7 @@ def _spark(address: str) -> Iterator[int]:
 
 def _source(address: str) -> Any:
     from lumos.config.secret import ConnectionString
-    from lumos.config.sources import MongodbSource as Settings
+    from lumos.config.sources import MongodbSourceSettings as Settings
     from lumos.sources.mongodb.source import MongodbSource
 
     string = ConnectionString(f"{address}/{_DATABASE}")

@@ -13,7 +13,7 @@ import psycopg
 
 from lumos import Lumos
 from lumos.config.secret import ConnectionString
-from lumos.config.sources import PostgresSource as Section
+from lumos.config.sources import PostgresSourceSettings as Section
 from lumos.sources.postgres import PostgresSource
 
 TABLES = 5000

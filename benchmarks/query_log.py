@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lumos import Lumos
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import KnownDataset, Store
 
 STATEMENTS = 1_000_000

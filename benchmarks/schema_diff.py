@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT32, INT64, STRING, DataType
 from lumos.schemas.fingerprint_diff import Known, differences

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.store import Database, Facets, Store, tables

@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from lumos.model.catalog import Entry
-from lumos.model.codec import from_json, to_json
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     Documentation,
     Governance,
@@ -27,6 +26,7 @@ from lumos.model.dataset import (
     Ownership,
     UpstreamEdge,
 )
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT32, INT64, STRING, DataType
 from lumos.snapshots.format.comparison import compare
@@ -109,7 +109,7 @@ def _beside_msgspec(folder: Path, ending: str) -> dict[str, Any]:
     works: dict[str, Callable[[], object]] = {
         "encode": lambda: to_json(entries),
         "export": lambda: write_snapshot(before, _FACTS, entries),
-        "decode": lambda: from_json(data, list[Entry]),
+        "decode": lambda: from_json(data, list[CatalogEntry]),
         "validate": lambda: list(validate(before)),
         "diff": lambda: list(compare(before, after, judge=judged)),
         "diff_all_changed": lambda: sum(1 for _ in compare(before, all_new, judge=judged)),
@@ -203,7 +203,7 @@ def _in_a_process(code: str, *arguments: Path) -> Any:
     return msgspec.json.decode(done.stdout)
 
 
-def _estate(datasets: int, *, changed: int) -> Iterator[Entry]:
+def _estate(datasets: int, *, changed: int) -> Iterator[CatalogEntry]:
     """Datasets that no two are alike; one in so many has another column and description."""
     for number in range(datasets):
         is_changed = changed > 0 and number % changed == 0
@@ -219,7 +219,7 @@ def _estate(datasets: int, *, changed: int) -> Iterator[Entry]:
         if is_changed:
             fields[3] = Field(name="renamed", type=fields[3].type)
         upstream = UpstreamEdge(urn=_urn(number // 2))
-        yield Entry(
+        yield CatalogEntry(
             urn=_urn(number),
             name=f"table_{number}",
             platform="s3",

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from lumos.config.secret import ConnectionString
-from lumos.config.sources import PostgresSource as Section
+from lumos.config.sources import PostgresSourceSettings as Section
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
 from lumos.sources.postgres import PostgresSource

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from lumos.discovery.recorder import Recorder
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.model.urn import Urn
 from lumos.store import Store
 

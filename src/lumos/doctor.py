@@ -16,7 +16,7 @@ from lumos import plugins
 from lumos.catalogs import Connects, KeptInFile, Platform
 from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
-from lumos.config.platforms import PLATFORMS, Retries, ServerPlatform, kind_of
+from lumos.config.platforms import PLATFORMS, Retries, ServerPlatform, platform_kind
 from lumos.discovery.resolve import source_of
 from lumos.discovery.state import StateNotUsable, check_state
 from lumos.errors import LumosError
@@ -159,7 +159,7 @@ def platform_checks(settings: Settings) -> Iterator[Check]:
     yield _platform(settings, settings.platform)
     others = [*(name for name in PLATFORMS if config.of(name) is not None), *config.others]
     for name in others:
-        if name not in (LOCAL, kind_of(settings.platform)):
+        if name not in (LOCAL, platform_kind(settings.platform)):
             check = _platform(settings, name)
             # Nothing is written there unless somebody names it.
             unused: Status = "warning" if check.status == "failed" else check.status
@@ -171,7 +171,7 @@ def _platform(settings: Settings, platform: str) -> Check:
     if platform == LOCAL:
         return Check(name=name, status="ok", found="the store itself")
     try:
-        plugins.find(plugins.PLATFORMS, kind_of(platform), "platform")
+        plugins.find(plugins.PLATFORMS, platform_kind(platform), "platform")
         catalog = platform_of(msgspec.structs.replace(settings, platform=platform))
         assert catalog is not None, "it is installed"
         return Check(name=name, status="ok", found=_catalog(catalog))

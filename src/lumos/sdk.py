@@ -14,7 +14,7 @@ from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.catalogs.configured import platform_of
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
-from lumos.config.secret import without_secrets_of
+from lumos.config.secret import mask_arguments
 from lumos.config.starter import InitReport
 from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
 from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lumos.annotations.service import Annotations
     from lumos.annotations.writer import AnnotationWriter
     from lumos.catalogs.migration.service import Migrations
-    from lumos.cost.records import CostSources
+    from lumos.cost.cost_sources import CostSources
     from lumos.cost.service import Costs
     from lumos.discovery.hint_service import Hints
     from lumos.discovery.watcher import WatchReport
@@ -214,7 +214,7 @@ class Lumos:
         facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
         datasets, hits = self._store().search(text, facets, limit=limit)
         return SearchReport(
-            query=without_secrets_of([text], text),
+            query=mask_arguments([text], text),
             total=hits.total,
             all_counted=hits.all_counted,
             results=tuple(
@@ -447,7 +447,7 @@ class Lumos:
     @cached_property
     def cost_sources(self) -> "CostSources":
         """What costs are computed from: what jobs used, and what people set."""
-        from lumos.cost.records import CostSources
+        from lumos.cost.cost_sources import CostSources
 
         return CostSources(self.settings, self._store, self._made_store)
 

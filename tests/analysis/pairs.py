@@ -13,8 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from lumos.model.change import Finding
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 
 _EXTRAS = re.compile(r"(?: TAG '(?P<tag>[^']*)')?(?: ID (?P<id>\d+))?$", re.MULTILINE)
 

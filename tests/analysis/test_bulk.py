@@ -3,8 +3,8 @@
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.model.codec import to_json
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import to_json
+from lumos.model.schema import parse_schema
 from lumos.schemas.fingerprint_diff import (
     Differences,
     Known,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lumos.model.change import Use, Verdict
-from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_schema
+from lumos.model.change import ConsumerUse, Verdict
+from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import INT32, INT64, STRING
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge, worst
@@ -51,8 +50,8 @@ def test_a_finding_carries_the_uses_that_decide_it() -> None:
         finding.change.path: (finding.breaks_if, finding.holds_if) for finding in judge(changes)
     }
     assert uses == {
-        "a": ((Use.KEY, Use.JOINED, Use.GROUPED), ()),
-        "b": ((), (Use.CAST,)),
+        "a": ((ConsumerUse.KEY, ConsumerUse.JOINED, ConsumerUse.GROUPED), ()),
+        "b": ((), (ConsumerUse.CAST,)),
     }
 
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from examples import examples
 from lumos.errors import MisuseError
 from lumos.model.change import AnySchemaChange, Reordered, Verdict
-from lumos.model.codec import from_json, to_json
-from lumos.model.schema import Field, Schema
-from lumos.model.text import SchemaSyntaxError, parse_schema, parse_type
+from lumos.model.json_codec import from_json, to_json
+from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import (
     INT32,
     INT64,
@@ -26,6 +25,7 @@ from lumos.model.types import (
     Enum,
     Map,
     Member,
+    SchemaSyntaxError,
     String,
     Struct,
     Time,
@@ -33,6 +33,7 @@ from lumos.model.types import (
     Union,
     Unknown,
     kind_of,
+    parse_type,
 )
 from lumos.schemas.apply import apply
 from lumos.schemas.comparison import compare

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.proposals import Form, repeated_name, understood
 
 CURRENT = """

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from lumos.model.change import FieldRemoved
-from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Field, NestedField, Schema, parse_schema
 from lumos.model.types import INT32, INT64, Array, Member, Struct
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.model.codec import from_json, to_json, to_plain
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import from_json, to_json, to_plain
+from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.findings import ChangeRow, Summary, change_rows, summarise

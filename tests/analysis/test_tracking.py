@@ -3,7 +3,7 @@
 import pytest
 
 from lumos.model.change import EventType
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.schemas.sightings import OnRecord, Sighting, decide
 

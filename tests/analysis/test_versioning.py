@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lumos.model.change import ChangeEvent, EventType, Finding
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge

@@ -14,7 +14,7 @@ from lumos.model.change import (
     FieldAdded,
     Verdict,
 )
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.wording import (

@@ -17,7 +17,7 @@ from lumos.annotations.rules import (
     words_in,
 )
 from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.model.words import Key, Saying, Slot, Word
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.config.secret import without_secrets_of
+from lumos.config.secret import mask_arguments
 
 NOT_UTF8 = "bad\udcff"
 URL = "postgresql://ann:hunter2@127.0.0.1:1/sales"
@@ -132,7 +132,7 @@ def test_a_database_in_lineage_is_named_without_its_password(lumos: Any) -> None
     ],
 )
 def test_only_what_is_secret_in_a_url_is_masked(argument: str, text: str, shown: str) -> None:
-    assert without_secrets_of([argument], text) == shown
+    assert mask_arguments([argument], text) == shown
 
 
 def _nested(text: str) -> str:
@@ -255,4 +255,4 @@ def test_parameters_of_an_address_are_no_part_of_a_urn(lumos: Any, url: str) -> 
     ],
 )
 def test_a_password_in_an_address_without_a_scheme_is_masked(argument: str, shown: str) -> None:
-    assert without_secrets_of([argument], f"'{argument}' is nothing.") == f"'{shown}' is nothing."
+    assert mask_arguments([argument], f"'{argument}' is nothing.") == f"'{shown}' is nothing."

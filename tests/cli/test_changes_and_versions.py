@@ -136,7 +136,7 @@ def test_the_exit_code_tells_of_breaking_changes_where_that_is_wanted(lumos: Any
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--since", "yesterday"], "'yesterday' is no time"),
+        (["--since", "yesterday"], "'yesterday' is not a time"),
         (["--type", "SCHEMA_CHANGE"], "Did you mean 'SCHEMA_CHANGED'?"),
         (["--dataset", "order"], "No dataset order in the store"),
     ],

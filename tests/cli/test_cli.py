@@ -238,7 +238,7 @@ def test_quiet_leaves_stderr_empty_and_verbose_tells_steps(lumos: Any, lake: Pat
 
 
 def test_search_finds_what_was_ingested(lumos: Any, tmp_path: Path) -> None:
-    from lumos.model.text import parse_schema
+    from lumos.model.schema import parse_schema
     from lumos.store import Database, Store
     from store.conftest import dataset
 

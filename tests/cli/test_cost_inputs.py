@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_read_is_a_failure(place: Path, lumos: Any) -> Non
     (place / "log").write_text('{"Event":"SparkListenerLogStart","Spark Version":"4.1.0"}\n')
     failed = lumos("cost", "ingest", "log")
     assert failed.code == 1
-    assert "does not name its application" in " ".join(failed.err.split())
+    assert "has no application start event" in " ".join(failed.err.split())
 
 
 @pytest.mark.usefixtures("place")

@@ -7,7 +7,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance, Lineage, UpstreamEdge
 from snapshot.stores import fill
 
@@ -18,11 +18,11 @@ ORDERS, REVENUE = "lumos://s3/lake/orders", "lumos://s3/lake/revenue"
 @pytest.fixture
 def estate(workplace: Path) -> Path:
     """A working folder whose store holds two datasets, one made from the other."""
-    orders = Entry(
+    orders = CatalogEntry(
         urn=ORDERS, name="orders", platform="s3", governance=Governance(tags=("pii", "gold: 1"))
     )
     made = Lineage(upstream=(UpstreamEdge(urn=ORDERS),))
-    revenue = Entry(urn=REVENUE, name="revenue", platform="s3", lineage=made)
+    revenue = CatalogEntry(urn=REVENUE, name="revenue", platform="s3", lineage=made)
     fill(Lumos(), {"datasets": [orders, revenue]})
     return workplace
 
@@ -48,7 +48,7 @@ def test_a_migration_reports_in_the_words_of_a_comparison(lumos: Any) -> None:
 def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
     labels = Governance(tags=("Pii.None", "PII", "Gold 1"))
     DatahubFile.at("estate.json").put(
-        Entry(urn="lumos://s3/lake/x", name="x", platform="s3", governance=labels)
+        CatalogEntry(urn="lumos://s3/lake/x", name="x", platform="s3", governance=labels)
     )
     done = lumos("migrate", "--source", "local", "--target", FILE, "--dry-run")
     assert done.code == 0

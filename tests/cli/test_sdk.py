@@ -14,7 +14,7 @@ import typer.main
 
 from lumos import Lumos
 from lumos.cli.main import app
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 
 CONFIG = """
 sources:

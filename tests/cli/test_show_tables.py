@@ -8,9 +8,9 @@ import pytest
 from engine.sightings import Sightings, urn_of
 from lumos import Lumos
 from lumos.model.dataset import Statistics
-from lumos.model.discovery import Told
+from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 
 FIELDS = (
     Field(name="id", type=parse_type("INT64"), field_id=1, key=True),
@@ -39,7 +39,7 @@ def see(
     found = msgspec.structs.replace(
         sightings._found(name, Schema(fields=fields), None),
         format=format,
-        told=Told(properties=properties),
+        told=SourceMetadata(properties=properties),
         statistics=Statistics(file_count=files, total_size_bytes=0),
     )
     list(sightings.recorder().record([(urn_of(found.path), found)], {}))

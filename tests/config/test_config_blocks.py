@@ -6,30 +6,31 @@ from pathlib import Path
 import pytest
 
 from lumos.config import ConnectionString, Secret, Settings, load
-from lumos.config.costs import Attribution, StoragePrice
-from lumos.config.notifications import ChangeRule, Reminder
+from lumos.config.costs import AttributionSettings, StoragePrice
 from lumos.config.platforms import AtlasPlatform, DatahubPlatform, OpenmetadataPlatform, Retries
 from lumos.config.settings import (
+    ChangeRule,
     CustomApi,
     DbtTests,
-    EventType,
     Exemption,
     GreatExpectations,
+    Reminder,
+    StorageEventType,
 )
 from lumos.config.sources import (
-    AzureSource,
-    BigquerySource,
-    DatabricksSource,
-    FileSource,
-    GcsSource,
-    HdfsSource,
-    KafkaSource,
-    MongodbSource,
-    PluginSource,
-    PostgresSource,
-    RedshiftSource,
-    S3Source,
-    SnowflakeSource,
+    AzureSourceSettings,
+    BigquerySourceSettings,
+    DatabricksSourceSettings,
+    FileSourceSettings,
+    GcsSourceSettings,
+    HdfsSourceSettings,
+    KafkaSourceSettings,
+    MongodbSourceSettings,
+    PluginSourceSettings,
+    PostgresSourceSettings,
+    RedshiftSourceSettings,
+    S3SourceSettings,
+    SnowflakeSourceSettings,
 )
 from lumos.model.change import EventType as ChangeType
 from lumos.model.change import Verdict
@@ -48,13 +49,13 @@ ENVIRONMENT = {
 def change_detection(settings: Settings) -> None:
     bucket, folder, database = settings.change_detection.sources
     assert settings.change_detection.enabled
-    assert bucket.source == S3Source(buckets=("harbour-lake",), prefixes=("landing/",))
+    assert bucket.source == S3SourceSettings(buckets=("harbour-lake",), prefixes=("landing/",))
     assert (bucket.watch_mode, bucket.polling_interval) == ("hybrid", 120)
-    assert bucket.event_types == (EventType.CREATED, EventType.DELETED)
+    assert bucket.event_types == (StorageEventType.CREATED, StorageEventType.DELETED)
     assert bucket.sqs_queue == "arn:aws:sqs:eu-west-1:000000000000:harbour-events"
-    assert folder.source == HdfsSource(paths=("/warehouse/ships",), recursive=False)
+    assert folder.source == HdfsSourceSettings(paths=("/warehouse/ships",), recursive=False)
     assert (folder.watch_mode, folder.polling_interval) == ("polling", 900)
-    assert isinstance(database.source, PostgresSource)
+    assert isinstance(database.source, PostgresSourceSettings)
     assert database.source.schemas == ("berths", "cargo")
     assert str(database.source.connection_string) == (
         "postgresql://reader:***@db.harbour.example/ships"
@@ -64,7 +65,7 @@ def change_detection(settings: Settings) -> None:
 
 def lake_sources(settings: Settings) -> None:
     assert settings.sources == (
-        S3Source(
+        S3SourceSettings(
             buckets=("harbour-lake",),
             prefixes=("landing/manifests/", "curated/berths/"),
             file_patterns=("*.avro", "*.parquet", "*.csv"),
@@ -74,12 +75,14 @@ def lake_sources(settings: Settings) -> None:
 
 def all_sources(settings: Settings) -> None:
     assert settings.sources == (
-        S3Source(name="lake", buckets=("landing", "curated", "features")),
-        GcsSource(name="analytics", buckets=("boards", "reports")),
-        SnowflakeSource(name="finance", account="harbour-eu", databases=("LEDGER", "PAYROLL")),
-        BigquerySource(name="marketing", project="harbour-marketing"),
-        DatabricksSource(name="science", workspace="https://dbc.harbour.example"),
-        KafkaSource(
+        S3SourceSettings(name="lake", buckets=("landing", "curated", "features")),
+        GcsSourceSettings(name="analytics", buckets=("boards", "reports")),
+        SnowflakeSourceSettings(
+            name="finance", account="harbour-eu", databases=("LEDGER", "PAYROLL")
+        ),
+        BigquerySourceSettings(name="marketing", project="harbour-marketing"),
+        DatabricksSourceSettings(name="science", workspace="https://dbc.harbour.example"),
+        KafkaSourceSettings(
             name="sensors",
             bootstrap_servers=("k1.harbour.example:9092", "k2.harbour.example:9092"),
             topic_patterns=("crane.*", "tide.*"),
@@ -90,8 +93,8 @@ def all_sources(settings: Settings) -> None:
 def nested_options(settings: Settings) -> None:
     assert (settings.platform, settings.environment) == ("datahub", "PROD")
     assert settings.sources == (
-        S3Source(buckets=("harbour-lake",), region="eu-west-1"),
-        SnowflakeSource(name="finance", account="harbour", databases=("LEDGER",)),
+        S3SourceSettings(buckets=("harbour-lake",), region="eu-west-1"),
+        SnowflakeSourceSettings(name="finance", account="harbour", databases=("LEDGER",)),
     )
     assert settings.features == {
         "auto_detection": True,
@@ -200,7 +203,7 @@ def cost_model(settings: Settings) -> None:
     assert model.storage["s3"].cost_per_gb_month == 0.025
     assert model.storage["snowflake"].cost_per_tb_month == 38
     assert model.compute == {"spark": {"cost_per_dbu": 0.2}, "snowflake": {"cost_per_credit": 2.5}}
-    assert model.attribution == Attribution(method="equal_split")
+    assert model.attribution == AttributionSettings(method="equal_split")
 
 
 def documentation(settings: Settings) -> None:
@@ -258,33 +261,37 @@ def quality_integrations(settings: Settings) -> None:
 
 def databases(settings: Settings) -> None:
     assert settings.sources == (
-        PostgresSource(
+        PostgresSourceSettings(
             host="db.harbour.example",
             port=6432,
             database="ships",
             user="reader",
             password=Secret("postgres-pass"),
         ),
-        MongodbSource(
+        MongodbSourceSettings(
             connection_string=ConnectionString(
                 "mongodb://reader:mongo-pass@docs.harbour.example/admin"
             ),
             databases=("logbook",),
             collections=("entries",),
         ),
-        RedshiftSource(host="cluster.harbour.example", database="ships", schemas=("public",)),
+        RedshiftSourceSettings(
+            host="cluster.harbour.example", database="ships", schemas=("public",)
+        ),
     )
 
 
 def other_stores(settings: Settings) -> None:
     assert settings.sources == (
-        AzureSource(account="harbourstore", buckets=("landing",), prefixes=("2024/",)),
-        HdfsSource(
+        AzureSourceSettings(account="harbourstore", buckets=("landing",), prefixes=("2024/",)),
+        HdfsSourceSettings(
             paths=("/warehouse/ships", "/warehouse/cranes"),
             urls=("http://namenode.harbour.example:9870",),
             user="reader",
         ),
-        FileSource(paths=(str(BLOCKS / "data/lake"),), exclude=("tmp/*",), instance="laptop"),
+        FileSourceSettings(
+            paths=(str(BLOCKS / "data/lake"),), exclude=("tmp/*",), instance="laptop"
+        ),
     )
     assert settings.sources[2].type == "file"
 
@@ -296,7 +303,7 @@ def plugins(settings: Settings) -> None:
         "api_key": Secret("shipyard-pass"),
     }
     assert settings.sources == (
-        PluginSource(
+        PluginSourceSettings(
             type="buoys",
             name="north",
             options={

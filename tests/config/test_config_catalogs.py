@@ -3,7 +3,7 @@
 import pytest
 
 from lumos.config import Secret
-from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform, normal_address
+from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform, normalize_address
 from lumos.errors import MisuseError
 
 
@@ -19,15 +19,15 @@ from lumos.errors import MisuseError
     ],
 )
 def test_an_address_has_one_form(written: str, normal: str) -> None:
-    assert normal_address(written) == normal
-    assert normal_address(normal) == normal
+    assert normalize_address(written) == normal
+    assert normalize_address(normal) == normal
     assert DatahubPlatform(gms_server=written).address == normal
 
 
 @pytest.mark.parametrize("written", ["gms.example", "ftp://gms", "http://", "http://a:b", "x"])
 def test_what_is_no_address_is_refused(written: str) -> None:
     with pytest.raises(MisuseError, match="'"):
-        normal_address(written)
+        normalize_address(written)
 
 
 def test_an_address_with_a_password_is_refused_without_showing_it() -> None:

@@ -9,8 +9,8 @@ import pytest
 from lumos import plugins
 from lumos.config import Settings
 from lumos.config.check import Note, check
-from lumos.config.sources import FileSource
-from lumos.config.tree import ConfigurationError
+from lumos.config.sources import FileSourceSettings
+from lumos.config.yaml_tree import ConfigurationError
 
 Load = Callable[..., Settings]
 
@@ -68,7 +68,7 @@ def test_event_modes_and_sources_that_cannot_be_watched_are_told(load_text: Load
     first, second = check(settings, {})
     assert (first.level, first.key) == ("info", "change_detection.sources[0]")
     assert first.text == (
-        "watch_mode 'events' comes in a later version; until then the source is polled every 60 s."
+        "watch_mode 'events' is not supported yet; the source is polled every 60 s."
     )
     assert (second.level, second.key) == ("warning", "change_detection.sources[1]")
 
@@ -109,12 +109,14 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
         (None, "warning", "LUMOS_PLATFROM"),
     ]
     texts = [note.text for note in notes]
-    assert texts[1] == "'default_platform' still works; the key is now called 'platform'."
-    assert texts[4] == "This version cannot scan 's3'; the source is passed over."
-    assert texts[6] == "There is no switch 'auto_detecton'. Did you mean 'auto_detection'?"
-    assert texts[7] == "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
+    assert texts[1] == "'default_platform' is the old name of the key 'platform'."
+    assert texts[4] == "This version cannot scan 's3'; the source is skipped."
+    assert texts[6] == "Unknown switch 'auto_detecton'. Did you mean 'auto_detection'?"
+    assert (
+        texts[7] == "Prices are set in both 'cost_model' and 'cost_calculation'. Keep one of them."
+    )
     assert texts[0] == (
-        "This version cannot write to 'datahub'; what is found stays in the local store."
+        "This version cannot write to 'datahub'; metadata is only kept in the local store."
     )
     assert texts[8] == ("The environment variable LUMOS_PLATFROM names no setting and is ignored.")
 
@@ -128,7 +130,7 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
             "platform: datahub\nplatform_config: {datahub: {gms_server: 'https://gms.example'}}",
             {},
             ["No token is given for https://gms.example, as platform_config.datahub.token or "
-             "DATAHUB_GMS_TOKEN; a server that wants to know who asks refuses."],
+             "DATAHUB_GMS_TOKEN; a server that requires authentication will reject requests."],
         ),
         (
             "platform: datahub\nplatform_config: {datahub: {gms_server: 'https://gms.example'}}",
@@ -138,26 +140,26 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
         (
             "platform: datahub\nplatform_config: {datahub: {server: 'http://gms.example', token: x}}",
             {},
-            ["The token for http://gms.example travels in the clear. Use https:// where you can."],
+            ["The token for http://gms.example is sent unencrypted. Use https:// if possible."],
         ),
         (
             "platform: 'datahub:https://other.example'\n"
             "platform_config: {datahub: {server: 'https://gms.example', token: x}}",
             {},
             ["No token is given for https://other.example, as platform_config.datahub.token or "
-             "DATAHUB_GMS_TOKEN; a server that wants to know who asks refuses."],
+             "DATAHUB_GMS_TOKEN; a server that requires authentication will reject requests."],
         ),
         ("platform: datahub\nplatform_config: {datahub: {token: x}}", {}, []),
         (
             "platform: openmetadata",
             {},
-            ["It has no address. Give one as platform_config.openmetadata.server."],
+            ["The address is missing. Set platform_config.openmetadata.server."],
         ),
         (
             "platform: openmetadata\nplatform_config: {atlas: {server: 'http://a'}, "
             "openmetadata: {server: 'https://om', token: x}}",
             {},
-            ["Not used, since this version has no such catalog: atlas."],
+            ["Not used, because this version does not support the catalog: atlas."],
         ),
     ],
 )  # fmt: skip
@@ -187,9 +189,9 @@ def test_a_catalog_without_its_library_is_told(
 
 
 def test_settings_made_in_code_are_checked_too() -> None:
-    settings = Settings(platform="atlas", sources=(FileSource(paths=("x",)),))
+    settings = Settings(platform="atlas", sources=(FileSourceSettings(paths=("x",)),))
     assert check(settings, {}) == ()
-    text = "This version cannot write to 'amundsen'; what is found stays in the local store."
+    text = "This version cannot write to 'amundsen'; metadata is only kept in the local store."
     assert check(Settings(platform="amundsen"), {}) == (
         Note(level="warning", key="platform", text=text),
     )
@@ -219,7 +221,7 @@ def test_remarks_on_watched_sources_name_their_line(load_text: Load) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("owners: {groups: [data-*], users: [DATA-*]}", "stands under 'groups' and under 'users'"),
+        ("owners: {groups: [data-*], users: [DATA-*]}", "is listed under 'groups' and 'users'"),
         ('owners: {groups: [" "]}', "is empty"),
         ("owners: {teams: [data]}", "teams"),
     ],

@@ -136,9 +136,9 @@ MISTAKES = {
     "a fact that a change does not have": (
         "notifications: {channels: {a: x}, changes: [{channel: a, template: '{dataset_nam} {x'}]}",
         [
-            "lumos.yaml:1: notifications.changes[0]: A template names {dataset_nam}, which is no "
-            "fact of a change. Did you mean 'dataset_name'? Write {{dataset_nam}} for the word "
-            "itself in braces."
+            "lumos.yaml:1: notifications.changes[0]: A template names {dataset_nam}, which is not a "
+            "known placeholder. Did you mean 'dataset_name'? Write {{dataset_nam}} to write the "
+            "word in braces."
         ],
     ),
     "an event that does not exist": (
@@ -240,12 +240,12 @@ MISTAKES = {
     ),
     "an option in both places": (
         "sources:\n  - type: s3\n    bucket: a\n    config:\n      bucket: b",
-        ["lumos.yaml:5: 'bucket' stands both below 'config' and beside it. Keep one of them."],
+        ["lumos.yaml:5: 'bucket' is given both below 'config' and next to it. Keep one of them."],
     ),
     "a section in both places": (
         "platform: local\nlumos_config:\n  platform: datahub",
         [
-            "lumos.yaml:3: 'platform' stands both below 'lumos_config' and beside it. "
+            "lumos.yaml:3: 'platform' is given both below 'lumos_config' and next to it. "
             "Keep one of them."
         ],
     ),
@@ -295,7 +295,7 @@ MISTAKES = {
     ),
     "a store without its address": (
         "storage:\n  backend: postgres",
-        ["lumos.yaml:2: storage: The backend postgres needs 'connection_string'."],
+        ["lumos.yaml:2: storage: The backend postgres requires 'connection_string'."],
     ),
     "an address without its store": (
         "storage:\n  connection_string: postgresql://u:hush@h/d",
@@ -384,7 +384,7 @@ def test_a_mistake_in_a_variable_names_the_variable(load_text: Load) -> None:
     [
         ("storage.pth", "unknown key 'pth' in storage. Did you mean 'path'?"),
         ("stroage.path", "unknown key 'stroage'. Did you mean 'storage'?"),
-        ("platform.name", "'platform' has no keys below it, so 'name' means nothing."),
+        ("platform.name", "'platform' has no keys below it, so there is no 'name'."),
     ],
 )
 def test_an_option_that_does_not_exist_is_told(load_text: Load, key: str, message: str) -> None:

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from lumos.config import ConfigurationError, Secret, Settings, find_file, load, unused_variables
-from lumos.config.settings import EventType
-from lumos.config.sources import FileSource, KafkaSource, PluginSource, RedshiftSource, S3Source
+from lumos.config.settings import StorageEventType
+from lumos.config.sources import (
+    FileSourceSettings,
+    KafkaSourceSettings,
+    PluginSourceSettings,
+    RedshiftSourceSettings,
+    S3SourceSettings,
+)
 
 Load = Callable[..., Settings]
 
@@ -140,7 +146,10 @@ def test_overrides_may_be_whole_sections_and_dotted_keys() -> None:
             "features": {"auto_detection": False},
         },
     )
-    assert settings.sources == (S3Source(buckets=("lake",)), FileSource(paths=("/d",)))
+    assert settings.sources == (
+        S3SourceSettings(buckets=("lake",)),
+        FileSourceSettings(paths=("/d",)),
+    )
     assert settings.spark.properties() == {"spark.executor.memory": "2g"}
     assert settings.platform_config.datahub is not None
     assert settings.platform_config.datahub.token == Secret("hush")
@@ -219,7 +228,7 @@ def test_paths_hang_on_the_folder_of_what_they_are_written_in(
     monkeypatch.chdir(tmp_path)
     settings = load(file, environment={})
     folder = tmp_path / "conf"
-    assert settings.sources == (FileSource(paths=(f"{folder}/data", "/abs", "file:///x")),)
+    assert settings.sources == (FileSourceSettings(paths=(f"{folder}/data", "/abs", "file:///x")),)
     assert settings.state_uri == f"{folder}/state"
     assert settings.storage.path == f"{folder}/store.db"
     assert settings.origin.folder == str(folder)
@@ -257,17 +266,17 @@ def test_an_environment_has_one_spelling(load_text: Load, written: str, expected
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("ObjectCreated", EventType.CREATED),
-        ("s3:ObjectCreated:*", EventType.CREATED),
-        ("s3:ObjectCreated:Put", EventType.CREATED),
-        ("ObjectDeleted", EventType.DELETED),
-        ("ObjectRemoved", EventType.DELETED),
-        ("s3:ObjectRemoved:DeleteMarkerCreated", EventType.DELETED),
-        ("s3:LifecycleExpiration:Delete", EventType.DELETED),
+        ("ObjectCreated", StorageEventType.CREATED),
+        ("s3:ObjectCreated:*", StorageEventType.CREATED),
+        ("s3:ObjectCreated:Put", StorageEventType.CREATED),
+        ("ObjectDeleted", StorageEventType.DELETED),
+        ("ObjectRemoved", StorageEventType.DELETED),
+        ("s3:ObjectRemoved:DeleteMarkerCreated", StorageEventType.DELETED),
+        ("s3:LifecycleExpiration:Delete", StorageEventType.DELETED),
     ],
 )
 def test_storage_events_are_known_by_all_their_names(
-    load_text: Load, written: str, expected: EventType
+    load_text: Load, written: str, expected: StorageEventType
 ) -> None:
     source = f"{{type: s3, bucket: b, event_types: ['{written}']}}"
     settings = load_text(f"change_detection: {{sources: [{source}]}}")
@@ -294,7 +303,7 @@ def test_a_prefix_never_starts_with_a_slash(load_text: Load, prefix: str) -> Non
 
 def test_kafka_servers_may_be_a_list(load_text: Load) -> None:
     settings = load_text("sources: [{type: kafka, bootstrap_servers: [a:1, b:2]}]")
-    assert settings.sources == (KafkaSource(bootstrap_servers=("a:1", "b:2")),)
+    assert settings.sources == (KafkaSourceSettings(bootstrap_servers=("a:1", "b:2")),)
 
 
 def test_text_that_looks_like_something_else_stays_text(load_text: Load) -> None:
@@ -333,7 +342,7 @@ def test_a_free_form_value_is_typed_by_its_looks(
     settings = load_text(
         f"sources:\n  - type: buoys\n    depth: {written}", environment={"SEVEN": "7"}
     )
-    assert settings.sources == (PluginSource(type="buoys", options={"depth": expected}),)
+    assert settings.sources == (PluginSourceSettings(type="buoys", options={"depth": expected}),)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +371,7 @@ def test_variables_are_filled_in(load_text: Load, written: str, expected: str) -
 def test_a_variable_without_quotes_is_typed_by_what_it_holds(load_text: Load) -> None:
     text = "sources:\n  - type: redshift\n    host: h\n    port: ${PORT}\n    password: ${PORT}\n"
     source = load_text(text, environment={"PORT": "5555"}).sources[0]
-    assert isinstance(source, RedshiftSource)
+    assert isinstance(source, RedshiftSourceSettings)
     assert source.port == 5555
     assert source.password == Secret("5555")
 

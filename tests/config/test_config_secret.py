@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lumos.config import ConfigurationError, ConnectionString, Secret, load
-from lumos.config.secret import guarded, names_secret, scrubbed
-from lumos.config.settings import Spark
+from lumos.config.secret import guard_option, is_secret_name, mask_secret_text
+from lumos.config.settings import SparkSettings
 
 # No word of the configuration or of an error contains six of these in a row.
 SECRETS = st.text(alphabet="QXZ0123456789#?/@:%&= '\"\\{}$é☃", min_size=6, max_size=30).filter(
@@ -125,7 +125,9 @@ def test_no_password_shows_however_badly_the_address_is_written(secret: str, quo
         password + "@host",
     ):
         assert_hidden(password, str(ConnectionString(text)))
-        assert_hidden(password, scrubbed(text) if "password" in text or "://" in text else "")
+        assert_hidden(
+            password, mask_secret_text(text) if "password" in text or "://" in text else ""
+        )
 
 
 SECRET_KEYS = """\
@@ -224,25 +226,25 @@ def test_the_line_of_a_syntax_error_does_not_show(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_named_like_a_secret_is_one(key: str) -> None:
-    assert names_secret(key)
-    assert guarded(key, "hush") == Secret("hush")
+    assert is_secret_name(key)
+    assert guard_option(key, "hush") == Secret("hush")
 
 
 @pytest.mark.parametrize(
     "key", ["tokenizer", "max_tokens", "key", "primary_key", "passage", "host"]
 )
 def test_other_keys_are_no_secrets(key: str) -> None:
-    assert not names_secret(key)
-    assert guarded(key, "hush") == "hush"
+    assert not is_secret_name(key)
+    assert guard_option(key, "hush") == "hush"
 
 
 def test_an_address_with_a_password_is_a_secret_under_any_key() -> None:
-    assert guarded("target", "amqp://u:hush@h") == ConnectionString("amqp://u:hush@h")
-    assert guarded("dsn", "host=h password=hush") == ConnectionString("host=h password=hush")
-    assert guarded("target", "amqp://h") == "amqp://h"
+    assert guard_option("target", "amqp://u:hush@h") == ConnectionString("amqp://u:hush@h")
+    assert guard_option("dsn", "host=h password=hush") == ConnectionString("host=h password=hush")
+    assert guard_option("target", "amqp://h") == "amqp://h"
 
 
 def test_spark_options_are_revealed_for_spark_alone() -> None:
-    spark = Spark(config={"a.token": Secret("hush"), "b": True, "c": 1.5})
+    spark = SparkSettings(config={"a.token": Secret("hush"), "b": True, "c": 1.5})
     assert "hush" not in repr(spark)
     assert spark.properties() == {"a.token": "hush", "b": "true", "c": "1.5"}

@@ -12,7 +12,7 @@ Load = Callable[..., Settings]
 
 
 BROKEN = {
-    "a tab": (b"scan:\n\texclude: []\n", 2, 1, "a tab stands where YAML wants spaces"),
+    "a tab": (b"scan:\n\texclude: []\n", 2, 1, "a tab is used where YAML requires spaces"),
     "an open bracket": (b"scan: {exclude: [a\n", 2, 1, "not valid YAML"),
     "an open bracket without an end of line": (b"scan: {exclude: [a", None, None, "not valid YAML"),
     "an open bracket and odd line ends": (b"a: [\r\r\r\rb", None, None, "not valid YAML"),
@@ -47,9 +47,13 @@ REFUSED = {
     "an alias inside what it names": (
         "glossary_mappings: &a\n  x: *a\n",
         2,
-        "The alias '*a' stands inside what it names.",
+        "The alias '*a' refers to a value that contains it.",
     ),
-    "an alias of nothing": ("spark: *a\n", 1, "The alias '*a' has no anchor '&a' before it."),
+    "an alias of nothing": (
+        "spark: *a\n",
+        1,
+        "The alias '*a' has no preceding anchor '&a'.",
+    ),
     "a list as a key": ("? [a]\n: b\n", 1, "A key must be text, not a list or a mapping."),
     "a second document": ("platform: local\n---\nplatform: local\n", 2, "A second document"),
     "a list at the top": ("- a\n", 1, "must be a mapping of keys to values"),
@@ -88,7 +92,7 @@ def bomb(levels: int) -> str:
 
 @pytest.mark.usefixtures("parser")
 def test_a_bomb_of_aliases_is_refused(load_text: Load) -> None:
-    with pytest.raises(ConfigurationError, match="more than 500000 values, aliases unfolded"):
+    with pytest.raises(ConfigurationError, match="more than 500000 values after expanding aliases"):
         load_text(bomb(12))
 
 

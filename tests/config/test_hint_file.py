@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lumos.config import STARTER, Settings, load
-from lumos.config.hint_file import FileNotWritable, HintFile, NotEditable, edited
-from lumos.config.sources import DatasetHint, FileSource, FileStore
-from lumos.config.written import write_sources
+from lumos.config.hint_file import FileNotWritable, HintFile, NotEditable, edit_hint_file
+from lumos.config.sources import DatasetHint, FileSourceSettings, FileStoreSettings
+from lumos.config.starter import write_sources
 
 HINT = DatasetHint(path="raw/*_log/**", name="logs")
 SPLIT = DatasetHint(path="lake/{table}/**", split=True)
@@ -23,13 +23,13 @@ def read(file: Path, text: str | None = None) -> Settings:
 
 
 def add(file: Path, section: str, *hints: DatasetHint) -> None:
-    with edited(file, lambda text: read(file, text)) as opened:
+    with edit_hint_file(file, lambda text: read(file, text)) as opened:
         for hint in hints:
             opened.add(section, hint)
 
 
 def remove(file: Path, section: str, index: int) -> None:
-    with edited(file, lambda text: read(file, text)) as opened:
+    with edit_hint_file(file, lambda text: read(file, text)) as opened:
         opened.remove(section, index)
 
 
@@ -253,7 +253,7 @@ def test_a_change_by_another_program_is_not_lost(tmp_path: Path) -> None:
     file.write_text("environment: dev\n", encoding="utf-8")
 
     def interrupted() -> None:
-        with edited(file, lambda text: read(file, text)) as opened:
+        with edit_hint_file(file, lambda text: read(file, text)) as opened:
             opened.add("scan", HINT)
             file.write_text("environment: test\n", encoding="utf-8")
 
@@ -305,7 +305,7 @@ def test_every_layout_takes_a_hint_and_gives_it_back(
     sources = [
         f"sources[{at}]"
         for at, source in enumerate(opened.settings.sources)
-        if isinstance(source, FileStore)
+        if isinstance(source, FileStoreSettings)
     ]
     for section in ("scan", *sources):
         opened.add(section, HINT)
@@ -318,6 +318,6 @@ def test_every_layout_takes_a_hint_and_gives_it_back(
 
 
 def test_a_configuration_with_hints_is_written_for_other_folders(tmp_path: Path) -> None:
-    source = FileSource(paths=(str(tmp_path),), datasets=(HINT, SPLIT, SEVERAL))
+    source = FileSourceSettings(paths=(str(tmp_path),), datasets=(HINT, SPLIT, SEVERAL))
     write_sources(tmp_path / "lumos.yaml", [source], found=[])
     assert read(tmp_path / "lumos.yaml").sources == (source,)

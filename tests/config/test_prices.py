@@ -8,14 +8,14 @@ import pytest
 
 from lumos.config import Settings, load
 from lumos.config.check import check
-from lumos.config.costs import Feature
+from lumos.config.costs import FeatureSettings
 from lumos.config.load import ConfigurationError
 from lumos.config.prices import (
     CurrencyMix,
     MissingPrices,
     class_of,
+    convert_quantity,
     features_of,
-    measured,
     method_of,
     monthly_amounts,
     prices_of,
@@ -148,7 +148,7 @@ def test_a_storage_class_has_several_spellings(spelling: str, storage_class: str
 def test_quantities_are_counted_in_the_unit_of_prices(
     quantity: str, unit: str, expected: tuple[str, str]
 ) -> None:
-    assert measured(Decimal(quantity), unit) == (Decimal(expected[0]), expected[1])
+    assert convert_quantity(Decimal(quantity), unit) == (Decimal(expected[0]), expected[1])
 
 
 def test_one_price_that_is_said_twice_and_differs_is_refused(load_text: Load) -> None:
@@ -158,7 +158,7 @@ def test_one_price_that_is_said_twice_and_differs_is_refused(load_text: Load) ->
     )
     with pytest.raises(MisuseError, match=r"cost_model\.storage\.s3.*aws_s3\.standard"):
         prices_of(settings)
-    assert any("Costs cannot be told" in note.text for note in check(settings, {}))
+    assert any("Costs cannot be computed" in note.text for note in check(settings, {}))
 
 
 def test_two_currencies_are_refused(load_text: Load) -> None:
@@ -173,8 +173,8 @@ def test_features_are_named_by_list_pattern_or_tag(load_text: Load) -> None:
         "cost_model: {features: {search: {datasets: [clicks], patterns: ['search/*'], tags: [search]}}}\n"
     )
     assert features_of(settings) == {
-        "checkout": Feature(patterns=("orders", "carts/*")),
-        "search": Feature(datasets=("clicks",), patterns=("search/*",), tags=("search",)),
+        "checkout": FeatureSettings(patterns=("orders", "carts/*")),
+        "search": FeatureSettings(datasets=("clicks",), patterns=("search/*",), tags=("search",)),
     }
 
 

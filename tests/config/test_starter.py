@@ -10,14 +10,14 @@ import pytest
 from lumos import plugins
 from lumos.config import STARTER, Settings, load
 from lumos.config.check import check
-from lumos.config.sources import FileSource
+from lumos.config.sources import FileSourceSettings
 
 Load = Callable[..., Settings]
 
 
 def test_the_starter_is_the_defaults_with_one_source(load_text: Load, tmp_path: Path) -> None:
     settings = load_text(STARTER)
-    assert settings.sources == (FileSource(paths=(str(tmp_path / "data"),)),)
+    assert settings.sources == (FileSourceSettings(paths=(str(tmp_path / "data"),)),)
     assert settings.storage.path == str(tmp_path / ".lumos/lumos.db")
     own = {"sources": None, "storage": None}
     assert settings.shown() | own == Settings().shown() | own

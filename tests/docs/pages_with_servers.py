@@ -20,7 +20,7 @@ from hdfs_server import HdfsServer
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance
 from mongo_wire import MongoWire, Served, serving
 from platforms import datahub_samples
@@ -182,7 +182,9 @@ class PlatformMigration(SetUp):
         self.openmetadata = self.opened.enter_context(closing(Openmetadata(settings)))
         tags = Governance(tags=("PII.Sensitive", "Tier.Tier1"))
         urn = "lumos://mysql@mysql_crm/crm/leads"
-        self.openmetadata.put(Entry(urn=urn, name="leads", platform="mysql", governance=tags))
+        self.openmetadata.put(
+            CatalogEntry(urn=urn, name="leads", platform="mysql", governance=tags)
+        )
         self.hold(TABLES[0], tags=["sensitive"])
         for before, name in pairwise(TABLES):
             self.hold(
@@ -220,7 +222,7 @@ class PlatformMigration(SetUp):
         entry = self.openmetadata.get(urn)
         assert entry is not None
         words = Documentation(description="All shops that are open")
-        self.openmetadata.put(Entry(**{**_aspects(entry), "documentation": words}))
+        self.openmetadata.put(CatalogEntry(**{**_aspects(entry), "documentation": words}))
         self.hold("STORES", tags=["raw"], description="Shops, by address")
         self.hold("RETURNS", made_from=["ORDERS"])
 
@@ -240,5 +242,5 @@ def _snowflake(name: str) -> str:
     return f"urn:li:dataset:(urn:li:dataPlatform:snowflake,SHOP.PUBLIC.{name},PROD)"
 
 
-def _aspects(entry: Entry) -> dict[str, Any]:
+def _aspects(entry: CatalogEntry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in entry.__struct_fields__}

@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager, nullcontext
 
 from engine.sightings import Sightings, urn_of
 from lumos import Lumos
-from lumos.config.sources import FileSource as FileSettings
+from lumos.config.sources import FileSourceSettings as FileSettings
 from lumos.discovery.scanner import Pass, Scanner
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.sources.file import FileSource
 from lumos.store import Store
 

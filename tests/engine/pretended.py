@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from lumos.catalogs import HoldsItems, Item, Platform, Refused, WritesMany, Written
 from lumos.errors import CatalogBusy, MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS, Dataset
 
 
@@ -18,7 +18,7 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
 
     def __init__(self, settings: Any = None) -> None:
         self.settings = settings
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, CatalogEntry] = {}
         self.held: dict[tuple[type, str], Item] = {}
         self.refuses: set[str] = set()
         # How many entries it takes before it is down, if it ever is.
@@ -26,23 +26,23 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
         self.puts: list[str] = []
         self.calls = 0
         self.asked = 0
-        self.before_each: Callable[[Entry], None] = lambda _: None
+        self.before_each: Callable[[CatalogEntry], None] = lambda _: None
 
     def emit(self, dataset: Dataset) -> None:
-        self.put(Entry.of(dataset))
+        self.put(CatalogEntry.of(dataset))
 
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         self._tire(0)
         return {urn: self.entries[urn] for urn in urns if urn in self.entries}
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return (self.entries[urn] for urn in sorted(self.entries) if after is None or urn > after)
 
     def put_many(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, Entry | None],
+        over: Mapping[str, CatalogEntry | None],
     ) -> Iterator[Written | Refused]:
         self.calls += 1
         for entry in entries:

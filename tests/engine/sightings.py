@@ -11,8 +11,7 @@ from lumos.discovery.recorder import Recorder
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 from lumos.model.urn import Urn
 from lumos.store import Store
 

@@ -77,7 +77,7 @@ def test_a_date_at_the_end_holds_its_day(lake: Sightings) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ({"since": "soon"}, "'soon' is no time"),
+        ({"since": "soon"}, "'soon' is not a time"),
         ({"types": ["CHANGED"]}, "No event type named 'CHANGED'"),
         ({"dataset": "nothing"}, "No dataset nothing in the store"),
         ({"dataset": ""}, "names no datasets"),

@@ -14,12 +14,12 @@ import pytest
 from analysis.cost.exact import random_graph
 from lumos.cost.model_file.computation import ModelReport
 from lumos.cost.model_file.computation import compute as compute_model
-from lumos.cost.model_file.errors import InvalidModel
+from lumos.cost.model_file.parser import InvalidModel
 from lumos.cost.solver.attribution import attribute
 from lumos.cost.solver.graph import CostGraph
 from lumos.cost.solver.savings import savings_of_all
 from lumos.errors import MisuseError
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.money import micros
 
 FOUNDING = """
@@ -280,7 +280,7 @@ A_TO_B = {"from": "a", "to": "b"}
         pytest.param("datasets: !!python/object/apply:os.getcwd []", "model.json:1: This is not valid YAML", id="YAML object"),
         pytest.param("datasets: " + "[" * 60 + "]" * 60, "model.json:1: The model nests deeper than 50.", id="deep YAML"),
         pytest.param("a: *unknown", "model.json:1: This is not valid YAML", id="unknown alias"),
-        pytest.param("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 9)}]" for n in range(12)), "values, aliases unfolded", id="aliases without end"),
+        pytest.param("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 9)}]" for n in range(12)), "values after expanding aliases", id="aliases without end"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_computed_is_refused_with_what_is_right(
@@ -327,7 +327,7 @@ def test_a_large_report_is_the_same_in_parts(
     assert not whole.is_large
     assert b"".join(whole.json()) == to_json(whole.report())
     monkeypatch.setattr("lumos.cost.model_file.computation._AT_ONCE", 2)
-    monkeypatch.setattr("lumos.cost.model_file.reader._AT_ONCE", 2)
+    monkeypatch.setattr("lumos.cost.model_file.parser._AT_ONCE", 2)
     parts = compute_model(file)
     assert parts.is_large
     assert b"".join(parts.json()) == to_json(whole.report())

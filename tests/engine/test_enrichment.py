@@ -8,7 +8,7 @@ import pytest
 from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.annotations.items import Items
-from lumos.config.tree import ConfigurationError
+from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import MisuseError
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.dataset import Dataset

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.model.catalog import Entry, Timestamps
-from lumos.model.codec import to_json
+from lumos.model.catalog import CatalogEntry, Timestamps
 from lumos.model.dataset import Documentation, Versioning, VersionRecord
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.snapshots.store_entries import entry_of, erase_entry, put_entry
@@ -27,19 +27,19 @@ def store(stored: dict[str, object]) -> Store:
     return Store.open(Lumos(overrides=stored).database, create=True)
 
 
-def put(store: Store, entry: Entry, *, at: datetime = AT) -> None:
+def put(store: Store, entry: CatalogEntry, *, at: datetime = AT) -> None:
     with store.transaction() as transaction:
         before = transaction.entries.get([entry.urn]).get(entry.urn)
         put_entry(transaction, entry, before=before, at=at)
 
 
-def got(store: Store, urn: str) -> Entry | None:
+def got(store: Store, urn: str) -> CatalogEntry | None:
     stored = store.entries.get(urn)
     return None if stored is None else entry_of(stored)
 
 
-def orders(**facts: Any) -> Entry:
-    return Entry(urn=URN, name="orders", platform="s3", **facts)
+def orders(**facts: Any) -> CatalogEntry:
+    return CatalogEntry(urn=URN, name="orders", platform="s3", **facts)
 
 
 def record(number: int, version: str, **facts: Any) -> VersionRecord:
@@ -108,7 +108,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_what_is_put_comes_out_to_the_byte(store: Store, entry: Entry) -> None:
+def test_what_is_put_comes_out_to_the_byte(store: Store, entry: CatalogEntry) -> None:
     put(store, entry)
     assert to_json(got(store, entry.urn)) == to_json(entry)
     put(store, entry, at=AT + timedelta(days=1))
@@ -116,7 +116,7 @@ def test_what_is_put_comes_out_to_the_byte(store: Store, entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_nothing_is_left_of_what_was_there_before(store: Store, entry: Entry) -> None:
+def test_nothing_is_left_of_what_was_there_before(store: Store, entry: CatalogEntry) -> None:
     put(store, msgspec.structs.replace(customers(), urn=entry.urn))
     put(store, entry)
     assert to_json(got(store, entry.urn)) == to_json(entry)

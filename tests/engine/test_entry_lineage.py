@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.model.catalog import Entry, Job
-from lumos.model.codec import to_json
+from lumos.model.catalog import CatalogEntry, Job
 from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, UseKind
 from lumos.snapshots.endpoints import LocalCatalog
 from lumos.snapshots.export import Wanted, export
@@ -33,8 +33,8 @@ def store(stored: dict[str, object]) -> Store:
     return opened
 
 
-def entry(urn: str, **facts: Any) -> Entry:
-    return Entry(urn=urn, name=urn[-1], platform="s3", **facts)
+def entry(urn: str, **facts: Any) -> CatalogEntry:
+    return CatalogEntry(urn=urn, name=urn[-1], platform="s3", **facts)
 
 
 def made_from(*upstream: UpstreamEdge | str, downstream: tuple[str, ...] = ()) -> Lineage:
@@ -44,7 +44,7 @@ def made_from(*upstream: UpstreamEdge | str, downstream: tuple[str, ...] = ()) -
     )
 
 
-def put(store: Store, entry: Entry) -> None:
+def put(store: Store, entry: CatalogEntry) -> None:
     with store.transaction() as transaction:
         before = transaction.entries.get([entry.urn]).get(entry.urn)
         put_entry(transaction, entry, before=before, at=AT)
@@ -59,7 +59,7 @@ def report(store: Store, *edges: tuple[str, str], reporter: str = "sql:m", **fac
         transaction.lineage.report(reporter, told, at=AT)
 
 
-def got(store: Store, urn: str) -> Entry:
+def got(store: Store, urn: str) -> CatalogEntry:
     stored = store.entries.get(urn)
     assert stored is not None
     return entry_of(stored)

@@ -11,8 +11,8 @@ from lumos.errors import MisuseError
 from lumos.impact.context import StoredDownstream
 from lumos.impact.reports import DownstreamReport, ImpactReport
 from lumos.model.catalog import Job
-from lumos.model.codec import to_json
 from lumos.model.dataset import Owner, Ownership
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, Script, UseKind
 from lumos.store import Database, Store
 from lumos.store.errors import UnknownDataset

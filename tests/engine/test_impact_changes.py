@@ -4,9 +4,8 @@ import pytest
 
 from lumos.errors import MisuseError
 from lumos.impact.changes import Changed, UnknownColumn, Wish, changed
-from lumos.model.conversions.sql import Dialect
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.conversions.sql_types import Dialect
+from lumos.model.schema import Schema, parse_schema
 
 URN = "lumos://bigquery/shop/orders"
 SCHEMA = parse_schema(

@@ -27,8 +27,7 @@ from lumos.lineage.reported import TableName
 from lumos.lineage.sql import reported
 from lumos.lineage.sql.analysis import analyse
 from lumos.model.lineage import Edge
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 

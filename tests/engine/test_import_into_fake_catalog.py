@@ -20,7 +20,7 @@ from lumos.catalogs import Connects, HoldsItems, Item, MergesWrites, Platform, R
 from lumos.catalogs.interface import WritesMany
 from lumos.cli.main import app
 from lumos.errors import CatalogBusy, CatalogError, LumosError
-from lumos.model.catalog import Entry, GlossaryTerm, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, User
 from lumos.model.dataset import ASPECTS, Dataset, Documentation, Governance
 from lumos.snapshots.format.writer import write_snapshot
 from lumos.snapshots.importer import ImportStopped
@@ -34,7 +34,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
     native: ClassVar[frozenset[str]] = frozenset(ASPECTS)
     most: ClassVar[int] = 40
 
-    entries: ClassVar[dict[str, Entry]] = {}
+    entries: ClassVar[dict[str, CatalogEntry]] = {}
     terms: ClassVar[dict[tuple[type, str], Item]] = {}
     calls: ClassVar[list[str]] = []
     # Fails once so many entries were written.
@@ -55,19 +55,19 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
         pass
 
     def emit(self, dataset: Dataset) -> None:
-        self.write(Entry.of(dataset))
+        self.write(CatalogEntry.of(dataset))
 
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         self.calls.append(f"get {len(urns)}")
         return {urn: self.entries[urn] for urn in urns if urn in self.entries}
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         for urn in sorted(self.entries):
             if after is None or urn > after:
                 yield self.entries[urn]
 
     def put_many(
-        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[Written | Refused]:
         assert {urn: self.entries.get(urn) for urn in over} == dict(over)
         for start in range(0, len(entries), 10):
@@ -88,7 +88,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
         if self.writes in self.loses:
             raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")
 
-    def settled(self, entry: Entry) -> Entry:
+    def settled(self, entry: CatalogEntry) -> CatalogEntry:
         if "unspeakable" in entry.name:
             raise LumosError("There is no name for it.")
         return entry
@@ -129,13 +129,13 @@ def lumos(workplace: Path) -> Lumos:
     return Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
 
 
-def estate(count: int, *, tag: str = "one") -> list[Entry]:
+def estate(count: int, *, tag: str = "one") -> list[CatalogEntry]:
     return [
         msgspec.structs.replace(entry, governance=Governance(tags=(tag,))) for entry in many(count)
     ]
 
 
-def snapshot(*entries: Entry, file: str = "snapshot.jsonl", **items: Any) -> str:
+def snapshot(*entries: CatalogEntry, file: str = "snapshot.jsonl", **items: Any) -> str:
     write_snapshot(file, FACTS, entries, **items)
     return file
 
@@ -167,8 +167,8 @@ def test_many_entries_are_read_and_written_by_few_calls_of_a_fake(
 def test_what_a_fake_refuses_is_named_and_the_others_go_on(lumos: Lumos, fake: type[Fake]) -> None:
     entries = [
         *estate(50),
-        Entry(urn="lumos://s3/u", name="unspeakable", platform="s3"),
-        Entry(urn="lumos://s3/z", name="z", platform="s3"),
+        CatalogEntry(urn="lumos://s3/u", name="unspeakable", platform="s3"),
+        CatalogEntry(urn="lumos://s3/z", name="z", platform="s3"),
     ]
     fake.bad |= {entries[3].name, entries[47].name, "b"}
     file = snapshot(*entries, glossary=[GlossaryTerm(name=name) for name in "abc"])
@@ -193,7 +193,7 @@ def test_what_a_fake_refuses_is_named_and_the_others_go_on(lumos: Lumos, fake: t
 
 
 def test_a_trial_names_what_a_fake_could_not_take(lumos: Lumos, fake: type[Fake]) -> None:
-    file = snapshot(Entry(urn="lumos://s3/u", name="unspeakable", platform="s3"), *estate(2))
+    file = snapshot(CatalogEntry(urn="lumos://s3/u", name="unspeakable", platform="s3"), *estate(2))
     report = lumos.snapshot.try_load(file, platform="fake", allow_dangling=True)
     assert [each.key for each in report.refused] == ["lumos://s3/u"]
     assert report.sums.tally("datasets").created == 2
@@ -203,8 +203,8 @@ def test_a_trial_names_what_a_fake_could_not_take(lumos: Lumos, fake: type[Fake]
 @pytest.mark.usefixtures("workplace")
 def test_the_command_ends_with_an_error_where_a_fake_refused_something(fake: type[Fake]) -> None:
     fake.bad.add("z")
-    file = snapshot(Entry(urn="lumos://s3/z", name="z", platform="s3"),
-                    Entry(urn="lumos://s3/y", name="y", platform="s3"))  # fmt: skip
+    file = snapshot(CatalogEntry(urn="lumos://s3/z", name="z", platform="s3"),
+                    CatalogEntry(urn="lumos://s3/y", name="y", platform="s3"))  # fmt: skip
     words = ["import", "--input", file, "--platform", "fake"]
     told = CliRunner().invoke(app, words)
     assert told.exit_code == 1
@@ -250,7 +250,9 @@ def test_a_fake_whose_answers_are_lost_is_known_by_what_was_planned(
 ) -> None:
     put_many = fake.put_many
 
-    def lost(self: Fake, entries: Sequence[Entry], **over: Any) -> Iterator[Written | Refused]:
+    def lost(
+        self: Fake, entries: Sequence[CatalogEntry], **over: Any
+    ) -> Iterator[Written | Refused]:
         results = list(put_many(self, entries, **over))
         yield from results[:3]
         raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")
@@ -283,7 +285,7 @@ def test_refusals_of_a_fake_are_not_forgotten_when_an_import_is_broken_off(
     assert report.sums.tally("datasets").created == 99
 
 
-def edit(fake: type[Fake], urn: str, change: Callable[[Entry], Entry]) -> None:
+def edit(fake: type[Fake], urn: str, change: Callable[[CatalogEntry], CatalogEntry]) -> None:
     fake.entries[urn] = change(fake.entries[urn])
 
 
@@ -360,5 +362,5 @@ def test_however_often_a_fake_fails_an_import_ends_whole_or_was_never_there(
     assert fake.entries == expected | theirs
 
 
-def _described(entry: Entry, words: Documentation) -> Entry:
+def _described(entry: CatalogEntry, words: Documentation) -> CatalogEntry:
     return msgspec.structs.replace(entry, documentation=words)

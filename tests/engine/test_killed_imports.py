@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from lumos import Lumos
-from lumos.model.catalog import Entry, GlossaryTerm, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.schema import Field, Schema
 from lumos.model.types import STRING
@@ -39,7 +39,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
 }
 
 
-def estate(count: int, *, tag: str, wide: bool = False) -> Iterator[Entry]:
+def estate(count: int, *, tag: str, wide: bool = False) -> Iterator[CatalogEntry]:
     extra = (Field(name="extra", type=STRING),) if wide else ()
     for entry in many(count):
         assert entry.schema is not None

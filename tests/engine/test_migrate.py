@@ -15,9 +15,9 @@ from lumos import Lumos, plugins
 from lumos.catalogs import Written
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.catalogs.migration.reports import MigrationReport, Need
-from lumos.config.tree import ConfigurationError
+from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import CatalogError, LumosError, MisuseError
-from lumos.model.catalog import Entry, User
+from lumos.model.catalog import CatalogEntry, User
 from lumos.model.dataset import (
     Documentation,
     Governance,
@@ -51,7 +51,7 @@ def lumos(workplace: Path) -> Lumos:
     return lumos
 
 
-def held(lumos: Lumos, platform: str) -> dict[str, Entry]:
+def held(lumos: Lumos, platform: str) -> dict[str, CatalogEntry]:
     """All datasets that a catalog holds."""
     lumos.snapshot.export("held.jsonl", platform=platform)
     with open_snapshot("held.jsonl") as opened:
@@ -62,9 +62,9 @@ def catalog() -> DatahubFile:
     return DatahubFile.at("estate.json")
 
 
-def table(urn: str = "lumos://snowflake/SHOP/orders", **aspects: Any) -> Entry:
+def table(urn: str = "lumos://snowflake/SHOP/orders", **aspects: Any) -> CatalogEntry:
     name = urn.rpartition("/")[2]
-    return Entry(urn=urn, name=name, platform="snowflake", **aspects)
+    return CatalogEntry(urn=urn, name=name, platform="snowflake", **aspects)
 
 
 def verified(report: MigrationReport) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -164,7 +164,7 @@ class Forgetful(DatahubFile):
 
     kind: ClassVar[str] = "forgetful"
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         if entry.urn == ORDERS:
             return Written(urn=entry.urn, changed=True)
         return super().put(msgspec.structs.replace(entry, governance=None))
@@ -197,7 +197,7 @@ class Choosy(DatahubFile):
 
     kind: ClassVar[str] = "choosy"
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         if entry.urn == ORDERS:
             raise CatalogError("Its name is too long.", platform=self.name, status=400)
         return super().put(entry)
@@ -227,7 +227,7 @@ def test_names_that_the_target_spells_otherwise_are_told(lumos: Lumos) -> None:
             governance=Governance(tags=("Pii.Sensitive",)),
             ownership=Ownership(owners=(Owner(name="ann"),)),
         ),
-        Entry(urn="lumos://s3/lake/Events", name="Events", platform="s3"),
+        CatalogEntry(urn="lumos://s3/lake/Events", name="Events", platform="s3"),
     ]
     for entry in there:
         catalog().put(entry)
@@ -237,7 +237,7 @@ def test_names_that_the_target_spells_otherwise_are_told(lumos: Lumos) -> None:
             governance=Governance(tags=("sensitive", "new")),
             ownership=Ownership(owners=(Owner(name="Ann@shop.example"), Owner(name="bob"))),
         ),
-        Entry(urn="lumos://s3/lake/events", name="events", platform="s3"),
+        CatalogEntry(urn="lumos://s3/lake/events", name="events", platform="s3"),
     ]
     fill(lumos, {"datasets": here})
     report = lumos.migration.try_migrate("local", FILE)

@@ -8,7 +8,7 @@ import pytest
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Other, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from snapshot.stores import fill
 
@@ -19,8 +19,10 @@ def catalog() -> DatahubFile:
     return DatahubFile.at("estate.json")
 
 
-def table(name: str, **aspects: Any) -> Entry:
-    return Entry(urn=f"lumos://snowflake/SHOP/{name}", name=name, platform="snowflake", **aspects)
+def table(name: str, **aspects: Any) -> CatalogEntry:
+    return CatalogEntry(
+        urn=f"lumos://snowflake/SHOP/{name}", name=name, platform="snowflake", **aspects
+    )
 
 
 @pytest.fixture
@@ -78,7 +80,9 @@ def test_terms_and_people_whose_new_names_the_target_does_not_have_go_there_unde
     ],
 )
 def test_two_datasets_do_not_become_one(lumos: Lumos, mapping: str) -> None:
-    there = Entry(urn="lumos://snowflake@eu/SHOP/customers", name="customers", platform="snowflake")
+    there = CatalogEntry(
+        urn="lumos://snowflake@eu/SHOP/customers", name="customers", platform="snowflake"
+    )
     fill(lumos, {"datasets": [there]})
     Path("mapping.yaml").write_text(mapping)
     with pytest.raises(MisuseError, match="makes one dataset of two") as refused:

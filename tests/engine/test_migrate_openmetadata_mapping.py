@@ -7,7 +7,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Other, User
 from snapshot.stores import fill
 
 ORDERS, SALES = "lumos://postgres/shop/public/orders", "lumos://postgres/shop/public/sales"
@@ -86,8 +86,8 @@ def lumos(workplace: Path) -> Lumos:
     edges = {ORDERS: {"source": "QueryLineage", "description": "nightly"}}
     given: dict[str, Any] = {
         "datasets": [
-            Entry(urn=ORDERS, name="orders", platform="postgres"),
-            Entry(
+            CatalogEntry(urn=ORDERS, name="orders", platform="postgres"),
+            CatalogEntry(
                 urn="lumos://postgres/shop/public/sums",
                 name="sums",
                 platform="postgres",

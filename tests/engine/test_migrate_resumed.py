@@ -12,7 +12,7 @@ from lumos import Lumos, plugins
 from lumos.catalogs import Written
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import CatalogError, LumosError, MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance
 from lumos.snapshots.format.reader import open_snapshot
 from snapshot.stores import fill
@@ -21,9 +21,9 @@ FILE = "datahub-file:estate.json"
 CHOOSY = "choosy:estate.json"
 
 
-def table(name: str = "orders", *tags: str) -> Entry:
+def table(name: str = "orders", *tags: str) -> CatalogEntry:
     labels = Governance(tags=tags) if tags else None
-    return Entry(
+    return CatalogEntry(
         urn=f"lumos://snowflake/SHOP/{name}", name=name, platform="snowflake", governance=labels
     )
 
@@ -35,7 +35,7 @@ def lumos(workplace: Path) -> Lumos:
     return lumos
 
 
-def held(lumos: Lumos) -> dict[str, Entry]:
+def held(lumos: Lumos) -> dict[str, CatalogEntry]:
     if not Path("estate.json").exists():
         return {}
     lumos.snapshot.export("held.jsonl", platform=FILE)
@@ -51,7 +51,7 @@ class Choosy(DatahubFile):
     dropped: ClassVar[set[str]] = set()
     asked: ClassVar[list[str]] = []
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         self.asked.append(entry.name)
         if entry.name in self.refused:
             raise CatalogError("Its name is too long.", platform=self.name, status=400)
@@ -170,7 +170,7 @@ class Slow(DatahubFile):
     kind: ClassVar[str] = "slow"
     answer: ClassVar[Event] = Event()
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         assert self.answer.wait(60)
         return super().export(after=after)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lumos import Lumos, plugins
 from lumos.catalogs.migration.mapping import Mapping
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance
 from snapshot.stores import fill
 
@@ -43,7 +43,7 @@ def test_the_adapter_of_the_page_is_one(workplace: Path) -> None:
     notebook = scope["Notebook"](None)
     plugins.register(plugins.PLATFORMS, "notebook", lambda _settings: notebook)
     try:
-        entry = Entry(
+        entry = CatalogEntry(
             urn="lumos://s3/lake/a", name="a", platform="s3", governance=Governance(tags=("x",))
         )
         lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})

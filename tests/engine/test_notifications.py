@@ -22,7 +22,7 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.dataset import Owner, Ownership
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.store import KnownDataset, Store
 from webhook import Webhook, webhook
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.model.urn import Urn
 from lumos.schemas.errors import NotComparable, UnreadableSchema
 from lumos.schemas.export import export, places_of
@@ -333,8 +333,8 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a ENUM()", "x:1:8: nothing stands between the brackets"),
-        ("a UNION<>", "x:1:9: nothing stands between the brackets"),
+        ("a ENUM()", "x:1:8: the brackets are empty"),
+        ("a UNION<>", "x:1:9: the brackets are empty"),
         ("a ENUM('x','y','x')", "x:1:16: 'x' stands twice"),
         ("a UNION<INT64, STRING, INT64>", "x:1:24: 'INT64' stands twice"),
         ("a INT64\nb STRUCT<\n  n: INT64,\n  n: STRING>", "x:4:3: the field 'b.n' stands twice"),
@@ -342,9 +342,9 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
         ("a DECIMAL(9,2\nb INT64", "x:1:10: this '(' is not closed"),
         ("a INT64 COMMENT 'x\nb INT64", "x:1:17: this text has no closing quote"),
         ("`a INT64\nb INT64", "x:1:1: this name has no closing backtick"),
-        ("größe INT64", "x:1:3: unexpected 'ö'; a name .* `backticks`"),
-        ("a-b INT64", "x:1:2: unexpected '-'; a name .* `backticks`"),
-        ("a.b INT64", "x:1:2: unexpected '.'; a name .* `backticks`"),
+        ("größe INT64", "x:1:3: unexpected 'ö'; put a name .* `backticks`"),
+        ("a-b INT64", "x:1:2: unexpected '-'; put a name .* `backticks`"),
+        ("a.b INT64", "x:1:2: unexpected '.'; put a name .* `backticks`"),
     ],
 )
 def test_text_that_no_person_means_is_refused_with_its_place(text: str, problem: str) -> None:

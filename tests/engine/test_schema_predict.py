@@ -11,10 +11,9 @@ from lumos.errors import LumosError
 from lumos.model.conversions.arrow import schema_to_arrow
 from lumos.model.conversions.avro import schema_to_avro
 from lumos.model.conversions.json_schema import schema_to_json_schema
-from lumos.model.conversions.sql import Dialect, type_to_sql
-from lumos.model.conversions.sql_text import quoted
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.conversions.sql_type_reader import quoted
+from lumos.model.conversions.sql_types import Dialect, type_to_sql
+from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.errors import UnreadableSchema
 from lumos.schemas.reports import PredictReport
 from lumos.schemas.service import Schemas

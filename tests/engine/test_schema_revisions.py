@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.schemas.errors import UnreadableSchema
 from lumos.schemas.export import export
 from lumos.schemas.files import Described

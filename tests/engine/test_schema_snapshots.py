@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Versioning
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.schemas.errors import NotComparable
 from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
 
 
-def entry(name: str, schema: str, version: str = "1.0.0") -> Entry:
-    return Entry(
+def entry(name: str, schema: str, version: str = "1.0.0") -> CatalogEntry:
+    return CatalogEntry(
         urn=f"lumos://s3/lake/{name}",
         name=name,
         platform="s3",

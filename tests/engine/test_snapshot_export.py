@@ -9,7 +9,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ColumnStatistics,
     Governance,
@@ -166,7 +166,7 @@ def test_what_is_no_longer_there_at_all_is_told_to_be_gone(lumos: Lumos, workpla
     fill(emptied, {"datasets": [signups()]})
     emptied.snapshot.export("tuesday.jsonl", since="monday.jsonl")
     assert list(opened(workplace / "tuesday.jsonl").datasets()) == [
-        Entry(urn=CUSTOMERS, name="customers", platform="snowflake", deleted=True)
+        CatalogEntry(urn=CUSTOMERS, name="customers", platform="snowflake", deleted=True)
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm
+from lumos.model.catalog import CatalogEntry, GlossaryTerm
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import (
     Documentation,
@@ -48,21 +48,23 @@ def platform(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def snapshot(*entries: Entry, file: str = "snapshot.jsonl", **facts: Any) -> str:
+def snapshot(*entries: CatalogEntry, file: str = "snapshot.jsonl", **facts: Any) -> str:
     write_snapshot(file, msgspec.structs.replace(FACTS, **facts), entries)
     return file
 
 
-def orders(**aspects: Any) -> Entry:
-    return Entry(urn=ORDERS, name="orders", platform="file", format="parquet", **aspects)
+def orders(**aspects: Any) -> CatalogEntry:
+    return CatalogEntry(urn=ORDERS, name="orders", platform="file", format="parquet", **aspects)
 
 
-def portable() -> Entry:
+def portable() -> CatalogEntry:
     """A dataset with all aspects, and nothing that only one catalog knows."""
     return msgspec.structs.replace(customers(), carried={})
 
 
-def edited(lumos: Lumos, platform: str, urn: str, edit: Callable[[Entry], Entry]) -> None:
+def edited(
+    lumos: Lumos, platform: str, urn: str, edit: Callable[[CatalogEntry], CatalogEntry]
+) -> None:
     """Somebody changes a dataset in the catalog by hand."""
     if platform == "local":
         (entry,) = [each for each in held(lumos, platform) if each.urn == urn]
@@ -76,7 +78,7 @@ def edited(lumos: Lumos, platform: str, urn: str, edit: Callable[[Entry], Entry]
     catalog.put(edit(found))
 
 
-def held(lumos: Lumos, platform: str) -> list[Entry]:
+def held(lumos: Lumos, platform: str) -> list[CatalogEntry]:
     """All datasets that a catalog holds."""
     from lumos.snapshots.format.reader import open_snapshot
 
@@ -85,7 +87,7 @@ def held(lumos: Lumos, platform: str) -> list[Entry]:
         return list(opened.datasets())
 
 
-def one(lumos: Lumos, platform: str, urn: str = ORDERS) -> Entry:
+def one(lumos: Lumos, platform: str, urn: str = ORDERS) -> CatalogEntry:
     (found,) = [entry for entry in held(lumos, platform) if entry.urn == urn]
     return found
 
@@ -178,8 +180,8 @@ def test_a_snapshot_since_another_one_takes_gone_datasets_along(
 ) -> None:
     lumos.snapshot.load(snapshot(*many(3), file="a.jsonl"), platform=platform)
     first, second, third = many(3)
-    gone = Entry(urn=second.urn, name=second.name, platform=second.platform, deleted=True)
-    unknown = Entry(urn="lumos://s3/never/there", name="there", platform="s3", deleted=True)
+    gone = CatalogEntry(urn=second.urn, name=second.name, platform=second.platform, deleted=True)
+    unknown = CatalogEntry(urn="lumos://s3/never/there", name="there", platform="s3", deleted=True)
     changed = msgspec.structs.replace(third, governance=Governance(tags=("x",)))
     file = snapshot(gone, unknown, changed, file="b.jsonl", scope="incremental")
     tally = lumos.snapshot.load(file, platform=platform).sums.tally("datasets")
@@ -301,7 +303,7 @@ def test_what_a_scan_saw_counts_and_the_rest_is_merged(seen: Sightings) -> None:
     assert (event.type, event.cause) == (EventType.METADATA_CHANGED, "import")
     assert "ownership" in event.summary
     # A scan that finds nothing new leaves all as it is.
-    gone = Entry(urn=ORDERS, name="orders", platform="file", deleted=True)
+    gone = CatalogEntry(urn=ORDERS, name="orders", platform="file", deleted=True)
     seen.lumos.snapshot.load(snapshot(gone, file="b.jsonl", scope="incremental"))
     assert not one(seen.lumos, "local").deleted
 
@@ -517,7 +519,7 @@ def test_an_import_that_fails_says_how_to_go_on_and_nothing_else_may_begin(
     platform = "datahub-file:estate.json"
     put = DatahubFile.put
 
-    def refuse(self: DatahubFile, entry: Entry) -> Any:
+    def refuse(self: DatahubFile, entry: CatalogEntry) -> Any:
         if entry.urn.endswith("3"):
             raise LumosError("The catalog is tired.")
         return put(self, entry)
@@ -641,14 +643,17 @@ def test_a_name_that_the_store_has_no_room_for_is_refused_before_anything_is_wri
     letters = random.Random(7).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=4000)
     long = f"lumos://s3/z/{''.join(letters)}"
     entries = [
-        Entry(urn=f"lumos://s3/a/{number:04}", name="a", platform="s3") for number in range(450)
+        CatalogEntry(urn=f"lumos://s3/a/{number:04}", name="a", platform="s3")
+        for number in range(450)
     ]
-    file = snapshot(*entries, Entry(urn=long, name="z", platform="s3"))
+    file = snapshot(*entries, CatalogEntry(urn=long, name="z", platform="s3"))
     with pytest.raises(LumosError, match=r"The dataset lumos://s3/z/.*at most 2,600"):
         lumos.snapshot.load(file)
     assert held(lumos, "local") == []
     edge = Lineage(upstream=(UpstreamEdge(urn=long),))
-    file = snapshot(*entries, Entry(urn="lumos://s3/z", name="z", platform="s3", lineage=edge))
+    file = snapshot(
+        *entries, CatalogEntry(urn="lumos://s3/z", name="z", platform="s3", lineage=edge)
+    )
     with pytest.raises(LumosError, match=r"The dataset lumos://s3/z was refused.*at most 2,600"):
         lumos.snapshot.load(file, allow_dangling=True)
     assert held(lumos, "local") == []
@@ -669,7 +674,7 @@ def test_a_dataset_under_another_spelling_of_its_name_is_refused(
 
 
 def test_a_change_that_an_import_brings_names_what_it_breaks(lumos: Lumos) -> None:
-    reader = Entry(
+    reader = CatalogEntry(
         urn=f"{ORDERS}_by_city",
         name="orders_by_city",
         platform="file",

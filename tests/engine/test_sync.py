@@ -13,7 +13,7 @@ from lumos import Lumos, plugins
 from lumos.catalogs import Refused, Written
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import CatalogBusy, MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance
 from snapshot.stores import fill
 
@@ -59,12 +59,12 @@ def place(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return workplace
 
 
-def told(path: str = "copy.json") -> dict[str, Entry]:
+def told(path: str = "copy.json") -> dict[str, CatalogEntry]:
     return {entry.name: entry for entry in DatahubFile.at(path).export()}
 
 
 def test_all_sources_go_into_a_catalog_and_then_only_what_changed(place: Path) -> None:
-    known = Entry(urn="lumos://s3/lake/known", name="known", platform="s3")
+    known = CatalogEntry(urn="lumos://s3/lake/known", name="known", platform="s3")
     fill(Lumos(), {"datasets": [known]})
     report = Lumos().migration.sync(outputs=[COPY])
     assert report.sources == ("shop", "stock")
@@ -130,7 +130,7 @@ class Busy(DatahubFile):
     is_busy: ClassVar[bool] = True
 
     def put_many(
-        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[Written | Refused]:
         if self.is_busy:
             raise CatalogBusy(
@@ -192,7 +192,7 @@ def test_a_name_of_several_sources_means_all_of_them(place: Path) -> None:
 
 @pytest.mark.usefixtures("place")
 def test_where_no_source_can_be_scanned_what_waits_is_told() -> None:
-    known = Entry(urn="lumos://s3/lake/known", name="known", platform="s3")
+    known = CatalogEntry(urn="lumos://s3/lake/known", name="known", platform="s3")
     fill(Lumos(), {"datasets": [known]})
     report = Lumos().migration.sync("kafka-prod", "snowflake-prod", outputs=[COPY])
     assert (report.sources, report.passed_over) == ((), ("kafka-prod", "snowflake-prod"))
@@ -228,7 +228,7 @@ def test_without_sources_a_catalog_is_told_what_waits(
     from lumos.cli import main as cli
 
     (workplace / "lumos.yaml").write_text(f"platform: {COPY}", encoding="utf-8")
-    known = Entry(urn="lumos://s3/lake/known", name="known", platform="s3")
+    known = CatalogEntry(urn="lumos://s3/lake/known", name="known", platform="s3")
     fill(Lumos(), {"datasets": [known]})
     monkeypatch.setattr("sys.argv", ["lumos", "sync", *words])
     with pytest.raises(SystemExit, match="0"):

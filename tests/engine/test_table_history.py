@@ -8,8 +8,8 @@ from engine.sightings import SOURCE, Sightings, urn_of
 from lumos.discovery.recorder import Outcome
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location, Statistics
-from lumos.model.discovery import FoundDataset, PastSchema, TableState, Told
-from lumos.model.text import parse_schema
+from lumos.model.discovery import FoundDataset, PastSchema, SourceMetadata, TableState
+from lumos.model.schema import parse_schema
 from lumos.model.urn import Urn
 
 A, B, C = "id INT64", "id INT64\nname STRING", "id STRING\nname STRING"
@@ -57,7 +57,9 @@ class Table:
             ),
             drift=(),
             content=content or f"{format} {now}",
-            told=Told(properties={"delta.appendOnly": "true", "table.version": now, **settings}),
+            told=SourceMetadata(
+                properties={"delta.appendOnly": "true", "table.version": now, **settings}
+            ),
             table=TableState(version=now, at=steps[-1].at, operation="WRITE", past=steps),
         )
         known = self.seen.store.known(source=SOURCE)

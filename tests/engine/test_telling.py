@@ -19,9 +19,9 @@ from lumos.catalogs.publisher import CatalogPublisher
 from lumos.catalogs.reports import PublishReport
 from lumos.cost.service import Costs
 from lumos.lineage.reported import Described, Known, Read
-from lumos.model.catalog import Entry, GlossaryTerm, Job, User
-from lumos.model.codec import to_json
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, UpstreamEdge
+from lumos.model.json_codec import to_json
 from lumos.plugins import PLATFORMS, register, unregister
 
 SCHEMA = "id INT64\nemail STRING"
@@ -59,7 +59,7 @@ def tell(seen: Sightings, catalog: PretendedCatalog) -> PublishReport:
     return CatalogPublisher(seen.store, catalog).deliver()
 
 
-def held(folder: Path) -> dict[str, Entry]:
+def held(folder: Path) -> dict[str, CatalogEntry]:
     return {each.urn: each for each in DatahubFile.at(str(folder / "estate.json")).export()}
 
 
@@ -206,7 +206,9 @@ def test_a_refused_entry_is_named_and_keeps_nobody_else_waiting(
 def test_a_dataset_that_is_gone_is_hidden_and_what_only_the_catalog_knows_is_left_alone(
     seen: Sightings, catalog: PretendedCatalog
 ) -> None:
-    own = Entry(urn=SALES, name="sales", platform="file", documentation=Documentation(domain="x"))
+    own = CatalogEntry(
+        urn=SALES, name="sales", platform="file", documentation=Documentation(domain="x")
+    )
     catalog.entries[SALES] = own
     seen.see_all(["orders", "erased"], SCHEMA)
     tell(seen, catalog)
@@ -404,7 +406,7 @@ def test_what_changes_while_it_is_told_is_told_again(
 ) -> None:
     seen.see("orders", SCHEMA)
 
-    def change(_: Entry) -> None:
+    def change(_: CatalogEntry) -> None:
         catalog.before_each = lambda _: None
         seen.see("orders", "id INT64")
 
@@ -419,7 +421,7 @@ def test_two_at_once_do_no_harm(seen: Sightings, catalog: PretendedCatalog) -> N
     seen.see_all(["a", "b", "c", "d"], SCHEMA)
     is_telling, may_go_on = threading.Event(), threading.Event()
 
-    def wait(_: Entry) -> None:
+    def wait(_: CatalogEntry) -> None:
         is_telling.set()
         assert may_go_on.wait(30)
 
@@ -444,7 +446,7 @@ def test_killed_after_the_catalog_took_it_and_told_again_nothing_is_other(
     seen.lumos.people.tags.set("*", "pii")
     seen.see_all(["a", "b", "c", "d"], f"{SCHEMA}\nnote STRING")
 
-    def kill(entry: Entry) -> None:
+    def kill(entry: CatalogEntry) -> None:
         if entry.name == "c":
             raise KeyboardInterrupt
 

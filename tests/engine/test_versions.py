@@ -9,7 +9,7 @@ from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store.change_log import EventFilter
 
 ORDERS = "lumos://file/lake/orders"

@@ -14,7 +14,7 @@ import pytest
 from files import write_parquet
 from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
-from lumos.config.sources import FileSource, KafkaSource, PostgresSource
+from lumos.config.sources import FileSourceSettings, KafkaSourceSettings, PostgresSourceSettings
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.resolve import name_of
 from lumos.discovery.watcher import WatchReport, _Told, watched_sources
@@ -28,7 +28,7 @@ from lumos.store import Store, StoreTooOld
 EMPTY = IngestReport(
     summary=IngestSummary(), roots=(), datasets=(), missing=(), held=(), problems=()
 )
-DATABASE = PostgresSource(connection_string=None, host="db", tables=("a", "b"))
+DATABASE = PostgresSourceSettings(connection_string=None, host="db", tables=("a", "b"))
 
 
 def settings(*watched: WatchedSource, **facts: Any) -> Settings:
@@ -36,25 +36,25 @@ def settings(*watched: WatchedSource, **facts: Any) -> Settings:
 
 
 def test_the_watched_sources_are_those_of_change_detection() -> None:
-    folder = WatchedSource(source=FileSource(paths=("/lake",)), polling_interval=7)
-    both = settings(folder, sources=(FileSource(paths=("/other",)),))
+    folder = WatchedSource(source=FileSourceSettings(paths=("/lake",)), polling_interval=7)
+    both = settings(folder, sources=(FileSourceSettings(paths=("/other",)),))
     assert list(watched_sources(both)) == [folder]
 
 
 def test_without_change_detection_all_sources_are_watched() -> None:
-    (only,) = watched_sources(Settings(sources=(FileSource(paths=("/lake",)),)))
-    assert (only.source, only.polling_interval) == (FileSource(paths=("/lake",)), 300)
+    (only,) = watched_sources(Settings(sources=(FileSourceSettings(paths=("/lake",)),)))
+    assert (only.source, only.polling_interval) == (FileSourceSettings(paths=("/lake",)), 300)
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         (Settings(), "Nothing to watch. List sources"),
-        (settings(WatchedSource(source=KafkaSource(bootstrap_servers=("k",)))), "'kafka'"),
+        (settings(WatchedSource(source=KafkaSourceSettings(bootstrap_servers=("k",)))), "'kafka'"),
         (
             Settings(
                 change_detection=ChangeDetection(enabled=False),
-                sources=(FileSource(paths=("/lake",)),),
+                sources=(FileSourceSettings(paths=("/lake",)),),
             ),
             "enabled is false",
         ),
@@ -73,13 +73,13 @@ def test_of_a_database_only_the_watched_tables_are_read(
     watch_tables: bool | tuple[str, ...], watched: tuple[str, ...]
 ) -> None:
     (chosen,) = watched_sources(settings(WatchedSource(source=DATABASE, watch_tables=watch_tables)))
-    assert isinstance(chosen.source, PostgresSource)
+    assert isinstance(chosen.source, PostgresSourceSettings)
     assert (chosen.source.tables, chosen.source.watched) == (("a", "b"), watched)
 
 
 @pytest.mark.parametrize("mode", ["events", "hybrid"])
 def test_event_modes_are_polled_and_say_so(mode: Any, caplog: pytest.LogCaptureFixture) -> None:
-    wanted = WatchedSource(source=FileSource(paths=("/lake",)), watch_mode=mode)
+    wanted = WatchedSource(source=FileSourceSettings(paths=("/lake",)), watch_mode=mode)
     assert list(watched_sources(settings(wanted))) == [wanted]
     assert f"watch_mode '{mode}' comes in a later version" in caplog.text
     assert "polled every 300 s" in caplog.text
@@ -88,8 +88,8 @@ def test_event_modes_are_polled_and_say_so(mode: Any, caplog: pytest.LogCaptureF
 @pytest.mark.parametrize(
     ("source", "name"),
     [
-        (FileSource(paths=("/lake", "/pond")), "file /lake, /pond"),
-        (FileSource(paths=("/lake",), name="lake"), "lake"),
+        (FileSourceSettings(paths=("/lake", "/pond")), "file /lake, /pond"),
+        (FileSourceSettings(paths=("/lake",), name="lake"), "lake"),
         (DATABASE, "postgres db"),
     ],
 )
@@ -114,7 +114,9 @@ def watch(
     """Watches folders; `then` is called for each change, and may stop the watch."""
     stop, told = threading.Event(), []
     lumos = Lumos(overrides={"spark.master": "local[2]"})
-    sources = tuple(WatchedSource(source=FileSource(paths=(str(each),))) for each in folders)
+    sources = tuple(
+        WatchedSource(source=FileSourceSettings(paths=(str(each),))) for each in folders
+    )
     lumos.settings = settings(*sources, storage=lumos.settings.storage)
 
     def tell(event: EventReport) -> None:

@@ -13,8 +13,7 @@ from lumos.errors import MisuseError
 from lumos.lineage.reported import Described, Known
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Owner
-from lumos.model.schema import Field
-from lumos.model.text import parse_schema
+from lumos.model.schema import Field, parse_schema
 from lumos.store.change_log import EventFilter
 from lumos.store.errors import UnknownDataset
 

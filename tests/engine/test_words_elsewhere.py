@@ -13,8 +13,7 @@ from lumos.catalogs.datahub_file import DatahubFile
 from lumos.catalogs.local import LocalPlatform
 from lumos.lineage.reported import Described, Known
 from lumos.model.dataset import Dataset
-from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Field, Schema, parse_schema
 from lumos.store import Store
 
 pytestmark = pytest.mark.usefixtures("workplace")

@@ -18,9 +18,8 @@ import pyarrow as pa
 from lumos.discovery import job as discovery
 from lumos.discovery import scan_task as work
 from lumos.discovery.summaries import FileRow
-from lumos.model.codec import to_json
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import to_json
+from lumos.model.schema import Schema, parse_schema
 from lumos.spark.tasks import Task, task_table
 from lumos.storage import Listed, Selection, Storage
 from lumos.storage.s3 import S3Access

@@ -10,7 +10,7 @@ import pytest
 from files import write_parquet
 from lumos import Lumos
 from lumos.config.secret import Secret
-from lumos.config.sources import S3Source as Section
+from lumos.config.sources import S3SourceSettings as Section
 from lumos.sources import SourceNotUsable
 from lumos.sources.s3 import S3Source
 from lumos.storage import Stretch, Unlisted

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumos.formats import UnreadableFile
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 
 from .material import COMPRESS, facts_of
 

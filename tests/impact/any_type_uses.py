@@ -22,8 +22,7 @@ from lumos.impact.types.types import from_sqlglot, to_sqlglot
 from lumos.model.change import Verdict
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import DataType, Unknown
+from lumos.model.types import DataType, Unknown, parse_type
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 

@@ -31,9 +31,8 @@ from lumos.model.change import (
     Reordered,
     TypeChanged,
 )
-from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_schema, parse_type
-from lumos.model.types import Array, DataType, Struct
+from lumos.model.schema import Field, Schema, parse_schema
+from lumos.model.types import Array, DataType, Struct, parse_type
 from lumos.schemas.apply import apply
 from lumos.schemas.comparison import compare
 from lumos.schemas.paths import column_of

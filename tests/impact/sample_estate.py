@@ -13,8 +13,7 @@ import yaml
 from lumos.lineage.comments import header_of
 from lumos.lineage.sql import Script, analyse
 from lumos.lineage.sql_files import model_of, sql_of
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 
 FOLDER = Path(__file__).parent / "estate"
 DIALECTS = ("bigquery", "duckdb", "postgres", "snowflake", "spark", "tsql")

@@ -21,7 +21,7 @@ from impact.cases import (
 from impact.sample_estate import DIALECTS, Estate, estate, words
 from lumos.lineage.sql import ColumnEdge
 from lumos.model.lineage import Derivation
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 
 ESTATE = estate()
 CASES = cases(ESTATE)

@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from lumos.impact.rules.verdicts import decide
 from lumos.impact.types import effects
 from lumos.model.change import Verdict
-from lumos.model.meeting import TableVersions
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
+from lumos.model.type_use import TableVersions
+from lumos.model.types import parse_type
 
 BEFORE = {"a": "DECIMAL(10,2)", "b": "DECIMAL(10,2)", "i": "INT32", "l": "INT64", "f": "FLOAT64",
           "s": "STRING", "d": "DATE"}  # fmt: skip

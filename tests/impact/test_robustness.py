@@ -8,7 +8,7 @@ import pytest
 from analysis.impact.world import World, of
 from lumos.impact.rules import Impact, impact_of, propagation
 from lumos.model.change import Verdict
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 

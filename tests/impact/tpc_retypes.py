@@ -25,8 +25,7 @@ from lumos.model.change import Verdict
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.lineage import Edge
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import DataType, Decimal, Unknown
+from lumos.model.types import DataType, Decimal, Unknown, parse_type
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 

@@ -12,8 +12,8 @@ from lumos.lineage.reported import TableName
 from lumos.lineage.sql import reported
 from lumos.lineage.sql_files import model_of, sql_of
 from lumos.model.lineage import Edge
-from lumos.model.meeting import Effect
 from lumos.model.schema import Schema
+from lumos.model.type_use import StatementEffect
 from lumos.model.types import Unknown
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
@@ -84,7 +84,7 @@ class EstateDownstream:
 
     def reason(
         self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
-    ) -> Sequence[Effect]:
+    ) -> Sequence[StatementEffect]:
         assert making.sql is not None
         return effects(
             making.sql,

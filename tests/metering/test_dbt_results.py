@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lumos.cost.meters import MeterReading, UnreadableMeter, found_meters, read_meter
+from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 
@@ -47,7 +48,7 @@ def read(
     path.write_text(
         json.dumps({"metadata": about, "results": results, "elapsed_time": elapsed, "args": {}})
     )
-    (meter,) = found_meters([path])
+    (meter,) = find_meters([path])
     return read_meter(meter, **options)
 
 
@@ -91,7 +92,7 @@ def test_a_result_without_times_ended_when_the_file_was_written(tmp_path: Path) 
 def test_broken_results_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "run_results.json"
     path.write_text(json.dumps({"metadata": {"dbt_schema_version": SCHEMA}, "results": 3}))
-    (meter,) = found_meters([path])
+    (meter,) = find_meters([path])
     with pytest.raises(UnreadableMeter, match=r"not a run_results\.json"):
         read_meter(meter)
 

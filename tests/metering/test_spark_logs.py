@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lumos.cost.meters import MeterReading, UnreadableMeter, found_meters, read_meter
+from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 from metering.spark_logs import (
     HOUR,
     START,
@@ -25,7 +26,7 @@ from metering.spark_logs import (
 
 
 def read(path: Path, **options: str) -> MeterReading:
-    (meter,) = found_meters([path])
+    (meter,) = find_meters([path])
     return read_meter(meter, **options)
 
 
@@ -124,13 +125,13 @@ def test_a_log_that_is_still_written_is_read_up_to_its_end(tmp_path: Path) -> No
 
 
 def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.cost.meters.unfolding.LONGEST_LINE", 1024)
-    monkeypatch.setattr("lumos.cost.meters.unfolding._MOST_UNFOLDED", 10)
+    monkeypatch.setattr("lumos.cost.meters.compression.LONGEST_LINE", 1024)
+    monkeypatch.setattr("lumos.cost.meters.compression._MAX_RATIO", 10)
     plain = written(tmp_path / "plain", started()).read_bytes()
     bomb = tmp_path / "bomb"
     bomb.write_bytes(gzip.compress(plain + b'{"Event":"x"}\n' * 1_000_000))
-    (meter,) = found_meters([tmp_path / "plain"])
-    with pytest.raises(UnreadableMeter, match="unfolds to more"):
+    (meter,) = find_meters([tmp_path / "plain"])
+    with pytest.raises(UnreadableMeter, match="decompressed size is implausible"):
         read_meter(meter._replace(paths=(str(bomb),)))
 
 
@@ -145,14 +146,14 @@ def test_lines_that_are_no_events_are_told_and_harm_nothing(tmp_path: Path) -> N
 
 
 def test_a_log_without_an_application_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableMeter, match="does not name its application"):
+    with pytest.raises(UnreadableMeter, match="has no application start event"):
         read(written(tmp_path / "app-1", ended(START)))
 
 
 def test_damaged_lz4_is_an_error(tmp_path: Path) -> None:
     log = tmp_path / "app-1.lz4"
     log.write_bytes(b"LZ4Block" + b"\xff" * 40)
-    (meter,) = found_meters([written(tmp_path / "plain", started())])
+    (meter,) = find_meters([written(tmp_path / "plain", started())])
     with pytest.raises(UnreadableMeter, match="damaged"):
         read_meter(meter._replace(paths=(str(log),)))
 
@@ -179,7 +180,7 @@ spark.read.parquet(r"{tmp_path}/lake/out").agg({{"id": "sum"}}).collect()
 spark.stop()
 """
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
-    (reading,) = (read_meter(meter) for meter in found_meters([tmp_path]))
+    (reading,) = (read_meter(meter) for meter in find_meters([tmp_path]))
     (metered,) = reading.metered
     assert (metered.target, reading.remarks) == ("nightly", ())
     assert metered.outputs == (f"file:{tmp_path}/lake/out",)
@@ -199,7 +200,7 @@ def test_numbers_out_of_range_make_one_log_unreadable(
     tmp_path: Path, events: list[dict[str, Any]]
 ) -> None:
     log = written(tmp_path / "app-1", *events)
-    with pytest.raises(UnreadableMeter, match=r"app-1 cannot be read: it holds a time or a"):
+    with pytest.raises(UnreadableMeter, match=r"app-1 cannot be read: a time or a quantity"):
         read(log)
 
 

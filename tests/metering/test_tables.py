@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lumos.cost.meters import MeterReading, found_meters, read_meter
+from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 from lumos.cost.meters.tables import BadRows
 from lumos.errors import MisuseError
-from lumos.model.metering import Metered
+from lumos.model.cost import MeteredUsage
 
 HEADER = "job,started_at,ended_at,engine,quantity,unit,amount,currency,type,run\n"
 
@@ -18,7 +18,7 @@ HEADER = "job,started_at,ended_at,engine,quantity,unit,amount,currency,type,run\
 def read(folder: Path, text: str, name: str = "usage.csv") -> MeterReading:
     path = folder / name
     path.write_bytes(text.encode() if not name.endswith(".gz") else gzip.compress(text.encode()))
-    (meter,) = found_meters([path])
+    (meter,) = find_meters([path])
     return read_meter(meter)
 
 
@@ -37,7 +37,7 @@ def test_quantities_and_amounts_are_read(tmp_path: Path) -> None:
         "emr",
         {"instance_hour": Decimal(3)},
     )
-    assert second == Metered(
+    assert second == MeteredUsage(
         target="licence",
         started_at=datetime(2024, 1, 1, tzinfo=UTC),
         ended_at=datetime(2024, 2, 1, tzinfo=UTC),
@@ -155,8 +155,8 @@ def test_two_currencies_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_tells_nothing_is_an_error_and_in_a_folder_passed_over(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
-    assert list(found_meters([tmp_path])) == []
+    assert list(find_meters([tmp_path])) == []
     with pytest.raises(MisuseError, match=r"notes\.txt is not a Spark event log"):
-        list(found_meters([tmp_path / "notes.txt"]))
+        list(find_meters([tmp_path / "notes.txt"]))
     with pytest.raises(MisuseError, match="no file or folder"):
-        list(found_meters([tmp_path / "nowhere"]))
+        list(find_meters([tmp_path / "nowhere"]))

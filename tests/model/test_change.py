@@ -23,7 +23,7 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
-from lumos.model.codec import from_json, from_plain, to_json, to_plain
+from lumos.model.json_codec import from_json, from_plain, to_json, to_plain
 from lumos.model.schema import Field
 from lumos.model.types import INT32, INT64, Array, Decimal
 

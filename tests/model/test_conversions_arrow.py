@@ -16,8 +16,17 @@ from lumos.model.conversions.arrow import (
     type_to_arrow,
 )
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import BINARY, MAX_DEPTH, NULL, SIMPLE, STRING, Array, Binary, DataType
+from lumos.model.types import (
+    BINARY,
+    MAX_DEPTH,
+    NULL,
+    SIMPLE,
+    STRING,
+    Array,
+    Binary,
+    DataType,
+    parse_type,
+)
 
 from .strategies import (
     TIMES,

@@ -17,9 +17,8 @@ from lumos.model.conversions.avro import (
     type_from_avro,
     type_to_avro,
 )
-from lumos.model.conversions.place import LONGEST_EXPANSION
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.type_path import LONGEST_EXPANSION
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -36,6 +35,7 @@ from lumos.model.types import (
     Enum,
     Time,
     Timestamp,
+    parse_type,
 )
 
 from .strategies import (

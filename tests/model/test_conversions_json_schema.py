@@ -13,9 +13,8 @@ from lumos.model.conversions.json_schema import (
     type_from_json_schema,
     type_to_json_schema,
 )
-from lumos.model.conversions.place import LONGEST_EXPANSION
 from lumos.model.schema import NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.type_path import LONGEST_EXPANSION
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -34,6 +33,7 @@ from lumos.model.types import (
     Struct,
     Time,
     Timestamp,
+    parse_type,
 )
 
 from .strategies import (

@@ -17,8 +17,7 @@ from lumos.model.conversions.spark import (
     type_from_spark,
     type_to_spark,
 )
-from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_schema, parse_type
+from lumos.model.schema import Field, NestedField, Schema, parse_schema
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -38,6 +37,7 @@ from lumos.model.types import (
     Duration,
     Time,
     Timestamp,
+    parse_type,
 )
 
 from .strategies import (
@@ -306,7 +306,7 @@ def test_maps_as_keys_of_maps_convert() -> None:
 def test_no_conversion_loads_what_it_does_not_need() -> None:
     program = """
 import sys
-from lumos.model.conversions import avro, json_schema, spark, sql
+from lumos.model.conversions import avro, json_schema, spark, sql_types
 assert not {"pyarrow", "pyspark", "sqlglot", "fastavro"} & set(sys.modules)
 from lumos.model.conversions import arrow
 assert not {"pyspark", "sqlglot", "fastavro"} & set(sys.modules)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.model.conversions.sql import Dialect, type_from_sql, type_to_sql
-from lumos.model.text import parse_type
+from lumos.model.conversions.sql_types import Dialect, type_from_sql, type_to_sql
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -36,6 +35,7 @@ from lumos.model.types import (
     Time,
     Timestamp,
     Union,
+    parse_type,
 )
 
 from .strategies import NAMES, TEXTS, TYPES, arrays, maps, nested, plain_decimals, structs

@@ -2,9 +2,10 @@
 
 import pytest
 
-from lumos.model.conversions.sql import Dialect
-from lumos.model.conversions.sql_table import Table, rendered_in_sql, tables_from_sql
-from lumos.model.text import SchemaSyntaxError, parse_schema
+from lumos.model.conversions.sql_table import SqlTable, rendered_in_sql, tables_from_sql
+from lumos.model.conversions.sql_types import Dialect
+from lumos.model.schema import parse_schema
+from lumos.model.types import SchemaSyntaxError
 
 POSTGRES = """
 -- what pg_dump writes
@@ -95,7 +96,7 @@ CASES: list[tuple[Dialect, str, str]] = [
 ]
 
 
-def table(text: str, dialect: Dialect) -> Table:
+def table(text: str, dialect: Dialect) -> SqlTable:
     (found,) = tables_from_sql(text, dialect)
     return found
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from lumos.model.codec import from_json, from_plain, to_json, to_plain
+from lumos.model.catalog import Job
 from lumos.model.dataset import (
     ASPECTS,
     IDENTITY,
@@ -30,8 +30,9 @@ from lumos.model.dataset import (
     Versioning,
     VersionRecord,
 )
-from lumos.model.lineage import ColumnMapping, Edge, Job, JobRun
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import from_json, from_plain, to_json, to_plain
+from lumos.model.lineage import ColumnMapping, Edge, JobRun
+from lumos.model.schema import parse_schema
 
 NOW = datetime(2024, 5, 17, 8, 30, tzinfo=UTC)
 ORDERS = Dataset(

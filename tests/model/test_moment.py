@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.model.moment import duration, moment
+from lumos.model.time_expression import parse_duration, parse_time
 
 NOW = datetime(2024, 3, 10, 12, 0, tzinfo=UTC)
 
@@ -26,11 +26,11 @@ NOW = datetime(2024, 3, 10, 12, 0, tzinfo=UTC)
     ],
 )
 def test_lengths_dates_and_times_are_understood(text: str, expected: datetime) -> None:
-    assert moment(text, now=NOW) == expected
+    assert parse_time(text, now=NOW) == expected
 
 
 def test_a_date_as_an_end_holds_the_whole_day() -> None:
-    end = moment("2024-01-15", now=NOW, end=True)
+    end = parse_time("2024-01-15", now=NOW, end=True)
     assert end == datetime(2024, 1, 15, 23, 59, 59, 999999, tzinfo=UTC)
 
 
@@ -38,10 +38,10 @@ def test_a_date_as_an_end_holds_the_whole_day() -> None:
     "text", ["", "soon", "7", "d", "7 days", "2024-13-01", "999999999w", "-7d"]
 )
 def test_anything_else_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(MisuseError, match="Give a length such as 30m"):
-        moment(text, now=NOW)
+    with pytest.raises(MisuseError, match="Use a duration such as 30m"):
+        parse_time(text, now=NOW)
 
 
 def test_a_length_alone() -> None:
-    assert duration("90d") == timedelta(days=90)
-    assert duration("2024-01-15") is None
+    assert parse_duration("90d") == timedelta(days=90)
+    assert parse_duration("2024-01-15") is None

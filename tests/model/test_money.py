@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from lumos.errors import MisuseError
-from lumos.model.money import amount_of, balanced, balanced_by, micros, rounded, written
+from lumos.model.money import (
+    amount_of,
+    format_money,
+    micros,
+    round_amount,
+    round_balanced,
+    round_balanced_by,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +30,7 @@ from lumos.model.money import amount_of, balanced, balanced_by, micros, rounded,
     ],
 )
 def test_amounts_are_written_with_the_sign_of_their_currency(units, currency, text) -> None:
-    assert written(units, currency) == text
+    assert format_money(units, currency) == text
 
 
 def test_decimals_become_micro_units_and_return() -> None:
@@ -41,18 +48,18 @@ def test_what_is_no_amount_is_refused(amount: str) -> None:
 
 @given(some.lists(some.integers(-(10**12), 10**12), max_size=30), some.integers(0, 6))
 def test_balanced_amounts_give_the_rounded_sum_and_move_less_than_one_step(amounts, digits) -> None:
-    shown = balanced(amounts, digits)
+    shown = round_balanced(amounts, digits)
     step = 10 ** (6 - digits)
-    assert sum(shown) == rounded(sum(amounts), digits)
+    assert sum(shown) == round_amount(sum(amounts), digits)
     assert all(abs(a - b) < step for a, b in zip(amounts, shown, strict=True)) or step == 1
     assert all(each % step == 0 for each in shown)
 
 
 @given(some.lists(some.integers(-(10**12), 10**12), min_size=1, max_size=30))
 def test_one_amount_makes_up_for_all_others_where_that_is_not_seen(amounts: list[int]) -> None:
-    shown = balanced_by([*amounts, 10**10], 2, len(amounts))
-    assert shown[:-1] == [rounded(each, 2) for each in amounts]
-    assert sum(shown) == rounded(sum(amounts) + 10**10, 2)
-    assert balanced_by([*amounts, 0], 2, len(amounts)) == balanced([*amounts, 0], 2) or (
-        sum(rounded(each, 2) for each in amounts) == rounded(sum(amounts), 2)
-    )
+    shown = round_balanced_by([*amounts, 10**10], 2, len(amounts))
+    assert shown[:-1] == [round_amount(each, 2) for each in amounts]
+    assert sum(shown) == round_amount(sum(amounts) + 10**10, 2)
+    assert round_balanced_by([*amounts, 0], 2, len(amounts)) == round_balanced(
+        [*amounts, 0], 2
+    ) or (sum(round_amount(each, 2) for each in amounts) == round_amount(sum(amounts), 2))

@@ -5,7 +5,7 @@ import pytest
 from lumos.errors import MisuseError
 from lumos.formats.compression import COMPRESSIONS
 from lumos.formats.naming import FORMATS
-from lumos.model.pattern import DatasetPattern, strip_extensions
+from lumos.model.dataset_pattern import DatasetPattern, strip_extensions
 
 ORDERS = "lumos://s3/lake/sales/orders"
 

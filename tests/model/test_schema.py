@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from examples import examples
-from lumos.model.codec import from_json, from_plain, to_json, to_plain
-from lumos.model.schema import Field, NestedField, Schema, fingerprint
-from lumos.model.text import SchemaSyntaxError, parse_schema
-from lumos.model.types import INT32, INT64, STRING, Decimal
+from lumos.model.json_codec import from_json, from_plain, to_json, to_plain
+from lumos.model.schema import Field, NestedField, Schema, fingerprint, parse_schema
+from lumos.model.types import INT32, INT64, STRING, Decimal, SchemaSyntaxError
 
 from .strategies import schemas
 
@@ -91,7 +90,7 @@ def test_json_with_a_type_that_is_no_text_is_refused() -> None:
     ("text", "line", "column", "problem"),
     [
         ("id INT64\nid STRING", 2, 1, "the field 'id' stands twice"),
-        ("id INT64 NOT NULL NOT NULL", 1, 19, "the same clause stands twice"),
+        ("id INT64 NOT NULL NOT NULL", 1, 19, "the same clause is given twice"),
         ("id INT64 UNIQUE", 1, 10, "unexpected 'UNIQUE'"),
         ("id", 1, 3, "expected a type"),
         ("id INT64\nname STRNG", 2, 6, "no type named 'STRNG'. Did you mean 'STRING'?"),

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 
 from examples import examples
 from lumos.errors import LumosError
-from lumos.model.text import SchemaSyntaxError, parse_type
 from lumos.model.types import (
     BINARY,
     INT8,
@@ -27,6 +26,7 @@ from lumos.model.types import (
     Enum,
     Map,
     Member,
+    SchemaSyntaxError,
     String,
     Struct,
     Time,
@@ -34,6 +34,7 @@ from lumos.model.types import (
     Union,
     Unknown,
     kind_of,
+    parse_type,
 )
 
 from .strategies import TYPES
@@ -159,7 +160,7 @@ def test_a_member_survives_pickling() -> None:
         ("ARRAY<INT64", 1, 12, "expected '>', found the end of the line"),
         ("ARRAY", 1, 6, "expected '<', found the end of the line"),
         ("STRUCT<a INT64>", 1, 10, "expected ':', found 'INT64'"),
-        ("STRUCT<1a: INT64>", 1, 8, "expected a name (odd names stand in `backticks`)"),
+        ("STRUCT<1a: INT64>", 1, 8, "expected a name (put unusual names in `backticks`)"),
         ("STRUCT<\n  a: INT8,\n  b: INTT8\n>", 3, 6, "no type named 'INTT8'. Did you mean 'INT8'?"),
         ("DECIMAL(x)", 1, 9, "expected a whole number"),
         ("DECIMAL(1,2,3)", 1, 13, "too many numbers"),

@@ -72,8 +72,8 @@ def test_the_default_environment_is_not_written() -> None:
     [
         ("s3://bucket/key", "it does not start with lumos://"),
         ("", "it does not start with lumos://"),
-        ("lumos://", "'' is no platform name"),
-        ("lumos://S3/a", "'S3' is no platform name"),
+        ("lumos://", "'' is not a valid platform name"),
+        ("lumos://S3/a", "'S3' is not a valid platform name"),
         ("lumos://s3", "it has no path"),
         ("lumos://s3/", "it has no path"),
         ("lumos://s3@/a", "the instance after '@' is empty"),
@@ -94,7 +94,7 @@ def test_an_error_says_what_is_wrong_and_shows_a_right_one(text: str, problem: s
 
 @pytest.mark.parametrize("platform", ["s3/bucket", "s3@eu", "S3", "", "s3?env=DEV"])
 def test_a_platform_that_would_read_back_as_something_else_is_refused(platform: str) -> None:
-    with pytest.raises(InvalidUrn, match="is no platform name"):
+    with pytest.raises(InvalidUrn, match="is not a valid platform name"):
         Urn.of(platform, ["a"])
 
 

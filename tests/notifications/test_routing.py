@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.config.notifications import ChangeRule
+from lumos.config.settings import ChangeRule
 from lumos.model.change import EventType, Verdict
 from lumos.model.urn import Urn
 from lumos.notifications.routing import RoutedChange, routes

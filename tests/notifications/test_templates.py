@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.config.notifications import PLACEHOLDERS, ChangeRule
+from lumos.config.settings import PLACEHOLDERS, ChangeRule
 from lumos.errors import MisuseError
 from lumos.notifications.templates import filled, plain
 
@@ -38,7 +38,7 @@ def test_what_a_fact_says_is_not_filled_again() -> None:
     ["owner", "__class__", "Dataset_name", " dataset_name ", "", "0", "urn!r", "urn.x", "urn[0]"],
 )
 def test_a_name_that_is_no_fact_is_refused_when_the_configuration_is_read(name: str) -> None:
-    with pytest.raises(MisuseError, match="no fact of a change"):
+    with pytest.raises(MisuseError, match="not a known placeholder"):
         ChangeRule(channels=("chat",), title=f"{{{name}}}")
 
 

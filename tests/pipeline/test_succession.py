@@ -4,8 +4,7 @@ import pytest
 
 from lumos.discovery.current_schema import Memory, ShapePresent, choose, completed
 from lumos.formats import MAYBE_INTEGERS
-from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import FLOAT64, INT64
 
 A = parse_schema("id INT64")

@@ -17,9 +17,9 @@ from lumos.discovery.table_paths import TablePaths, without_dot_segments
 from lumos.discovery.tables import Memory
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import READERS
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.profiles.columns import leaves_of
 from lumos.profiles.job import Facts, Job, read_tasks
 from lumos.profiles.table_files import table_files

@@ -6,7 +6,7 @@ from lumos.catalogs import Refused, Written
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 
 from .servers.gms import TOKEN
 from .servers.http import Server
@@ -20,9 +20,9 @@ def catalog_of(server: Server, **settings: Any) -> Datahub:
     )
 
 
-def plain(name: str = "orders", **aspects: Any) -> Entry:
-    return Entry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
+def plain(name: str = "orders", **aspects: Any) -> CatalogEntry:
+    return CatalogEntry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
 
 
-def put(catalog: Datahub, *entries: Entry) -> dict[str, Written | Refused]:
+def put(catalog: Datahub, *entries: CatalogEntry) -> dict[str, Written | Refused]:
     return {each.urn: each for each in catalog.put_many(entries, over={})}

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from lumos.catalogs import Item
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.model.dataset import (
     ColumnStatistics,
     Cost,
@@ -54,10 +54,10 @@ _ITEM = Struct(
 )
 
 
-def rich() -> list[Entry]:
+def rich() -> list[CatalogEntry]:
     """Three datasets that hang together, with every aspect between them."""
     return [
-        Entry(
+        CatalogEntry(
             urn=ORDERS,
             name="orders",
             platform="s3",
@@ -116,7 +116,7 @@ def rich() -> list[Entry]:
             cost=Cost(currency="EUR", period="2024-01", own={"storage": 45.5}, calculated_at=AT),
             timestamps=Timestamps(created=AT, last_modified=AT),
         ),
-        Entry(
+        CatalogEntry(
             urn=CUSTOMERS,
             name="Customers",
             platform="snowflake",
@@ -136,7 +136,7 @@ def rich() -> list[Entry]:
             ),
             ownership=Ownership(owners=(Owner(name="jane.smith", type="DATAOWNER"),)),
         ),
-        Entry(
+        CatalogEntry(
             urn=REPORT,
             name="revenue",
             platform="postgres",

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
@@ -35,7 +35,7 @@ class Estate:
             OpenmetadataPlatform(server=self.server.address, auth_token=Secret(BOT), **settings)
         )
 
-    def now(self, urn: str = ORDERS) -> Entry:
+    def now(self, urn: str = ORDERS) -> CatalogEntry:
         found = self.catalog().get(urn)
         assert found is not None
         return found
@@ -118,13 +118,13 @@ class Estate:
         self.server.before.append(once)
 
 
-def table(urn: str = ORDERS, *names: str, **aspects: Any) -> Entry:
+def table(urn: str = ORDERS, *names: str, **aspects: Any) -> CatalogEntry:
     fields = tuple(Field(name=name, type=INT64) for name in names or ("id", "net"))
-    return Entry(
+    return CatalogEntry(
         urn=urn, name=urn.rpartition("/")[2], platform="postgres",
         **{"schema": Schema(fields=fields), **aspects},
     )  # fmt: skip
 
 
-def described(text: str | None, **aspects: Any) -> Entry:
+def described(text: str | None, **aspects: Any) -> CatalogEntry:
     return table(documentation=Documentation(description=text), **aspects)

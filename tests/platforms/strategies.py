@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.model.dataset import (
     ColumnReads,
     ColumnStatistics,
@@ -31,8 +31,8 @@ from lumos.model.dataset import (
     VersionRecord,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, JobRun, UseKind
-from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import nested_parts
 from lumos.model.urn import Urn
 from model.strategies import ODD_NAMES, TYPES
 
@@ -105,7 +105,7 @@ def fields(draw: st.DrawFn, types: SearchStrategy[Any] = TYPES) -> Field:
             terms=draw(NAMES),
             properties=draw(PROPERTIES),
         )
-        for part in parts_of(field)
+        for part in nested_parts(field)
         if draw(st.booleans())
     ]
     told = tuple(note for note in notes if note != NestedField(path=note.path))
@@ -234,11 +234,11 @@ TIMES = st.builds(
 @st.composite
 def entries(
     draw: st.DrawFn, urns: SearchStrategy[str] = URNS, **more: SearchStrategy[Any]
-) -> Entry:
+) -> CatalogEntry:
     """An entry with some aspects or all."""
     urn = draw(urns)
     aspects = {name: draw(maybe(values)) for name, values in {**ASPECTS, **more}.items()}
-    return Entry(
+    return CatalogEntry(
         urn=urn,
         name=draw(TEXTS),
         platform=Urn.parse(urn).platform,

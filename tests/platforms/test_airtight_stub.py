@@ -18,7 +18,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.catalogs import http as calling
-from lumos.model.catalog import Entry, GlossaryTerm
+from lumos.model.catalog import CatalogEntry, GlossaryTerm
 from lumos.model.dataset import (
     Documentation,
     Governance,
@@ -63,9 +63,9 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "Patience", partial(calling.Patience, first=0.005, most=0.1))
 
 
-def estate(size: int, *, tag: str = "one") -> Iterator[Entry]:
+def estate(size: int, *, tag: str = "one") -> Iterator[CatalogEntry]:
     for number in range(size):
-        yield Entry(
+        yield CatalogEntry(
             urn=urn(number),
             name=f"t{number}",
             platform="s3",

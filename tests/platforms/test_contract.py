@@ -15,7 +15,7 @@ from lumos.catalogs import (
     WritesMany,
     Written,
 )
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import (
     ASPECTS,
     Dataset,
@@ -46,12 +46,12 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     return lambda: CATALOGS[request.param](tmp_path)
 
 
-def plain(name: str = "orders", **aspects: object) -> Entry:
+def plain(name: str = "orders", **aspects: object) -> CatalogEntry:
     urn = f"lumos://s3/lake/{name}"
-    return Entry(urn=urn, name=name, platform="s3", **aspects)  # type: ignore[arg-type]
+    return CatalogEntry(urn=urn, name=name, platform="s3", **aspects)  # type: ignore[arg-type]
 
 
-def put(catalog: Catalog, estate: list[Entry]) -> None:
+def put(catalog: Catalog, estate: list[CatalogEntry]) -> None:
     """Puts entries into a catalog that has none of them."""
     with together(catalog):
         for written in catalog.put_many(estate, over={}):
@@ -88,7 +88,7 @@ def test_putting_the_same_again_changes_nothing(opened: Opened) -> None:
 def test_what_a_put_entry_does_not_say_is_gone(opened: Opened) -> None:
     entry = rich()[0]
     opened().put(entry)
-    bare = Entry(urn=entry.urn, name=entry.name, platform=entry.platform)
+    bare = CatalogEntry(urn=entry.urn, name=entry.name, platform=entry.platform)
     assert opened().put(bare).changed
     assert opened().get(entry.urn) == bare
 
@@ -212,7 +212,7 @@ def test_datasets_that_differ_only_in_case_instance_or_environment_are_kept_apar
                      "postgres/eu/db/t?env=DEV", "postgres@eu/db/t?env=DEV", "postgres/eu/db/t?env=INT",
                      "postgres/eu.db/t", "postgres/eu/db.t", "s3/eu/db/t", "s3@eu/db/t", "s3/eu.db/t")
     )  # fmt: skip
-    estate = [Entry(urn=urn, name=urn, platform=Urn.parse(urn).platform) for urn in urns]
+    estate = [CatalogEntry(urn=urn, name=urn, platform=Urn.parse(urn).platform) for urn in urns]
     put(opened(), estate[::-1] if backwards else estate)
     assert list(opened().export()) == estate
 
@@ -220,7 +220,7 @@ def test_datasets_that_differ_only_in_case_instance_or_environment_are_kept_apar
 def test_edges_lead_to_datasets_that_differ_only_in_their_instance(opened: Opened) -> None:
     urns = ("lumos://postgres/eu/db/t", "lumos://postgres@eu/db/t", "lumos://postgres@us/db/t")
     edges = Lineage(upstream=tuple(UpstreamEdge(urn=urn) for urn in urns))
-    estate = [Entry(urn=urn, name="t", platform="postgres", lineage=edges) for urn in urns]
+    estate = [CatalogEntry(urn=urn, name="t", platform="postgres", lineage=edges) for urn in urns]
     for entry in estate:
         opened().put(entry)
     assert list(opened().export()) == estate
@@ -231,7 +231,7 @@ def test_every_dataset_is_read_page_by_page(opened: Opened) -> None:
     text = Documentation(description="Somewhere a needle")
     put(
         opened(),
-        [Entry(urn=urn, name=urn[-5:], platform="s3", documentation=text) for urn in urns],
+        [CatalogEntry(urn=urn, name=urn[-5:], platform="s3", documentation=text) for urn in urns],
     )
     assert [entry.urn for entry in opened().export()] == urns
     assert [entry.urn for entry in opened().export(after=urns[700])] == urns[701:]
@@ -316,7 +316,7 @@ def test_many_are_read_and_written_as_each_would_be(opened: Opened) -> None:
 
 
 def test_many_are_merged_each_over_its_own_base(opened: Opened) -> None:
-    def claim(name: str, text: str) -> Entry:
+    def claim(name: str, text: str) -> CatalogEntry:
         return plain(name, documentation=Documentation(description=text))
 
     put(opened(), [claim("a", "first"), claim("b", "by hand")])
@@ -396,7 +396,7 @@ def test_what_only_one_catalog_knows_of_travels_through_every_other(opened: Open
 
 def test_text_may_hold_anything(opened: Opened) -> None:
     odd = "a\0b\U0010ffff0"
-    entry = Entry(
+    entry = CatalogEntry(
         urn="lumos://s3/a%00b",
         name=odd,
         platform="s3",

@@ -10,7 +10,7 @@ import pytest
 
 from lumos.catalogs.datahub_file import DatahubFile, NotMetadata
 from lumos.errors import LumosError, MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Other, User
 from lumos.model.dataset import (
     Definition,
     Documentation,
@@ -22,8 +22,7 @@ from lumos.model.dataset import (
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
-from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Field, NestedField, Schema, parse_schema
 from lumos.model.types import INT64, STRING
 
 from . import datahub_samples as samples
@@ -63,7 +62,7 @@ def bodies(path: Path, urn: str, aspect: str) -> list[Any]:
     ]
 
 
-def entry(file: DatahubFile, urn: str = ORDERS_URN) -> Entry:
+def entry(file: DatahubFile, urn: str = ORDERS_URN) -> CatalogEntry:
     found = file.get(urn)
     assert found is not None
     return found
@@ -337,7 +336,7 @@ def test_another_word_on_a_column_takes_the_place_of_people_s(
 def test_a_description_of_lumos_takes_the_place_of_people_s_only_when_it_is_put(
     file: DatahubFile, path: Path
 ) -> None:
-    ours = Entry(
+    ours = CatalogEntry(
         urn=ORDERS_URN, name="orders", platform="hive",
         documentation=Documentation(description="From the scan."),
     )  # fmt: skip
@@ -359,7 +358,7 @@ def test_edits_in_datahub_are_merged_into_what_travels_in_properties(path: Path)
     file = DatahubFile.at(str(path))
     governance = Governance(tags=("PII",), compliance=("GDPR",))
     held = file.put(
-        Entry(urn=ORDERS_URN, name="orders", platform="hive", governance=governance)
+        CatalogEntry(urn=ORDERS_URN, name="orders", platform="hive", governance=governance)
     ).held
     assert held == {"governance": "partly"}
     found = changes(path)
@@ -374,7 +373,9 @@ def test_edits_in_datahub_are_merged_into_what_travels_in_properties(path: Path)
 def test_what_somebody_made_of_a_packed_property_is_a_property(path: Path) -> None:
     file = DatahubFile.at(str(path))
     file.put(
-        Entry(urn=ORDERS_URN, name="orders", platform="hive", statistics=Statistics(row_count=7))
+        CatalogEntry(
+            urn=ORDERS_URN, name="orders", platform="hive", statistics=Statistics(row_count=7)
+        )
     )
     found = changes(path)
     found[0]["aspect"]["json"]["customProperties"]["lumos.statistics"] = "seven rows"
@@ -385,7 +386,7 @@ def test_what_somebody_made_of_a_packed_property_is_a_property(path: Path) -> No
 
 def test_long_texts_are_split(path: Path) -> None:
     file = DatahubFile.at(str(path))
-    long = Entry(
+    long = CatalogEntry(
         urn=ORDERS_URN, name="orders", platform="hive",
         documentation=Documentation(business_context="x" * 70_000),
     )  # fmt: skip
@@ -480,7 +481,11 @@ def test_what_was_edited_in_a_snapshot_is_refused_with_its_place(path: Path) -> 
     file = DatahubFile.at(str(path))
     for carried in ({"ownership": [{"body": {"owners": [1]}}]}, {"ownership": 7}, 7):
         with pytest.raises(LumosError, match=r"ownership|carried\.datahub"):
-            file.put(Entry(urn=ORDERS_URN, name="o", platform="hive", carried={"datahub": carried}))
+            file.put(
+                CatalogEntry(
+                    urn=ORDERS_URN, name="o", platform="hive", carried={"datahub": carried}
+                )
+            )
     assert not path.exists()
 
 
@@ -495,7 +500,7 @@ def test_a_file_that_changed_meanwhile_is_not_written_over(file: DatahubFile, pa
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     file = DatahubFile.at(str(tmp_path / "nowhere" / "estate.json"))
     with pytest.raises(LumosError, match="cannot be written"):
-        file.put(Entry(urn=ORDERS_URN, name="orders", platform="hive"))
+        file.put(CatalogEntry(urn=ORDERS_URN, name="orders", platform="hive"))
     with pytest.raises(LumosError, match="cannot be read"):
         list(DatahubFile.at(str(tmp_path)).export())
 
@@ -504,7 +509,7 @@ def test_the_path_must_be_given() -> None:
     with pytest.raises(MisuseError, match=r"datahub-file:estate\.json"):
         DatahubFile(None)
     with pytest.raises(MisuseError, match="is not a dataset URN"):
-        DatahubFile.at("x.json").put(Entry(urn="orders", name="orders", platform="hive"))
+        DatahubFile.at("x.json").put(CatalogEntry(urn="orders", name="orders", platform="hive"))
 
 
 def test_the_same_estate_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -514,7 +519,9 @@ def test_the_same_estate_gives_the_same_bytes(tmp_path: Path) -> None:
         with file.batch():
             for number in range(3):
                 urn = f"lumos://s3/lake/t{number}"
-                file.put(Entry(urn=urn, name="t", platform="s3", schema=Schema(fields=fields)))
+                file.put(
+                    CatalogEntry(urn=urn, name="t", platform="s3", schema=Schema(fields=fields))
+                )
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
@@ -523,7 +530,9 @@ def test_columns_have_the_paths_that_datahub_s_own_sources_give_them(path: Path)
         "id INT64 NOT NULL KEY\nitems ARRAY<STRUCT<sku: STRING NOT NULL, tags: MAP<STRING, INT64>>>\nday DATE PARTITION"
     ).fields
     file = DatahubFile.at(str(path))
-    file.put(Entry(urn=ORDERS_URN, name="orders", platform="hive", schema=Schema(fields=fields)))
+    file.put(
+        CatalogEntry(urn=ORDERS_URN, name="orders", platform="hive", schema=Schema(fields=fields))
+    )
     [metadata] = bodies(path, ORDERS, "schemaMetadata")
     top = "[version=2.0].[type=struct].[type=array].[type=struct].items"
     assert [each["fieldPath"] for each in metadata["fields"]] == [
@@ -540,7 +549,9 @@ def test_a_hundred_edits_of_one_dataset_leave_one_file(path: Path) -> None:
     for number in range(100):
         field = Field(name=f"c{number}", type=INT64)
         file.put(
-            Entry(urn=ORDERS_URN, name="orders", platform="hive", schema=Schema(fields=(field,)))
+            CatalogEntry(
+                urn=ORDERS_URN, name="orders", platform="hive", schema=Schema(fields=(field,))
+            )
         )
     assert len(changes(path)) == 2
     assert [each.name for each in path.parent.iterdir()] == ["estate.json"]
@@ -548,7 +559,7 @@ def test_a_hundred_edits_of_one_dataset_leave_one_file(path: Path) -> None:
 
 def test_what_is_packed_into_properties_is_not_carried_a_second_time(path: Path) -> None:
     file = DatahubFile.at(str(path))
-    counted = Entry(
+    counted = CatalogEntry(
         urn=ORDERS_URN, name="orders", platform="hive", statistics=Statistics(row_count=7)
     )
     file.put(counted)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lumos.catalogs.datahub_file import DatahubFile, names
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import Urn
@@ -192,11 +192,11 @@ def _targets(file: DatahubFile) -> list[str]:
     return [edge.urn for edge in entry.lineage.upstream]
 
 
-def _made_from(urn: str, targets: Iterable[str]) -> Entry:
+def _made_from(urn: str, targets: Iterable[str]) -> CatalogEntry:
     """A dataset that takes another column from each of some datasets."""
     edges = (
         UpstreamEdge(urn=each, columns=(ColumnMapping(upstream=f"c{number}", downstream="d"),))
         for number, each in enumerate(targets)
     )
     lineage = Lineage(upstream=tuple(edges))
-    return Entry(urn=urn, name="x", platform=Urn.parse(urn).platform, lineage=lineage)
+    return CatalogEntry(urn=urn, name="x", platform=Urn.parse(urn).platform, lineage=lineage)

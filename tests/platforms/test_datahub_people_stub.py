@@ -9,7 +9,7 @@ import pytest
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     Documentation,
     Governance,
@@ -44,10 +44,10 @@ class Estate:
     def catalog(self) -> Datahub:
         return Datahub(DatahubPlatform(gms_server=self.server.address, token=Secret(TOKEN)))
 
-    def write(self, entry: Entry, base: Entry | None = None) -> None:
+    def write(self, entry: CatalogEntry, base: CatalogEntry | None = None) -> None:
         self.catalog().write(entry, base=base)
 
-    def now(self) -> Entry:
+    def now(self) -> CatalogEntry:
         found = self.catalog().get(URN)
         assert found is not None
         return found
@@ -74,11 +74,11 @@ def estate() -> Iterator[Estate]:
         yield Estate(gms, server)
 
 
-def plain(**aspects: Any) -> Entry:
-    return Entry(urn=URN, name="orders", platform="s3", **aspects)
+def plain(**aspects: Any) -> CatalogEntry:
+    return CatalogEntry(urn=URN, name="orders", platform="s3", **aspects)
 
 
-def claim(*, more: bool = False) -> Entry:
+def claim(*, more: bool = False) -> CatalogEntry:
     """What Lumos claims of a dataset, and what it claims a day later."""
     later = ("later",) if more else ()
     edges = ("a", "b") if more else ("a",)
@@ -111,7 +111,7 @@ EDITS: dict[str, Callable[[Estate], None]] = {
 }
 
 
-def by_hand(entry: Entry) -> set[str]:
+def by_hand(entry: CatalogEntry) -> set[str]:
     """Which of the edits are to be seen."""
     assert entry.governance
     assert entry.ownership
@@ -128,7 +128,7 @@ def by_hand(entry: Entry) -> set[str]:
     return {name for name, is_seen in seen.items() if is_seen}
 
 
-def ours(entry: Entry) -> bool:
+def ours(entry: CatalogEntry) -> bool:
     """Whether all that Lumos newly claims is there."""
     assert entry.governance
     assert entry.ownership
@@ -177,14 +177,14 @@ ORDERS = {
 }
 
 
-def owned(*names: str) -> Entry:
+def owned(*names: str) -> CatalogEntry:
     """Owned by some people in roles that come and go."""
     types = ("DATAOWNER", "DATA_STEWARD")
     owners = (Owner(name=name, type=types[n % 2]) for n, name in enumerate(names))
     return plain(ownership=Ownership(owners=tuple(owners)))
 
 
-CLAIMS: dict[str, Callable[..., Entry]] = {
+CLAIMS: dict[str, Callable[..., CatalogEntry]] = {
     "a tag": lambda *names: plain(governance=Governance(tags=names)),
     "a term": lambda *names: plain(governance=Governance(terms=names)),
     "an owner": owned,
@@ -282,7 +282,7 @@ def test_writing_what_is_there_sends_nothing(estate: Estate) -> None:
 
 
 def test_people_keep_their_words_on_a_column_whatever_becomes_of_it(estate: Estate) -> None:
-    def columns(**types: Any) -> Entry:
+    def columns(**types: Any) -> CatalogEntry:
         fields = tuple(Field(name=name, type=type) for name, type in types.items())
         return plain(schema=Schema(fields=fields))
 
@@ -328,7 +328,7 @@ def test_what_people_typed_stays_theirs_where_lumos_said_the_same(estate: Estate
 def test_what_people_typed_on_columns_stays_theirs_where_lumos_said_the_same(
     estate: Estate,
 ) -> None:
-    def columns(text: str) -> Entry:
+    def columns(text: str) -> CatalogEntry:
         inside = NestedField(path="place.x", description=text)
         id = Field(name="id", type=INT64, description=text)
         return plain(schema=Schema(fields=(id, Field(name="place", type=PLACE, nested=(inside,)))))
@@ -455,7 +455,7 @@ def test_a_deleted_dataset_is_hidden_and_nothing_of_it_is_lost(estate: Estate) -
 
 def test_a_dataset_under_another_casing_is_neither_taken_for_it_nor_merged(estate: Estate) -> None:
     upper, lower = (
-        Entry(urn=f"lumos://snowflake/db/s/{name}", name=name, platform="snowflake")
+        CatalogEntry(urn=f"lumos://snowflake/db/s/{name}", name=name, platform="snowflake")
         for name in ("ORDERS", "orders")
     )
     catalog = estate.catalog()
@@ -478,7 +478,9 @@ def test_a_dataset_that_another_program_wrote_is_recognised_in_its_instance(esta
     )
     urn = "lumos://snowflake@eu/FINANCE/customers"
     estate.catalog().write(
-        Entry(urn=urn, name="customers", platform="snowflake", governance=Governance(tags=("pii",)))
+        CatalogEntry(
+            urn=urn, name="customers", platform="snowflake", governance=Governance(tags=("pii",))
+        )
     )
     assert list(estate.gms.entities) == [name]
     edge = Lineage(upstream=(UpstreamEdge(urn=urn),))

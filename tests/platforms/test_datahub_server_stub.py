@@ -30,7 +30,7 @@ from lumos.errors import (
     MissingDependency,
     MisuseError,
 )
-from lumos.model.catalog import Entry, GlossaryTerm
+from lumos.model.catalog import CatalogEntry, GlossaryTerm
 from lumos.model.dataset import Documentation, Governance
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
@@ -299,7 +299,9 @@ def test_a_file_name_that_is_not_unicode_is_written_and_words_that_are_not_are_r
 ) -> None:
     name = "caf\udce9"
     schema = Schema(fields=(Field(name="id", type=INT64),))
-    odd = Entry(urn=str(Urn.of("s3", ("lake", name))), name=name, platform="s3", schema=schema)
+    odd = CatalogEntry(
+        urn=str(Urn.of("s3", ("lake", name))), name=name, platform="s3", schema=schema
+    )
     bad = plain("bad", documentation=Documentation(description="caf\udce9"))
     done = put(catalog_of(server), odd, bad, plain())
     refused = [each for each in done.values() if isinstance(each, Refused)]
@@ -362,9 +364,9 @@ def test_a_large_estate_is_sent_in_several_calls(gms: Gms, server: Server) -> No
 def test_a_urn_that_is_none_is_refused(server: Server) -> None:
     catalog = catalog_of(server)
     with pytest.raises(MisuseError):
-        catalog.put(Entry(urn="lumos://S3/lake/orders", name="orders", platform="s3"))
+        catalog.put(CatalogEntry(urn="lumos://S3/lake/orders", name="orders", platform="s3"))
     with pytest.raises(LumosError):
-        catalog.put(Entry(urn="orders", name="orders", platform="s3"))
+        catalog.put(CatalogEntry(urn="orders", name="orders", platform="s3"))
 
 
 # Lists that are not whole.

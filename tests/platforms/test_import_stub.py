@@ -10,7 +10,7 @@ import pytest
 from lumos import Lumos
 from lumos.catalogs import Item
 from lumos.errors import CatalogRefused, MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
@@ -39,7 +39,9 @@ def lumos(workplace: Path) -> Lumos:
     return Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
 
 
-def snapshot(estate: list[Entry], things: list[Item] | None = None, file: str = "a.jsonl") -> str:
+def snapshot(
+    estate: list[CatalogEntry], things: list[Item] | None = None, file: str = "a.jsonl"
+) -> str:
     sorted_things: dict[str, list[Any]] = {word: [] for word in WORDS.values()}
     for item in things or []:
         sorted_things[WORDS[type(item)]].append(item)
@@ -52,11 +54,11 @@ def load(lumos: Lumos, opened: Opened, file: str, **options: Any) -> Any:
     return lumos.snapshot.load(file, platform=opened().name, allow_dangling=True, **options)
 
 
-def changed(entries: list[Entry], **aspects: Any) -> list[Entry]:
+def changed(entries: list[CatalogEntry], **aspects: Any) -> list[CatalogEntry]:
     return [msgspec.structs.replace(entry, **aspects) for entry in entries]
 
 
-def state(catalog: Catalog) -> tuple[list[Entry], list[bytes]]:
+def state(catalog: Catalog) -> tuple[list[CatalogEntry], list[bytes]]:
     return list(catalog.export()), sorted(map(msgspec.json.encode, catalog.items()))
 
 

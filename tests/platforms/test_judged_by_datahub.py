@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from examples import examples
 from lumos.catalogs import Item
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 
 from . import datahub_samples as samples
 from .conftest import DataHub
@@ -18,7 +18,7 @@ from .estates import items, rich
 from .strategies import ITEMS, entries
 
 
-def written(path: Path, estate: list[Entry], things: list[Item]) -> DatahubFile:
+def written(path: Path, estate: list[CatalogEntry], things: list[Item]) -> DatahubFile:
     file = DatahubFile.at(str(path))
     with file.batch():
         for item in things:
@@ -48,12 +48,12 @@ def test_datahub_finds_everything_valid(datahub: DataHub, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_datahub_finds_the_oddest_estates_valid(datahub: DataHub, tmp_path: Path) -> None:
-    estate: dict[str, Entry] = {}
+    estate: dict[str, CatalogEntry] = {}
     things: list[Item] = []
 
     @settings(max_examples=examples(300), phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
-    def collect(entry: Entry, item: Item) -> None:
+    def collect(entry: CatalogEntry, item: Item) -> None:
         estate[entry.urn] = entry
         things.append(item)
 

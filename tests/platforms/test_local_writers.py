@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance, Lineage, UpstreamEdge
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
@@ -18,8 +18,8 @@ ROUNDS = 5
 DATASETS = 30
 
 
-def entry(name: str, writer: int, round: int, schema: int) -> Entry:
-    return Entry(
+def entry(name: str, writer: int, round: int, schema: int) -> CatalogEntry:
+    return CatalogEntry(
         urn=f"lumos://s3/x/{name}",
         name=name,
         platform="s3",
@@ -47,7 +47,7 @@ def add_tags(url: str, writer: int) -> None:
     for round in range(ROUNDS):
         tags = Governance(tags=(f"w{writer}r{round}",))
         platform.write(
-            Entry(urn="lumos://s3/x/shared", name="shared", platform="s3", governance=tags)
+            CatalogEntry(urn="lumos://s3/x/shared", name="shared", platform="s3", governance=tags)
         )
 
 

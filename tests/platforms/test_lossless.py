@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lumos.catalogs import Item, Written
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
 from lumos.snapshots.format.document import Facts, Header
@@ -66,7 +66,7 @@ def emptied_catalog(name: str, folder: Path) -> Catalog:
     return CATALOGS[name](folder)
 
 
-def fill(catalog: Catalog, estate: Iterable[Entry], things: Iterable[Item]) -> None:
+def fill(catalog: Catalog, estate: Iterable[CatalogEntry], things: Iterable[Item]) -> None:
     with together(catalog):
         assert not list(catalog.put_items(list(by_name(things).values())))
         for written in catalog.put_many(list(estate), over={}):
@@ -95,15 +95,15 @@ def by_name(things: Iterable[Item]) -> dict[tuple[type[Item], str], Item]:
     }
 
 
-def comes_back(catalog: Catalog, estate: list[Entry], things: list[Item]) -> None:
+def comes_back(catalog: Catalog, estate: list[CatalogEntry], things: list[Item]) -> None:
     fill(catalog, estate, things)
     assert list(catalog.export()) == sorted(estate, key=lambda entry: entry.urn)
     assert by_name(catalog.items()) == by_name(things)
     assert not any(catalog.put(entry).changed for entry in estate)
 
 
-def the_last_is_there(catalog: Catalog, first: Entry, second: Entry) -> None:
-    second = Entry.of(second, urn=first.urn, platform=first.platform)
+def the_last_is_there(catalog: Catalog, first: CatalogEntry, second: CatalogEntry) -> None:
+    second = CatalogEntry.of(second, urn=first.urn, platform=first.platform)
     catalog.put(first)
     catalog.put(second)
     assert catalog.get(first.urn) == second
@@ -111,14 +111,16 @@ def the_last_is_there(catalog: Catalog, first: Entry, second: Entry) -> None:
 
 @MANY
 @given(estate=ESTATES, things=THINGS)
-def test_an_estate_comes_back(emptied: Emptied, estate: list[Entry], things: list[Item]) -> None:
+def test_an_estate_comes_back(
+    emptied: Emptied, estate: list[CatalogEntry], things: list[Item]
+) -> None:
     comes_back(emptied(), estate, things)
 
 
 @MANY
 @given(first=entries(), second=entries())
 def test_the_last_entry_that_was_put_is_there(
-    emptied: Emptied, first: Entry, second: Entry
+    emptied: Emptied, first: CatalogEntry, second: CatalogEntry
 ) -> None:
     the_last_is_there(emptied(), first, second)
 
@@ -126,7 +128,7 @@ def test_the_last_entry_that_was_put_is_there(
 @FEW
 @given(estate=ESTATES, things=THINGS)
 def test_an_estate_comes_back_from_a_stub(
-    emptied_stub: Emptied, estate: list[Entry], things: list[Item]
+    emptied_stub: Emptied, estate: list[CatalogEntry], things: list[Item]
 ) -> None:
     comes_back(emptied_stub(), estate, things)
 
@@ -134,7 +136,7 @@ def test_an_estate_comes_back_from_a_stub(
 @FEW
 @given(first=entries(), second=entries())
 def test_the_last_entry_that_was_put_into_a_stub_is_there(
-    emptied_stub: Emptied, first: Entry, second: Entry
+    emptied_stub: Emptied, first: CatalogEntry, second: CatalogEntry
 ) -> None:
     the_last_is_there(emptied_stub(), first, second)
 
@@ -143,7 +145,7 @@ def test_the_last_entry_that_was_put_into_a_stub_is_there(
 @settings(MANY, max_examples=examples(80))
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_comes_back_from_a_stub(
-    emptied_stub: Emptied, estate: list[Entry], things: list[Item]
+    emptied_stub: Emptied, estate: list[CatalogEntry], things: list[Item]
 ) -> None:
     comes_back(emptied_stub(), estate, things)
 
@@ -152,7 +154,7 @@ def test_any_estate_comes_back_from_a_stub(
 @settings(MANY, max_examples=examples(80))
 @given(first=entries(), second=entries())
 def test_any_entry_that_was_put_last_into_a_stub_is_there(
-    emptied_stub: Emptied, first: Entry, second: Entry
+    emptied_stub: Emptied, first: CatalogEntry, second: CatalogEntry
 ) -> None:
     the_last_is_there(emptied_stub(), first, second)
 
@@ -161,7 +163,7 @@ def test_any_entry_that_was_put_last_into_a_stub_is_there(
 @settings(MANY, max_examples=8)
 @given(estate=ESTATES, things=THINGS)
 def test_export_import_export_gives_the_same_snapshot(
-    emptied: Emptied, ending: str, estate: list[Entry], things: list[Item]
+    emptied: Emptied, ending: str, estate: list[CatalogEntry], things: list[Item]
 ) -> None:
     catalog = emptied()
     fill(catalog, [*estate, *rich()], [*by_name(things).values(), *items()])
@@ -177,7 +179,7 @@ def test_export_import_export_gives_the_same_snapshot(
     assert first == second == third
 
 
-def wide_and_deep() -> Entry:
+def wide_and_deep() -> CatalogEntry:
     """A thousand columns, and one that nests as deep as types go."""
     type: DataType = Struct((Member("leaf", Decimal(10, 2), nullable=False),))
     for level in range(45):
@@ -189,7 +191,7 @@ def wide_and_deep() -> Entry:
     note = NestedField(path="deep.`a.b 44`[].`a.b 43`", description="In the middle", tags=("PII",))
     deep = Field(name="deep", type=type, nested=(note,))
     schema = Schema(fields=(*columns, deep))
-    return Entry(urn="lumos://s3/lake/wide", name="wide", platform="s3", schema=schema)
+    return CatalogEntry(urn="lumos://s3/lake/wide", name="wide", platform="s3", schema=schema)
 
 
 @pytest.mark.parametrize("name", CATALOGS, ids=called)

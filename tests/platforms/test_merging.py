@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from lumos.catalogs.three_way_merge import MEASURED, Conflict, merge
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
     Documentation,
@@ -100,7 +100,7 @@ CARRIED = st.dictionaries(
     ),
 )
 ENTRIES = st.builds(
-    Entry,
+    CatalogEntry,
     urn=st.just("lumos://s3/lake/orders"),
     name=st.sampled_from(WORDS),
     platform=st.just("s3"),
@@ -119,7 +119,7 @@ ENTRIES = st.builds(
 )
 
 
-def over(entry: Entry, below: Entry) -> Entry:
+def over(entry: CatalogEntry, below: CatalogEntry) -> CatalogEntry:
     """The entry with the aspects of another where it has none."""
     given = {name: value for name in ASPECTS if (value := getattr(entry, name)) is not None}
     carried = entry.carried or below.carried
@@ -129,19 +129,23 @@ def over(entry: Entry, below: Entry) -> Entry:
 
 
 @given(ENTRIES)
-def test_an_empty_catalog_gets_what_lumos_has(ours: Entry) -> None:
+def test_an_empty_catalog_gets_what_lumos_has(ours: CatalogEntry) -> None:
     assert merge(None, None, ours).entry == ours
 
 
 @given(ENTRIES, ENTRIES)
-def test_where_nobody_edited_the_catalog_follows_lumos(base: Entry, ours: Entry) -> None:
+def test_where_nobody_edited_the_catalog_follows_lumos(
+    base: CatalogEntry, ours: CatalogEntry
+) -> None:
     merged = merge(base, base, ours)
     assert merged.entry == over(ours, base)
     assert not merged.conflicts
 
 
 @given(ENTRIES, ENTRIES)
-def test_where_lumos_has_nothing_new_every_edit_stays(base: Entry, theirs: Entry) -> None:
+def test_where_lumos_has_nothing_new_every_edit_stays(
+    base: CatalogEntry, theirs: CatalogEntry
+) -> None:
     merged = merge(base, theirs, base)
     assert not merged.conflicts
     for name in (*EDITED, "deleted", "carried"):
@@ -149,7 +153,9 @@ def test_where_lumos_has_nothing_new_every_edit_stays(base: Entry, theirs: Entry
 
 
 @given(ENTRIES, ENTRIES, ENTRIES)
-def test_writing_again_changes_nothing(base: Entry, theirs: Entry, ours: Entry) -> None:
+def test_writing_again_changes_nothing(
+    base: CatalogEntry, theirs: CatalogEntry, ours: CatalogEntry
+) -> None:
     once = merge(base, theirs, ours).entry
     # What was claimed once stays the base of what is not claimed this time.
     again = merge(over(ours, base), once, ours)
@@ -158,7 +164,9 @@ def test_writing_again_changes_nothing(base: Entry, theirs: Entry, ours: Entry) 
 
 
 @given(ENTRIES, ENTRIES)
-def test_where_both_sides_agree_there_is_nothing_to_decide(base: Entry, ours: Entry) -> None:
+def test_where_both_sides_agree_there_is_nothing_to_decide(
+    base: CatalogEntry, ours: CatalogEntry
+) -> None:
     merged = merge(base, ours, ours)
     assert merged.entry == ours
     assert not merged.conflicts
@@ -177,7 +185,9 @@ def test_tags_of_people_stay_and_no_ghosts_remain(base: Any, theirs: Any, ours: 
 
 
 @given(ENTRIES, ENTRIES, ENTRIES)
-def test_columns_are_those_that_lumos_found(base: Entry, theirs: Entry, ours: Entry) -> None:
+def test_columns_are_those_that_lumos_found(
+    base: CatalogEntry, theirs: CatalogEntry, ours: CatalogEntry
+) -> None:
     merged = merge(base, theirs, ours).entry
     if ours.schema is None:
         assert merged.schema == theirs.schema
@@ -217,8 +227,8 @@ def test_the_description_of_a_column(
     ],
 )
 def test_who_hides_a_dataset(base: bool | None, theirs: bool, ours: bool, hidden: bool) -> None:
-    def entry(deleted: bool) -> Entry:
-        return Entry(urn="lumos://s3/a", name="a", platform="s3", deleted=deleted)
+    def entry(deleted: bool) -> CatalogEntry:
+        return CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", deleted=deleted)
 
     merged = merge(None if base is None else entry(base), entry(theirs), entry(ours))
     assert merged.entry.deleted == hidden
@@ -230,7 +240,7 @@ def test_who_hides_a_dataset(base: bool | None, theirs: bool, ours: bool, hidden
 
 def test_a_conflict_is_told_and_people_win() -> None:
     sides = (
-        Entry(
+        CatalogEntry(
             urn="lumos://s3/a", name="a", platform="s3", documentation=Documentation(description=t)
         )
         for t in ("first", "by hand", "second")
@@ -243,9 +253,11 @@ def test_a_conflict_is_told_and_people_win() -> None:
 
 
 def test_people_keep_their_words_on_a_part_that_lumos_no_longer_describes() -> None:
-    def noted(*notes: NestedField) -> Entry:
+    def noted(*notes: NestedField) -> CatalogEntry:
         field = Field(name="p", type=PLACE, nested=notes)
-        return Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
+        return CatalogEntry(
+            urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,))
+        )
 
     base = noted(NestedField(path="p.x", description="Net", tags=("scan",)))
     by_hand = NestedField(path="p.x", description="By hand", tags=("scan", "gold"))
@@ -258,9 +270,11 @@ def test_people_keep_their_words_on_a_part_that_lumos_no_longer_describes() -> N
 
 
 def test_a_note_on_a_part_that_is_gone_goes_with_it() -> None:
-    def nested(type: Struct, *notes: NestedField) -> Entry:
+    def nested(type: Struct, *notes: NestedField) -> CatalogEntry:
         field = Field(name="p", type=type, nested=notes)
-        return Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
+        return CatalogEntry(
+            urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,))
+        )
 
     by_hand = (NestedField(path="p.x", description="kept"), NestedField(path="p.y", tags=("t",)))
     theirs, ours = nested(PLACE, *by_hand), nested(Struct((Member("x", INT64),)))
@@ -317,7 +331,7 @@ def test_both_sides_change_a_record_in_different_places(
 
 def test_one_conflict_in_two_places_is_told_once() -> None:
     base, theirs, ours = (
-        Entry(
+        CatalogEntry(
             urn="lumos://s3/a", name="a", platform="s3",
             documentation=Documentation(description=text),
             carried={"datahub": {"datasetProperties": [{"body": {"description": text}}]}},
@@ -329,14 +343,16 @@ def test_one_conflict_in_two_places_is_told_once() -> None:
     ]
 
 
-def _carrying(**records: Any) -> Entry:
-    return Entry(urn="lumos://s3/a", name="a", platform="s3", carried=records)
+def _carrying(**records: Any) -> CatalogEntry:
+    return CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", carried=records)
 
 
-def _tagged(tags: tuple[str, ...]) -> Entry:
-    return Entry(urn="lumos://s3/a", name="a", platform="s3", governance=Governance(tags=tags))
+def _tagged(tags: tuple[str, ...]) -> CatalogEntry:
+    return CatalogEntry(
+        urn="lumos://s3/a", name="a", platform="s3", governance=Governance(tags=tags)
+    )
 
 
-def _described(text: str | None) -> Entry:
+def _described(text: str | None) -> CatalogEntry:
     field = Field(name="id", type=INT64, description=text)
-    return Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
+    return CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))

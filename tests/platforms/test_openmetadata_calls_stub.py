@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Lineage, UpstreamEdge
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
@@ -30,9 +30,9 @@ def urn(number: int) -> str:
     return f"lumos://postgres/shop/public/t{number:03}"
 
 
-def table(number: int, words: str = "first") -> Entry:
+def table(number: int, words: str = "first") -> CatalogEntry:
     upstream = (UpstreamEdge(urn=urn(number - 1)),) if number else ()
-    return Entry(
+    return CatalogEntry(
         urn=urn(number),
         name=f"t{number:03}",
         platform="postgres",
@@ -42,7 +42,7 @@ def table(number: int, words: str = "first") -> Entry:
     )
 
 
-def calls(estate: Estate, entries: list[Entry], bases: list[Entry]) -> Counter[str]:
+def calls(estate: Estate, entries: list[CatalogEntry], bases: list[CatalogEntry]) -> Counter[str]:
     """What is asked of the server while some entries are written, by method and route."""
     estate.server.forget()
     written = list(estate.catalog().write_many(entries, {entry.urn: entry for entry in bases}))

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lumos.catalogs.openmetadata.platform import Openmetadata as Platform
-from lumos.model.catalog import Entry, Other, User
+from lumos.model.catalog import CatalogEntry, Other, User
 from lumos.model.dataset import Documentation, Governance
 
 from .openmetadata_people import ORDERS, Estate
@@ -104,7 +104,7 @@ def test_a_tag_and_a_domain_are_shown_by_their_titles_and_words(estate: Estate) 
 
 
 def test_datasets_refer_to_what_is_shown(estate: Estate) -> None:
-    entry = Entry(
+    entry = CatalogEntry(
         urn=ORDERS,
         name="orders",
         platform="postgres",
@@ -231,7 +231,9 @@ def test_what_is_taken_back_leaves_nothing_that_people_do_not_use(estate: Estate
 
 
 def test_a_tag_that_is_used_stays_without_the_words_that_were_brought(estate: Estate) -> None:
-    entry = Entry(urn=ORDERS, name="orders", platform="postgres", governance=Governance(tags=(ID,)))
+    entry = CatalogEntry(
+        urn=ORDERS, name="orders", platform="postgres", governance=Governance(tags=(ID,))
+    )
     estate.catalog().put(entry)
     put(estate, GOLD)
     estate.catalog().erase_item(GOLD)
@@ -393,7 +395,7 @@ def test_somebody_whom_people_made_an_owner_stays_when_an_import_is_taken_back(
     estate: Estate, is_used: bool
 ) -> None:
     ann = User(name="ann", display_name="Ann", email="ann@example.com")
-    estate.catalog().put(Entry(urn=ORDERS, name="orders", platform="postgres"))
+    estate.catalog().put(CatalogEntry(urn=ORDERS, name="orders", platform="postgres"))
     assert list(estate.catalog().put_items([ann])) == []
     if is_used:
         id = estate.named("users", "ann")["id"]

@@ -11,7 +11,7 @@ import pytest
 from lumos import Lumos
 from lumos.catalogs.openmetadata.server import Server
 from lumos.errors import CatalogRefused
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Item, Job, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Item, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS
@@ -37,7 +37,7 @@ class Killed(BaseException):
     """The process is no more."""
 
 
-def small() -> tuple[list[Entry], list[Item]]:
+def small() -> tuple[list[CatalogEntry], list[Item]]:
     said: dict[str, Any] = {
         "documentation": Documentation(description="Orders"),
         "governance": Governance(tags=("pii",), terms=("Order", "Bare")),
@@ -100,12 +100,12 @@ def shown(stub: Openmetadata) -> dict[str, list[Any]]:
     }
 
 
-def exported(workplace: Path) -> tuple[list[Entry], list[bytes]]:
+def exported(workplace: Path) -> tuple[list[CatalogEntry], list[bytes]]:
     catalog = openmetadata(workplace)
     return list(catalog.export()), sorted(map(msgspec.json.encode, catalog.items()))
 
 
-def snapshot(estate: list[Entry], things: list[Item]) -> str:
+def snapshot(estate: list[CatalogEntry], things: list[Item]) -> str:
     words = {"GlossaryTerm": "glossary", "User": "users", "Group": "groups", "Job": "jobs", "Other": "others"}  # fmt: skip
     by_word: dict[str, list[Any]] = {word: [] for word in words.values()}
     for item in things:

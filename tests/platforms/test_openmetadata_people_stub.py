@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lumos.errors import CatalogError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     Documentation,
     Governance,
@@ -73,7 +73,7 @@ def test_a_bot_changes_and_removes_its_own_words(estate: Estate) -> None:
 
 
 def test_a_team_that_people_put_in_the_place_of_users_stays_shown(estate: Estate) -> None:
-    def owned(*names: str) -> Entry:
+    def owned(*names: str) -> CatalogEntry:
         return table(ownership=Ownership(owners=tuple(Owner(name=name) for name in names)))
 
     estate.catalog().write(owned("ann"))
@@ -168,7 +168,7 @@ WORDED = Schema(
     ],
 )  # fmt: skip
 def test_what_people_put_where_nothing_was_when_we_read_stays(
-    estate: Estate, ours: Entry, act: Callable[[Estate], None], kept: Callable[[Any], bool]
+    estate: Estate, ours: CatalogEntry, act: Callable[[Estate], None], kept: Callable[[Any], bool]
 ) -> None:
     estate.catalog().write(table())
     estate.just_before("PATCH", "/tables/", lambda: act(estate))
@@ -257,7 +257,7 @@ def test_tables_that_differ_only_in_case_are_two(estate: Estate) -> None:
     # Told apart, neither doubled nor merged.
     other = ORDERS.replace("orders", "Orders")
     estate.catalog().write(described("A"))
-    estate.catalog().write(Entry(urn=other, name="Orders", platform="postgres"))
+    estate.catalog().write(CatalogEntry(urn=other, name="Orders", platform="postgres"))
     assert sorted(entry.urn for entry in estate.catalog().export()) == [other, ORDERS]
 
 
@@ -281,8 +281,8 @@ def test_what_was_there_before_is_recognised_and_not_doubled(estate: Estate) -> 
 
 
 def test_a_bucket_that_is_a_dataset_itself_is_hidden_and_erased_alone(estate: Estate) -> None:
-    lake = Entry(urn="lumos://s3/lake", name="lake", platform="s3")
-    inside = Entry(urn="lumos://s3/lake/raw", name="raw", platform="s3")
+    lake = CatalogEntry(urn="lumos://s3/lake", name="lake", platform="s3")
+    inside = CatalogEntry(urn="lumos://s3/lake/raw", name="raw", platform="s3")
     estate.catalog().put(inside)
     assert [entry.urn for entry in estate.catalog().export()] == [inside.urn]
     hidden = msgspec.structs.replace(lake, deleted=True)

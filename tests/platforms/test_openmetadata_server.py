@@ -20,7 +20,7 @@ from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.catalogs.openmetadata.server import Server
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
@@ -77,7 +77,7 @@ def test_an_estate_comes_back_from_a_real_server(opened: Opened) -> None:
 @settings(max_examples=6, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_comes_back_from_a_real_server(
-    server: Server, estate: list[Entry], things: list[Any]
+    server: Server, estate: list[CatalogEntry], things: list[Any]
 ) -> None:
     _empty(server)
     fill(_opened(), estate, things)
@@ -117,8 +117,8 @@ def test_what_people_made_in_a_real_server_is_there_again(
 def test_what_somebody_wrote_in_a_real_server_stays(opened: Opened, urn: str) -> None:
     human = _human()
 
-    def claim(*columns: str, tags: tuple[str, ...], words: str | None = None) -> Entry:
-        return Entry(
+    def claim(*columns: str, tags: tuple[str, ...], words: str | None = None) -> CatalogEntry:
+        return CatalogEntry(
             urn=urn, name="orders", platform=Urn.parse(urn).platform,
             schema=Schema(fields=tuple(Field(name=name, type=INT64) for name in columns)),
             governance=Governance(tags=tags), documentation=Documentation(description=words),

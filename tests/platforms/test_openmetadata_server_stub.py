@@ -27,7 +27,7 @@ from lumos.errors import (
     MissingDependency,
     MisuseError,
 )
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
@@ -64,8 +64,8 @@ def client_of(server: Server) -> Client:
     return Client(settings, caller)
 
 
-def plain(name: str = "orders", **aspects: Any) -> Entry:
-    return Entry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
+def plain(name: str = "orders", **aspects: Any) -> CatalogEntry:
+    return CatalogEntry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
 
 
 def test_a_refused_token_names_the_key_and_the_variable_and_never_the_token(
@@ -326,7 +326,7 @@ def test_what_a_change_refers_to_and_is_not_there_is_told_in_the_server_s_words(
 
 
 def test_a_urn_that_is_none_is_refused(server: Server) -> None:
-    entry = Entry(urn="job:x", name="x", platform="s3")
+    entry = CatalogEntry(urn="job:x", name="x", platform="s3")
     with pytest.raises(LumosError, match="is not a dataset URN"):
         catalog_of(server).put(entry)
     with pytest.raises(LumosError, match="is not a dataset URN"):

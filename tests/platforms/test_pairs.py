@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from examples import examples
 from lumos.catalogs import Item
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 
 from .catalogs import CATALOGS, Catalog, called
 from .estates import items, rich
@@ -40,7 +40,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return emptied(here), emptied(there)
 
 
-def moves_without_loss(pair: Pair, estate: list[Entry], things: list[Item]) -> None:
+def moves_without_loss(pair: Pair, estate: list[CatalogEntry], things: list[Item]) -> None:
     here, there = pair
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -63,7 +63,7 @@ def test_an_estate_with_everything_in_it_moves_there_and_back(pair: Pair) -> Non
 @FEW
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_moves_there_and_back(
-    pair: Pair, estate: list[Entry], things: list[Item]
+    pair: Pair, estate: list[CatalogEntry], things: list[Item]
 ) -> None:
     moves_without_loss(pair, estate, list(by_name(things).values()))
 
@@ -72,6 +72,6 @@ def test_any_estate_moves_there_and_back(
 @MANY
 @given(estate=ESTATES, things=THINGS)
 def test_the_oddest_estates_move_there_and_back(
-    pair: Pair, estate: list[Entry], things: list[Item]
+    pair: Pair, estate: list[CatalogEntry], things: list[Item]
 ) -> None:
     moves_without_loss(pair, [*estate, *rich()], [*by_name(things).values(), *items()])

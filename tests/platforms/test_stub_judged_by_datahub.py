@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 
 from examples import examples
 from lumos.catalogs import Item, Written
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 
 from .conftest import DataHub
@@ -53,7 +53,7 @@ def checked(datahub: DataHub, path: Path) -> int:
     return int(match[1])
 
 
-def put(folder: Path, estate: list[Entry], things: list[Item]) -> list[Proposal]:
+def put(folder: Path, estate: list[CatalogEntry], things: list[Item]) -> list[Proposal]:
     gms = gms_of(folder)
     gms.forget()
     catalog = live_datahub(folder)
@@ -101,12 +101,12 @@ def test_datahub_finds_changes_valid_and_knows_how_to_read_them(
 def test_datahub_finds_the_oddest_estates_valid_that_are_sent(
     datahub: DataHub, tmp_path: Path
 ) -> None:
-    estate: dict[str, Entry] = {}
+    estate: dict[str, CatalogEntry] = {}
     things: list[Item] = []
 
     @settings(max_examples=examples(200), phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
-    def collect(entry: Entry, item: Item) -> None:
+    def collect(entry: CatalogEntry, item: Item) -> None:
         estate[entry.urn] = entry
         things.append(item)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, Timestamps, User
 from lumos.model.dataset import (
     ColumnReads,
     Cost,
@@ -25,8 +25,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, JobRun, UseKind
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import INT64, STRING
+from lumos.model.types import INT64, STRING, parse_type
 from lumos.snapshots.format.document import Facts
 
 NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
@@ -70,8 +69,8 @@ def everything() -> dict[str, list[object]]:
     }
 
 
-def customers() -> Entry:
-    return Entry(
+def customers() -> CatalogEntry:
+    return CatalogEntry(
         urn=CUSTOMERS,
         name="customers",
         platform="snowflake",
@@ -158,8 +157,8 @@ def customers() -> Entry:
     )
 
 
-def signups() -> Entry:
-    return Entry(
+def signups() -> CatalogEntry:
+    return CatalogEntry(
         urn=SIGNUPS,
         name="events.customer_signup",
         platform="kafka",
@@ -168,11 +167,11 @@ def signups() -> Entry:
     )
 
 
-def many(count: int, *, fields: int = 3) -> Iterator[Entry]:
+def many(count: int, *, fields: int = 3) -> Iterator[CatalogEntry]:
     """As many datasets, each made from the one before it."""
     for number in range(count):
         before = f"lumos://s3/lake/t{number - 1:07}"
-        yield Entry(
+        yield CatalogEntry(
             urn=f"lumos://s3/lake/t{number:07}",
             name=f"t{number:07}",
             platform="s3",

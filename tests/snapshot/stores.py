@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lumos import Lumos
-from lumos.model.catalog import Entry
-from lumos.model.codec import to_json
+from lumos.model.catalog import CatalogEntry
+from lumos.model.json_codec import to_json
 from lumos.snapshots.format.document import DATASETS, KINDS
 from lumos.snapshots.store_entries import put_entry
 from lumos.store import Store
@@ -29,13 +29,13 @@ def fill(lumos: Lumos, estate: dict[str, Any]) -> Store:
     return store
 
 
-def write(store: Store, *entries: Entry) -> None:
+def write(store: Store, *entries: CatalogEntry) -> None:
     """Makes some datasets exactly these."""
     with store.transaction() as transaction:
         _put(transaction, entries)
 
 
-def _put(transaction: Any, entries: Iterable[Entry]) -> None:
+def _put(transaction: Any, entries: Iterable[CatalogEntry]) -> None:
     for entry in entries:
         before = transaction.entries.get([entry.urn]).get(entry.urn)
         put_entry(transaction, entry, before=before, at=AT)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import (
     Cost,
     Documentation,
@@ -22,8 +22,7 @@ from lumos.model.dataset import (
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
-from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import INT64
 from lumos.schemas.comparison import compare as schema_changes
 from lumos.schemas.compatibility import judge as judged
@@ -36,7 +35,7 @@ from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, everything, many
 from snapshot.test_encodings import NAMES
 
-BASE = Entry(urn="lumos://s3/a", name="a", platform="s3")
+BASE = CatalogEntry(urn="lumos://s3/a", name="a", platform="s3")
 
 
 def by_rules(urn: str, before: Schema, after: Schema, format: str | None) -> tuple[ChangeRow, ...]:
@@ -46,8 +45,8 @@ def by_rules(urn: str, before: Schema, after: Schema, format: str | None) -> tup
 
 def differences(
     folder: Path,
-    before: Iterable[Entry],
-    after: Iterable[Entry],
+    before: Iterable[CatalogEntry],
+    after: Iterable[CatalogEntry],
     *,
     facts: tuple[Facts, Facts] = (FACTS, FACTS),
     **options: Any,

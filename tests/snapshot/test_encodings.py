@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.snapshots.format.errors import SnapshotError, UnknownEncoding
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.writer import write_snapshot
@@ -78,7 +78,7 @@ def test_hashes_are_the_same_in_every_encoding(tmp_path: Path) -> None:
 
 def test_a_dataset_need_not_be_an_entry(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "a.json", FACTS, [customers().dataset])
-    assert content(tmp_path / "a.json")["datasets"] == [Entry.of(customers().dataset)]
+    assert content(tmp_path / "a.json")["datasets"] == [CatalogEntry.of(customers().dataset)]
 
 
 def test_the_content_hash_can_be_worked_out_by_anybody(tmp_path: Path) -> None:

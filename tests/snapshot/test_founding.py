@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import yaml
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Timestamps, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Timestamps, User
 from lumos.model.dataset import (
     Cost,
     Documentation,
@@ -175,8 +175,10 @@ def test_all_of_the_nested_layout_has_a_place(nested: Path) -> None:
         assert snapshot.header.scope == "all"
         assert snapshot.header.counts == Counts(datasets=2, lineage_edges=1)
         first, second = snapshot.datasets()
-    assert second == Entry(urn="lumos://postgres/users?env=DEV", name="users", platform="postgres")
-    assert first == Entry(
+    assert second == CatalogEntry(
+        urn="lumos://postgres/users?env=DEV", name="users", platform="postgres"
+    )
+    assert first == CatalogEntry(
         urn="lumos://csv/user_data?env=DEV",
         name="user_data",
         platform="csv",
@@ -238,7 +240,7 @@ def test_all_of_the_flat_layout_has_a_place(flat: Path) -> None:
             User(name="jane.smith", email="jane@example.com", carried={"founding": {"floor": 3}})
         ]
         assert list(snapshot.groups()) == [Group(name="finance-data-team", members=("jane.smith",))]
-    assert customers == Entry(
+    assert customers == CatalogEntry(
         urn="lumos://snowflake/FINANCE/customers",
         name="customers",
         platform="snowflake",

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lumos.errors import LumosError
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Quality
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
 from platforms.strategies import ITEMS, entries
@@ -40,7 +40,7 @@ def by_kind(items: list[Any]) -> dict[str, list[Any]]:
     items=st.lists(ITEMS, max_size=4),
 )
 def test_an_estate_comes_back_from_every_encoding(
-    name: str, estate: list[Entry], items: list[Any]
+    name: str, estate: list[CatalogEntry], items: list[Any]
 ) -> None:
     given_items = by_kind(items)
     with TemporaryDirectory() as folder:
@@ -66,13 +66,15 @@ def test_a_thousand_columns_and_deep_nesting_come_back(tmp_path: Path, name: str
         deep = f"STRUCT<`level {level}`: ARRAY<{deep}>>"
     fields = [Field(name=f"column {n}", type=parse_type("INT64")) for n in range(1000)]
     fields.append(Field(name="deep", type=parse_type(deep)))
-    wide = Entry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=tuple(fields)))
+    wide = CatalogEntry(
+        urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=tuple(fields))
+    )
     write_snapshot(tmp_path / name, FACTS, [wide])
     assert content(tmp_path / name)["datasets"] == [wide]
 
 
 def test_text_that_is_no_unicode_is_refused_with_its_dataset(tmp_path: Path) -> None:
-    odd = Entry(urn="lumos://s3/a", name="\ud800", platform="s3")
+    odd = CatalogEntry(urn="lumos://s3/a", name="\ud800", platform="s3")
     with pytest.raises(LumosError, match="not Unicode"):
         write_snapshot(tmp_path / "a.json", FACTS, [odd])
     assert list(tmp_path.iterdir()) == []
@@ -82,12 +84,14 @@ def test_text_that_is_no_unicode_is_refused_with_its_dataset(tmp_path: Path) -> 
     "quality", [Quality(score=float("nan")), Quality(dimensions={"a": float("inf")})]
 )
 def test_a_number_that_json_has_no_word_for_is_refused(tmp_path: Path, quality: Quality) -> None:
-    odd = Entry(urn="lumos://s3/a", name="a", platform="s3", quality=quality)
+    odd = CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", quality=quality)
     with pytest.raises(LumosError, match="NaN or infinity"):
         write_snapshot(tmp_path / "a.json", FACTS, [odd])
 
 
 def test_a_null_that_is_carried_along_comes_back(tmp_path: Path) -> None:
-    entry = Entry(urn="lumos://s3/a", name='":null', platform="s3", carried={"x": {"a": None}})
+    entry = CatalogEntry(
+        urn="lumos://s3/a", name='":null', platform="s3", carried={"x": {"a": None}}
+    )
     write_snapshot(tmp_path / "a.json", FACTS, [entry])
     assert content(tmp_path / "a.json")["datasets"] == [entry]

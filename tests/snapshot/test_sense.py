@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.model.catalog import Entry, Job
+from lumos.model.catalog import CatalogEntry, Job
 from lumos.model.dataset import Lineage, Quality, UpstreamEdge, Versioning
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
@@ -25,7 +25,7 @@ TWICE = Schema(fields=(Field(name="a", type=INT64), Field(name="a", type=INT64))
 
 def found(folder: Path, **aspects: Any) -> list[tuple[str, str, str]]:
     """What is told of a dataset with these aspects."""
-    entry = Entry(**({"urn": "lumos://s3/a", "name": "a", "platform": "s3"} | aspects))
+    entry = CatalogEntry(**({"urn": "lumos://s3/a", "name": "a", "platform": "s3"} | aspects))
     write_snapshot(folder / "a.json", FACTS, [entry])
     return [(each.severity, each.code, each.path) for each in validate(folder / "a.json")]
 

@@ -14,7 +14,7 @@ from bson.raw_bson import RawBSONDocument
 from pymongo.errors import OperationFailure
 
 from lumos.config.secret import ConnectionString, Secret
-from lumos.config.sources import MongodbSource as Settings
+from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.model.change import Verdict
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema

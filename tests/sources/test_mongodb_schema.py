@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import NULL, DataType
+from lumos.model.types import NULL, DataType, parse_type
 from lumos.sources.mongodb.observed import DECODING, MOST_PLACES, Documents, Seen
 from lumos.sources.mongodb.schema import Rules, observed_schema, steadied
 from lumos.sources.mongodb.types import DEEPEST, MOST_KEYS, united

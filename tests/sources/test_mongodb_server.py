@@ -11,7 +11,7 @@ from pymongo import MongoClient
 from pyspark.sql import SparkSession
 
 from lumos.config.secret import ConnectionString
-from lumos.config.sources import MongodbSource as Settings
+from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.discovery.sampling_job import spread
 from lumos.model.discovery import FoundDataset
 from lumos.sources.mongodb.source import MongodbSource

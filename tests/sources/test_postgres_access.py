@@ -13,7 +13,7 @@ import pytest
 
 from databases import PostgresDatabase
 from lumos.config.secret import ConnectionString, Secret
-from lumos.config.sources import PostgresSource as Section
+from lumos.config.sources import PostgresSourceSettings as Section
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources.postgres import PostgresSource, queries

@@ -6,7 +6,7 @@ import pytest
 
 from databases import PostgresDatabase
 from lumos.model.dataset import Definition, Owner
-from lumos.model.discovery import Told
+from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Field
 from lumos.sources.postgres.datasets import without_passwords
 
@@ -189,7 +189,7 @@ def test_every_kind_of_relation_is_a_dataset_but_indexes_and_the_like_are_not(
     assert _told(found["public.plain"].told).properties == {}
 
 
-def _told(told: Told | None) -> Told:
+def _told(told: SourceMetadata | None) -> SourceMetadata:
     assert told is not None
     return told
 

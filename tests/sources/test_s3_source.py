@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumos.config.secret import Secret
-from lumos.config.sources import FileSource, S3Source
+from lumos.config.sources import FileSourceSettings, S3SourceSettings
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources import s3 as s3_source
@@ -31,7 +31,7 @@ def no_aws_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def source(server: S3Server, **facts: object) -> s3_source.S3Source:
     settings = {"buckets": ("lake",), "endpoint_url": server.url, "anonymous": True, **facts}
-    return s3_source.S3Source(S3Source(**settings))  # type: ignore[arg-type]
+    return s3_source.S3Source(S3SourceSettings(**settings))  # type: ignore[arg-type]
 
 
 def test_there_is_a_root_for_each_bucket_and_prefix() -> None:
@@ -73,12 +73,12 @@ def test_a_single_file_may_be_named() -> None:
     ],
 )
 def test_the_urn_is_the_bucket_and_the_key(path: str, urn: str) -> None:
-    plain = s3_source.S3Source(S3Source(buckets=("lake",)))
+    plain = s3_source.S3Source(S3SourceSettings(buckets=("lake",)))
     assert str(plain.urn(path, environment="PROD")) == urn
 
 
 def test_an_instance_keeps_two_endpoints_apart() -> None:
-    minio = s3_source.S3Source(S3Source(buckets=("lake",), instance="minio"))
+    minio = s3_source.S3Source(S3SourceSettings(buckets=("lake",), instance="minio"))
     assert str(minio.urn("s3://lake/a", environment="DEV")) == "lumos://s3@minio/lake/a?env=DEV"
     assert minio.identity == "s3@minio"
 
@@ -134,7 +134,7 @@ def test_nobody_at_the_endpoint_is_said_before_anything_starts() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        settings = S3Source(buckets=("a", "b"), endpoint_url=url, anonymous=True)
+        settings = S3SourceSettings(buckets=("a", "b"), endpoint_url=url, anonymous=True)
         with pytest.raises(SourceNotUsable) as caught:
             s3_source.S3Source(settings).roots()
     assert caught.value.found == f"{url} does not answer: Connection refused."
@@ -142,7 +142,7 @@ def test_nobody_at_the_endpoint_is_said_before_anything_starts() -> None:
 
 
 def test_an_address_that_is_none_is_said_too() -> None:
-    settings = S3Source(buckets=("a",), endpoint_url="http://minio:port", anonymous=True)
+    settings = S3SourceSettings(buckets=("a",), endpoint_url="http://minio:port", anonymous=True)
     with pytest.raises(SourceNotUsable, match="http://minio:port does not answer: Port could not"):
         s3_source.S3Source(settings).roots()
 
@@ -218,20 +218,20 @@ def test_executors_are_told_the_region_that_was_found_out() -> None:
     assert root.access.region == "eu-west-3"
 
 
-MINIO = S3Source(
+MINIO = S3SourceSettings(
     buckets=("lake", "more"), prefixes=("raw",), endpoint_url="http://minio:9000", instance="minio",
     access_key_id=Secret("a"), secret_access_key=Secret("b"), file_patterns=("*.csv",), name="n",
 )  # fmt: skip
-AWS = S3Source(buckets=("state",), region="eu-west-1")
+AWS = S3SourceSettings(buckets=("state",), region="eu-west-1")
 
 
 def test_an_address_is_reached_as_the_configured_source_of_its_bucket() -> None:
-    section = section_of("s3a://more/some/folder/", [FileSource(paths=("/x",)), AWS, MINIO])
-    assert section == S3Source(
+    section = section_of("s3a://more/some/folder/", [FileSourceSettings(paths=("/x",)), AWS, MINIO])
+    assert section == S3SourceSettings(
         buckets=("more",), prefixes=("some/folder/",), endpoint_url="http://minio:9000",
         instance="minio", access_key_id=Secret("a"), secret_access_key=Secret("b"),
     )  # fmt: skip
-    assert section_of("s3://unknown", [AWS, MINIO]) == S3Source(buckets=("unknown",))
+    assert section_of("s3://unknown", [AWS, MINIO]) == S3SourceSettings(buckets=("unknown",))
 
 
 def test_state_is_reached_as_the_source_of_its_bucket_or_as_the_only_one() -> None:

@@ -8,9 +8,14 @@ from azure_server import ACCOUNT, KEY, SAS, AzureServer
 from gcs_server import GcsServer
 from lumos.config.check import check
 from lumos.config.load import load
-from lumos.config.secret import ConnectionString, Secret, redacted, scrubbed
-from lumos.config.sources import AzureSource, GcsSource, HdfsSource, S3Source
-from lumos.config.written import write_sources
+from lumos.config.secret import ConnectionString, Secret, mask_secret_text, redact
+from lumos.config.sources import (
+    AzureSourceSettings,
+    GcsSourceSettings,
+    HdfsSourceSettings,
+    S3SourceSettings,
+)
+from lumos.config.starter import write_sources
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources.addresses import access_of, normal, roots_of, section_of
@@ -21,7 +26,7 @@ from lumos.storage.azure import AzureAccess
 from lumos.storage.gcs import GcsAccess
 
 AZURE = f"lake@{ACCOUNT}.dfs.core.windows.net"
-SECTION = AzureSource(buckets=("lake",), account=ACCOUNT, account_key=Secret(KEY))
+SECTION = AzureSourceSettings(buckets=("lake",), account=ACCOUNT, account_key=Secret(KEY))
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +79,15 @@ def test_a_signature_in_an_address_is_refused_and_not_shown() -> None:
 
 
 def test_an_address_is_reached_as_the_configured_source_of_its_place() -> None:
-    google = GcsSource(buckets=("lake",), prefixes=("x",), project="p", file_patterns=("*.csv",))
+    google = GcsSourceSettings(
+        buckets=("lake",), prefixes=("x",), project="p", file_patterns=("*.csv",)
+    )
     section = section_of("gs://lake/raw", [google, SECTION])
-    assert section == GcsSource(buckets=("lake",), prefixes=("raw",), project="p")
+    assert section == GcsSourceSettings(buckets=("lake",), prefixes=("raw",), project="p")
     assert access_of("gs://elsewhere", [google, SECTION]) == GcsAccess.of(google)
     assert access_of("gs://elsewhere", [SECTION]) == USUAL
     blob = section_of(f"wasbs://lake@{ACCOUNT}.blob.core.windows.net/raw", [google, SECTION])
-    assert blob == AzureSource(
+    assert blob == AzureSourceSettings(
         buckets=("lake",), prefixes=("raw",), account=ACCOUNT, account_key=Secret(KEY)
     )
     assert access_of(f"abfss://{AZURE}/state", [SECTION]) == AzureAccess.of(SECTION)
@@ -89,15 +96,15 @@ def test_an_address_is_reached_as_the_configured_source_of_its_place() -> None:
 
 
 def test_roots_are_what_scans_call_them() -> None:
-    assert roots_of(GcsSource(buckets=("a", "b"), prefixes=("x/", "y"))) == [
+    assert roots_of(GcsSourceSettings(buckets=("a", "b"), prefixes=("x/", "y"))) == [
         "gs://a/x", "gs://a/y", "gs://b/x", "gs://b/y",
     ]  # fmt: skip
     assert roots_of(SECTION) == [f"abfss://{AZURE}"]
     with AzureServer({"lake": {"raw/a.csv": b"1"}}) as server:
-        section = AzureSource(buckets=("lake",), prefixes=("raw",), account=ACCOUNT,
+        section = AzureSourceSettings(buckets=("lake",), prefixes=("raw",), account=ACCOUNT,
                               account_key=Secret(KEY), endpoint_url=server.endpoint)  # fmt: skip
         assert [root.root for root in Azure(section).roots()] == roots_of(section)
-    assert roots_of(S3Source(buckets=("a",))) == ["s3://a"]
+    assert roots_of(S3SourceSettings(buckets=("a",))) == ["s3://a"]
 
 
 def test_the_account_is_the_instance_unless_one_is_given() -> None:
@@ -108,7 +115,7 @@ def test_the_account_is_the_instance_unless_one_is_given() -> None:
     assert (
         str(source.urn(f"abfss://{AZURE}", environment="PROD")) == f"lumos://azure@{ACCOUNT}/lake"
     )
-    named = Azure(AzureSource(buckets=("lake",), account=ACCOUNT, instance="eu"))
+    named = Azure(AzureSourceSettings(buckets=("lake",), account=ACCOUNT, instance="eu"))
     assert named.identity == "azure@eu"
 
 
@@ -124,7 +131,7 @@ def test_what_is_wrong_with_google_is_said_with_the_next_step(
         def told(**facts: object) -> str:
             settings = {"buckets": ("lake",), "endpoint_url": server.url, "credentials": key}
             with pytest.raises(SourceNotUsable) as refused:
-                Gcs(GcsSource(**{**settings, **facts})).roots()  # type: ignore[arg-type]
+                Gcs(GcsSourceSettings(**{**settings, **facts})).roots()  # type: ignore[arg-type]
             return str(refused.value)
 
         assert "gcloud auth application-default login" in told(credentials=None)
@@ -145,7 +152,7 @@ def test_what_is_wrong_with_azure_is_said_with_the_next_step() -> None:
             settings = {"buckets": ("lake",), "account": ACCOUNT, "account_key": Secret(KEY),
                         "endpoint_url": server.endpoint}  # fmt: skip
             with pytest.raises(SourceNotUsable) as refused:
-                Azure(AzureSource(**{**settings, **facts})).roots()  # type: ignore[arg-type]
+                Azure(AzureSourceSettings(**{**settings, **facts})).roots()  # type: ignore[arg-type]
             return str(refused.value)
 
         assert f"no container 'none' in the account '{ACCOUNT}'" in told(buckets=("none",))
@@ -169,12 +176,12 @@ def test_state_may_lie_in_any_store() -> None:
 
 def test_a_container_before_an_at_sign_is_no_secret_but_a_password_is() -> None:
     place = f"abfss://{AZURE}/raw/a.csv"
-    assert redacted(f"at {place} it failed") == f"at {place} it failed"
-    assert scrubbed(place) == place
-    assert redacted("abfss://lake:hush@x.dfs.core.windows.net/a").count("hush") == 0
-    assert redacted("postgresql://token@host/db") == "postgresql://***@host/db"
-    assert "hush" not in scrubbed("abfss://lake:hush@x.dfs.core.windows.net/a")
-    assert "hush" not in scrubbed(f"{place}?sig=hush")
+    assert redact(f"at {place} it failed") == f"at {place} it failed"
+    assert mask_secret_text(place) == place
+    assert redact("abfss://lake:hush@x.dfs.core.windows.net/a").count("hush") == 0
+    assert redact("postgresql://token@host/db") == "postgresql://***@host/db"
+    assert "hush" not in mask_secret_text("abfss://lake:hush@x.dfs.core.windows.net/a")
+    assert "hush" not in mask_secret_text(f"{place}?sig=hush")
     with pytest.raises(MisuseError):
         load(None, environment={}, overrides={"state_uri": "s3://key:hush@lake/state"})
     with pytest.raises(MisuseError):
@@ -186,7 +193,9 @@ def test_a_container_before_an_at_sign_is_no_secret_but_a_password_is() -> None:
 
 
 def test_a_written_configuration_has_the_place_and_no_secret(tmp_path: Path) -> None:
-    hadoop = HdfsSource(paths=("/lake",), urls=("http://nn:9870",), token=Secret("hush-hush"))
+    hadoop = HdfsSourceSettings(
+        paths=("/lake",), urls=("http://nn:9870",), token=Secret("hush-hush")
+    )
     file = tmp_path / "sources.yaml"
     write_sources(file, [hadoop, SECTION], found=[])
     text = file.read_text()
@@ -215,9 +224,9 @@ CHINA = "lake@acct.dfs.core.chinacloudapi.cn"
     ],
 )
 def test_an_address_of_another_cloud_is_looked_at_there(address: str, root: str) -> None:
-    same_name = AzureSource(buckets=("lake",), account="acct", sas_token=Secret(SAS))
+    same_name = AzureSourceSettings(buckets=("lake",), account="acct", sas_token=Secret(SAS))
     section = section_of(address, [same_name])
-    assert isinstance(section, AzureSource)
+    assert isinstance(section, AzureSourceSettings)
     assert roots_of(section) == [normal(address)] == [root]
     assert section.sas_token is None
     access = access_of(address, [same_name])
@@ -227,14 +236,14 @@ def test_an_address_of_another_cloud_is_looked_at_there(address: str, root: str)
 
 
 def test_a_source_of_another_cloud_is_found_by_it() -> None:
-    there = AzureSource(
+    there = AzureSourceSettings(
         buckets=("lake",),
         account="acct",
         sas_token=Secret(SAS),
         endpoint_url="https://acct.blob.core.chinacloudapi.cn",
     )
     section = section_of(f"abfss://{CHINA}/raw", [there])
-    assert isinstance(section, AzureSource)
+    assert isinstance(section, AzureSourceSettings)
     assert section.sas_token == Secret(SAS)
     assert roots_of(section) == [f"abfss://{CHINA}/raw"]
     public = section_of("abfss://lake@acct.dfs.core.windows.net/raw", [there])
@@ -249,7 +258,7 @@ def test_the_environments_account_of_another_cloud_is_not_meant(
     public = section_of("abfss://lake@acct.dfs.core.windows.net/raw", [])
     assert roots_of(public) == ["abfss://lake@acct.dfs.core.windows.net/raw"]  # type: ignore[arg-type]
     for address, key in ((public, ""), (section_of(f"abfss://{CHINA}/raw", []), KEY)):
-        assert isinstance(address, AzureSource)
+        assert isinstance(address, AzureSourceSettings)
         assert AzureAccess.of(address).settled().with_keys().account_key == key
 
 

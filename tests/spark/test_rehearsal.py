@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from lumos.impact import job as rehearsal
 from lumos.impact.job import Refusal, SparkSchema, Stage, Storing, stage
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
 from spark.test_modes import PYSPARK, bare_python, connect_server  # noqa: F401 - fixtures
 
 ORDERS = parse_schema(

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from files import write_text
 from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
-from lumos.model.codec import to_json, to_plain
+from lumos.model.json_codec import to_json, to_plain
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT32, INT64, STRING, Array, Member, Struct
 from lumos.schemas import comparison_job as schema_comparison

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.snapshots.format.checks import Problem
 from lumos.snapshots.format.comparison import compare
@@ -97,7 +97,7 @@ def test_what_only_the_whole_shows_is_found(spark: SparkSession, tmp_path: Path,
     if what == "users":
         given["users"] = given["users"][:1]
         given["datasets"].append(
-            Entry(
+            CatalogEntry(
                 urn="lumos://s3/zz", name="zz", platform="s3",
                 ownership=Ownership(owners=(Owner(name="nobody"),)),
             )
@@ -133,7 +133,7 @@ def test_more_problems_than_are_shown_are_counted(spark: SparkSession, tmp_path:
     assert {problem.code for problem in examined.problems} == {"reference"}
 
 
-def estates() -> tuple[list[Entry], list[Entry]]:
+def estates() -> tuple[list[CatalogEntry], list[CatalogEntry]]:
     dice = random.Random(3)
     before, after = [], []
     for entry in many(300):

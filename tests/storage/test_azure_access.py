@@ -8,7 +8,7 @@ import pytest
 from azure_server import ACCOUNT, KEY, SAS, SECRET, AzureServer, error
 from http_server import Request, Response
 from lumos.config.secret import ConnectionString, Secret
-from lumos.config.sources import AzureSource
+from lumos.config.sources import AzureSourceSettings
 from lumos.storage import Listed, Stretch, Unlisted
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.azure.access import Container
@@ -265,13 +265,13 @@ def test_what_is_no_listing_is_said_so() -> None:
     ],
 )
 def test_a_connection_string_says_account_endpoint_and_key(text: str, access: AzureAccess) -> None:
-    section = AzureSource(buckets=("lake",), connection_string=ConnectionString(text))
+    section = AzureSourceSettings(buckets=("lake",), connection_string=ConnectionString(text))
     assert AzureAccess.of(section) == access
     assert KEY not in f"{section} {access!r}"
 
 
 def test_a_section_becomes_an_access() -> None:
-    section = AzureSource(
+    section = AzureSourceSettings(
         buckets=("lake",), account="a", account_key=Secret("k"), endpoint_url="http://x/a"
     )
     access = AzureAccess.of(section)

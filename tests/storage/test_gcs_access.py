@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from gcs_server import REFRESH, GcsServer, pem
 from http_server import Response
 from lumos.config.secret import Secret
-from lumos.config.sources import GcsSource
+from lumos.config.sources import GcsSourceSettings
 from lumos.storage import Listed, Stretch, Unlisted
 from lumos.storage.errors import NoCredentials
 from lumos.storage.gcs import GcsAccess, GcsStorage
@@ -69,7 +69,9 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
     with GcsServer(OBJECTS) as server:
         file = tmp_path / "key.json"
         file.write_text(server.account())
-        section = GcsSource(buckets=("lake",), credentials_file=str(file), endpoint_url=server.url)
+        section = GcsSourceSettings(
+            buckets=("lake",), credentials_file=str(file), endpoint_url=server.url
+        )
         access = GcsAccess.of(section)
         file.unlink()
         storage = GcsStorage(access, environment=NOWHERE, patience=BRIEF)
@@ -195,7 +197,7 @@ def test_no_secret_stands_in_what_is_told() -> None:
 
 
 def test_a_section_becomes_an_access() -> None:
-    section = GcsSource(
+    section = GcsSourceSettings(
         buckets=("lake",), project="analytics", credentials=Secret("{}"), anonymous=True
     )
     assert GcsAccess.of(section) == GcsAccess(project="analytics", credentials="{}", anonymous=True)

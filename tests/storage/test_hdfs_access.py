@@ -14,7 +14,7 @@ import pytest
 from hdfs_server import REST, TICKET, TOKEN, HdfsServer, error
 from http_server import BROKEN_OFF, Request, Response
 from lumos.config.secret import Secret
-from lumos.config.sources import HdfsSource
+from lumos.config.sources import HdfsSourceSettings
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources.addresses import access_of, normal, roots_of, section_of
@@ -263,7 +263,7 @@ def test_a_folder_that_must_not_be_listed_is_told_and_others_are_found() -> None
 
 # Sections and addresses
 
-SECTION = HdfsSource(
+SECTION = HdfsSourceSettings(
     paths=("/lake", "hdfs://cluster:8020/raw/"), urls=("http://a:9870", "http://b:9870"),
     nameservice="cluster", user="reader",
 )  # fmt: skip
@@ -271,7 +271,7 @@ SECTION = HdfsSource(
 
 def test_paths_are_known_by_the_name_of_the_file_system() -> None:
     assert roots_of(SECTION) == ["hdfs://cluster/lake", "hdfs://cluster/raw"]
-    assert roots_of(HdfsSource(paths=("/",), urls=("http://nn.example.com:9870",))) == [
+    assert roots_of(HdfsSourceSettings(paths=("/",), urls=("http://nn.example.com:9870",))) == [
         "hdfs://nn.example.com"
     ]
     assert normal("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
@@ -284,11 +284,11 @@ def test_paths_are_known_by_the_name_of_the_file_system() -> None:
 
 
 def test_an_address_is_reached_as_the_configured_source_of_its_file_system() -> None:
-    assert section_of("hdfs://cluster/other", [SECTION]) == HdfsSource(
+    assert section_of("hdfs://cluster/other", [SECTION]) == HdfsSourceSettings(
         paths=("/other",), urls=SECTION.urls, nameservice="cluster", user="reader"
     )
     assert access_of("hdfs://cluster/state", [SECTION]) == HdfsAccess.of(SECTION)
-    alone = HdfsSource(paths=("/lake",), urls=("https://nn:9871",), nameservice="nn")
+    alone = HdfsSourceSettings(paths=("/lake",), urls=("https://nn:9871",), nameservice="nn")
     assert section_of("swebhdfs://nn:9871/lake", [SECTION]) == alone
     assert access_of("hdfs://nn:8020/state", []) == HdfsAccess(nameservice="nn")
 
@@ -308,7 +308,7 @@ def test_hadoops_own_configuration_names_the_file_system(
 ) -> None:
     (tmp_path / "hdfs-site.xml").write_text(SITE)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    section = HdfsSource(paths=("/data/lake",))
+    section = HdfsSourceSettings(paths=("/data/lake",))
     assert roots_of(section) == [normal("hdfs:///data/lake")] == ["hdfs://harbour/data/lake"]
     urls = ("http://one:9870", "http://two:50070")
     told = HdfsAccess(urls=urls, nameservice="harbour")
@@ -330,7 +330,7 @@ def test_hadoops_own_configuration_names_the_file_system(
 
 def test_several_addresses_need_a_name_for_all_of_them() -> None:
     with pytest.raises(MisuseError, match="needs a 'nameservice'"):
-        HdfsSource(paths=("/lake",), urls=("http://a:9870", "http://b:9870"))
+        HdfsSourceSettings(paths=("/lake",), urls=("http://a:9870", "http://b:9870"))
 
 
 def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
@@ -339,7 +339,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
         def told(**facts: object) -> str:
             settings = {"paths": ("/lake",), "urls": (server.url,), "token": Secret(TOKEN), **facts}
             with pytest.raises(SourceNotUsable) as refused:
-                Source(HdfsSource(**settings)).roots()  # type: ignore[arg-type]
+                Source(HdfsSourceSettings(**settings)).roots()  # type: ignore[arg-type]
             return str(refused.value)
 
         where = "hdfs://127.0.0.1"
@@ -389,11 +389,11 @@ def refused_ticket(host: str) -> bytes:
 )
 def test_paths_of_another_file_system_want_a_source_of_their_own(facts: dict[str, object]) -> None:
     with pytest.raises(SourceNotUsable, match="hdfs://other/b lies in another file system"):
-        Source(HdfsSource(**facts)).roots()  # type: ignore[arg-type]
+        Source(HdfsSourceSettings(**facts)).roots()  # type: ignore[arg-type]
 
 
 def test_a_token_without_an_address_is_for_the_file_system_of_the_paths() -> None:
-    section = HdfsSource(paths=("hdfs://nn:8020/a",), token=Secret(TOKEN))
+    section = HdfsSourceSettings(paths=("hdfs://nn:8020/a",), token=Secret(TOKEN))
     assert access_of("hdfs://nn/state", [section]) == HdfsAccess(nameservice="nn", token=TOKEN)
     assert access_of("hdfs://other/state", [section]) == HdfsAccess(nameservice="other")
 
@@ -421,7 +421,7 @@ def test_a_host_may_be_a_number_of_ipv6() -> None:
 )  # fmt: skip
 def test_json_that_is_no_answer_of_webhdfs_is_said_so(body: bytes) -> None:
     with HdfsServer(answer=lambda _request: Response(200, body)) as server:
-        source = Source(HdfsSource(paths=("/lake",), urls=(server.url,)))
+        source = Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,)))
         with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
             source.roots()
         with pytest.raises(OSError, match="does not answer as WebHDFS does"):
@@ -510,6 +510,6 @@ def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
 def test_a_server_that_knows_no_webhdfs_is_no_empty_folder() -> None:
     with HdfsServer(answer=lambda _request: Response(404, b"<html>Not Found</html>")) as server:
         with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
-            Source(HdfsSource(paths=("/lake",), urls=(server.url,))).roots()
+            Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,))).roots()
         (listing,), _ = storage_at(server).split(ROOT, parts=4)
     assert isinstance(listing, Unlisted)

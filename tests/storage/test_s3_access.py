@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lumos.config.secret import Secret
-from lumos.config.sources import S3Source
+from lumos.config.sources import S3SourceSettings
 from lumos.storage import Selection, Stretch, storage_of
 from lumos.storage.errors import NoCredentials
 from lumos.storage.http import Transport
@@ -49,7 +49,7 @@ def profiles(folder: Path, config: str = "", credentials: str = "") -> dict[str,
 
 
 def test_the_configuration_says_all_of_it() -> None:
-    section = S3Source(
+    section = S3SourceSettings(
         buckets=("lake",), region="eu-west-1", endpoint_url="http://minio:9000", profile="p",
         role_arn="arn:r", path_style=True, **{name: Secret(text) for name, text in SECRETS.items()},
     )  # fmt: skip

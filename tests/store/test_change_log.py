@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from lumos.model.change import ChangeEvent, EventType, FieldRemoved, Finding, Verdict
-from lumos.model.pattern import DatasetPattern
-from lumos.model.schema import Field
-from lumos.model.text import parse_schema, parse_type
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.schema import Field, parse_schema
+from lumos.model.types import parse_type
 from lumos.store import Database, Store
 from lumos.store.change_log import _MANY, ChangeLog, EventFilter
 from store.conftest import AT, dataset, event

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lumos.model.change import EventType
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import Database, Facets, Store, Transaction, tables
 from lumos.store.errors import StoreContended
 from lumos.store.locks import AlreadyHeld

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
+from lumos.model.cost import MeteredUsage
 from lumos.model.dataset import Statistics
 from lumos.model.lineage import Edge
-from lumos.model.metering import Metered
 from lumos.model.period import period_of
 from lumos.store import Store
 from lumos.store.costs import Figure, KeptOverride, MeterChange, OverlappingMeter, Size
@@ -28,18 +28,20 @@ def day(number: int) -> int:
     return (at(number).date() - date(1970, 1, 1)).days
 
 
-def metered(target: str = "nightly", first: int = 1, last: int = 0, **facts: object) -> Metered:
+def metered(
+    target: str = "nightly", first: int = 1, last: int = 0, **facts: object
+) -> MeteredUsage:
     defaults: dict[str, object] = {"engine": "spark", "quantities": {"core_hour": Decimal("1.5")}}
     stretch = {"started_at": at(first), "ended_at": at(max(first, last) + 1)}
-    return Metered(target=target, **{**defaults, **stretch, **facts})  # type: ignore[arg-type]
+    return MeteredUsage(target=target, **{**defaults, **stretch, **facts})  # type: ignore[arg-type]
 
 
-def tell(store: Store, *several: Metered, reporter: str = "table:a") -> MeterChange:
+def tell(store: Store, *several: MeteredUsage, reporter: str = "table:a") -> MeterChange:
     with store.transaction() as transaction:
         return transaction.costs.meter(reporter, several, at=AT)
 
 
-def told(store: Store, first: int = 1, last: int = 31) -> list[Metered]:
+def told(store: Store, first: int = 1, last: int = 31) -> list[MeteredUsage]:
     return [each for _, each in store.costs.metered(at(first), at(last + 1))]
 
 

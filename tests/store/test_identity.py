@@ -2,7 +2,7 @@
 
 from lumos.model.change import EventType
 from lumos.model.dataset import Documentation, Location, Owner, Ownership
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import DatasetFilter, Facets, Store
 from store.conftest import AT, dataset, event
 

@@ -3,7 +3,7 @@
 from lumos.model.catalog import Job
 from lumos.model.dataset import Owner, Ownership
 from lumos.model.lineage import ColumnMapping, Edge
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import Store
 from store.conftest import AT, dataset
 

@@ -8,9 +8,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import Edge
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import Database, Facets, Store, tables
 from lumos.store.database import HEAD, REVISIONS
 from store.conftest import AT, dataset

@@ -9,7 +9,7 @@ import pytest
 from lumos.errors import MisuseError
 from lumos.model.notification import Notification
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.schemas.errors import UnknownVersion
 from lumos.schemas.service import Schemas
 from lumos.store import KnownDataset, Store
@@ -92,7 +92,7 @@ def test_history_as_of_a_date_ends_there(schemas: Schemas, when: str, newest: st
 def test_before_it_was_seen_a_dataset_has_no_version(schemas: Schemas) -> None:
     with pytest.raises(UnknownVersion, match="first seen on 2023-06-01 12:00:00 UTC"):
         schemas.history(EVENTS, as_of="2023-05-31")
-    with pytest.raises(MisuseError, match="'soon' is no time"):
+    with pytest.raises(MisuseError, match="'soon' is not a time"):
         schemas.history(EVENTS, as_of="soon")
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import Facets, Store
 from lumos.store.search import query_words, words
 from store.conftest import AT, dataset

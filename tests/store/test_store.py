@@ -3,7 +3,7 @@
 import pytest
 
 from lumos.model.dataset import Location, Ownership, Statistics
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import DatasetFilter, Scan, Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
 from store.conftest import AT, dataset, event

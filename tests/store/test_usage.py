@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from lumos.model.catalog import Timestamps
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ColumnReads, Reader, Usage
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.lineage import Edge
 from lumos.store import Store
 from lumos.store.usage import Period, Reads, ReportedLog

@@ -12,9 +12,9 @@ from lumos.annotations.rules import (
     words_on_fields,
 )
 from lumos.discovery.source_metadata import is_of_place, told_words
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
-from lumos.model.discovery import Told
+from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Schema
 from lumos.model.words import IMPORT, PLACE, Key, Said, Word, Words
 from lumos.store.entries import StoredEntry
@@ -39,7 +39,9 @@ def attributed(
     return dict(after)
 
 
-def seen_again(said: Said, found: Schema, told: Told | None, platform: str) -> dict[str, Words]:
+def seen_again(
+    said: Said, found: Schema, told: SourceMetadata | None, platform: str
+) -> dict[str, Words]:
     """What is said, after the place was asked once more for its own words."""
     said = respelled(said, found)
     now = words_on_fields(found)
@@ -117,7 +119,7 @@ def _value(said: Said, key: Key) -> str | None:
 
 
 def after_import(
-    entry: Entry, before: StoredEntry, *, is_scanned: bool, at: datetime
+    entry: CatalogEntry, before: StoredEntry, *, is_scanned: bool, at: datetime
 ) -> dict[str, bytes]:
     """Whose words are whose after an import, as it is kept beside the dataset.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from lumos.annotations.items import Items, Thing
 from lumos.annotations.owner_names import UnmarkedOwner
 from lumos.annotations.writer import AnnotationWriter
-from lumos.config.owners import OwnerKind
+from lumos.config.settings import OwnerKind
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Owner
 

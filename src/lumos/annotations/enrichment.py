@@ -21,16 +21,16 @@ from lumos.config import Settings
 from lumos.config.enrichment import (
     DatasetEntry,
     Enrichment,
+    EnrichmentFile,
     FieldEntry,
     OwnerEntry,
-    Read,
-    problem,
+    file_problem,
     read_enrichment,
 )
-from lumos.config.tree import ConfigurationError, Problem
+from lumos.config.yaml_tree import ConfigProblem, ConfigurationError
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset, Owner
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.words import FILE, Key, Slot
 from lumos.schemas.changes import last_split
 from lumos.store import KnownDataset, Store
@@ -106,11 +106,11 @@ class _People:
 class _Entries:
     """The entries of a file on datasets, and which datasets they mean."""
 
-    def __init__(self, store: Store, read: Read, people: _People) -> None:
+    def __init__(self, store: Store, read: EnrichmentFile, people: _People) -> None:
         self._store = store
         self._read = read
         self._people = people
-        self._problems: list[Problem] = []
+        self._problems: list[ConfigProblem] = []
         self.remarks: list[str] = []
 
     def report(self) -> dict[str, dict[Key, str]]:
@@ -211,7 +211,7 @@ class _Entries:
                 yield stored.dataset, {key.path for words in said.values() for key in words}
 
     def _note(self, number: int, text: str, *key: str) -> None:
-        self._problems.append(problem(self._read.key(number, *key), text))
+        self._problems.append(file_problem(self._read.key(number, *key), text))
 
 
 def _labels(path: str, entry: DatasetEntry | FieldEntry) -> Iterator[tuple[Key, str]]:

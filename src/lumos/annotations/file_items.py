@@ -8,11 +8,11 @@ import msgspec
 from lumos.annotations.items import Item, Items, changed, kind_of
 from lumos.annotations.lists import listed
 from lumos.annotations.writer import AnnotationWriter
-from lumos.config.enrichment import Read, problem
-from lumos.config.tree import ConfigurationError
+from lumos.config.enrichment import EnrichmentFile, file_problem
+from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import MisuseError
 from lumos.model.catalog import GlossaryTerm, Group, User
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.words import Slot
 from lumos.store import Store
 
@@ -23,7 +23,7 @@ _TERMS: Final[tuple[Slot, ...]] = ("term",)
 class FileItems:
     """The people and words of one file; what the file last wrote of them is remembered."""
 
-    def __init__(self, scribe: AnnotationWriter, read: Read, reporter: str) -> None:
+    def __init__(self, scribe: AnnotationWriter, read: EnrichmentFile, reporter: str) -> None:
         self._scribe = scribe
         self._read = read
         self._reporter = reporter
@@ -94,14 +94,14 @@ class FileItems:
             lost = [each for each in named if each not in parents]
             if lost:
                 text = f"No term named '{lost[0]}' in the glossary."
-                problems.append(problem(self._read.term(name), text))
+                problems.append(file_problem(self._read.term(name), text))
             above, seen = term.parent, {name}
             while above is not None and above not in seen:
                 seen.add(above)
                 above = parents.get(above)
             if above is not None:
                 text = f"The term '{name}' stands above itself."
-                problems.append(problem(self._read.term(name), text))
+                problems.append(file_problem(self._read.term(name), text))
         if problems:
             raise ConfigurationError(problems)
 

@@ -16,8 +16,8 @@ from lumos.annotations.writer import UNSAID, AnnotationWriter, Wanted
 from lumos.config import Settings
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
-from lumos.model.nesting import parts_of
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.type_path import nested_parts
 from lumos.model.types import quoted_name
 from lumos.model.words import INFERRED, Key, Words
 from lumos.store import KnownDataset
@@ -106,6 +106,6 @@ def _has_term(path: str, keys: set[Key]) -> bool:
 def _named_fields(dataset: Dataset) -> Iterator[tuple[str, str]]:
     for field in dataset.schema.fields if dataset.schema else ():
         yield quoted_name(field.name), field.name
-        for part in parts_of(field):
+        for part in nested_parts(field):
             if part.name is not None:
                 yield part.path, part.name

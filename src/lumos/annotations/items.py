@@ -7,8 +7,8 @@ import msgspec
 
 from lumos.annotations.writer import AnnotationWriter
 from lumos.model.catalog import GlossaryTerm, Group, User
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Owner
+from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.format.document import GLOSSARY, GROUPS, USERS, Kind
 from lumos.store import Store, Transaction
 from lumos.store.actor import audit

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from lumos.config import Settings
 from lumos.model.dataset import Dataset
-from lumos.model.pattern import FORMAT_EXTENSIONS, DatasetPattern, strip_extensions
+from lumos.model.dataset_pattern import FORMAT_EXTENSIONS, DatasetPattern, strip_extensions
 from lumos.model.urn import SCHEME, Urn
 from lumos.storage.repository import INSIDE, FileNames, lies_in
 from lumos.store import KnownDataset

@@ -27,7 +27,7 @@ from lumos.annotations.writer import AnnotationWriter
 from lumos.config import Settings
 from lumos.errors import MisuseError
 from lumos.model.dataset import Owner
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 from lumos.model.urn import Urn
 from lumos.model.words import Key
 from lumos.store import DatasetFilter, Store

@@ -9,7 +9,7 @@ from lumos.annotations.reports import ExemptDataset, MissingDocs, MissingDocsRep
 from lumos.config.settings import DocumentationRules
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset, Documentation, Governance
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.store import Store
 
 _NOTHING: Final = Documentation()

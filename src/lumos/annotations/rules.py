@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership
-from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import nested_parts
 from lumos.model.types import quoted_name
 from lumos.model.words import FILE, IMPORT, INFERRED, PLACE, USER, Key, Said, Slot, Word
 from lumos.schemas.paths import column_of
@@ -109,7 +109,7 @@ def paths_of(schema: Schema) -> list[str]:
     return [
         path
         for field in schema.fields
-        for path in (quoted_name(field.name), *(part.path for part in parts_of(field)))
+        for path in (quoted_name(field.name), *(part.path for part in nested_parts(field)))
     ]
 
 
@@ -217,7 +217,7 @@ def _notes(
     field: Field, changes: Mapping[str, Mapping[Key, str | None]]
 ) -> tuple[NestedField, ...]:
     notes = {note.path: note for note in field.nested}
-    for part in parts_of(field):
+    for part in nested_parts(field):
         if (said := changes.get(part.path)) is None:
             continue
         note = notes.get(part.path) or NestedField(path=part.path)

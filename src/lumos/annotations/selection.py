@@ -6,7 +6,7 @@ from typing import Final
 
 from lumos.annotations.rules import paths_of
 from lumos.errors import MisuseError, did_you_mean
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.schema import Schema
 from lumos.model.types import quoted_name
 from lumos.store import DatasetFilter, KnownDataset, Store

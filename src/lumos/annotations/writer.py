@@ -13,7 +13,7 @@ from lumos.annotations.phrases import sentences_of, summary_of_words
 from lumos.annotations.reports import KeptWord, RewordedDataset, WordsReport
 from lumos.annotations.rules import paths_of, reworded, settle, words_in
 from lumos.catalogs.auto_publisher import AutoPublisher
-from lumos.config.owners import OwnerRules
+from lumos.config.settings import OwnerRules
 from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.dataset import ASPECTS, Dataset
 from lumos.model.words import PLACE, USER, Key, Said, Word, Words

@@ -14,15 +14,15 @@ import msgspec
 from lumos.catalogs.interface import How
 from lumos.catalogs.three_way_merge import MEASURED, merged_aspect
 from lumos.errors import LumosError
-from lumos.model.catalog import Entry
-from lumos.model.codec import from_json, to_json
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS
+from lumos.model.json_codec import from_json, to_json
 
 _PREFIX: Final = "lumos."
 # A user's own property whose name would be taken for one of ours.
 _ESCAPE: Final = "lumos.property."
 _NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "carried")
-_TYPES: Final[dict[str, Any]] = get_type_hints(Entry)
+_TYPES: Final[dict[str, Any]] = get_type_hints(CatalogEntry)
 _KEY: Final = re.compile(
     rf"lumos\.(?P<name>{'|'.join(_NAMES)})(?:\.(?P<part>\d{{1,6}}))?\Z", re.ASCII
 )
@@ -42,7 +42,7 @@ class Unpacked(NamedTuple):
     exact: dict[str, Any]
 
 
-def pack(exact: Entry, shown: Entry, *, longest: int) -> Packed:
+def pack(exact: CatalogEntry, shown: CatalogEntry, *, longest: int) -> Packed:
     """Packs whatever of an entry a catalog would not give back as it is.
 
     `shown` is what would be read back without any packing; `longest` is the most characters that
@@ -100,12 +100,12 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def restored(
-    shown: Entry,
+    shown: CatalogEntry,
     exact: Mapping[str, Any],
     *,
     native: frozenset[str],
-    as_shown: Callable[[Entry], Entry],
-) -> Entry:
+    as_shown: Callable[[CatalogEntry], CatalogEntry],
+) -> CatalogEntry:
     """The entry that was packed, with what people changed since in the parts that are shown.
 
     `as_shown` says what the catalog would show of an entry that nobody edited.

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from lumos.config.platforms import ServerPlatform
-from lumos.config.secret import redacted
+from lumos.config.secret import redact
 from lumos.errors import CatalogBusy, CatalogError, CatalogRefused, CatalogUnreachable, LumosError
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def seconds_of(retry_after: str | None, now: datetime | None = None) -> float | 
 
 def shortened(text: str) -> str:
     """What a server said, in one line without secrets."""
-    line = redacted(" ".join(text.split()))
+    line = redact(" ".join(text.split()))
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}..."
 
 

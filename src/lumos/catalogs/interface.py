@@ -11,7 +11,7 @@ import msgspec
 from lumos.catalogs.chunks import in_halves
 from lumos.catalogs.three_way_merge import Conflict, merge
 from lumos.errors import CatalogUnavailable, LumosError
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
 from lumos.model.urn import Urn
@@ -115,17 +115,17 @@ class ReadsEntries(ABC):
     """A catalog that tells what it holds."""
 
     @abstractmethod
-    def get(self, urn: str) -> Entry | None:
+    def get(self, urn: str) -> CatalogEntry | None:
         """A dataset as the catalog holds it now; one that was deleted says so itself."""
 
     @abstractmethod
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         """Every dataset by URN, deleted ones too, from the first one after a URN.
 
         Read page by page, so that neither memory nor a catalog's search window is the limit.
         """
 
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         """Those of some datasets that are there."""
         found = ((urn, self.get(urn)) for urn in urns)
         return {urn: entry for urn, entry in found if entry is not None}
@@ -139,10 +139,10 @@ class ReadsMany(ReadsEntries):
     """A catalog where many datasets are read by one call, so that nobody should ask for each."""
 
     @abstractmethod
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         """Those of some datasets that are there, however many are asked for."""
 
-    def get(self, urn: str) -> Entry | None:
+    def get(self, urn: str) -> CatalogEntry | None:
         return self.get_many([urn]).get(urn)
 
 
@@ -163,10 +163,10 @@ class ReplacesEntries(ABC):
     """The aspects that the catalog itself has a place for; others go into its properties."""
 
     @abstractmethod
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         """Makes a dataset exactly this, whatever was there; aspects it does not have are gone."""
 
-    def settled(self, entry: Entry) -> Entry:
+    def settled(self, entry: CatalogEntry) -> CatalogEntry:
         """The entry that `get` gives back once this one is put.
 
         The two differ only where the entry contradicts what it carries for this catalog.
@@ -175,9 +175,9 @@ class ReplacesEntries(ABC):
 
     def put_many(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, Entry | None],  # noqa: ARG002
+        over: Mapping[str, CatalogEntry | None],  # noqa: ARG002
     ) -> Iterator[Written | Refused]:
         """Puts some datasets, in whatever order; each is yielded once it is known to be there.
 
@@ -214,10 +214,10 @@ class WritesMany(ReadsMany, ReplacesEntries):
 
     @abstractmethod
     def put_many(
-        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[Written | Refused]: ...
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         for written in self.put_many([entry], over=self.get_many([entry.urn])):
             if isinstance(written, Refused):
                 raise written.problem
@@ -256,22 +256,22 @@ class KnowsPeople(ABC):
 
     @abstractmethod
     def sides(
-        self, base: Entry | None, theirs: Entry | None, ours: Entry
-    ) -> tuple[Entry | None, Entry | None]:
+        self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+    ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
         """What Lumos wrote and what is there, so that a merge sees which words are people's."""
 
 
 class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOwnership):
     """A catalog that people edit, too: what they wrote is not written over."""
 
-    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
+    def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> Written:
         """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
         merged = merge(*sides_in(self, base, self.get(entry.urn), entry), entry)
         written = self.put(merged.entry)
         return msgspec.structs.replace(written, conflicts=merged.conflicts)
 
     def write_many(
-        self, claims: Sequence[Entry], bases: Mapping[str, Entry]
+        self, claims: Sequence[CatalogEntry], bases: Mapping[str, CatalogEntry]
     ) -> Iterator[Written | Refused]:
         """Writes what Lumos claims of some datasets, each over what it claimed of it before."""
         theirs, unread = readable(self, [claim.urn for claim in claims])
@@ -303,12 +303,14 @@ class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOw
     def emit_ownership(self, urn: str, owner: Owner) -> None:
         self.write(self._entry_about(urn, ownership=Ownership(owners=(owner,))))
 
-    def _entry_about(self, urn: str, **aspects: Any) -> Entry:
+    def _entry_about(self, urn: str, **aspects: Any) -> CatalogEntry:
         """An entry that says only this, of a dataset that need not be there yet."""
         there, parsed = self.get(urn), Urn.parse(urn)
         name = parsed.name if there is None else there.name
         deleted = there is not None and there.deleted
-        return Entry(urn=urn, name=name, platform=parsed.platform, deleted=deleted, **aspects)
+        return CatalogEntry(
+            urn=urn, name=name, platform=parsed.platform, deleted=deleted, **aspects
+        )
 
 
 class HoldsItems(ABC):
@@ -359,8 +361,8 @@ class WritesInBatches(ABC):
 
 
 def sides_in(
-    platform: object, base: Entry | None, theirs: Entry | None, ours: Entry
-) -> tuple[Entry | None, Entry | None]:
+    platform: object, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+) -> tuple[CatalogEntry | None, CatalogEntry | None]:
     """What Lumos wrote and what is there, as a catalog wants both to be merged."""
     if isinstance(platform, KnowsPeople):
         return platform.sides(base, theirs, ours)
@@ -369,9 +371,9 @@ def sides_in(
 
 def readable(
     platform: ReadsEntries, urns: Sequence[str]
-) -> tuple[dict[str, Entry], dict[str, Refused]]:
+) -> tuple[dict[str, CatalogEntry], dict[str, Refused]]:
     """Those of some datasets that are there, and those that cannot be read as they are."""
-    found: dict[str, Entry] = {}
+    found: dict[str, CatalogEntry] = {}
     unread = {
         urn: Refused(urn, problem)
         for urn, problem in in_halves(urns, lambda some: found.update(platform.get_many(some)))

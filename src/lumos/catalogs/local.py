@@ -21,9 +21,9 @@ from lumos.catalogs import (
 from lumos.catalogs.configured import LOCAL
 from lumos.catalogs.interface import NO_FILTERS
 from lumos.catalogs.three_way_merge import merge
-from lumos.model.catalog import Entry
-from lumos.model.codec import from_json, to_json
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS, Dataset
+from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.format.document import KINDS
 from lumos.snapshots.store_entries import entry_of, erase_entry, names_in, put_entry
 from lumos.store import Facets, Store, Transaction
@@ -51,15 +51,15 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         self._batch: _Batch | None = None
 
     def emit(self, dataset: Dataset) -> None:
-        self.write(Entry.of(dataset))
+        self.write(CatalogEntry.of(dataset))
 
-    def get(self, urn: str) -> Entry | None:
+    def get(self, urn: str) -> CatalogEntry | None:
         if self._batch is not None and urn in self._batch.entries:
             return self._batch.entries[urn]
         stored = self._store.entries.get(urn)
         return None if stored is None else entry_of(stored)
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return map(entry_of, self._store.entries.all(after=after))
 
     def search(
@@ -72,10 +72,10 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         found, _ = self._store.search(text, facets, limit=most)
         return iter(found)
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         return self._change(entry.urn, lambda _: Merged(entry=entry))
 
-    def write(self, entry: Entry, *, base: Entry | None = None) -> Written:
+    def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> Written:
         return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
 
     def erase(self, urn: str) -> None:
@@ -116,10 +116,10 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         )
         self._store.transact(lambda transaction: self._write_batch(transaction, batch))
 
-    def _change(self, urn: str, change: Callable[[Entry | None], Merged]) -> Written:
+    def _change(self, urn: str, change: Callable[[CatalogEntry | None], Merged]) -> Written:
         """Makes a dataset what a change makes of it, and nobody else in between."""
 
-        def checked(theirs: Entry | None) -> Merged:
+        def checked(theirs: CatalogEntry | None) -> Merged:
             merged = change(theirs)
             self._store.check_names(names_in(merged.entry))
             return merged
@@ -134,7 +134,7 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         return _written(before, merged)
 
     def _change_stored(
-        self, transaction: Transaction, urn: str, change: Callable[[Entry | None], Merged]
+        self, transaction: Transaction, urn: str, change: Callable[[CatalogEntry | None], Merged]
     ) -> Written:
         transaction.known(urn)
         stored = transaction.entries.get([urn]).get(urn)
@@ -169,15 +169,15 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
 class _Batch(NamedTuple):
     """What will be written together; nothing stands for what is erased."""
 
-    entries: dict[str, Entry | None]
+    entries: dict[str, CatalogEntry | None]
     items: dict[tuple[str, str], Item | None]
 
 
-def _always(entry: Entry) -> Callable[[Entry | None], Merged]:
+def _always(entry: CatalogEntry) -> Callable[[CatalogEntry | None], Merged]:
     return lambda _: Merged(entry=entry)
 
 
-def _written(before: Entry | None, merged: Merged) -> Written:
+def _written(before: CatalogEntry | None, merged: Merged) -> Written:
     entry = merged.entry
     held: dict[str, How] = {name: "native" for name in ASPECTS if getattr(entry, name) is not None}
     return Written(urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts)

@@ -26,8 +26,8 @@ from lumos.catalogs.interface import readable, sides_in
 from lumos.catalogs.reports import PublishConflict, PublishReport, RefusedEntry
 from lumos.catalogs.three_way_merge import merged_item
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
-from lumos.model.catalog import Entry
-from lumos.model.codec import from_json, to_json
+from lumos.model.catalog import CatalogEntry
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.privacy import for_catalogs
 from lumos.progress import Progress
 from lumos.snapshots.endpoints import jobs_between_known
@@ -250,7 +250,7 @@ class _Telling:
     def _datasets(self, kind: Kind, news: Sequence[News]) -> Iterator[_Told]:
         keys = [each.key for each in news]
         stored = self._store.entries.some(keys)
-        bases: dict[str, Entry] = self._bases(kind, keys)
+        bases: dict[str, CatalogEntry] = self._bases(kind, keys)
         by_key = {each.key: each for each in news}
         live = {
             key: for_catalogs(entry_of(each))
@@ -272,7 +272,10 @@ class _Telling:
             self._sums["unchanged"] += not changed and key in live
 
     def _written(
-        self, live: Mapping[str, Entry], hidden: Mapping[str, Entry], bases: Mapping[str, Entry]
+        self,
+        live: Mapping[str, CatalogEntry],
+        hidden: Mapping[str, CatalogEntry],
+        bases: Mapping[str, CatalogEntry],
     ) -> Iterator[tuple[str, bool]]:
         """The datasets that the catalog took, and whether that changed anything there."""
         platform = self._platform
@@ -303,7 +306,7 @@ class _Telling:
                 yield written.urn, written.changed
 
     def _emitted(
-        self, live: Mapping[str, Entry], hidden: Mapping[str, Entry]
+        self, live: Mapping[str, CatalogEntry], hidden: Mapping[str, CatalogEntry]
     ) -> Iterator[tuple[str, bool]]:
         """The datasets that a catalog took which can neither be read nor written exactly."""
         for key, entry in {**live, **hidden}.items():
@@ -354,6 +357,6 @@ class _Telling:
         return {job.urn: job for job in jobs_between_known(self._store, items.values())}
 
 
-def _hidden(claim: Entry) -> Entry:
+def _hidden(claim: CatalogEntry) -> CatalogEntry:
     """No more of a dataset than that it is gone."""
-    return Entry(urn=claim.urn, name=claim.name, platform=claim.platform, deleted=True)
+    return CatalogEntry(urn=claim.urn, name=claim.name, platform=claim.platform, deleted=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lumos.catalogs.interface import Filters
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
 
 def found(
-    entries: Iterable[Entry], text: str, filters: Filters, *, limit: int | None
+    entries: Iterable[CatalogEntry], text: str, filters: Filters, *, limit: int | None
 ) -> Iterator[Dataset]:
     """The datasets that hold every word, those first that have them all in their names."""
     words = text.casefold().split()
@@ -18,7 +18,7 @@ def found(
         yield entry.dataset
 
 
-def _matches(entry: Entry, words: Sequence[str], filters: Filters) -> bool:
+def _matches(entry: CatalogEntry, words: Sequence[str], filters: Filters) -> bool:
     if entry.deleted:
         return False
     governance, ownership = entry.governance, entry.ownership
@@ -34,7 +34,7 @@ def _matches(entry: Entry, words: Sequence[str], filters: Filters) -> bool:
     return all(word in text for word in words)
 
 
-def _texts(entry: Entry) -> Iterator[str]:
+def _texts(entry: CatalogEntry) -> Iterator[str]:
     yield entry.urn
     yield entry.name
     if entry.documentation is not None:

@@ -10,7 +10,7 @@ from lumos.catalogs.migration.reports import SyncReport
 from lumos.catalogs.publisher import CatalogPublisher
 from lumos.catalogs.reports import PublishReport
 from lumos.config import Settings
-from lumos.config.sources import Source
+from lumos.config.sources import SourceSettings
 from lumos.discovery.reports import IngestReport
 from lumos.discovery.resolve import SOURCE_FAILED, failure_of, name_of
 from lumos.errors import LumosError, MisuseError, UnknownName
@@ -24,7 +24,7 @@ class Scan(Protocol):
     """Scans some sources, and tells no catalog."""
 
     def __call__(
-        self, paths: Sequence[str], *, sections: Sequence[Source], progress: Progress
+        self, paths: Sequence[str], *, sections: Sequence[SourceSettings], progress: Progress
     ) -> IngestReport: ...
 
 
@@ -97,7 +97,7 @@ class Syncing:
         return list(found.values())
 
     def _scanned(
-        self, sections: Sequence[Source], progress: Progress
+        self, sections: Sequence[SourceSettings], progress: Progress
     ) -> tuple[IngestReport | None, tuple[Problem, ...]]:
         try:
             report = self._scan([], sections=sections, progress=progress)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from lumos.catalogs.plain_merge import MISSING, merged_objects
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
     Documentation,
@@ -22,8 +22,8 @@ from lumos.model.dataset import (
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse
-from lumos.model.nesting import parts_of
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import nested_parts
 
 Value = TypeVar("Value")
 Key = TypeVar("Key")
@@ -48,7 +48,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
     """What to write, and where people's word went before Lumos's."""
 
-    entry: Entry
+    entry: CatalogEntry
     conflicts: tuple[Conflict, ...] = ()
 
 
@@ -59,7 +59,7 @@ class MergedItem(NamedTuple):
     conflicts: tuple[Conflict, ...] = ()
 
 
-def merge(base: Entry | None, theirs: Entry | None, ours: Entry) -> Merged:
+def merge(base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry) -> Merged:
     """What to write: an aspect that `ours` does not have is left as the catalog holds it."""
     if theirs is None:
         return Merged(entry=ours)
@@ -169,7 +169,7 @@ class _Merging:
             case _:
                 return self.scalar(name, *sides)
 
-    def deleted(self, base: Entry | None, theirs: Entry, ours: Entry) -> bool:
+    def deleted(self, base: CatalogEntry | None, theirs: CatalogEntry, ours: CatalogEntry) -> bool:
         """Whether a dataset is hidden; what people did stays until Lumos has news of it."""
         was = False if base is None else base.deleted
         if base is None and theirs.deleted and not ours.deleted:
@@ -298,7 +298,7 @@ class _Merging:
         ours: Mapping[str, NestedField],
     ) -> tuple[NestedField, ...]:
         """Notes on what is inside a column; people's on parts that are gone go with them."""
-        there = {part.path for part in parts_of(field)} | set(ours)
+        there = {part.path for part in nested_parts(field)} | set(ours)
         notes = []
         for place in {**ours, **theirs}:
             if place not in there:

@@ -103,7 +103,7 @@ def changes(
 
 def _print_json(tally: "Tally") -> None:
     """One object, written as the events come: there may be millions."""
-    from lumos.model.codec import to_json
+    from lumos.model.json_codec import to_json
     from lumos.model.report import FORMAT_VERSION
 
     out = sys.stdout.buffer

@@ -8,16 +8,16 @@ from decimal import Decimal
 from typing import Final
 
 from lumos.cost.reports import (
-    ByReport,
-    CostAnswer,
+    CostByReport,
+    CostExplainReport,
     CostReport,
-    ExplainReport,
+    CostReportHeader,
+    CostTopReport,
+    CostTrendReport,
     RetireReport,
     SavingsReport,
-    TopReport,
-    TrendReport,
 )
-from lumos.cost.wording import NOTHING_ELSE, use_of
+from lumos.cost.wording import NOTHING_ELSE, use_text
 
 Cells = tuple[object, ...]
 
@@ -25,7 +25,7 @@ Cells = tuple[object, ...]
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def as_csv(report: CostAnswer) -> str:
+def as_csv(report: CostReportHeader) -> str:
     """A report as text; names that a spreadsheet would evaluate are prefixed with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -33,18 +33,18 @@ def as_csv(report: CostAnswer) -> str:
     return text.getvalue()
 
 
-def rows_of(report: CostAnswer) -> Iterator[Cells]:
+def rows_of(report: CostReportHeader) -> Iterator[Cells]:
     """The head and the rows of a report."""
     match report:
         case CostReport():
             return _report_rows(report)
-        case TopReport():
+        case CostTopReport():
             return _top_rows(report)
-        case ByReport():
+        case CostByReport():
             return _by_rows(report)
-        case TrendReport():
+        case CostTrendReport():
             return _trend_rows(report)
-        case ExplainReport():
+        case CostExplainReport():
             return _explain_rows(report)
         case SavingsReport():
             return _savings_rows(report)
@@ -79,7 +79,7 @@ def _report_rows(report: CostReport) -> Iterator[Cells]:
         yield (*facts, "", f"{rest.count} others", "", "", *unknown, rest.cost)
 
 
-def _top_rows(report: TopReport) -> Iterator[Cells]:
+def _top_rows(report: CostTopReport) -> Iterator[Cells]:
     """Datasets, all others and the costs of no dataset; own and retained give the total spend."""
     yield ("period", "currency", "urn", "name", "kind", "team", "own", "total", "retained",
            "before")  # fmt: skip
@@ -95,7 +95,7 @@ def _top_rows(report: TopReport) -> Iterator[Cells]:
         yield (*facts, "", name, "", "", amount, None, amount, None)
 
 
-def _by_rows(report: ByReport) -> Iterator[Cells]:
+def _by_rows(report: CostByReport) -> Iterator[Cells]:
     """Groups and the costs of no dataset; own and retained give the total spend."""
     yield ("period", "currency", report.by, "datasets", "own", "retained", "before")
     facts = (report.period, report.currency)
@@ -105,7 +105,7 @@ def _by_rows(report: ByReport) -> Iterator[Cells]:
         yield (*facts, name, None, amount, amount, None)
 
 
-def _trend_rows(report: TrendReport) -> Iterator[Cells]:
+def _trend_rows(report: CostTrendReport) -> Iterator[Cells]:
     """Periods, the earliest first; the last one is computed now."""
     before = () if report.before is None else (report.before,)
     points = (*report.points, *before, report.now)
@@ -128,7 +128,7 @@ def _trend_rows(report: TrendReport) -> Iterator[Cells]:
                report.what_if is not None and point is report.now)  # fmt: skip
 
 
-def _explain_rows(report: ExplainReport) -> Iterator[Cells]:
+def _explain_rows(report: CostExplainReport) -> Iterator[Cells]:
     """Paths and one row for those that are not listed; the column `cost` adds up to the total."""
     yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
     facts = (report.dataset, report.period, report.currency)
@@ -155,7 +155,7 @@ def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
         yield (period, "stays", "", f"{rest.count} others", "", "", rest.cost, report.currency, "")
     for broken in report.broken:
         yield (period, "breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners),
-               None, report.currency, use_of(broken))  # fmt: skip
+               None, report.currency, use_text(broken))  # fmt: skip
 
 
 def _retire_rows(report: RetireReport) -> Iterator[Cells]:

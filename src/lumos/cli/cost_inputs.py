@@ -20,7 +20,7 @@ from lumos.cli.options import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.cost.records import MeteringReport, OverridesReport
+    from lumos.cost.cost_sources import MeteringReport, OverridesReport
     from lumos.sdk import Lumos
 
 

@@ -81,10 +81,10 @@ def _show(report: "ModelReport") -> None:
     rest = "".join(f", {part}" for part in parts)
     console.print(f"Total spend {_shown(totals.spent)}: retained {_shown(totals.retained)}{rest}.")
     if totals.assumed:
-        from lumos.cost.wording import estimated
+        from lumos.cost.wording import estimate_text
 
         share = f"{float(totals.assumed / totals.spent):.0%}" if totals.spent else "0%"
-        console.print(estimated(_shown(totals.assumed), share), style="yellow")
+        console.print(estimate_text(_shown(totals.assumed), share), style="yellow")
 
 
 def _shown(amount: Decimal) -> str:

@@ -13,8 +13,8 @@ from lumos.cli.options import print_json
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.cost.reports import CostAnswer
-    from lumos.cost.service import How
+    from lumos.cost.reports import CostReportHeader
+    from lumos.cost.service import CostOptions
 
 
 class Form(enum.StrEnum):
@@ -98,7 +98,7 @@ def how_of(
     price: list[str] | None,
     move: list[str] | None,
     schedule: list[str] | None,
-) -> "How":
+) -> "CostOptions":
     """The values of the shared options."""
     return {
         "period": period,
@@ -145,7 +145,7 @@ def form_of(format: Form | PlainForm | None, output: Path | None, *, json: bool,
 def deliver(
     form: Form,
     output: Path | None,
-    answer: "Callable[[], CostAnswer]",
+    answer: "Callable[[], CostReportHeader]",
     *,
     page: Callable[[], str] | None = None,
 ) -> None:
@@ -160,7 +160,7 @@ def deliver(
         case Form.JSON if output is None:
             print_json(answer())
         case Form.JSON:
-            from lumos.model.codec import to_json
+            from lumos.model.json_codec import to_json
 
             write(to_json(answer(), indent=2).decode() + "\n", output)
         case Form.CSV:

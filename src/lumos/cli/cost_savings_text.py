@@ -20,12 +20,12 @@ from lumos.cli.cost_screen import (
 )
 from lumos.cli.screen import stdout
 from lumos.cost.reports import RetireReport, SavingsReport
-from lumos.cost.wording import NOTHING_ELSE, READERS_UNKNOWN, named, use_of
+from lumos.cost.wording import NOTHING_ELSE, READERS_UNKNOWN, display_name, use_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.cost.reports import Kind
+    from lumos.cost.reports import NodeKind
 
 _ROWS: Final = 12
 _PAIR: Final = 2
@@ -77,7 +77,7 @@ def print_savings(report: SavingsReport) -> None:
         "BREAKS",
         [
             (each.name, each.kind, ", ".join(each.owners) or "(no owner)",
-             use_of(each))
+             use_text(each))
             for each in report.broken
         ],
     )  # fmt: skip
@@ -154,7 +154,7 @@ def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None
 def _part(
     console: "Console",
     title: str,
-    rows: Sequence[tuple[str, "Kind", str, str]],
+    rows: Sequence[tuple[str, "NodeKind", str, str]],
     *,
     beyond: int = 0,
 ) -> None:
@@ -162,7 +162,7 @@ def _part(
         return
     heading(console, title)
     shown = [
-        (shortened(named(name, kind), 32), amount, note)
+        (shortened(display_name(name, kind), 32), amount, note)
         for name, kind, amount, note in rows[:_ROWS]
     ]
     names = max(cell_len(name) for name, _, _ in shown)

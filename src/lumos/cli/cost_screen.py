@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from lumos.cost.wording import estimated, period_of
-from lumos.model.money import amount_of, balanced, balanced_by, digits_of, micros, rounded, written
+from lumos.cost.wording import estimate_text, period_text
+from lumos.model.money import (
+    amount_of,
+    digits_of,
+    format_money,
+    micros,
+    round_amount,
+    round_balanced,
+    round_balanced_by,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.cost.reports import CostAnswer, TrendReport
+    from lumos.cost.reports import CostReportHeader, CostTrendReport
 
 # What a screen has at least.
 WIDTH: Final = 80
@@ -34,12 +42,12 @@ class Purse:
         self.digits = _FINER if is_small else digits_of(currency)
 
     def __call__(self, amount: Decimal) -> str:
-        return written(micros(amount), self._currency, self.digits)
+        return format_money(micros(amount), self._currency, self.digits)
 
     def roughly(self, amount: Decimal) -> str:
         """An amount that is reckoned up from others, without cents where these say nothing."""
         digits = 0 if abs(amount) >= _ROUGH else self.digits
-        return written(micros(amount), self._currency, digits)
+        return format_money(micros(amount), self._currency, digits)
 
     def signed(self, amount: Decimal) -> str:
         """A difference, with its sign."""
@@ -50,14 +58,14 @@ class Purse:
         """Amounts rounded so that they give their rounded sum; one may make up for the others."""
         exact = [micros(amount) for amount in amounts]
         if rest is None:
-            shown = balanced(exact, self.digits)
+            shown = round_balanced(exact, self.digits)
         else:
-            shown = balanced_by(exact, self.digits, rest)
+            shown = round_balanced_by(exact, self.digits, rest)
         return [amount_of(units) for units in shown]
 
     def difference(self, before: Decimal, after: Decimal) -> Decimal:
         """What lies between two amounts as they are shown."""
-        shown = [rounded(micros(each), self.digits) for each in (before, after)]
+        shown = [round_amount(micros(each), self.digits) for each in (before, after)]
         return amount_of(shown[1] - shown[0])
 
     def column(self, amounts: Iterable[Decimal], rest: int | None = None) -> list[str]:
@@ -67,7 +75,7 @@ class Purse:
         return [f"{text:>{width}}" for text in texts]
 
 
-def purse_of(report: "CostAnswer", *amounts: Decimal) -> Purse:
+def purse_of(report: "CostReportHeader", *amounts: Decimal) -> Purse:
     """The purse for a report with such amounts; the largest decides about digits."""
     return Purse(report.currency, max(map(abs, amounts)))
 
@@ -180,9 +188,9 @@ def ledger(
     console.print(aligned(sums).rstrip())
 
 
-def facts(report: "CostAnswer") -> str:
+def facts(report: "CostReportHeader") -> str:
     """The period of a report and its attribution method."""
-    return f"{period_of(report)}, method {report.method}"
+    return f"{period_text(report)}, method {report.method}"
 
 
 def legend(console: "Console", *sentences: str) -> None:
@@ -192,7 +200,7 @@ def legend(console: "Console", *sentences: str) -> None:
         console.print(line, style="dim")
 
 
-def print_what_if(console: "Console", report: "CostAnswer", purse: Purse) -> None:
+def print_what_if(console: "Console", report: "CostReportHeader", purse: Purse) -> None:
     """The assumptions of a what-if report, and what they change."""
     supposed = report.what_if
     if supposed is None:
@@ -207,7 +215,7 @@ def print_what_if(console: "Console", report: "CostAnswer", purse: Purse) -> Non
     console.print(purse.signed(difference), style=style)
 
 
-def print_remarks(report: "CostAnswer", whole: Decimal, purse: Purse) -> None:
+def print_remarks(report: "CostReportHeader", whole: Decimal, purse: Purse) -> None:
     """The limits of a report: what is estimated, missing or out of date."""
     from lumos.cli.screen import stderr
 
@@ -215,12 +223,12 @@ def print_remarks(report: "CostAnswer", whole: Decimal, purse: Purse) -> None:
     if report.assumed or report.remarks:
         console.print()
     if report.assumed:
-        console.print(estimated(purse(report.assumed), percent(report.assumed, whole)))
+        console.print(estimate_text(purse(report.assumed), percent(report.assumed, whole)))
     for remark in report.remarks:
         console.print(remark, style="yellow")
 
 
-def print_trend(console: "Console", report: "TrendReport", purse: Purse) -> None:
+def print_trend(console: "Console", report: "CostTrendReport", purse: Purse) -> None:
     """Periods one below the other, the earliest first, each against the one before as months."""
     asked = "last 30 days" if report.is_recent else report.period
     rows = [(point.period, point) for point in report.points]

@@ -22,20 +22,20 @@ from lumos.cli.cost_screen import (
 )
 from lumos.cli.screen import plural, stdout
 from lumos.cost.reports import (
-    ByReport,
-    Compared,
-    CostAnswer,
+    CostByReport,
+    CostComparison,
+    CostExplainReport,
     CostPath,
+    CostRecordReport,
     CostReport,
+    CostReportHeader,
     CostRow,
-    ExplainReport,
-    Others,
-    RecordReport,
-    Rest,
+    CostTopReport,
+    CostTrendReport,
+    OtherCosts,
     RetireReport,
     SavingsReport,
-    TopReport,
-    TrendReport,
+    UnlistedCosts,
 )
 from lumos.cost.wording import (
     JOB_COST,
@@ -45,10 +45,10 @@ from lumos.cost.wording import (
     RETAINED_COST,
     TOTAL_COST,
     UPSTREAM_COST,
-    explained,
-    grouped_costs,
-    label_of,
-    named,
+    display_name,
+    group_columns_text,
+    unattributed_label,
+    unattributed_text,
 )
 from lumos.model.period import month_of
 
@@ -62,26 +62,26 @@ if TYPE_CHECKING:
 _ROWS: Final = 12
 # Shares from here on are written as all of it.
 _WHOLE: Final = 0.9995
-_NONE: Final = Rest()
+_NONE: Final = UnlistedCosts()
 _QUARTER: Final = 3
 _LONGEST_NAME: Final = 30
 _SUM: Final = "Total spend"
 
 
-def print_answer(report: CostAnswer) -> None:
+def print_answer(report: CostReportHeader) -> None:
     """Any report on cost."""
     match report:
         case CostReport():
             _print_report(report)
-        case TopReport():
+        case CostTopReport():
             _print_top(report)
-        case ByReport():
+        case CostByReport():
             _print_by(report)
-        case TrendReport():
+        case CostTrendReport():
             _print_trend(report)
-        case ExplainReport():
+        case CostExplainReport():
             _print_explain(report)
-        case RecordReport():
+        case CostRecordReport():
             _print_record(report)
         case SavingsReport():
             from lumos.cli.cost_savings_text import print_savings
@@ -127,7 +127,7 @@ def _print_report(report: CostReport) -> None:
     bars(console, teams, purse, more=others)
     heading(console, "BY UPSTREAM DATASET OR JOB (where the cost arises)")
     spent = [
-        (shortened(named(each.name, each.kind), _LONGEST_NAME), each.cost)
+        (shortened(display_name(each.name, each.kind), _LONGEST_NAME), each.cost)
         for each in breakdown.by_upstream
     ]
     listed, rest = _cut(spent, breakdown.others)
@@ -162,7 +162,7 @@ def _print_changes(
 
 
 def _cut(
-    rows: "Sequence[tuple[str, Decimal]]", unlisted: Rest = _NONE
+    rows: "Sequence[tuple[str, Decimal]]", unlisted: UnlistedCosts = _NONE
 ) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
     """The first rows, and all others as one."""
     if len(rows) <= _ROWS:
@@ -173,7 +173,7 @@ def _cut(
     return rows[: _ROWS - 1], (f"{count:,} others", cost)
 
 
-def _print_trends(console: "Console", report: CostReport | TrendReport, purse: Purse) -> None:
+def _print_trends(console: "Console", report: CostReport | CostTrendReport, purse: Purse) -> None:
     trends = report.trends
     if trends.last_month is None and trends.last_quarter is None:
         console.print(f"  {NO_RECORDS}")
@@ -183,7 +183,9 @@ def _print_trends(console: "Console", report: CostReport | TrendReport, purse: P
         console.print(f"  {what} last {name:<8} {_compared(compared, report, purse)}")
 
 
-def _compared(compared: Compared | None, report: CostReport | TrendReport, purse: Purse) -> str:
+def _compared(
+    compared: CostComparison | None, report: CostReport | CostTrendReport, purse: Purse
+) -> str:
     if compared is None:
         return f"{'':>6}  not recorded"
     change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
@@ -198,7 +200,7 @@ def _compared(compared: Compared | None, report: CostReport | TrendReport, purse
     return f"{change:>6}  {purse(compared.cost)}{' per month' if several else ''} in {when}"
 
 
-def _print_top(report: TopReport) -> None:
+def _print_top(report: CostTopReport) -> None:
     """The answer of `lumos cost top`."""
     console = stdout()
     purse = purse_of(report, report.spent)
@@ -212,9 +214,12 @@ def _print_top(report: TopReport) -> None:
         print_remarks(report, report.spent, purse)
         return
     others = [rest] if rest.count else []
-    names = [shortened(named(each.name, each.kind), _LONGEST_NAME) for each in datasets]
-    names += [*(f"{each.count:,} others" for each in others), *map(label_of, report.beside)]
-    listed: list[CostRow | Others] = [*datasets, *others]
+    names = [shortened(display_name(each.name, each.kind), _LONGEST_NAME) for each in datasets]
+    names += [
+        *(f"{each.count:,} others" for each in others),
+        *map(unattributed_label, report.beside),
+    ]
+    listed: list[CostRow | OtherCosts] = [*datasets, *others]
     beside = list(report.beside.values())
     place = len(datasets) if others else None
     own = purse.column([*(each.own for each in listed), *beside], place)
@@ -249,7 +254,7 @@ def _print_top(report: TopReport) -> None:
 
 
 def _add_change(
-    report: TopReport | ByReport,
+    report: CostTopReport | CostByReport,
     earlier: "Sequence[Decimal | None]",
     amounts: "Sequence[Decimal]",
     columns: tuple[list[str], list[list[str]], list[str]],
@@ -279,7 +284,7 @@ def _add_change(
     sums.insert(place, purse.signed(difference))
 
 
-def _print_by(report: ByReport) -> None:
+def _print_by(report: CostByReport) -> None:
     """The answer of `lumos cost by`."""
     console = stdout()
     purse = purse_of(report, report.spent)
@@ -290,7 +295,7 @@ def _print_by(report: ByReport) -> None:
     beside = list(report.beside.values())
     names = [
         *(shortened(each.name, 28) for each in report.groups),
-        *map(label_of, report.beside),
+        *map(unattributed_label, report.beside),
     ]
     counts = [*(f"{each.datasets:,}" for each in report.groups), *([""] * len(beside))]
     own = purse.column([*(each.own for each in report.groups), *beside])
@@ -310,13 +315,13 @@ def _print_by(report: ByReport) -> None:
     ):
         _add_change(report, earlier, amounts, (head, cells, sums), purse, after=name)
     ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
-    legend(console, grouped_costs(report.by))
+    legend(console, group_columns_text(report.by))
     for name in report.beside:
-        console.print(explained(name), style="dim")
+        console.print(unattributed_text(name), style="dim")
     print_remarks(report, report.spent, purse)
 
 
-def _print_trend(report: TrendReport) -> None:
+def _print_trend(report: CostTrendReport) -> None:
     """The answer of `lumos cost trend`."""
     console = stdout()
     purse = purse_of(report, report.now.cost)
@@ -332,7 +337,7 @@ def _print_trend(report: TrendReport) -> None:
     print_remarks(report, report.now.cost, purse)
 
 
-def _print_explain(report: ExplainReport) -> None:
+def _print_explain(report: CostExplainReport) -> None:
     """The answer of `lumos cost explain`."""
     console = stdout()
     purse = purse_of(report, report.total_cost)
@@ -366,17 +371,17 @@ def _print_explain(report: ExplainReport) -> None:
 def _way(path: CostPath, purse: Purse) -> str:
     """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
     first = path.steps[0]
-    words = [f"{named(first.name, first.kind)} {path.type} {purse(path.own_cost)}"]
+    words = [f"{display_name(first.name, first.kind)} {path.type} {purse(path.own_cost)}"]
     for before, step in zip(path.steps, path.steps[1:], strict=False):
         share = before.share
         mark = "~" if before.assumed else ""
         is_whole = share is None or share > _WHOLE
         arrow = "->" if is_whole else f"-{mark}{(share or 0) * 100:.3g}%->"
-        words.append(f"{arrow} {named(step.name, step.kind)}")
+        words.append(f"{arrow} {display_name(step.name, step.kind)}")
     return " ".join(words)
 
 
-def _print_record(report: RecordReport) -> None:
+def _print_record(report: CostRecordReport) -> None:
     """The answer of `lumos cost record`."""
     purse = purse_of(report, report.spent)
     again = " again" if report.is_again else ""

@@ -99,7 +99,7 @@ def diff(
     """
     from lumos.cli.forms import write
     from lumos.cli.screen import steps
-    from lumos.model.codec import to_json
+    from lumos.model.json_codec import to_json
 
     if spark is not None and (mapping is not None or output is not None):
         raise typer.BadParameter("--spark takes neither --mapping nor --output")

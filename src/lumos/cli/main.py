@@ -55,7 +55,7 @@ from lumos.cli import (
 from lumos.cli.lines import escaped
 from lumos.cli.logs import LogFormat
 from lumos.cli.options import DEBUG, QUIET, VERBOSE, stop_printing
-from lumos.config.secret import without_secrets_of
+from lumos.config.secret import mask_arguments
 from lumos.errors import FAILED, LumosError, MisuseError
 from lumos.version import __version__
 
@@ -318,6 +318,6 @@ def _options_first(words: list[str]) -> list[str]:
 def _fail(sentence: str, exit_code: int) -> None:
     # Not kept in the environment: one process may run several commands.
     if os.environ.get(DEBUG) or "--debug" in takewhile(lambda word: word != "--", sys.argv[1:]):
-        typer.echo(escaped(without_secrets_of(sys.argv, traceback.format_exc())), err=True)
-    typer.echo(f"lumos: {escaped(without_secrets_of(sys.argv, sentence))}", err=True)
+        typer.echo(escaped(mask_arguments(sys.argv, traceback.format_exc())), err=True)
+    typer.echo(f"lumos: {escaped(mask_arguments(sys.argv, sentence))}", err=True)
     sys.exit(exit_code)

@@ -212,7 +212,7 @@ def _show_needs(console: "Console", needs: "Sequence[Need]") -> None:
 
 def _quoted(name: str) -> str:
     """A name as YAML reads it again."""
-    from lumos.model.codec import to_json
+    from lumos.model.json_codec import to_json
 
     is_plain = name.replace(".", "").replace("_", "").replace("-", "").isalnum()
     return name if is_plain and name[0].isalpha() else to_json(name).decode()

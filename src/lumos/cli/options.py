@@ -266,14 +266,14 @@ def check_data_platform(lumos: "Lumos", name: str | None) -> None:
 def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
     """Start Spark in the background, while the engine is imported, if these paths need a scan."""
     from lumos.config import find_file, load
-    from lumos.config.sources import FileStore
+    from lumos.config.sources import FileStoreSettings
 
     file = find_file(Path.cwd(), os.environ) if config is None else config
     settings = load(file, environment=os.environ)
     if paths:
         will_scan = any("://" not in path and os.path.exists(path) for path in paths)
     else:
-        will_scan = any(isinstance(source, FileStore) for source in settings.sources)
+        will_scan = any(isinstance(source, FileStoreSettings) for source in settings.sources)
     if will_scan:
         from lumos.spark.session import start_ahead
 
@@ -287,7 +287,7 @@ def stop_printing() -> None:
 
 def print_json(report: object) -> None:
     """One JSON object on stdout, indented for a terminal."""
-    from lumos.model.codec import to_json
+    from lumos.model.json_codec import to_json
 
     data = to_json(report, indent=2 if sys.stdout.isatty() else None)
     sys.stdout.buffer.write(data + b"\n")

@@ -71,7 +71,7 @@ def profile(
 
 def _print(report: "ProfileReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout
-    from lumos.model.codec import to_plain
+    from lumos.model.json_codec import to_plain
 
     console = stdout()
     console.print(names(report.urn), style="bold")

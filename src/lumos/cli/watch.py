@@ -139,7 +139,7 @@ class _Printer:
 
     def _line(self, event: "EventReport") -> bytes:
         from lumos.cli.changes import line_of
-        from lumos.model.codec import to_json, to_plain
+        from lumos.model.json_codec import to_json, to_plain
         from lumos.model.report import FORMAT_VERSION
 
         if self._json:

@@ -1,17 +1,16 @@
-"""Settings of Lumos: lumos.yaml, environment variables and options, checked and frozen."""
+"""Settings of Lumos: lumos.yaml, environment variables and options, validated and frozen."""
 
-from lumos.config.load import find_file, load
+from lumos.config.load import find_file, load, unused_variables
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.settings import Settings
 from lumos.config.starter import STARTER, write_starter
-from lumos.config.tree import ConfigurationError, Problem
-from lumos.config.variables import unused_variables
+from lumos.config.yaml_tree import ConfigProblem, ConfigurationError
 
 __all__ = [
     "STARTER",
+    "ConfigProblem",
     "ConfigurationError",
     "ConnectionString",
-    "Problem",
     "Secret",
     "Settings",
     "find_file",

@@ -1,4 +1,4 @@
-"""What a person should know about settings that are valid but may not do what they expect."""
+"""Notes on settings that are valid but may not do what the user expects."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -8,23 +8,23 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lumos import plugins
+from lumos.config.load import unused_variables
 from lumos.config.platforms import LOCAL, ServerPlatform
 from lumos.config.prices import features_of, method_of, prices_of
-from lumos.config.schemes import SHOWN, STORES
 from lumos.config.settings import Settings, WatchedSource
-from lumos.config.variables import unused_variables
+from lumos.config.sources import STORE_OF_SCHEME, SUPPORTED_SCHEMES
 from lumos.errors import MisuseError, did_you_mean
 
 _NOT_USED_YET: Final = {
-    "quality_integrations": "Results of quality tools are not taken over yet.",
+    "quality_integrations": "Results of quality tools are not imported yet.",
 }
-# The library that a catalog of ours needs, and the extra that brings it.
+# The library that a catalog needs, and the extra that installs it.
 _LIBRARIES: Final = {"datahub": ("datahub", "datahub"), "openmetadata": ("httpx", "openmetadata")}
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A remark about one key."""
+    """A note on one key."""
 
     level: Literal["info", "warning"]
     key: str
@@ -33,7 +33,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `lumos config check`: the settings in force, secrets masked, and remarks."""
+    """The result of `lumos config check`: the effective settings, secrets masked, and notes."""
 
     format_version: str = "1.0"
     file: str | None
@@ -42,7 +42,7 @@ class ConfigReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report(settings: Settings, environment: Mapping[str, str]) -> ConfigReport:
-    """The settings and all remarks about them."""
+    """The settings and all notes on them."""
     return ConfigReport(
         file=settings.origin.file,
         settings=settings.shown(),
@@ -51,7 +51,7 @@ def report(settings: Settings, environment: Mapping[str, str]) -> ConfigReport:
 
 
 def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...]:
-    """All remarks, in the order of the file."""
+    """All notes, in the order of the file."""
     notes = (
         *_sections(settings),
         *_costs(settings),
@@ -67,10 +67,10 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
     return tuple(sorted(notes, key=lambda note: (note.line is None, note.line or 0)))
 
 
-def later_mode(watched: WatchedSource) -> str:
-    """What is said where a source should be watched by events."""
+def unsupported_mode_note(watched: WatchedSource) -> str:
+    """The note on a source that should be watched by events."""
     return (
-        f"watch_mode '{watched.watch_mode}' comes in a later version; until then the source is "
+        f"watch_mode '{watched.watch_mode}' is not supported yet; the source is "
         f"polled every {watched.polling_interval} s."
     )
 
@@ -83,7 +83,7 @@ def _sections(settings: Settings) -> Iterator[Note]:
     if settings.cost_model != default.cost_model and (
         settings.cost_calculation != default.cost_calculation
     ):
-        text = "Prices stand in 'cost_model' and in 'cost_calculation'. Keep one of them."
+        text = "Prices are set in both 'cost_model' and 'cost_calculation'. Keep one of them."
         yield _note(settings, "warning", "cost_calculation", text)
 
 
@@ -93,17 +93,17 @@ def _costs(settings: Settings) -> Iterator[Note]:
             reading(settings)
         except MisuseError as problem:
             key = "cost_model" if "cost_model" in str(problem) else "cost_calculation"
-            yield _note(settings, "warning", key, f"Costs cannot be told: {problem}")
+            yield _note(settings, "warning", key, f"Costs cannot be computed: {problem}")
 
 
 def _platform(settings: Settings, environment: Mapping[str, str]) -> Iterator[Note]:
     installed = {LOCAL, *plugins.names(plugins.PLATFORMS)}
     if unused := sorted(set(settings.platform_config.named()) - installed):
-        text = f"Not used, since this version has no such catalog: {', '.join(unused)}."
+        text = f"Not used, because this version does not support the catalog: {', '.join(unused)}."
         yield _note(settings, "info", "platform_config", text)
     kind, _, address = settings.platform.partition(":")
     if kind not in installed:
-        text = f"This version cannot write to '{kind}'; what is found stays in the local store."
+        text = f"This version cannot write to '{kind}'; metadata is only kept in the local store."
         yield _note(settings, "warning", "platform", text)
         return
     library, extra = _LIBRARIES.get(kind, (None, None))
@@ -112,7 +112,7 @@ def _platform(settings: Settings, environment: Mapping[str, str]) -> Iterator[No
         yield _note(settings, "warning", "platform", text)
     configured = settings.platform_config.of(kind)
     if kind == "openmetadata" and configured is None and not address:
-        text = "It has no address. Give one as platform_config.openmetadata.server."
+        text = "The address is missing. Set platform_config.openmetadata.server."
         yield _note(settings, "warning", "platform", text)
     if isinstance(configured, ServerPlatform):
         yield from _server(settings, kind, configured.at(address) if address else configured,
@@ -127,11 +127,11 @@ def _server(
     if server.secret(environment) is None:
         text = (
             f"No token is given for {server.address}, as platform_config.{kind}.{server.token_key} "
-            f"or {server.variable}; a server that wants to know who asks refuses."
+            f"or {server.variable}; a server that requires authentication will reject requests."
         )
         yield _note(settings, "info", "platform_config", text)
     elif server.address.startswith("http://"):
-        text = f"The token for {server.address} travels in the clear. Use https:// where you can."
+        text = f"The token for {server.address} is sent unencrypted. Use https:// if possible."
         yield _note(settings, "warning", "platform_config", text)
 
 
@@ -144,7 +144,7 @@ def _sources(settings: Settings) -> Iterator[Note]:
     for index, source in enumerate(settings.sources):
         key = f"sources[{index}]"
         if source.type not in installed:
-            text = f"This version cannot scan '{source.type}'; the source is passed over."
+            text = f"This version cannot scan '{source.type}'; the source is skipped."
             yield _note(settings, "warning", key, text)
 
 
@@ -156,7 +156,7 @@ def _watching(settings: Settings) -> Iterator[Note]:
             text = f"This version cannot scan '{watched.source.type}'; it is not watched."
             yield _note(settings, "warning", key, text)
         elif watched.watch_mode != "polling":
-            yield _note(settings, "info", key, later_mode(watched))
+            yield _note(settings, "info", key, unsupported_mode_note(watched))
         if watched.watch_tables is not True and not hasattr(watched.source, "tables"):
             text = f"'watch_tables' is for databases; a source '{watched.source.type}' has none."
             yield _note(settings, "warning", key, text)
@@ -175,23 +175,23 @@ def _features(settings: Settings) -> Iterator[Note]:
         yield _note(settings, "info", "features", "Switches are not used yet.")
     for name, value in settings.features.items():
         if isinstance(value, bool) and name not in _SWITCHES:
-            text = f"There is no switch '{name}'.{did_you_mean(name, _SWITCHES)}"
+            text = f"Unknown switch '{name}'.{did_you_mean(name, _SWITCHES)}"
             yield _note(settings, "warning", f"features.{name}", text)
 
 
 def _state(settings: Settings) -> Iterator[Note]:
     scheme, is_address, _ = (settings.state_uri or "").partition("://")
-    if is_address and scheme not in STORES:
+    if is_address and scheme not in STORE_OF_SCHEME:
         text = (
-            f"This version keeps no state at {scheme}://, only in local folders and at {SHOWN}; "
-            "lumos ingest will refuse this one."
+            f"The state cannot be kept at {scheme}://, only in local folders and at "
+            f"{SUPPORTED_SCHEMES}; lumos ingest will refuse this one."
         )
         yield _note(settings, "warning", "state_uri", text)
 
 
 def _older_spellings(settings: Settings) -> Iterator[Note]:
     for spelling in settings.origin.older:
-        text = f"'{spelling.key}' still works; the key is now called '{spelling.instead}'."
+        text = f"'{spelling.key}' is the old name of the key '{spelling.instead}'."
         yield Note(level="info", key=spelling.key, line=spelling.line, text=text)
 
 

@@ -1,16 +1,15 @@
-"""What things cost: prices under both spellings, features, allocations and amounts people set."""
+"""Cost sections: prices in both spellings, features, allocations, overrides and commitments."""
 
 from collections.abc import Iterable
 from datetime import date
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from msgspec import Meta, field
 
 from lumos.config.section import Price, Section, Share, spelled
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.metering import COST_TYPES, CostType
+from lumos.model.cost import COST_TYPES, DEFAULT_METHOD, AttributionMethod, CostType
 
-Method: TypeAlias = Literal["lineage_weighted", "equal_split", "last_touch"]
 DEFAULT_CURRENCY: Final = "USD"
 
 Amount: TypeAlias = Annotated[
@@ -25,9 +24,9 @@ CostKey: TypeAlias = Annotated[
 
 
 class StorageCost(Section, frozen=True, kw_only=True):
-    """What a provider takes for storage, by the gigabyte or by the terabyte.
+    """The storage price of a provider, per gigabyte or per terabyte.
 
-    That is the price of its usual class; others have theirs in `classes`, by the gigabyte.
+    It applies to the default storage class; `classes` has the prices of others, per gigabyte.
     """
 
     cost_per_gb_month: Price | None = None
@@ -43,21 +42,21 @@ class StorageCost(Section, frozen=True, kw_only=True):
 
 
 class StoragePrice(Section, frozen=True, kw_only=True):
-    """The price of one storage class, which may also be given as a plain number."""
+    """The price of one storage class; a plain number is accepted too."""
 
     shorthand: ClassVar[str | None] = "price_per_gb_month"
 
     price_per_gb_month: Price
 
 
-class Attribution(Section, frozen=True, kw_only=True):
-    """How cost travels along lineage."""
+class AttributionSettings(Section, frozen=True, kw_only=True):
+    """How cost is attributed along lineage."""
 
-    method: Method = "lineage_weighted"
+    method: AttributionMethod = DEFAULT_METHOD
 
 
-class Feature(Section, frozen=True, kw_only=True):
-    """Datasets that belong together: by name, by pattern or by tag."""
+class FeatureSettings(Section, frozen=True, kw_only=True):
+    """A set of datasets by name, pattern or tag."""
 
     datasets: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -69,7 +68,7 @@ class Feature(Section, frozen=True, kw_only=True):
 
 
 class Allocation(Section, frozen=True, kw_only=True):
-    """The share of one dataset's or job's cost that another one carries."""
+    """The share of the cost of one dataset or job that another one takes on."""
 
     upstream: Annotated[str, spelled(also=("from",))]
     downstream: Annotated[str, spelled(also=("to",))]
@@ -83,7 +82,7 @@ class Allocation(Section, frozen=True, kw_only=True):
 
 
 class Override(Section, frozen=True, kw_only=True):
-    """What a dataset or job costs by itself in a month, whatever was measured."""
+    """The monthly own cost of a dataset or job, which replaces the measured cost."""
 
     target: Annotated[str, spelled(also=("dataset", "job", "urn"))]
     costs: dict[CostType, Amount]
@@ -108,28 +107,28 @@ class Override(Section, frozen=True, kw_only=True):
         return _day("until", self.until)
 
 
-class Costs(Section, frozen=True, kw_only=True):
-    """What both sections on costs may hold beside prices."""
+class CostSettings(Section, frozen=True, kw_only=True):
+    """The keys that both cost sections have in addition to prices."""
 
     currency: Currency | None = None
-    attribution: Attribution | None = None
-    features: dict[str, Feature] = field(default_factory=dict)
+    attribution: AttributionSettings | None = None
+    features: dict[str, FeatureSettings] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
     allocations: tuple[Allocation, ...] = ()
     idle: dict[str, Amount] = field(default_factory=dict)
     shared: dict[str, Amount] = field(default_factory=dict)
     adjustments: dict[str, Amount] = field(default_factory=dict)
-    committed: Feature | None = None
+    committed: FeatureSettings | None = None
 
 
-class CostModel(Costs, frozen=True, kw_only=True):
+class CostModel(CostSettings, frozen=True, kw_only=True):
     """Prices by provider and engine."""
 
     storage: dict[str, StorageCost] = field(default_factory=dict)
     compute: dict[str, dict[CostKey, Price]] = field(default_factory=dict)
 
 
-class CostCalculation(Costs, frozen=True, kw_only=True):
+class CostCalculation(CostSettings, frozen=True, kw_only=True):
     """Prices by provider and storage class, and by engine and unit."""
 
     storage_pricing: dict[str, dict[str, StoragePrice]] = field(default_factory=dict)

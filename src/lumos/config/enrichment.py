@@ -1,4 +1,4 @@
-"""What people say of datasets, kept in a YAML file under review."""
+"""Reads enrichment files: annotations of datasets in YAML that are kept under review."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -8,29 +8,29 @@ import msgspec
 from msgspec import Meta, field
 
 from lumos.config import yaml_tree
-from lumos.config.reading import Reader
+from lumos.config.reader import SectionReader
 from lumos.config.section import Section, spelled
 from lumos.config.sources import Names
-from lumos.config.tree import (
-    Block,
+from lumos.config.yaml_tree import (
+    ConfigNode,
+    ConfigPosition,
+    ConfigProblem,
     ConfigurationError,
-    Entry,
-    Listing,
-    Node,
-    Place,
-    Problem,
-    Scalar,
+    ListNode,
+    MappingEntry,
+    MappingNode,
+    ScalarNode,
 )
 from lumos.errors import MisuseError
 
 _MAX_BYTES: Final = yaml_tree.MAX_BYTES
-# Given a dataset and its fields as a file names them: those that are not there (the dataset itself
-# without a field), and why.
+# Takes a dataset and its fields as named in a file; returns those that do not exist (an empty field
+# for the dataset itself), and why.
 Missing: TypeAlias = Callable[[str, Sequence[str]], Iterable[tuple[str, str]]]
 
 
 class OwnerEntry(Section, frozen=True, kw_only=True):
-    """Somebody who answers for a dataset; a plain name is a user or a group of that name."""
+    """An owner of a dataset; a plain name is a user or a group."""
 
     shorthand: ClassVar[str | None] = "name"
 
@@ -41,11 +41,13 @@ class OwnerEntry(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if sum(each is not None for each in (self.name, self.user, self.group)) != 1:
-            raise MisuseError("An owner has either 'user' or 'group', or is a plain name.")
+            raise MisuseError(
+                "An owner is either a plain name or has exactly one of 'user' and 'group'."
+            )
 
 
 class FieldEntry(Section, frozen=True, kw_only=True):
-    """What is said of a field; a plain text is its description."""
+    """Annotations of a field; a plain text is its description."""
 
     shorthand: ClassVar[str | None] = "description"
 
@@ -57,7 +59,7 @@ class FieldEntry(Section, frozen=True, kw_only=True):
 
 
 class DatasetEntry(Section, frozen=True, kw_only=True):
-    """What is said of a dataset, or of all that fit a pattern."""
+    """Annotations of a dataset, or of all datasets that match a pattern."""
 
     dataset: str
     description: str | None = None
@@ -72,7 +74,7 @@ class DatasetEntry(Section, frozen=True, kw_only=True):
 
 
 class TermEntry(Section, frozen=True, kw_only=True):
-    """What a term means; a plain text is its definition."""
+    """The definition of a glossary term; a plain text is its definition."""
 
     shorthand: ClassVar[str | None] = "definition"
 
@@ -104,7 +106,7 @@ class GroupEntry(Section, frozen=True, kw_only=True):
 
 
 class Enrichment(Section, frozen=True, kw_only=True):
-    """The whole file; `name` is what it is known by, else its path."""
+    """The content of the file; `name` identifies it, by default its path does."""
 
     version: Annotated[int, Meta(ge=1, le=1, description="1, the version of this format")] = 1
     name: str | None = None
@@ -116,48 +118,52 @@ class Enrichment(Section, frozen=True, kw_only=True):
     datasets: tuple[DatasetEntry, ...] = ()
 
 
-class Read:
-    """A file that was read, and where in it what stands."""
+class EnrichmentFile:
+    """The content of a file, with the positions of its entries."""
 
-    def __init__(self, enrichment: Enrichment, root: Block) -> None:
+    def __init__(self, enrichment: Enrichment, root: MappingNode) -> None:
         self.enrichment = enrichment
         self._root = root
 
-    def dataset(self, number: int) -> Place:
-        """Where an entry on datasets begins."""
+    def dataset(self, number: int) -> ConfigPosition:
+        """The position of a dataset entry."""
         return self._block(number).place
 
-    def key(self, number: int, *path: str) -> Place:
-        """Where a key of an entry on datasets stands, or else the entry."""
-        node: Node = self._block(number)
+    def key(self, number: int, *path: str) -> ConfigPosition:
+        """The position of a key in a dataset entry, or of the entry if the key is missing."""
+        node: ConfigNode = self._block(number)
         place = node.place
         for name in path:
-            if not isinstance(node, Block) or name not in node.entries:
+            if not isinstance(node, MappingNode) or name not in node.entries:
                 break
             entry = node.entries[name]
             place, node = entry.place, entry.node
         return place
 
-    def term(self, name: str) -> Place:
-        """Where a term is defined."""
+    def term(self, name: str) -> ConfigPosition:
+        """The position of a term definition."""
         for key in ("terms", "glossary"):
             entry = self._root.entries.get(key)
-            if entry is not None and isinstance(entry.node, Block) and name in entry.node.entries:
+            if (
+                entry is not None
+                and isinstance(entry.node, MappingNode)
+                and name in entry.node.entries
+            ):
                 return entry.node.entries[name].place
         return self._root.place
 
-    def _block(self, number: int) -> Node:
+    def _block(self, number: int) -> ConfigNode:
         listing = self._root.entries["datasets"].node
-        assert isinstance(listing, Listing)
+        assert isinstance(listing, ListNode)
         return listing.items[number]
 
 
-def read_enrichment(file: Path, missing: Missing) -> Read:
-    """What a file says; raises ConfigurationError with the lines of all that is wrong in it.
+def read_enrichment(file: Path, missing: Missing) -> EnrichmentFile:
+    """Read a file; raises ConfigurationError with the positions of all problems.
 
-    Where its shape is wrong, what is `missing` of the datasets that it names is told as well.
+    If the structure is invalid, datasets and fields that are `missing` are reported too.
     """
-    place = Place(origin=str(file), folder=str(file.absolute().parent))
+    place = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
     try:
         content = file.read_bytes()
     except FileNotFoundError:
@@ -170,45 +176,45 @@ def read_enrichment(file: Path, missing: Missing) -> Read:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise MisuseError(f"{file} is not UTF-8 text.") from None
-    root, problems = yaml_tree.parse(text, place=place, environment={})
-    # What people write about data is prose: a dollar sign in it is one.
+    root, problems = yaml_tree.parse_yaml(text, place=place, environment={})
+    # Texts are prose: a dollar sign is not a variable.
     whole = _as_written(root)
-    assert isinstance(whole, Block)
-    found = Reader({}, problems).section(whole, Enrichment)
+    assert isinstance(whole, MappingNode)
+    found = SectionReader({}, problems).section(whole, Enrichment)
     if problems or not isinstance(found, Enrichment):
         raise ConfigurationError([*problems, *_lost(whole, missing)])
-    return Read(found, whole)
+    return EnrichmentFile(found, whole)
 
 
-def _lost(root: Block, missing: Missing) -> Iterator[Problem]:
+def _lost(root: MappingNode, missing: Missing) -> Iterator[ConfigProblem]:
     datasets = root.entries.get("datasets")
-    if datasets is None or not isinstance(datasets.node, Listing):
+    if datasets is None or not isinstance(datasets.node, ListNode):
         return
     for each in datasets.node.items:
-        if not isinstance(each, Block) or "dataset" not in each.entries:
+        if not isinstance(each, MappingNode) or "dataset" not in each.entries:
             continue
         name = each.entries["dataset"]
         fields = each.entries.get("fields")
-        places = fields.node.entries if fields and isinstance(fields.node, Block) else {}
-        if isinstance(name.node, Scalar) and name.node.text:
+        places = fields.node.entries if fields and isinstance(fields.node, MappingNode) else {}
+        if isinstance(name.node, ScalarNode) and name.node.text:
             for field, text in missing(name.node.text, list(places)):
-                yield problem(places[field].place if field else name.place, text)
+                yield file_problem(places[field].place if field else name.place, text)
 
 
-def problem(place: Place, text: str) -> Problem:
-    """Something that is wrong at a place of the file."""
-    return Problem(place=place, key="", text=text)
+def file_problem(place: ConfigPosition, text: str) -> ConfigProblem:
+    """A problem at a position of the file."""
+    return ConfigProblem(place=place, key="", text=text)
 
 
-def _as_written(node: Node) -> Node:
+def _as_written(node: ConfigNode) -> ConfigNode:
     match node:
-        case Scalar():
+        case ScalarNode():
             return msgspec.structs.replace(node, text=node.written, problem="")
-        case Listing():
+        case ListNode():
             return msgspec.structs.replace(node, items=tuple(map(_as_written, node.items)))
-        case Block():
+        case MappingNode():
             entries = {
-                name: Entry(place=entry.place, node=_as_written(entry.node))
+                name: MappingEntry(place=entry.place, node=_as_written(entry.node))
                 for name, entry in node.entries.items()
             }
             return node.having(entries)

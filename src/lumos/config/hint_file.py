@@ -1,4 +1,4 @@
-"""Adds hints to a configuration file and removes them; every other byte stays as it is."""
+"""Adds and removes hints in a configuration file without changing any other byte."""
 
 import fcntl
 import os
@@ -15,24 +15,24 @@ import msgspec
 import yaml
 
 from lumos.config.settings import Settings
-from lumos.config.sources import DatasetHint, FileStore
-from lumos.config.tree import ConfigurationError
+from lumos.config.sources import DatasetHint, FileStoreSettings
+from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import LumosError, MisuseError
 
 SCAN: Final = "scan"
 _KEY: Final = "datasets"
 _BOM: Final = b"\xef\xbb\xbf"
 _STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
-# Text that YAML takes for text without quotes, in a block and in a flow list alike.
+# Texts that YAML accepts without quotes, in block and flow style.
 _PLAIN: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
 _WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
-# Reads settings as they would be with this text in the configuration file.
+# Loads the settings with this text as the content of the configuration file.
 Reload = Callable[[str], Settings]
 
 
 class NotEditable(MisuseError):
-    """A configuration that hints cannot be written to safely."""
+    """A configuration file into which hints cannot be written safely."""
 
 
 class FileNotWritable(LumosError):
@@ -42,8 +42,8 @@ class FileNotWritable(LumosError):
 class HintFile:
     """A configuration file that is locked against edits by other Lumos processes.
 
-    Every edit is checked before it is kept: the file must then mean the same as before, but for
-    the one hint. Anchors, merge keys and variables that would spread or hide it are found so.
+    Every edit is verified before it is accepted: apart from the one hint, the settings must not
+    change. This detects anchors, merge keys and variables that would spread or hide the hint.
     """
 
     def __init__(self, text: str, reload: Reload) -> None:
@@ -80,12 +80,12 @@ class HintFile:
 
 
 @contextmanager
-def edited(file: Path, reload: Reload, *, write: bool = True) -> Iterator[HintFile]:
-    """Lock a configuration file, let the block edit it and replace it with the result.
+def edit_hint_file(file: Path, reload: Reload, *, write: bool = True) -> Iterator[HintFile]:
+    """Lock a configuration file, let the caller edit it and replace it with the result.
 
-    Without `write` the edits are only checked.
+    Without `write` the edits are only verified.
     """
-    # A link stays a link; what it points to is replaced.
+    # A symbolic link is kept; its target is replaced.
     target = Path(os.path.realpath(file))
     with _locked(target) as before:
         mark = _BOM if before.startswith(_BOM) else b""
@@ -97,22 +97,22 @@ def edited(file: Path, reload: Reload, *, write: bool = True) -> Iterator[HintFi
 
 
 def hints_of_section(settings: Settings, section: str) -> tuple[DatasetHint, ...]:
-    """The hints that are written in a section."""
+    """The hints of a section."""
     if section == SCAN:
         return settings.scan.datasets
     watched = tuple(each.source for each in settings.change_detection.sources)
     sources = settings.sources if section.startswith("sources") else watched
     source = next(islice(sources, _steps(section)[-1][1], None), None)
-    return source.datasets if isinstance(source, FileStore) else ()
+    return source.datasets if isinstance(source, FileStoreSettings) else ()
 
 
 def _shown_with(settings: Settings, section: str, hints: tuple[DatasetHint, ...]) -> dict[str, Any]:
-    """Settings in plain values with other hints in a section."""
+    """The settings as plain values, with other hints in a section."""
     shown = settings.shown()
     node: Any = shown
     for name, index in _steps(section):
         node = node[name] if index is None else node[name][index]
-    # The keys of a watched source stand in one mapping in the file, and in two as values.
+    # A watched source is one mapping in the file, but two nested values.
     node = node.get("source", node)
     node[_KEY] = msgspec.json.decode(msgspec.json.encode(hints))
     return shown
@@ -125,7 +125,7 @@ def _steps(section: str) -> list[tuple[str, int | None]]:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[bytes]:
-    """The content of a file that no other Lumos replaces meanwhile."""
+    """Lock a file and yield its content."""
     while True:
         try:
             handle = file.open("rb")
@@ -133,14 +133,14 @@ def _locked(file: Path) -> Iterator[bytes]:
             raise FileNotWritable(f"{file} cannot be read: {problem.strerror}.") from None
         with handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            # The process that held the lock before may have replaced the file.
+            # The previous holder of the lock may have replaced the file.
             if os.path.samestat(os.fstat(handle.fileno()), file.stat()):
                 yield handle.read()
                 return
 
 
 def _replace(file: Path, before: bytes, after: bytes) -> None:
-    """Put new content in the place of a file at once, with the same permissions."""
+    """Replace the content of a file atomically, with the same permissions."""
     advice = "Make it writable, or keep the hint in the store with --in-store."
     mode = stat.S_IMODE(file.stat().st_mode)
     if not mode & 0o222 or not os.access(file, os.W_OK):
@@ -167,8 +167,8 @@ def _replace(file: Path, before: bytes, after: bytes) -> None:
 
 
 def _compose(text: str) -> yaml.MappingNode | None:
-    """The nodes of a text with their positions; nothing where it holds no mapping."""
-    # The same parser that settings are read with: others disagree on tabs.
+    """The nodes of a text with their positions; None if the text is not a mapping."""
+    # The parser of the settings, since other parsers treat tabs differently.
     events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     started = next((each for each in events if isinstance(each, yaml.DocumentStartEvent)), None)
     root = None if started is None else _node(next(events), events)
@@ -176,7 +176,7 @@ def _compose(text: str) -> yaml.MappingNode | None:
 
 
 def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
-    """One node of the text; an alias is a node of its own, where it is written."""
+    """A node of the text; an alias is a node of its own, at its position."""
     start: Any = event.start_mark
     end: Any = event.end_mark
     if isinstance(event, yaml.AliasEvent):
@@ -199,7 +199,7 @@ def _entry(mapping: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] 
 
 
 def _section_entry(root: yaml.MappingNode | None, section: str) -> tuple[yaml.Node, yaml.Node]:
-    """Key and value of a section; of an item of a list, the item is both."""
+    """Key and value of a section; for a list item both are the item."""
     for top in (root, (_entry(root, str(Settings.nested)) or (None, None))[1]):
         found: tuple[yaml.Node, yaml.Node] | None = None
         node: yaml.Node | None = top
@@ -217,7 +217,7 @@ def _section_entry(root: yaml.MappingNode | None, section: str) -> tuple[yaml.No
 
 
 def _with_hint(text: str, section: str, hint: DatasetHint) -> str:
-    """The text with a hint at the end of a section's list."""
+    """The text with a hint appended to the list of a section."""
     root = _compose(text)
     try:
         key, owner = _section_entry(root, section)
@@ -266,7 +266,7 @@ def _with_scan(text: str, root: yaml.MappingNode | None, hint: DatasetHint) -> s
 
 
 def _without_hint(text: str, section: str, index: int) -> str:
-    """The text without one hint, nor the keys above it that would be left with nothing."""
+    """The text without one hint and without keys that would become empty."""
     root = _compose(text)
     key, owner = _section_entry(root, section)
     found = _entry(owner, _KEY)
@@ -284,7 +284,7 @@ def _without_hint(text: str, section: str, index: int) -> str:
         return _without_lines(text, key.start_mark.index, _end(item))
     if not is_alone and found[0].start_mark.column == _indent_at(text, found[0].start_mark.index):
         return _without_lines(text, found[0].start_mark.index, _end(item))
-    # An item of a list begins with this key: its line stays, with an empty list.
+    # The key is on the line of a list item, so the line stays, with an empty list.
     start = _dash(text, item)
     line = text.rfind("\n", 0, start) + 1
     colon = found[0].end_mark.index + 1
@@ -296,7 +296,7 @@ def _is_empty(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """Where a node ends in the text; comments after a block do not belong to it."""
+    """The end of a node in the text, without comments after a block."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
@@ -304,7 +304,7 @@ def _end(node: yaml.Node) -> int:
 
 
 def _dash(text: str, item: yaml.Node) -> int:
-    """Where the dash of a list's item is."""
+    """The position of the dash of a list item."""
     before = text[: item.start_mark.index].rstrip()
     if not before.endswith("-"):
         line = item.start_mark.line + 1
@@ -317,7 +317,7 @@ def _column(text: str, position: int) -> int:
 
 
 def _indent_at(text: str, position: int) -> int:
-    """How many blanks a line begins with."""
+    """The number of spaces at the beginning of a line."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return len(list(takewhile(lambda character: character == " ", line)))
 
@@ -329,7 +329,7 @@ def _next_line(text: str, position: int) -> int:
 
 
 def _indentation(root: yaml.MappingNode | None) -> int:
-    """How far a file indents mappings."""
+    """The indentation of mappings in the file."""
     return next(
         (
             value.value[0][0].start_mark.column - key.start_mark.column
@@ -341,7 +341,7 @@ def _indentation(root: yaml.MappingNode | None) -> int:
 
 
 def _dash_offset(root: yaml.MappingNode | None) -> int:
-    """How far a file indents lists."""
+    """The indentation of lists in the file."""
     return next(
         (
             value.start_mark.column - key.start_mark.column
@@ -368,7 +368,7 @@ def _inline(hint: DatasetHint) -> str:
 
 
 def _pairs(hint: DatasetHint) -> list[str]:
-    """A hint as keys and values of YAML that stand on a line each."""
+    """A hint as YAML pairs, one per line."""
     paths = [_scalar(path) for path in hint.paths]
     pairs = [f"path: {paths[0]}" if len(paths) == 1 else f"path: [{', '.join(paths)}]"]
     pairs += [f"name: {_scalar(hint.name)}"] if hint.name is not None else []
@@ -376,7 +376,7 @@ def _pairs(hint: DatasetHint) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    # Lumos would take ${ for the beginning of a variable.
+    # Otherwise Lumos would read ${ as the beginning of a variable.
     text = text.replace("${", "$${")
     if _PLAIN.match(text) and text.lower() not in _WORDS and not text.startswith(("...", "---")):
         return text
@@ -384,7 +384,7 @@ def _scalar(text: str) -> str:
 
 
 def _inserted_lines(text: str, position: int, lines: list[str]) -> str:
-    """The text with lines after the one that holds a position."""
+    """The text with lines inserted after the line of a position."""
     newline = "\r\n" if "\r\n" in text else "\n"
     at = _next_line(text, position)
     if at == len(text) and text and not text.endswith("\n"):
@@ -393,13 +393,13 @@ def _inserted_lines(text: str, position: int, lines: list[str]) -> str:
 
 
 def _without_lines(text: str, first: int, end: int) -> str:
-    """The text without the lines from one position to another."""
+    """The text without the lines between two positions."""
     start = text.rfind("\n", 0, first) + 1
     return text[:start] + text[_next_line(text, end) :]
 
 
 def _spliced_in(text: str, node: yaml.CollectionNode, piece: str) -> str:
-    """The text with one more entry at the end of a list or mapping in brackets."""
+    """The text with an entry appended to a list or mapping in flow style."""
     if node.value:
         last = node.value[-1]
         at = _end(last[1] if isinstance(last, tuple) else last)
@@ -409,7 +409,7 @@ def _spliced_in(text: str, node: yaml.CollectionNode, piece: str) -> str:
 
 
 def _spliced_out(text: str, node: yaml.SequenceNode, index: int) -> str:
-    """The text without one item of a list in brackets, and without its comma."""
+    """The text without an item of a list in flow style and its comma."""
     item = node.value[index]
     if index > 0:
         return text[: _end(node.value[index - 1])] + text[_end(item) :]

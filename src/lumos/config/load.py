@@ -1,6 +1,6 @@
-"""Settings from a file, the environment and options, the later ones winning."""
+"""Loads settings from a file, environment variables and options; the later ones win."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -8,10 +8,9 @@ import msgspec
 
 from lumos import plugins
 from lumos.config import yaml_tree
-from lumos.config.keys import NoSuchKey, keys_of, target
-from lumos.config.platforms import PLATFORMS, kind_of
-from lumos.config.reading import Reader, Variants
-from lumos.config.secret import scrubbed
+from lumos.config.platforms import PLATFORMS, platform_kind
+from lumos.config.reader import KeyTarget, SectionReader, UnknownKey, Variants, keys_of, resolve_key
+from lumos.config.secret import mask_secret_text
 from lumos.config.section import Section
 from lumos.config.settings import (
     MOVED,
@@ -20,31 +19,30 @@ from lumos.config.settings import (
     Origin,
     QualityIntegration,
     Settings,
-    Storage,
-    moved,
+    StorageSettings,
+    canonical_path,
 )
-from lumos.config.sources import SOURCES, PluginSource, Source
-from lumos.config.tree import (
-    Block,
+from lumos.config.sources import SOURCES, PluginSourceSettings, SourceSettings
+from lumos.config.yaml_tree import (
+    ConfigNode,
+    ConfigPosition,
+    ConfigProblem,
     ConfigurationError,
-    Listing,
-    Node,
-    Place,
-    Problem,
-    Scalar,
-    empty,
-    lifted,
-    placed,
-    tree,
+    ListNode,
+    MappingNode,
+    ScalarNode,
+    build_tree,
+    is_empty,
+    lift_nested,
+    put_value,
 )
-from lumos.config.variables import FILE_VARIABLE, variables
 from lumos.errors import UnknownName
 
 FILE_NAME: Final = "lumos.yaml"
 
 
 def find_file(directory: Path, environment: Mapping[str, str]) -> Path | None:
-    """The file to load: what `LUMOS_CONFIG` names, or else `lumos.yaml` in the directory."""
+    """The file to load: the value of `LUMOS_CONFIG`, or `lumos.yaml` in the directory."""
     if named := environment.get(FILE_VARIABLE):
         return directory / named
     file = directory / FILE_NAME
@@ -58,23 +56,26 @@ def load(
     overrides: Mapping[str, object] = {},
     text: str | None = None,
 ) -> Settings:
-    """Defaults < file < environment < overrides, which are dotted keys; one of `None` is not given.
+    """Load settings; precedence: defaults < file < environment < overrides.
 
-    Relative paths hang on the file's folder; those in variables and overrides on the current one.
-    `text` is read in place of what the file holds.
+    Overrides are dotted keys; None means not given. Relative paths are relative to the folder
+    of the file, those in variables and overrides to the current folder. `text` replaces the
+    content of the file.
     """
     here = str(Path.cwd())
-    root = Block(place=Place(origin="settings", folder=here, kind="option"), path="", entries={})
-    problems: list[Problem] = []
+    root = MappingNode(
+        place=ConfigPosition(origin="settings", folder=here, kind="option"), path="", entries={}
+    )
+    problems: list[ConfigProblem] = []
     if file is not None:
-        root, problems = yaml_tree.read(file, environment=environment, text=text)
+        root, problems = yaml_tree.read_yaml(file, environment=environment, text=text)
     root, older = _normalised(root, problems)
     lines = _lines(root)
     for found, value in variables(environment, here):
-        root = placed(root, found.steps, value)
+        root = put_value(root, found.steps, value)
     root = _overridden(root, overrides, here, problems)
     _check_platforms(root, problems)
-    reader = Reader(_variants(), problems)
+    reader = SectionReader(_variants(), problems)
     settings = reader.section(root, Settings, beside=(*MOVED, str(Settings.nested)))
     if problems or not isinstance(settings, Settings):
         raise ConfigurationError(problems)
@@ -90,14 +91,16 @@ def load(
 
 def _variants() -> Variants:
     installed: dict[str, type[Section]] = dict.fromkeys(
-        plugins.names(plugins.SOURCES), PluginSource
+        plugins.names(plugins.SOURCES), PluginSourceSettings
     )
-    return {Source: {**installed, **SOURCES}, QualityIntegration: QUALITY_INTEGRATIONS}
+    return {SourceSettings: {**installed, **SOURCES}, QualityIntegration: QUALITY_INTEGRATIONS}
 
 
-def _normalised(root: Block, problems: list[Problem]) -> tuple[Block, list[OlderSpelling]]:
-    """The tree with every key in the one place where its section reads it."""
-    root, twice = lifted(root, str(Settings.nested))
+def _normalised(
+    root: MappingNode, problems: list[ConfigProblem]
+) -> tuple[MappingNode, list[OlderSpelling]]:
+    """The tree with each key moved to the section that reads it."""
+    root, twice = lift_nested(root, str(Settings.nested))
     problems += twice
     older = []
     for name, path in MOVED.items():
@@ -105,45 +108,45 @@ def _normalised(root: Block, problems: list[Problem]) -> tuple[Block, list[Older
             continue
         entry = root.entries[name]
         rest = root.having({key: each for key, each in root.entries.items() if key != name})
-        steps = target(Settings, path).steps
+        steps = resolve_key(Settings, path).steps
         if _given(rest, steps):
             text = f"'{name}' and '{'.'.join(path)}' mean the same. Keep one of them."
-            problems.append(Problem(place=entry.place, key=entry.node.path, text=text))
-        elif not empty(entry.node):
+            problems.append(ConfigProblem(place=entry.place, key=entry.node.path, text=text))
+        elif not is_empty(entry.node):
             older.append(
                 OlderSpelling(key=entry.node.path, instead=".".join(path), line=entry.place.line)
             )
-            rest = placed(rest, steps, entry.node)
+            rest = put_value(rest, steps, entry.node)
         root = rest
     return root, older
 
 
-def _given(root: Block, steps: Iterable[tuple[str, frozenset[str]]]) -> bool:
-    node: Node = root
+def _given(root: MappingNode, steps: Iterable[tuple[str, frozenset[str]]]) -> bool:
+    node: ConfigNode = root
     for _, spellings in steps:
-        entries = node.entries if isinstance(node, Block) else {}
+        entries = node.entries if isinstance(node, MappingNode) else {}
         entry = next((entries[each] for each in spellings if each in entries), None)
         if entry is None:
             return False
         node = entry.node
-    return not empty(node)
+    return not is_empty(node)
 
 
-def _lines(root: Block) -> dict[str, int]:
-    """Where each section starts, and each source and hint."""
+def _lines(root: MappingNode) -> dict[str, int]:
+    """The line of each section, source and hint."""
     keys = keys_of(Settings)
     places = {keys[name].field: entry.place for name, entry in root.entries.items() if name in keys}
     sections = {name: entry.node for name, entry in root.entries.items()}
     watched = sections.get("change_detection")
     for block, prefix in ((root, ""), (watched, "change_detection.")):
-        sources = block.entries.get("sources") if isinstance(block, Block) else None
-        if sources is not None and isinstance(sources.node, Listing):
+        sources = block.entries.get("sources") if isinstance(block, MappingNode) else None
+        if sources is not None and isinstance(sources.node, ListNode):
             items = {f"{prefix}sources[{at}]": each for at, each in enumerate(sources.node.items)}
             places |= {key: each.place for key, each in items.items()}
             sections |= items
     for key, section in sections.items():
-        hints = section.entries.get("datasets") if isinstance(section, Block) else None
-        if hints is not None and isinstance(hints.node, Listing):
+        hints = section.entries.get("datasets") if isinstance(section, MappingNode) else None
+        if hints is not None and isinstance(hints.node, ListNode):
             places |= {
                 f"{key}.datasets[{at}]": each.place for at, each in enumerate(hints.node.items)
             }
@@ -151,43 +154,93 @@ def _lines(root: Block) -> dict[str, int]:
 
 
 def _overridden(
-    root: Block, overrides: Mapping[str, object], folder: str, problems: list[Problem]
-) -> Block:
+    root: MappingNode, overrides: Mapping[str, object], folder: str, problems: list[ConfigProblem]
+) -> MappingNode:
     for key, value in overrides.items():
         if value is None:
             continue
-        place = Place(origin=f"option {key}", folder=folder, kind="option")
+        place = ConfigPosition(origin=f"option {key}", folder=folder, kind="option")
         try:
-            found = target(Settings, moved(key.split(".")))
-        except NoSuchKey as error:
-            problems.append(Problem(place=place, key=key, text=str(error)))
+            found = resolve_key(Settings, canonical_path(key.split(".")))
+        except UnknownKey as error:
+            problems.append(ConfigProblem(place=place, key=key, text=str(error)))
         else:
-            root = placed(root, found.steps, tree(value, place=place, path=key))
+            root = put_value(root, found.steps, build_tree(value, place=place, path=key))
     return root
 
 
-def _check_platforms(root: Block, problems: list[Problem]) -> None:
-    """Platforms of other packages exist only where they are installed."""
+def _check_platforms(root: MappingNode, problems: list[ConfigProblem]) -> None:
+    """Add problems for platforms that are not installed."""
     known = {*PLATFORMS, *plugins.names(plugins.PLATFORMS)}
-    named: list[tuple[str, Node]] = [
-        (scrubbed(node.written or node.text), node)
+    named: list[tuple[str, ConfigNode]] = [
+        (mask_secret_text(node.written or node.text), node)
         for spelling in ("platform", "default_platform")
         if spelling in root.entries
-        and isinstance(node := root.entries[spelling].node, Scalar)
-        and not (node.problem or node.empty or kind_of(node.text) in known)
+        and isinstance(node := root.entries[spelling].node, ScalarNode)
+        and not (node.problem or node.empty or platform_kind(node.text) in known)
     ]
     configured = root.entries.get("platform_config")
-    if configured is not None and isinstance(configured.node, Block):
+    if configured is not None and isinstance(configured.node, MappingNode):
         named += [(name, entry.node) for name, entry in configured.node.entries.items()]
     problems += [
-        Problem(place=node.place, key=node.path, text=str(UnknownName("platform", name, known)))
+        ConfigProblem(
+            place=node.place, key=node.path, text=str(UnknownName("platform", name, known))
+        )
         for name, node in named
         if name not in known
     ]
 
 
-def _anchored(storage: Storage, folder: str) -> Storage:
-    """A path that nobody wrote hangs on the folder of the configuration, too."""
+def _anchored(storage: StorageSettings, folder: str) -> StorageSettings:
+    """A default path is also relative to the folder of the configuration."""
     if storage.path is None:
         return storage
     return msgspec.structs.replace(storage, path=str(Path(folder, storage.path)))
+
+
+FILE_VARIABLE: Final = "LUMOS_CONFIG"
+
+_PREFIX: Final = "LUMOS_"
+# Variables that are read elsewhere and are not settings.
+_SWITCHES: Final = frozenset(
+    {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DEBUG", "LUMOS_QUIET", "LUMOS_VERBOSE"}
+)
+# Variables of catalogs' own tools, and the keys that they set.
+_FOREIGN: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
+
+
+def variables(
+    environment: Mapping[str, str], folder: str
+) -> Iterator[tuple[KeyTarget, ScalarNode]]:
+    """The settings among the environment variables; relative paths are relative to `folder`."""
+    # Variables of Lumos override those of other tools.
+    ordered = sorted(environment, key=lambda name: (name.startswith(_PREFIX), name))
+    for name in ordered:
+        text = environment[name]
+        found = _target(name)
+        # Containers often pass on empty variables.
+        if found is not None and text:
+            place = ConfigPosition(origin=name, folder=folder, kind="variable")
+            path = ".".join(step for step, _ in found.steps)
+            yield found, ScalarNode(place=place, path=path, text=text, written=text)
+
+
+def unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables with the prefix of Lumos that are not settings."""
+    ours = (name for name in environment if name.startswith(_PREFIX) and name not in _SWITCHES)
+    return tuple(sorted(name for name in ours if _target(name) is None))
+
+
+def _target(variable: str) -> KeyTarget | None:
+    if variable in _FOREIGN:
+        return resolve_key(Settings, _FOREIGN[variable])
+    if not variable.startswith(_PREFIX) or variable == FILE_VARIABLE:
+        return None
+    parts = variable.removeprefix(_PREFIX).split("__")
+    # Free-form keys such as Spark's may contain capitals; only all-capital names are lowered.
+    path = [part.lower() if part.isupper() else part for part in parts]
+    try:
+        found = resolve_key(Settings, canonical_path(path))
+    except UnknownKey:
+        return None
+    return found if found.kind.takes_text and all(path) else None

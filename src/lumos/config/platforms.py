@@ -1,4 +1,4 @@
-"""The catalogs metadata goes to: one section for each platform."""
+"""Catalogs that metadata is published to: one section per platform."""
 
 import os
 import re
@@ -27,35 +27,41 @@ PlatformName: TypeAlias = Annotated[
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-def normal_address(address: str) -> str:
-    """An address without what makes no difference: case of the host, usual port, last slash."""
+def normalize_address(address: str) -> str:
+    """An address without irrelevant differences: case of the host, default port, final slash."""
     parts = urlsplit(address)
     if "@" in parts.netloc:
-        raise MisuseError("An address has no user and password; a token has a key of its own.")
+        raise MisuseError(
+            "An address must not contain a user or password. Set the token with its own key."
+        )
     host = (parts.hostname or "").lower()
     host = f"[{host}]" if ":" in host else host
     try:
         port = parts.port
     except ValueError:
-        raise MisuseError(f"'{address}' has no port that could be one.") from None
+        raise MisuseError(
+            f"'{address}' has an invalid port. Use a number from 1 to 65535."
+        ) from None
     if not host or parts.scheme not in _DEFAULT_PORTS:
-        raise MisuseError(f"'{address}' is no address such as https://catalog.example.com.")
+        raise MisuseError(
+            f"'{address}' is not a valid address. Write it as https://catalog.example.com."
+        )
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         host = f"{host}:{port}"
     return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
 
-def kind_of(platform: str) -> str:
-    """The kind of a platform, which an address may follow: `datahub-file:estate.json`."""
+def platform_kind(platform: str) -> str:
+    """The kind of a platform without its address: `datahub-file` of `datahub-file:catalog.json`."""
     return platform.partition(":")[0]
 
 
-class LocalPlatform(Section, frozen=True, kw_only=True):
-    """The store of Lumos itself, which needs no settings of its own."""
+class LocalPlatformSettings(Section, frozen=True, kw_only=True):
+    """The store of Lumos itself, which has no settings."""
 
 
 class Retries(Section, frozen=True, kw_only=True):
-    """How often a call that failed is made again, and for how long in all."""
+    """How often a failed call is retried, and for how long."""
 
     shorthand: ClassVar[str | None] = "attempts"
 
@@ -64,9 +70,9 @@ class Retries(Section, frozen=True, kw_only=True):
 
 
 class ServerPlatform(Section, frozen=True, kw_only=True):
-    """What catalogs behind an address and a token have in common."""
+    """Settings of catalogs with an address and a token."""
 
-    # Where a token is looked for that is not configured: a variable of the catalog's own.
+    # The environment variable with the default token.
     variable: ClassVar[str]
     # The keys of the address and of the token.
     address_key: ClassVar[str]
@@ -79,13 +85,13 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """The address in its one normal form, so that two spellings of it are one catalog."""
-        return normal_address(getattr(self, self.address_key))
+        """The normalized address, so that two spellings of it are the same catalog."""
+        return normalize_address(getattr(self, self.address_key))
 
     def secret(self, environment: Mapping[str, str] = os.environ) -> Secret | None:
-        """The token, or else the one that the environment has for the catalog's own programs.
+        """The configured token, or the one in the catalog's own environment variable.
 
-        Blanks around it are not part of it: files from which it is read end in line breaks.
+        Surrounding whitespace is ignored: files with tokens end in line breaks.
         """
         configured: Secret | None = getattr(self, self.token_key)
         given = environment.get(self.variable, "") if configured is None else configured.reveal()
@@ -101,7 +107,7 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
         return Secret(token)
 
     def at(self, address: str) -> Self:
-        """The settings for another address, where the configured token has no business."""
+        """The settings for another address, without the token of the configured one."""
         there = msgspec.structs.replace(self, **{self.address_key: address})
         if there.address == self.address:
             return self
@@ -109,7 +115,7 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
 
 
 class DatahubPlatform(ServerPlatform, frozen=True, kw_only=True):
-    """DataHub, by the address of its metadata service."""
+    """DataHub, by the address of its metadata service (GMS)."""
 
     variable: ClassVar[str] = "DATAHUB_GMS_TOKEN"
     address_key: ClassVar[str] = "gms_server"
@@ -120,7 +126,7 @@ class DatahubPlatform(ServerPlatform, frozen=True, kw_only=True):
 
 
 class OpenmetadataPlatform(ServerPlatform, frozen=True, kw_only=True):
-    """OpenMetadata, by the address of its server; `services` says what existing ones stand for."""
+    """OpenMetadata; `services` maps existing services to sources."""
 
     variable: ClassVar[str] = "OPENMETADATA_JWT_TOKEN"
     address_key: ClassVar[str] = "server"
@@ -132,12 +138,12 @@ class OpenmetadataPlatform(ServerPlatform, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """Without the path of its interface, which other programs want to be told."""
+        """The address without the path of the API, which other clients require."""
         return re.sub(r"/api(/v1)?\Z", "", super().address)
 
 
 class AtlasPlatform(Section, frozen=True, kw_only=True):
-    """Apache Atlas, by the address of its server."""
+    """Apache Atlas."""
 
     server: Address
     user: User = None
@@ -204,7 +210,7 @@ class PlatformConfig(Section, frozen=True, kw_only=True):
 
     rest: ClassVar[str | None] = "others"
 
-    local: LocalPlatform | None = None
+    local: LocalPlatformSettings | None = None
     datahub: DatahubPlatform | None = None
     openmetadata: OpenmetadataPlatform | None = None
     atlas: AtlasPlatform | None = None
@@ -215,14 +221,14 @@ class PlatformConfig(Section, frozen=True, kw_only=True):
     others: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def of(self, platform: str) -> Section | dict[str, object] | None:
-        """The settings of one platform, if any are given."""
+        """The settings of a platform, or None."""
         if platform in PLATFORMS:
             section: Section | None = getattr(self, platform)
             return section
         return self.others.get(platform)
 
     def named(self) -> tuple[str, ...]:
-        """The platforms that have settings."""
+        """The platforms with settings."""
         ours = (name for name in PLATFORMS if getattr(self, name) is not None)
         return (*ours, *self.others)
 

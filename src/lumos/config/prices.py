@@ -1,4 +1,4 @@
-"""One list of prices from both spellings, and the key to set where a price is missing."""
+"""The price list: both spellings of prices merged, units normalized, missing prices reported."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,15 @@ from lumos.config.costs import (
     Allocation,
     CostCalculation,
     CostModel,
-    Costs,
-    Feature,
-    Method,
+    CostSettings,
+    FeatureSettings,
     Override,
 )
 from lumos.config.settings import Settings
 from lumos.errors import MisuseError, UnknownName
+from lumos.model.cost import DEFAULT_METHOD, AttributionMethod
 
-# What a gigabyte is to every price here.
+# The size of a gigabyte in all prices.
 GB: Final = 1024**3
 _GB_PER_TB: Final = 1024
 _SECONDS_PER_HOUR: Final = 3600
@@ -51,7 +51,7 @@ _CLASS_SPELLINGS: Final = {
     "glacier_deep_archive": "deep_archive", "express_one_zone": "express_onezone",
     "cost_per_gb_month": "", "price_per_gb_month": "",
 }  # fmt: skip
-# Who takes money for every byte that is kept; others only where a price says so.
+# Providers that charge for every stored byte; others only if a price is configured.
 _CHARGING: Final = frozenset(("s3", "gcs", "azure_blob", "snowflake", "bigquery", "redshift"))
 _ENGINES: Final = {
     "apache_spark": "spark", "pyspark": "spark", "apache_flink": "flink", "aws_emr": "emr",
@@ -69,7 +69,7 @@ _SPACES: Final = re.compile(r"[\s-]+")
 
 
 class MissingPrices(MisuseError):
-    """What was measured has no price; `keys` are those to set, each once."""
+    """Prices are missing for measured usage; `keys` are the keys to set."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self.keys = tuple(sorted(set(keys)))
@@ -80,7 +80,7 @@ class MissingPrices(MisuseError):
 
 
 class NoPrices(MisuseError):
-    """No price at all; the hint shows where prices of the data at hand are set."""
+    """No price is configured; the message shows an example for the providers and engines in use."""
 
     def __init__(self, providers: Iterable[str], engines: Iterable[str]) -> None:
         self.providers = tuple(providers) or ("local",)
@@ -105,9 +105,9 @@ class CurrencyMix(MisuseError):
 
 
 class Prices(NamedTuple):
-    """What storage and work cost, whichever way it was spelled.
+    """Prices of storage and compute.
 
-    Storage is by provider and class, in money per GB and month; compute by engine and unit.
+    Storage is per GB and month by provider and class; compute is by engine and unit.
     """
 
     currency: str = DEFAULT_CURRENCY
@@ -117,36 +117,36 @@ class Prices(NamedTuple):
     spelled: Mapping[str, str] = {}
 
     def of_storage(self, provider: str, storage_class: str) -> Decimal | None:
-        """What a GB costs in a month, where a price says so."""
-        return self.storage.get((provider, storage_class or usual_class(provider)))
+        """The price of a GB per month, or None."""
+        return self.storage.get((provider, storage_class or default_class(provider)))
 
     def of_engine(self, engine: str) -> dict[str, Decimal]:
-        """What each unit of an engine's work costs."""
+        """The price of each unit of an engine."""
         return {unit: price for (each, unit), price in self.compute.items() if each == engine}
 
     def storage_key(self, provider: str, storage_class: str) -> str:
-        """The key under which that price would stand."""
-        storage_class = storage_class or usual_class(provider)
+        """The configuration key of a storage price."""
+        storage_class = storage_class or default_class(provider)
         if self.section == "cost_model":
             name = self.spelled.get(provider, provider)
-            is_usual = storage_class == usual_class(provider)
+            is_usual = storage_class == default_class(provider)
             key = "cost_per_gb_month" if is_usual else f"classes.{storage_class}"
             return f"cost_model.storage.{name}.{key}"
         name = self.spelled.get(provider, "aws_s3" if provider == "s3" else provider)
         return f"cost_calculation.storage_pricing.{name}.{storage_class}"
 
     def compute_key(self, engine: str, unit: str) -> str:
-        """The key under which that price would stand."""
+        """The configuration key of a compute price."""
         if self.section == "cost_model":
             return f"cost_model.compute.{engine}.cost_per_{unit}"
         return f"cost_calculation.compute_pricing.{engine}.{_KEPT_UNITS.get(unit, f'per_{unit}')}"
 
     def changed(self, prices: Mapping[str, Decimal]) -> "Prices":
-        """These prices with some others, by keys such as `s3.glacier` or `spark.per_core_hour`."""
+        """The prices with replacements by keys such as `s3.glacier` or `spark.per_core_hour`."""
         storage, compute = dict(self.storage), dict(self.compute)
         for key, price in prices.items():
             name, dot, rest = key.strip().partition(".")
-            place = provider_of(name), class_of(rest) or usual_class(provider_of(name))
+            place = provider_of(name), class_of(rest) or default_class(provider_of(name))
             work, factor = _unit(rest)
             if price < 0:
                 raise MisuseError(f"The price {price} of '{key}' is negative.")
@@ -162,52 +162,52 @@ class Prices(NamedTuple):
 
 @cache
 def provider_of(name: str) -> str:
-    """The provider that is meant: `s3` for aws_s3 and s3a, `local` for file."""
+    """The canonical provider: `s3` for aws_s3 and s3a, `local` for file."""
     plain = _plain(name)
     return _PROVIDERS.get(plain, plain)
 
 
 @cache
 def class_of(name: str) -> str:
-    """The storage class that is meant: `standard_ia` for STANDARD_IA and infrequent_access."""
+    """The canonical storage class: `standard_ia` for STANDARD_IA and infrequent_access."""
     plain = _plain(name)
     return _CLASS_SPELLINGS.get(plain, plain)
 
 
-def usual_class(provider: str) -> str:
-    """The class of what is kept where nobody chose one."""
+def default_class(provider: str) -> str:
+    """The storage class of data for which no class is known."""
     return _USUAL_CLASS.get(provider, _STANDARD)
 
 
 def charges_for_storage(provider: str) -> bool:
-    """Whether a provider takes money for every byte, so that a missing price is a mistake."""
+    """Whether a provider charges for every stored byte, so that a missing price is an error."""
     return provider in _CHARGING
 
 
 def engine_of(name: str) -> str:
-    """The engine that is meant: `emr` for aws_emr."""
+    """The canonical engine: `emr` for aws_emr."""
     plain = _plain(name)
     return _ENGINES.get(plain, plain)
 
 
-def measured(quantity: Decimal, unit: str) -> tuple[Decimal, str]:
-    """A quantity in the unit that prices are kept in: 2 TB are 2048 GB."""
+def convert_quantity(quantity: Decimal, unit: str) -> tuple[Decimal, str]:
+    """A quantity in the unit of the price list: 2 TB are 2048 GB."""
     known, factor = _unit(unit)
     return quantity / factor, known
 
 
-def exact(number: float) -> Decimal:
-    """A number as it was written: 0.023 and not the binary fraction beside it."""
+def exact_decimal(number: float) -> Decimal:
+    """The exact decimal as written: 0.023, not its binary approximation."""
     return Decimal(repr(number))
 
 
-def cost_sections(settings: Settings) -> tuple[Costs, Costs]:
+def cost_sections(settings: Settings) -> tuple[CostSettings, CostSettings]:
     """Both sections on costs."""
     return settings.cost_model, settings.cost_calculation
 
 
 def prices_of(settings: Settings) -> Prices:
-    """The prices of both sections as one list; what they say differently is refused."""
+    """The prices of both sections merged; raises if they contradict each other."""
     model, calculation = settings.cost_model, settings.cost_calculation
     storage: dict[tuple[str, str], tuple[Decimal, str]] = {}
     compute: dict[tuple[str, str], tuple[Decimal, str]] = {}
@@ -215,7 +215,10 @@ def prices_of(settings: Settings) -> Prices:
     for name, at, price, key in (*_model_storage(model), *_calculation_storage(calculation)):
         spelled.setdefault(at[0], name)
         _put(storage, at, price, key)
-    for at, price, key in (*_model_compute(model), *_calculation_compute(calculation)):
+    for at, price, key in (
+        *_compute(model.compute, "cost_model.compute"),
+        *_compute(calculation.compute_pricing, "cost_calculation.compute_pricing"),
+    ):
         _put(compute, at, price, key)
     uses_model = bool(model.storage or model.compute)
     uses_calculation = bool(calculation.storage_pricing or calculation.compute_pricing)
@@ -228,21 +231,21 @@ def prices_of(settings: Settings) -> Prices:
     )
 
 
-def method_of(settings: Settings) -> Method:
-    """How cost travels along lineage."""
-    said = [each.attribution.method for each in cost_sections(settings) if each.attribution]
-    if len(set(said)) > 1:
+def method_of(settings: Settings) -> AttributionMethod:
+    """The configured attribution method."""
+    values = [each.attribution.method for each in cost_sections(settings) if each.attribution]
+    if len(set(values)) > 1:
         raise MisuseError(
-            f"cost_model.attribution.method is {said[0]} and cost_calculation.attribution.method "
-            f"is {said[1]}. Keep one of them."
+            f"cost_model.attribution.method is {values[0]} and cost_calculation.attribution.method "
+            f"is {values[1]}. Keep one of them."
         )
-    return said[0] if said else "lineage_weighted"
+    return values[0] if values else DEFAULT_METHOD
 
 
-def features_of(settings: Settings) -> dict[str, Feature]:
-    """The named sets of datasets, also those that are plain lists in `features`."""
+def features_of(settings: Settings) -> dict[str, FeatureSettings]:
+    """The features by name, also plain lists under `features`."""
     found = {
-        name: Feature(patterns=value)
+        name: FeatureSettings(patterns=value)
         for name, value in settings.features.items()
         if isinstance(value, tuple) and value
     }
@@ -255,25 +258,25 @@ def features_of(settings: Settings) -> dict[str, Feature]:
 
 
 def allocations_of(settings: Settings) -> tuple[Allocation, ...]:
-    """The shares that people allotted to edges."""
+    """The allocations of both sections."""
     return tuple(each for section in cost_sections(settings) for each in section.allocations)
 
 
 def overrides_of(settings: Settings) -> tuple[Override, ...]:
-    """The own costs that people set in the configuration."""
+    """The overrides of both sections."""
     return tuple(each for section in cost_sections(settings) for each in section.overrides)
 
 
-def committed_of(settings: Settings) -> tuple[Feature, ...]:
-    """What stays due although it ends: reserved capacity, storage under a retention or hold."""
+def committed_of(settings: Settings) -> tuple[FeatureSettings, ...]:
+    """Costs that are still due after a removal: reserved capacity, retention, legal holds."""
     return tuple(each.committed for each in cost_sections(settings) if each.committed is not None)
 
 
 def monthly_amounts(settings: Settings, kind: Literal["idle", "shared", "adjustments"]) -> Decimal:
-    """What is idle, shared or adjusted in a month, all names together."""
+    """The sum of idle, shared or adjustment amounts per month."""
     return sum(
         (
-            exact(amount)
+            exact_decimal(amount)
             for section in cost_sections(settings)
             for amount in getattr(section, kind).values()
         ),
@@ -286,7 +289,7 @@ def _plain(name: str) -> str:
 
 
 def _unit(name: str) -> tuple[str, Decimal]:
-    """A unit, and what a price for one of the named is for one of it."""
+    """The canonical unit, and the factor that converts a price per named unit to it."""
     plain = _plain(name)
     for prefix in ("cost_per_", "price_per_", "per_"):
         plain = plain.removeprefix(prefix)
@@ -317,42 +320,36 @@ _ComputePrices: TypeAlias = Iterable[tuple[tuple[str, str], Decimal, str]]
 def _model_storage(model: CostModel) -> _StoragePrices:
     for name, cost in model.storage.items():
         provider, key = provider_of(name), f"cost_model.storage.{name}"
-        usual = provider, usual_class(provider)
+        usual = provider, default_class(provider)
         if cost.cost_per_gb_month is not None:
-            yield name, usual, exact(cost.cost_per_gb_month), f"{key}.cost_per_gb_month"
+            yield name, usual, exact_decimal(cost.cost_per_gb_month), f"{key}.cost_per_gb_month"
         if cost.cost_per_tb_month is not None:
-            price = exact(cost.cost_per_tb_month) / _GB_PER_TB
+            price = exact_decimal(cost.cost_per_tb_month) / _GB_PER_TB
             yield name, usual, price, f"{key}.cost_per_tb_month"
         for each, number in cost.classes.items():
-            yield name, (provider, class_of(each)), exact(number), f"{key}.classes.{each}"
+            yield name, (provider, class_of(each)), exact_decimal(number), f"{key}.classes.{each}"
 
 
 def _calculation_storage(calculation: CostCalculation) -> _StoragePrices:
     for name, classes in calculation.storage_pricing.items():
         provider = provider_of(name)
         for each, price in classes.items():
-            at = provider, class_of(each) or usual_class(provider)
+            at = provider, class_of(each) or default_class(provider)
             key = f"cost_calculation.storage_pricing.{name}.{each}"
-            yield name, at, exact(price.price_per_gb_month), key
-
-
-def _model_compute(model: CostModel) -> _ComputePrices:
-    yield from _compute(model.compute, "cost_model.compute")
-
-
-def _calculation_compute(calculation: CostCalculation) -> _ComputePrices:
-    yield from _compute(calculation.compute_pricing, "cost_calculation.compute_pricing")
+            yield name, at, exact_decimal(price.price_per_gb_month), key
 
 
 def _compute(prices: Mapping[str, Mapping[str, float]], key: str) -> _ComputePrices:
     for name, units in prices.items():
         for each, number in units.items():
             unit, factor = _unit(each)
-            yield (engine_of(name), unit), exact(number) * factor, f"{key}.{name}.{each}"
+            yield (engine_of(name), unit), exact_decimal(number) * factor, f"{key}.{name}.{each}"
 
 
 def _currency(settings: Settings) -> str:
-    said = {each.currency.upper() for each in cost_sections(settings) if each.currency is not None}
-    if len(said) > 1:
-        raise CurrencyMix(said, "cost_model.currency and cost_calculation.currency are")
-    return next(iter(said), DEFAULT_CURRENCY)
+    values = {
+        each.currency.upper() for each in cost_sections(settings) if each.currency is not None
+    }
+    if len(values) > 1:
+        raise CurrencyMix(values, "cost_model.currency and cost_calculation.currency are")
+    return next(iter(values), DEFAULT_CURRENCY)

@@ -1,4 +1,4 @@
-"""Values that people may use but that no print, log, JSON or Spark plan may show."""
+"""Secrets, which are never printed, logged, serialized or sent in a Spark plan, and masking."""
 
 import hmac
 import re
@@ -44,11 +44,11 @@ _TOLD: Final = (
         r"[^\s/@]+)(?=@)"
     ),
 )
-# What stands before the @ here is a container.
+# The part before the @ is a container, not a user.
 _CONTAINER: Final = re.compile(r"(?:abfs|wasb)s?://[^\s/:@?]+@[\w.-]+(?:/[^\s?]*)?", re.IGNORECASE)
-# What stands before a host where somebody left the scheme out.
+# Credentials before a host, without a scheme.
 _ENTRY: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
-# A host, or a socket's path, which is encoded.
+# A host, or the encoded path of a socket.
 _HOST: Final = r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?|%2[Ff][A-Za-z0-9_.%-]+)"
 _URL: Final = re.compile(
     rf"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://
@@ -58,7 +58,7 @@ _URL: Final = re.compile(
          (?:\?(?P<query>[A-Za-z0-9_.-]+=[^\s?\#@&]*(?:&[A-Za-z0-9_.-]+=[^\s?\#@&]*)*))?\Z""",
     re.VERBOSE,
 )
-# Any other parameter of a connection may carry a password, so only these are shown.
+# Only these parameters are displayed; any other may contain a password.
 _HARMLESS: Final = frozenset(
     (
         "sslmode", "application_name", "connect_timeout", "target_session_attrs", "charset",
@@ -68,22 +68,23 @@ _HARMLESS: Final = frozenset(
 )  # fmt: skip
 
 
-# In an argument, which has one slash less once it was taken for a path. A password may hold an @.
+# In a command-line argument: a path conversion may have removed a slash, and a password may contain
+# an @.
 _ENTRY_IN_URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/{1,2}(?P<user>[^\s/:@]*)(?::(?P<password>.*))?@",
     re.DOTALL,
 )
-# The same without a scheme: //user:password@host, user:password@host. A time such as 12:30 is none.
+# The same without a scheme: //user:password@host, user:password@host. 12:30 is a time.
 _ENTRY_ALONE: Final = re.compile(
     r"(?:\A|(?<=[/\s=]))(?!\d+:)[^\s/:@=]+:(?P<password>[^\s/]+)@(?=[\w\[])"
 )
 _PARAMETER_IN_URL: Final = re.compile(r"(?<=[?&;])(?P<name>[^\s=&;?]+)=(?P<value>[^\s&;]+)")
-# What stands before an @ in these is a platform or a container.
+# In these schemes the part before the @ is a platform or a container.
 _WITHOUT_USERS: Final = frozenset(("lumos", "abfs", "abfss", "wasb", "wasbs"))
 
 
 class Secret:
-    """Text that shows as `***` everywhere but in `reveal()`."""
+    """Text that is displayed as `***`; only `reveal()` returns it."""
 
     __slots__ = ("_value",)
 
@@ -93,7 +94,7 @@ class Secret:
         object.__setattr__(self, "_value", value)
 
     def reveal(self) -> str:
-        """The text itself, for the one call that has to send it."""
+        """The secret text, for the call that sends it."""
         return self._value
 
     def __str__(self) -> str:
@@ -123,7 +124,7 @@ class Secret:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        # A closure sent to executors is pickled, and its text would stand in the plan and in logs.
+        # Closures for executors are pickled, and the text would appear in plans and logs.
         raise TypeError(f"A {type(self).__name__} is not pickled; reveal() it where it is needed.")
 
     def __copy__(self) -> Self:
@@ -134,14 +135,14 @@ class Secret:
 
 
 class ConnectionString(Secret):
-    """A database's address, shown without what lets one in."""
+    """The address of a database, displayed without credentials."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
         match = _URL.match(self._value)
-        # A password with an unescaped `/`, `?` or `@` shifts where a URL's parts seem to end, so
-        # an address that is not exactly as it should be shows nothing of itself.
+        # An unescaped `/`, `?` or `@` in a password shifts the parts of a URL, so an irregular
+        # address is masked completely.
         if match is None:
             return MASK
         scheme, user, password, hosts, path, query = match.groups()
@@ -153,7 +154,7 @@ class ConnectionString(Secret):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts without their ports, where the address is exactly as it should be."""
+        """The hosts without ports, or nothing if the address is irregular."""
         match = _URL.match(self._value)
         if match is None:
             return ()
@@ -166,8 +167,8 @@ def _shown_parameter(text: str) -> str:
     return f"{name}={value if name.casefold() in _HARMLESS else MASK}"
 
 
-def scrubbed(text: str) -> str:
-    """The text for an error message, masked where it seems to hold a password."""
+def mask_secret_text(text: str) -> str:
+    """The text for an error message, masked if it seems to contain a password."""
     if _CONTAINER.fullmatch(text):
         return text
     if "://" in text and ("@" in text or "?" in text):
@@ -175,17 +176,18 @@ def scrubbed(text: str) -> str:
     return MASK if _ASSIGNED.search(text) or _ENTRY.search(text) else text
 
 
-def redacted(text: str) -> str:
-    """What another program said, with only that masked which seems to be a secret."""
+def redact(text: str) -> str:
+    """The output of another program with everything masked that looks like a secret."""
     for pattern in _TOLD:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
 
 
-def without_secrets_of(arguments: Iterable[str], text: str) -> str:
-    """The text with everything masked that is secret in an address among the arguments.
+def mask_arguments(arguments: Iterable[str], text: str) -> str:
+    """The text without the secrets of addresses among the arguments.
 
-    Messages repeat an argument in part, as a path or in quotes, so it is not looked for as a whole.
+    Messages may repeat an argument partly, as a path or quoted, so each secret is replaced by
+    itself.
     """
     for argument in arguments:
         if ":" not in argument:
@@ -197,7 +199,7 @@ def without_secrets_of(arguments: Iterable[str], text: str) -> str:
 
 
 def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
-    """Secrets with what stands around them, and how that is shown."""
+    """The secrets of an address with their surrounding characters, and the replacements."""
     if entry := _ENTRY_IN_URL.search(url):
         if entry["password"]:
             yield f":{entry['password']}@", f":{MASK}@"
@@ -213,17 +215,17 @@ def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
             yield parameter[0], f"{parameter['name']}={MASK}"
 
 
-def names_secret(key: str) -> bool:
-    """Whether a free-form option of that name holds a secret: `api_key`, `fs.s3a.secret.key`."""
+def is_secret_name(key: str) -> bool:
+    """Whether a free-form option contains a secret by its name: `api_key`, `fs.s3a.secret.key`."""
     words = [word.lower() for word in _WORDS.findall(key)]
     return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words) or any(
         first in _KINDS_OF_KEYS and second == "key" for first, second in pairwise(words)
     )
 
 
-def guarded(key: str, value: str) -> str | Secret:
-    """A free-form option's text, as a secret where its name or its form says so."""
-    if names_secret(key):
+def guard_option(key: str, value: str) -> str | Secret:
+    """The value of a free-form option, as a secret if its name or form indicates one."""
+    if is_secret_name(key):
         return Secret(value)
     looks_like_address = "://" in value and "@" in value
     return ConnectionString(value) if looks_like_address or "dsn" in key.lower() else value

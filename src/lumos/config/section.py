@@ -1,4 +1,4 @@
-"""What all sections of the configuration share, and the words their keys are described with."""
+"""The base class of all configuration sections, and the annotated types of their keys."""
 
 from typing import Annotated, ClassVar, Final, TypeAlias
 
@@ -16,18 +16,18 @@ INTERNAL: Final = "internal"
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mapping with a fixed set of keys."""
 
-    # The field that takes the keys which are not fields themselves.
+    # The field for keys that are not fields themselves.
     rest: ClassVar[str | None] = None
-    # The field that is meant when a plain value stands where the mapping could.
+    # The field that a plain value is assigned to if it is given instead of a mapping.
     shorthand: ClassVar[str | None] = None
-    # A key below which the section's own keys may stand too.
+    # A key below which the keys of the section may be given too.
     nested: ClassVar[str | None] = None
 
 
 def spelled(
     *, also: tuple[str, ...] = (), one: tuple[str, ...] = (), older: tuple[str, ...] = ()
 ) -> Meta:
-    """Other names of a key: equal ones, ones for a list of a single value, and outdated ones."""
+    """Other spellings of a key: equal ones, ones for a single list item, and former ones."""
     return Meta(extra={ALSO: also, ONE: one, OLDER: older})
 
 
@@ -40,7 +40,7 @@ Days: TypeAlias = Annotated[
     int, Meta(ge=0, le=36_500, description="a number of days (an integer), 0 for no end")
 ]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
-# Credentials have keys of their own, which are masked; an address is printed freely.
+# Addresses are displayed, so credentials have separate, masked keys.
 Address: TypeAlias = Annotated[
     str,
     Meta(
@@ -51,7 +51,7 @@ Address: TypeAlias = Annotated[
 Location: TypeAlias = Annotated[
     str,
     Meta(
-        # What stands before the @ of Azure's addresses is a container.
+        # In Azure addresses the part before the @ is a container.
         pattern=r"^(?!(?!(?:abfs|wasb)s?://[^/:@]+@)\w[\w+.-]*://[^/]*@)[\s\S]+$",
         description="a path or an address without user and password",
         extra={PATH: True},

@@ -1,15 +1,15 @@
-"""The whole of lumos.yaml as frozen values."""
+"""All settings of lumos.yaml as frozen values; sources, platforms and costs have own modules."""
 
 import enum
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Final, Literal
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, field
 
 from lumos.config.costs import CostCalculation, CostModel
-from lumos.config.notifications import Notifications
-from lumos.config.owners import OwnerRules
 from lumos.config.platforms import LOCAL, PlatformConfig, PlatformName
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
@@ -22,13 +22,152 @@ from lumos.config.section import (
     Share,
     spelled,
 )
-from lumos.config.sources import DatasetHint, Names, Source
+from lumos.config.sources import DatasetHint, Names, SourceSettings
 from lumos.config.sql_names import NAME_TEMPLATE, NAME_TEMPLATE_HELP, SqlName
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, UnknownName, did_you_mean
+from lumos.model.change import EventType, Verdict
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
 
-# Keys that may stand at the top although they belong to a section.
+OwnerKind: TypeAlias = Literal["user", "group"]
+
+# Names that end with one of these words are groups, unless groups are configured.
+_USUAL_GROUPS: Final = tuple(
+    f"{start}{word}{end}"
+    for word in ("team", "group", "squad", "guild", "chapter")
+    for start in ("", "*[-_ .]")
+    for end in ("", "s")
+)
+
+
+class OwnerRules(Section, frozen=True, kw_only=True):
+    """Which owners are groups and which are users, where a file does not say; `*` is a wildcard."""
+
+    groups: Names | None = None
+    users: Names = ()
+
+    def __post_init__(self) -> None:
+        groups = self.groups or ()
+        if not all(pattern.strip() for pattern in (*groups, *self.users)):
+            raise MisuseError("An owner name or pattern is empty.")
+        both = {each.casefold() for each in groups} & {each.casefold() for each in self.users}
+        if both:
+            raise MisuseError(
+                f"'{min(both)}' is listed under 'groups' and 'users'. Remove it from one of them."
+            )
+
+    def configured_kind(self, name: str) -> OwnerKind | None:
+        """The configured kind of an owner; users take precedence over groups."""
+        if _fits(name, self.users):
+            return "user"
+        return "group" if _fits(name, self.groups or ()) else None
+
+    def kind(self, name: str) -> OwnerKind:
+        """The kind of an owner, by default from its name."""
+        usual = _USUAL_GROUPS if self.groups is None else ()
+        return self.configured_kind(name) or ("group" if _fits(name, usual) else "user")
+
+
+def _fits(name: str, patterns: Names) -> bool:
+    folded = name.casefold()
+    return any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns)
+
+
+# The placeholders of message templates.
+PLACEHOLDERS: Final = (
+    "dataset_name",
+    "urn",
+    "location",
+    "owner_name",
+    "event",
+    "event_id",
+    "verdict",
+    "summary",
+    "changes",
+    "blast_radius",
+    "affected",
+    "affected_owners",
+    "schema_version",
+    "cloud_version",
+    "time",
+)
+# Quoted text is JSON, which has braces of its own.
+_IN_BRACES: Final = re.compile(r"\{\{[^{}]*\}\}|\{([^{}\"\n]*)\}")
+PLACEHOLDER: Final = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
+
+_TITLE: Final = "{dataset_name} {schema_version}: {verdict}"
+_TEMPLATE: Final = """\
+{event}: {summary}
+{changes}
+{blast_radius}
+{affected}
+{urn} {cloud_version}
+{location}
+owner: {owner_name}
+{time}"""
+
+
+class ChangeRule(Section, frozen=True, kw_only=True):
+    """Which changes are sent to which channels, and the text of the message.
+
+    Filters that are not given match everything; the default `events` are those with schema
+    changes.
+    """
+
+    channels: Annotated[Names, Meta(min_length=1), spelled(one=("channel",))]
+    datasets: Annotated[Names, spelled(one=("dataset",))] = ()
+    verdicts: Annotated[tuple[Verdict, ...], spelled(one=("verdict",))] = ()
+    owners: Annotated[Names, spelled(one=("owner",))] = ()
+    events: Annotated[tuple[EventType, ...], spelled(one=("event",))] = ()
+    title: str = _TITLE
+    template: str = _TEMPLATE
+
+    def __post_init__(self) -> None:
+        for text in (self.title, self.template):
+            _check_placeholders(text)
+        for pattern in self.datasets:
+            DatasetPattern(pattern)
+
+
+class Reminder(Section, frozen=True, kw_only=True):
+    """A message sent on a schedule (cron), to owners or named people, over named channels."""
+
+    schedule: str
+    recipients: Names = ()
+    template: str = ""
+    channels: Names = ()
+
+
+class Notifications(Section, frozen=True, kw_only=True):
+    """Notifications about changes, and reminders by name; channel addresses are secrets."""
+
+    rest: ClassVar[str | None] = "reminders"
+
+    channels: dict[str, Secret] = field(default_factory=dict)
+    changes: tuple[ChangeRule, ...] = ()
+    max_tries: Annotated[int, Meta(ge=1, description="a number of tries, at least 1")] = 60
+    reminders: dict[str, Reminder] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for rule in self.changes:
+            for channel in rule.channels:
+                if channel not in self.channels:
+                    raise UnknownName("channel", channel, self.channels)
+
+
+def _check_placeholders(text: str) -> None:
+    for match in _IN_BRACES.finditer(text):
+        name = match.group(1)
+        if name is not None and name not in PLACEHOLDERS:
+            hint = did_you_mean(name, PLACEHOLDERS) or f" Known: {', '.join(PLACEHOLDERS)}."
+            raise MisuseError(
+                f"A template names {{{name}}}, which is not a known placeholder.{hint} "
+                f"Write {{{{{name}}}}} to write the word in braces."
+            )
+
+
+# Top-level keys that belong to a section.
 MOVED: Final = {
     "datahub": ["platform_config", "datahub"],
     "openmetadata": ["platform_config", "openmetadata"],
@@ -39,14 +178,14 @@ _ENVIRONMENTS: Final = {"PRODUCTION": "PROD", "DEVELOPMENT": "DEV"}
 _DEFAULT_PATHS: Final = {"sqlite": ".lumos/lumos.db", "file": "lumos_snapshots"}
 
 
-class EventType(enum.StrEnum):
-    """What a storage event says; S3's own spellings, such as `s3:ObjectRemoved:*`, are read too."""
+class StorageEventType(enum.StrEnum):
+    """The type of a storage event; accepts S3 spellings such as `s3:ObjectRemoved:*`."""
 
     CREATED = "ObjectCreated"
     DELETED = "ObjectDeleted"
 
     @classmethod
-    def _missing_(cls, value: object) -> "EventType | None":
+    def _missing_(cls, value: object) -> "StorageEventType | None":
         family = str(value).removeprefix("s3:").partition(":")[0]
         if family in ("ObjectDeleted", "ObjectRemoved", "LifecycleExpiration"):
             return cls.DELETED
@@ -54,15 +193,15 @@ class EventType(enum.StrEnum):
 
 
 class WatchedSource(Section, frozen=True, kw_only=True):
-    """A source and how its changes are noticed; the keys of the source stand beside these."""
+    """A source and how its changes are detected; the keys of the source are in the same mapping."""
 
     rest: ClassVar[str | None] = "source"
     nested: ClassVar[str | None] = "config"
 
-    source: Source
+    source: SourceSettings
     watch_mode: Literal["events", "polling", "hybrid"] = "polling"
     polling_interval: Seconds = 300
-    event_types: tuple[EventType, ...] = tuple(EventType)
+    event_types: tuple[StorageEventType, ...] = tuple(StorageEventType)
     sqs_queue: str | None = None
     watch_tables: Annotated[
         bool | tuple[str, ...], Meta(description="true, false or a list of tables")
@@ -70,24 +209,24 @@ class WatchedSource(Section, frozen=True, kw_only=True):
 
 
 class ChangeDetection(Section, frozen=True, kw_only=True):
-    """Which sources are watched between scans; only an `enabled: false` forbids it."""
+    """Which sources are watched between scans; `enabled: false` disables watching."""
 
     enabled: bool | None = None
     sources: tuple[WatchedSource, ...] = ()
 
 
-class Storage(Section, frozen=True, kw_only=True):
-    """Where Lumos keeps what it knows."""
+class StorageSettings(Section, frozen=True, kw_only=True):
+    """Where the store of Lumos is."""
 
     backend: Literal["sqlite", "postgres", "file"] = "sqlite"
     path: Location | None = None
     connection_string: ConnectionString | None = None
-    # Events of new data alone; schema changes and all others are kept for good.
+    # Only events about new data; schema changes and other events are kept forever.
     modified_retention_days: Days = 90
 
     def __post_init__(self) -> None:
         if self.backend == "postgres" and self.connection_string is None:
-            raise MisuseError("The backend postgres needs 'connection_string'.")
+            raise MisuseError("The backend postgres requires 'connection_string'.")
         if self.backend != "postgres" and self.connection_string is not None:
             raise MisuseError("'connection_string' is for the backend postgres; set 'backend' too.")
         if self.path is None and self.backend in _DEFAULT_PATHS:
@@ -95,20 +234,20 @@ class Storage(Section, frozen=True, kw_only=True):
 
 
 class Enforcement(Section, frozen=True, kw_only=True):
-    """What happens when documentation is missing."""
+    """The consequence of missing documentation."""
 
     mode: Literal["block_on_missing", "warn_only"] = "warn_only"
 
 
 class Exemption(Section, frozen=True, kw_only=True):
-    """Datasets that need no documentation, and why."""
+    """Datasets that need no documentation, and the reason."""
 
     pattern: str
     reason: str = ""
 
 
 class DocumentationRules(Section, frozen=True, kw_only=True):
-    """What has to be documented."""
+    """Which documentation is required."""
 
     required_fields: Names = ()
     enforcement: Enforcement = Enforcement()
@@ -116,7 +255,7 @@ class DocumentationRules(Section, frozen=True, kw_only=True):
 
 
 class QualityIntegration(Section, frozen=True, kw_only=True):
-    """A tool whose results are taken over."""
+    """A data quality tool."""
 
     nested: ClassVar[str | None] = "config"
 
@@ -139,7 +278,7 @@ class DbtTests(QualityIntegration, frozen=True, kw_only=True):
 
 
 class CustomApi(QualityIntegration, frozen=True, kw_only=True):
-    """Results that a service of the company's own hands out."""
+    """Results of a custom HTTP service."""
 
     type: Literal["custom_api"] = "custom_api"
     endpoint: Address
@@ -154,8 +293,8 @@ QUALITY_INTEGRATIONS: Final[dict[str, type[QualityIntegration]]] = {
 }
 
 
-class Spark(Section, frozen=True, kw_only=True):
-    """The Spark that scans run on; options named like secrets are kept as `Secret`."""
+class SparkSettings(Section, frozen=True, kw_only=True):
+    """The Spark cluster for scans; options with names of secrets are `Secret`."""
 
     master: str = "local[*]"
     config: dict[str, object] = field(default_factory=dict)
@@ -166,34 +305,34 @@ class Spark(Section, frozen=True, kw_only=True):
                 raise MisuseError(f"The Spark option '{name}' must be text, a number or a switch.")
 
     def properties(self) -> dict[str, str]:
-        """The options as Spark takes them, secrets revealed."""
+        """The Spark options as text, secrets revealed."""
         return {name: _property(value) for name, value in self.config.items()}
 
 
-class Scan(Section, frozen=True, kw_only=True):
-    """What every scan of files keeps to, beside the source's own patterns."""
+class ScanSettings(Section, frozen=True, kw_only=True):
+    """Settings of all file scans, in addition to the patterns of a source."""
 
     file_patterns: Names = ()
     exclude: Names = ()
     max_removed_share: Share = 0.3
     column_stats: bool = False
     datasets: tuple[DatasetHint, ...] = ()
-    # Whether the logs of Delta, Iceberg and Hudi are read; without it their files are loose ones.
+    # If false, tables of Delta, Iceberg and Hudi are scanned as plain files.
     tables: bool = True
-    # How many of a table's last commits are opened for the history of its schema.
+    # The number of latest commits of a table that are read for its schema history.
     table_history: Annotated[int, Meta(ge=0, description="a number of commits, at least 0")] = (
         10_000
     )
 
 
 class ProfileSettings(Section, frozen=True, kw_only=True):
-    """What profiles may keep of the data; `values` are texts whose frequent values are told."""
+    """Settings of profiles; `values` are text columns whose frequent values are recorded."""
 
     values: Names = ()
 
 
 class UsageSettings(Section, frozen=True, kw_only=True):
-    """How reads are kept that query logs tell of; `hashed` readers need a key."""
+    """How reads from query logs are recorded; `hashed` readers need a key."""
 
     readers: Literal["names", "hashed"] = "names"
     key: Secret | None = None
@@ -201,11 +340,11 @@ class UsageSettings(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.readers == "hashed" and self.key is None:
-            raise MisuseError("Hashed readers need a 'key', which keeps others from guessing them.")
+            raise MisuseError("Hashed readers need a 'key', so that the names cannot be guessed.")
 
 
 class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that still works under a name of the past."""
+    """A key that was given by a former name."""
 
     key: str
     instead: str
@@ -213,7 +352,7 @@ class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where settings were read from; `lines` tells where a section starts."""
+    """Where settings were read from; `lines` are the lines of sections."""
 
     file: str | None = None
     folder: str = ""
@@ -222,7 +361,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(Section, frozen=True, kw_only=True):
-    """All settings; after loading, every local path in them is absolute."""
+    """All settings; after loading, local paths are absolute."""
 
     nested: ClassVar[str | None] = "lumos_config"
 
@@ -239,15 +378,15 @@ class Settings(Section, frozen=True, kw_only=True):
     cloud_version_prefix: Annotated[
         str,
         Meta(
-            # Neither 1.0.5 nor 2024-01-15 may be a cloud version: both mean something else.
+            # 1.0.5 and 2024-01-15 must not be cloud versions: they are a schema version and a date.
             pattern=r"^(?!\d+\.\d+\.$)(?!\d{4}-\d\d-)([^\s\x00-\x1f\x7f@/]*[^\s\x00-\x1f\x7f@/\d])?\Z",
             description="text without blanks that does not end with a digit and makes no date and "
             "no schema version of a number, such as S-",
         ),
     ] = DEFAULT_PREFIX
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceSettings, ...] = ()
     change_detection: ChangeDetection = ChangeDetection()
-    storage: Storage = Storage()
+    storage: StorageSettings = StorageSettings()
     cost_model: CostModel = CostModel()
     cost_calculation: CostCalculation = CostCalculation()
     documentation: DocumentationRules = DocumentationRules()
@@ -260,9 +399,9 @@ class Settings(Section, frozen=True, kw_only=True):
     owners: OwnerRules = OwnerRules()
     quality_integrations: tuple[QualityIntegration, ...] = ()
     notifications: Notifications = Notifications()
-    spark: Spark = Spark()
+    spark: SparkSettings = SparkSettings()
     state_uri: Location | None = None
-    scan: Scan = Scan()
+    scan: ScanSettings = ScanSettings()
     profile: ProfileSettings = ProfileSettings()
     usage: UsageSettings = UsageSettings()
     origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
@@ -273,13 +412,13 @@ class Settings(Section, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "environment", environment)
 
     def shown(self) -> dict[str, Any]:
-        """Plain values for people and JSON, secrets masked."""
+        """The settings as plain values for display, secrets masked."""
         plain = msgspec.json.decode(msgspec.json.encode(self, enc_hook=_masked))
         return {name: value for name, value in plain.items() if name != "origin"}
 
 
-def moved(path: Sequence[str]) -> list[str]:
-    """Where a path of keys leads that may begin with a key which was moved."""
+def canonical_path(path: Sequence[str]) -> list[str]:
+    """The path of keys with a moved top-level key resolved."""
     first, *rest = path
     return [*MOVED.get(first, [first]), *rest]
 
@@ -287,7 +426,7 @@ def moved(path: Sequence[str]) -> list[str]:
 def _masked(value: object) -> str:
     if isinstance(value, Secret):
         return str(value)
-    raise TypeError(f"A {type(value).__name__} is no value of a configuration.")
+    raise TypeError(f"A {type(value).__name__} is not a configuration value.")
 
 
 def _property(value: object) -> str:

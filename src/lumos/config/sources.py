@@ -1,4 +1,4 @@
-"""Where metadata comes from: one section for each type of source."""
+"""Sources of metadata: one section per type of source."""
 
 import re
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
@@ -28,8 +28,8 @@ SslMode: TypeAlias = Literal["disable", "allow", "prefer", "require", "verify-ca
 User: TypeAlias = Annotated[str | None, spelled(also=("username",))]
 
 
-class Source(Section, frozen=True, kw_only=True):
-    """A place to look for datasets; `instance` keeps two accounts of one type apart."""
+class SourceSettings(Section, frozen=True, kw_only=True):
+    """A source of datasets; `instance` distinguishes two accounts of one type."""
 
     nested: ClassVar[str | None] = "config"
 
@@ -39,10 +39,11 @@ class Source(Section, frozen=True, kw_only=True):
 
 
 class DatasetHint(Section, frozen=True, kw_only=True):
-    """Files that are one dataset whatever they look like, or with `split` one dataset each.
+    """Files that form one dataset, or with `split` one dataset each.
 
-    In `path`, from the source's root, `*` stands for any name and `**` for any folders; every
-    value of a `{key}` is a dataset of its own. Several paths form one dataset and need a `name`.
+    `path` is relative to the root of the source; `*` matches a name, `**` any folders, and
+    every value of a `{key}` is a separate dataset. Several paths form one dataset and need a
+    `name`.
     """
 
     shorthand: ClassVar[str | None] = "path"
@@ -53,7 +54,7 @@ class DatasetHint(Section, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> Names:
-        """The paths, however many were written."""
+        """All paths as a tuple."""
         return (self.path,) if isinstance(self.path, str) else self.path
 
     def __post_init__(self) -> None:
@@ -78,8 +79,8 @@ class DatasetHint(Section, frozen=True, kw_only=True):
             raise MisuseError("Several paths form one dataset and need a 'name'.")
 
 
-class FileStore(Source, frozen=True, kw_only=True):
-    """A source made of files, of which all are looked at unless patterns say otherwise."""
+class FileStoreSettings(SourceSettings, frozen=True, kw_only=True):
+    """A source of files; without patterns, all files are scanned."""
 
     file_patterns: Names = ()
     exclude: Names = ()
@@ -89,20 +90,20 @@ class FileStore(Source, frozen=True, kw_only=True):
     join_similar: bool = False
 
 
-class ObjectStore(FileStore, frozen=True, kw_only=True):
-    """Buckets and the prefixes in them; no prefix is the whole bucket."""
+class ObjectStoreSettings(FileStoreSettings, frozen=True, kw_only=True):
+    """Buckets and prefixes; without a prefix, the whole bucket."""
 
     buckets: Annotated[tuple[Bucket, ...], Meta(min_length=1), spelled(one=("bucket",))]
     prefixes: Annotated[Names, spelled(one=("prefix",))] = ()
 
     def __post_init__(self) -> None:
-        # Keys of object stores never start with a slash, though people write them so.
+        # Keys in object stores never start with a slash, but users write one.
         prefixes = tuple(prefix.lstrip("/") for prefix in self.prefixes)
         msgspec.structs.force_setattr(self, "prefixes", prefixes)
 
 
-class S3Source(ObjectStore, frozen=True, kw_only=True):
-    """Amazon S3, or whatever speaks its protocol at `endpoint_url`."""
+class S3SourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
+    """Amazon S3, or a compatible service at `endpoint_url`."""
 
     type: Literal["s3"] = "s3"
     region: str | None = None
@@ -116,7 +117,7 @@ class S3Source(ObjectStore, frozen=True, kw_only=True):
     path_style: bool = False
 
 
-class GcsSource(ObjectStore, frozen=True, kw_only=True):
+class GcsSourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
     """Google Cloud Storage."""
 
     type: Literal["gcs"] = "gcs"
@@ -127,8 +128,8 @@ class GcsSource(ObjectStore, frozen=True, kw_only=True):
     anonymous: bool = False
 
 
-class AzureSource(ObjectStore, frozen=True, kw_only=True):
-    """Azure Blob Storage or Data Lake Storage; a container is what others call a bucket."""
+class AzureSourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
+    """Azure Blob Storage or Data Lake Storage; containers are called buckets here."""
 
     type: Literal["azure"] = "azure"
     buckets: Annotated[
@@ -147,10 +148,10 @@ class AzureSource(ObjectStore, frozen=True, kw_only=True):
     anonymous: bool = False
 
 
-class HdfsSource(FileStore, frozen=True, kw_only=True):
-    """Folders of a Hadoop file system, read through WebHDFS at one of `urls`.
+class HdfsSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
+    """Folders of HDFS, read through WebHDFS at one of `urls`.
 
-    `nameservice` is what paths call it: hdfs://nameservice/folder.
+    `nameservice` is the authority of its paths: hdfs://nameservice/folder.
     """
 
     type: Literal["hdfs"] = "hdfs"
@@ -173,8 +174,8 @@ class HdfsSource(FileStore, frozen=True, kw_only=True):
             )
 
 
-class FileSource(FileStore, frozen=True, kw_only=True):
-    """Folders of this machine."""
+class FileSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
+    """Local folders."""
 
     type: Literal["file", "local"] = "file"
     paths: Annotated[tuple[Location, ...], Meta(min_length=1), spelled(one=("path",))]
@@ -183,9 +184,8 @@ class FileSource(FileStore, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "type", "file")
 
 
-class PostgresSource(Source, frozen=True, kw_only=True):
-    """A PostgreSQL database, of which all tables and views are looked at unless patterns say
-    otherwise."""
+class PostgresSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """A PostgreSQL database; without patterns, all tables and views are read."""
 
     type: Literal["postgres"] = "postgres"
     connection_string: ConnectionString | None = None
@@ -199,14 +199,14 @@ class PostgresSource(Source, frozen=True, kw_only=True):
     tables: Names = ()
     exclude: Names = ()
     statement_timeout: Seconds = 300
-    # Where it is watched: only these of its tables.
+    # The only tables to read while watching.
     watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
 
     def __post_init__(self) -> None:
         _require_address(self.type, self.connection_string, self.host)
 
 
-class RedshiftSource(Source, frozen=True, kw_only=True):
+class RedshiftSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """An Amazon Redshift warehouse."""
 
     type: Literal["redshift"] = "redshift"
@@ -225,8 +225,8 @@ class RedshiftSource(Source, frozen=True, kw_only=True):
         _require_address(self.type, self.connection_string, self.host)
 
 
-class MongodbSource(Source, frozen=True, kw_only=True):
-    """A MongoDB server, whose schemas are learnt from `sample_size` documents."""
+class MongodbSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """A MongoDB server; schemas are inferred from `sample_size` documents."""
 
     type: Literal["mongodb"] = "mongodb"
     connection_string: Annotated[ConnectionString | None, spelled(also=("uri",))] = None
@@ -244,7 +244,7 @@ class MongodbSource(Source, frozen=True, kw_only=True):
         _require_address(self.type, self.connection_string, self.host)
 
 
-class SnowflakeSource(Source, frozen=True, kw_only=True):
+class SnowflakeSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A Snowflake account."""
 
     type: Literal["snowflake"] = "snowflake"
@@ -263,7 +263,7 @@ class SnowflakeSource(Source, frozen=True, kw_only=True):
     exclude: Names = ()
 
 
-class BigquerySource(Source, frozen=True, kw_only=True):
+class BigquerySourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A BigQuery project."""
 
     type: Literal["bigquery"] = "bigquery"
@@ -275,7 +275,7 @@ class BigquerySource(Source, frozen=True, kw_only=True):
     credentials: Secret | None = None
 
 
-class DatabricksSource(Source, frozen=True, kw_only=True):
+class DatabricksSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A Databricks workspace and its Unity Catalog."""
 
     type: Literal["databricks"] = "databricks"
@@ -289,7 +289,7 @@ class DatabricksSource(Source, frozen=True, kw_only=True):
     exclude: Names = ()
 
 
-class KafkaSource(Source, frozen=True, kw_only=True):
+class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """Topics of a Kafka cluster and the schemas registered for them."""
 
     type: Literal["kafka"] = "kafka"
@@ -307,28 +307,28 @@ class KafkaSource(Source, frozen=True, kw_only=True):
     ssl_ca_file: Location | None = None
 
 
-class PluginSource(Source, frozen=True, kw_only=True):
-    """A source of another package; `options` holds what it is given, secrets as `Secret`."""
+class PluginSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """A source of a plug-in; `options` are its settings, secrets as `Secret`."""
 
     rest: ClassVar[str | None] = "options"
 
     options: dict[str, object] = field(default_factory=dict)
 
 
-SOURCES: Final[dict[str, type[Source]]] = {
-    "s3": S3Source,
-    "gcs": GcsSource,
-    "azure": AzureSource,
-    "hdfs": HdfsSource,
-    "file": FileSource,
-    "local": FileSource,
-    "postgres": PostgresSource,
-    "snowflake": SnowflakeSource,
-    "bigquery": BigquerySource,
-    "databricks": DatabricksSource,
-    "kafka": KafkaSource,
-    "mongodb": MongodbSource,
-    "redshift": RedshiftSource,
+SOURCES: Final[dict[str, type[SourceSettings]]] = {
+    "s3": S3SourceSettings,
+    "gcs": GcsSourceSettings,
+    "azure": AzureSourceSettings,
+    "hdfs": HdfsSourceSettings,
+    "file": FileSourceSettings,
+    "local": FileSourceSettings,
+    "postgres": PostgresSourceSettings,
+    "snowflake": SnowflakeSourceSettings,
+    "bigquery": BigquerySourceSettings,
+    "databricks": DatabricksSourceSettings,
+    "kafka": KafkaSourceSettings,
+    "mongodb": MongodbSourceSettings,
+    "redshift": RedshiftSourceSettings,
 }
 
 
@@ -353,3 +353,26 @@ def _may_be_host(name: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+# The source types by URL scheme; some stores have several schemes.
+STORE_OF_SCHEME: Final = {
+    "s3": "s3", "s3a": "s3", "s3n": "s3",
+    "gs": "gcs", "gcs": "gcs",
+    "az": "azure", "azure": "azure", "abfs": "azure", "abfss": "azure", "wasb": "azure",
+    "wasbs": "azure",
+    "hdfs": "hdfs", "webhdfs": "hdfs", "swebhdfs": "hdfs",
+}  # fmt: skip
+SUPPORTED_SCHEMES: Final = "s3://, gs://, abfss:// and hdfs://"
+# The address of a storage account as displayed by Azure.
+_ACCOUNT: Final = re.compile(r"https?://[^/@]+\.(?:blob|dfs)\.(?:core|fabric)\.", re.IGNORECASE)
+
+
+def store_of(address: str) -> str | None:
+    """The source type of an address, or None."""
+    scheme, is_address, _ = address.partition("://")
+    if not is_address:
+        return None
+    if _ACCOUNT.match(address):
+        return "azure"
+    return STORE_OF_SCHEME.get(scheme.lower())

@@ -1,4 +1,4 @@
-"""Which datasets are meant by the names of tables in SQL."""
+"""Rules that map table names in SQL to datasets."""
 
 import fnmatch
 import re
@@ -23,10 +23,10 @@ _TEMPLATE_TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*/|\*\*|\*")
 
 
 class SqlName(Section, frozen=True, kw_only=True):
-    """A rule for tables whose names end as `match` says: their URN, or what their names leave out.
+    """A rule for tables whose names end with `match`: their URN, or defaults of missing parts.
 
-    In `urn`, {table}, {schema} and {database} are parts of the name, {path} is all of it with
-    slashes. Without `urn`, the others are what unqualified names of a dialect mean.
+    In `urn`, {table}, {schema} and {database} are parts of the name, {path} is the whole name
+    with slashes. Without `urn`, the other keys complete unqualified names of a dialect.
     """
 
     match: str = "*"
@@ -50,7 +50,7 @@ class SqlName(Section, frozen=True, kw_only=True):
             _check(self.urn)
 
     def covers(self, parts: tuple[str, ...], dialect: str | None) -> bool:
-        """Whether the rule is for a table: its name ends as the pattern says, in any case."""
+        """Whether the rule applies to a table; the end of its name matches, ignoring case."""
         if self.dialect is not None and self.dialect.lower() != (dialect or "").lower():
             return False
         wanted = self.match.lower().split(".")
@@ -63,7 +63,7 @@ class SqlName(Section, frozen=True, kw_only=True):
         )
 
     def urn_of(self, parts: tuple[str, ...]) -> str | None:
-        """The URN of a table; none where its name lacks a part that the rule asks for."""
+        """The URN of a table, or None if its name lacks a part that the rule needs."""
         if self.urn is None:
             return None
         known = dict(zip(("table", "schema", "database"), reversed(parts), strict=False))
@@ -74,7 +74,7 @@ class SqlName(Section, frozen=True, kw_only=True):
 
 
 class NameTemplate:
-    """Where the parts of a table's name stand in the path of its file: {schema}/{table}/*.sql."""
+    """A template for the table names of SQL files by path: {schema}/{table}/*.sql."""
 
     def __init__(self, text: str) -> None:
         if re.match(NAME_TEMPLATE, text) is None:
@@ -86,13 +86,13 @@ class NameTemplate:
             if part is None:
                 pattern += _WILDCARDS[token.group()]
             else:
-                # A part that stands in the path twice has the same value both times.
+                # A repeated placeholder must have the same value everywhere.
                 pattern += f"(?P={part})" if f"(?P<{part}>" in pattern else f"(?P<{part}>[^/]+?)"
             end = token.end()
         self._path = re.compile(rf"(?:.*/)?{pattern}{re.escape(text[end:])}")
 
     def name_of(self, file: str) -> tuple[str, ...] | None:
-        """The table of a file, from the database down; None if the path does not match."""
+        """The table name of a file, the database first; None if the path does not match."""
         found = self._path.fullmatch(file)
         if found is None:
             return None
@@ -104,7 +104,7 @@ def _check(urn: str) -> None:
     for name in _BRACES.findall(urn):
         if name not in PLACEHOLDERS:
             wanted = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-            raise MisuseError(f"'{{{name}}}' is no part of a table's name. Use one of {wanted}.")
+            raise MisuseError(f"'{{{name}}}' is not a part of a table name. Use one of {wanted}.")
     if not urn.startswith(SCHEME):
         raise InvalidUrn(urn, f"it does not start with {SCHEME}")
     Urn.parse(_BRACES.sub("x", urn))

@@ -1,22 +1,27 @@
-"""The configuration file that a new project starts with."""
+"""Writes configuration files: the starter of a new project, and the sources of a dry run."""
 
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import yaml
 
+from lumos.config.secret import ConnectionString, Secret
+from lumos.config.sources import DatasetHint, FileSourceSettings, FileStoreSettings, SourceSettings
 from lumos.errors import MisuseError
 
 
 class InitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `lumos init`: the file that was written."""
+    """The result of `lumos init`: the written file."""
 
     format_version: str = "1.0"
     file: str
 
 
 def write_starter(file: Path, *, force: bool = False) -> InitReport:
-    """Writes the starter, over a file that exists only with `force`."""
+    """Write the starter; an existing file is replaced only with `force`."""
     try:
         with file.open("w" if force else "x", encoding="utf-8") as target:
             target.write(STARTER)
@@ -137,3 +142,97 @@ scan:
 #cloud_version_prefix: S-
 #state_uri: /mnt/shared/lumos-state
 """
+
+
+def write_sources(
+    file: Path, sections: Sequence[SourceSettings], *, found: Iterable[str], force: bool = False
+) -> None:
+    """Write sources as a configuration file, with a comment for each dataset found.
+
+    Secrets are left out: they come from the environment or from a variable that the user adds.
+    Database addresses may contain one, so they are written as a variable.
+    """
+    check_overwrite(file, force=force)
+    with file.open("w" if force else "x", encoding="utf-8") as target:
+        target.write(_text(sections, found))
+
+
+def check_overwrite(file: Path, *, force: bool) -> None:
+    """Raise if the file exists, unless `force` is set."""
+    if file.exists() and not force:
+        raise MisuseError(f"{file} exists already. Replace it with --force, or name another file.")
+    if not file.absolute().parent.is_dir():
+        raise MisuseError(f"There is no folder {file.absolute().parent} to write {file.name} to.")
+
+
+def _text(sections: Sequence[SourceSettings], found: Iterable[str]) -> str:
+    plain = [_plain(section) for section in sections]
+    body = yaml.safe_dump({"sources": plain}, sort_keys=False, allow_unicode=True, width=100)
+    lines = [
+        "# Where Lumos looks for datasets. Use it with: lumos ingest --config FILE",
+        "# New datasets in these places are found by themselves.",
+        *_hints(sections),
+        body.rstrip(),
+        "",
+        "# Found when this was written:",
+        *(f"#   {_one_line(each)}" for each in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+
+
+def _hints(sections: Iterable[SourceSettings]) -> list[str]:
+    """Comments on how to provide the secrets that are left out."""
+    facts = [
+        (name, getattr(section, name)) for section in sections for name in section.__struct_fields__
+    ]
+    keys = dict.fromkeys(
+        name for name, value in facts if isinstance(value, Secret) and not _is_address(value)
+    )
+    return [
+        *(f"# Take it from a variable: {name}: ${{NAME}}" for name in keys),
+        *(f"# Set {_ADDRESS} to {value}" for _, value in facts if _is_address(value)),
+    ]
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, ConnectionString)
+
+
+def _plain(section: SourceSettings) -> dict[str, Any]:
+    """The keys that were set, without secrets; lists of one bucket or path as a single value."""
+    plain: dict[str, Any] = {"type": section.type}
+    defaults = zip(section.__struct_fields__[-len(section.__struct_defaults__) :],
+                   section.__struct_defaults__, strict=True)  # fmt: skip
+    default = dict(defaults)
+    for name in section.__struct_fields__:
+        value = getattr(section, name)
+        if _is_address(value):
+            plain[name] = f"${{{_ADDRESS}}}"
+            continue
+        if name == "type" or value == default.get(name, ...) or isinstance(value, Secret):
+            continue
+        if name == "paths" and isinstance(section, FileSourceSettings):
+            # The configuration may be in another folder than the one the paths are relative to.
+            value = tuple(map(os.path.abspath, value))
+        if name == "datasets" and isinstance(section, FileStoreSettings):
+            value = tuple(map(_plain_hint, value))
+        if isinstance(value, tuple):
+            one = _ONE.get(name)
+            plain.update({one: value[0]} if one and len(value) == 1 else {name: list(value)})
+        else:
+            plain[name] = value
+    return plain
+
+
+def _plain_hint(hint: DatasetHint) -> dict[str, Any]:
+    path = hint.path if isinstance(hint.path, str) else list(hint.path)
+    plain = {"path": path, "name": hint.name, "split": hint.split}
+    return {key: value for key, value in plain.items() if value}
+
+
+_ADDRESS = "DATABASE_URL"
+_ONE = {"buckets": "bucket", "paths": "path", "urls": "url"}

@@ -1,26 +1,221 @@
-"""Reads YAML into a tree that knows its lines; no object is ever constructed from it."""
+"""Reads YAML into a tree with positions and resolved variables; constructs no objects."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Final, Literal, NoReturn, Protocol
 
+import msgspec
 import yaml
 
-from lumos.config.interpolation import VariableError, interpolated
-from lumos.config.tree import (
-    Block,
-    ConfigurationError,
-    Entry,
-    Listing,
-    Node,
-    Place,
-    Problem,
-    Scalar,
+from lumos.config.secret import Secret
+from lumos.errors import MisuseError
+
+_NULLS: Final = frozenset(("~", "null", "Null", "NULL"))
+
+
+class ConfigPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """A position in a file, a variable or an option, and the base of relative paths."""
+
+    origin: str
+    folder: str
+    kind: Literal["file", "variable", "option"] = "file"
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The file, or None for values from elsewhere."""
+        return self.origin if self.kind == "file" else None
+
+    def __str__(self) -> str:
+        parts = (self.origin, self.line, self.column)
+        return ":".join(str(part) for part in parts if part is not None)
+
+
+class ConfigProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A problem in a configuration."""
+
+    place: ConfigPosition
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+class ConfigurationError(MisuseError):
+    """All problems of a configuration; `file`, `line` and `key` are those of the first."""
+
+    def __init__(self, problems: Iterable[ConfigProblem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda each: each.place.line or 0))
+        first = self.problems[0]
+        self.file = first.place.file
+        self.line = first.place.line
+        self.key = first.key
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A value with its position and its key as written, such as `sources[0].bucket`."""
+
+    place: ConfigPosition
+    path: str
+    # The number of values and the depth below this node, with aliases expanded.
+    size: int = 1
+    height: int = 1
+
+
+class ScalarNode(ConfigNode, frozen=True, kw_only=True):
+    """A text; without quotes it may be read as a number or boolean."""
+
+    text: str
+    plain: bool = True
+    written: str = ""
+    problem: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value is given; the value of a variable may be the text null."""
+        is_null = self.text in _NULLS and self.text == self.written
+        return self.plain and not self.problem and (is_null or not self.text)
+
+
+class ListNode(ConfigNode, frozen=True, kw_only=True):
+    """A list of values."""
+
+    items: tuple[ConfigNode, ...]
+
+
+class MappingEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A value and the position of its key."""
+
+    place: ConfigPosition
+    node: ConfigNode
+
+
+class MappingNode(ConfigNode, frozen=True, kw_only=True):
+    """Values by key."""
+
+    entries: dict[str, MappingEntry]
+
+    def having(self, entries: dict[str, MappingEntry]) -> "MappingNode":
+        """The mapping with other entries."""
+        return msgspec.structs.replace(self, entries=entries)
+
+
+def is_empty(node: ConfigNode) -> bool:
+    """Whether a key has no value, which counts as not given."""
+    return isinstance(node, ScalarNode) and node.empty
+
+
+def lift_nested(block: MappingNode, key: str) -> tuple[MappingNode, tuple[ConfigProblem, ...]]:
+    """The mapping with the entries below `key` moved up; no key may be in both."""
+    inner = block.entries.get(key)
+    if inner is None:
+        return block, ()
+    entries = {name: entry for name, entry in block.entries.items() if name != key}
+    if not isinstance(inner.node, MappingNode):
+        text = f"'{key}' must be a mapping of the keys that could also stand beside it."
+        wrong = ConfigProblem(place=inner.place, key=inner.node.path, text=text)
+        return block.having(entries), () if is_empty(inner.node) else (wrong,)
+    twice = [
+        ConfigProblem(
+            place=entry.place,
+            key=entry.node.path,
+            text=f"'{name}' is given both below '{key}' and next to it. Keep one of them.",
+        )
+        for name, entry in inner.node.entries.items()
+        if name in entries
+    ]
+    return block.having(inner.node.entries | entries), tuple(twice)
+
+
+def build_tree(value: object, *, place: ConfigPosition, path: str) -> ConfigNode:
+    """Plain values as a tree at one position."""
+    match value:
+        case Mapping():
+            entries = {
+                str(key): MappingEntry(
+                    place=place, node=build_tree(each, place=place, path=f"{path}.{key}")
+                )
+                for key, each in value.items()
+            }
+            return MappingNode(place=place, path=path, entries=entries)
+        case list() | tuple():
+            items = [
+                build_tree(each, place=place, path=f"{path}[{index}]")
+                for index, each in enumerate(value)
+            ]
+            return ListNode(place=place, path=path, items=tuple(items))
+        case bool():
+            return ScalarNode(place=place, path=path, text=str(value).lower())
+        case int() | float():
+            return ScalarNode(place=place, path=path, text=str(value))
+        case None:
+            return ScalarNode(place=place, path=path, text="")
+        case Secret():
+            return ScalarNode(
+                place=place, path=path, text=value.reveal(), plain=False, written="***"
+            )
+        case _:
+            return ScalarNode(place=place, path=path, text=str(value), plain=False)
+
+
+def put_value(
+    block: MappingNode, steps: Iterable[tuple[str, frozenset[str]]], node: ConfigNode
+) -> MappingNode:
+    """The mapping with a value at a path; each step is a key and all spellings it replaces."""
+    (name, spellings), *rest = steps
+    current = next((block.entries[each].node for each in spellings if each in block.entries), None)
+    if rest:
+        if current is None or is_empty(current):
+            path = f"{block.path}.{name}" if block.path else name
+            current = MappingNode(place=node.place, path=path, entries={})
+        # If the section is not a mapping, the reader reports it.
+        node = put_value(current, rest, node) if isinstance(current, MappingNode) else current
+    entries = {key: entry for key, entry in block.entries.items() if key not in spellings}
+    return block.having(entries | {name: MappingEntry(place=node.place, node=node)})
+
+
+_REFERENCE: Final = re.compile(
+    r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|\$\{"
 )
+
+
+class VariableError(MisuseError):
+    """An invalid variable reference, or a variable that is not set."""
+
+
+def interpolate(text: str, environment: Mapping[str, str]) -> str:
+    """The text with variables replaced once; their values are not interpolated again."""
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match["name"], match["default"]
+        if match[0] == "$${":
+            return "${"
+        if name is None:
+            raise VariableError(
+                "opens a variable with '${' that does not read ${NAME} or ${NAME:-default}. "
+                "Write $${ for a plain ${"
+            )
+        found = environment.get(name)
+        # As in a shell, a default also replaces an empty variable.
+        if default is not None and not found:
+            return default
+        if found is None:
+            raise VariableError(
+                f"needs the environment variable {name}, which is not set. "
+                f"Set it (export {name}=...) or give a default: ${{{name}:-...}}"
+            )
+        return found
+
+    return _REFERENCE.sub(value, text)
+
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 MAX_DEPTH: Final = 100
-# Aliases share what they name, so that memory stays small; this bounds the time to walk it all.
+# Limits the time to walk the tree with aliases expanded; in memory they are shared.
 MAX_NODES: Final = 500_000
 
 _CORE: Final = "tag:yaml.org,2002:"
@@ -30,21 +225,21 @@ _MERGE: Final = "<<"
 _TOO_DEEP: Final = f"The configuration nests deeper than {MAX_DEPTH} levels."
 
 
-def read(
+def read_yaml(
     file: Path, *, environment: Mapping[str, str], text: str | None = None
-) -> tuple[Block, list[Problem]]:
-    """The tree of the file with its variables replaced, and errors in it other than syntax errors.
+) -> tuple[MappingNode, list[ConfigProblem]]:
+    """The tree of a file with variables replaced, and problems other than syntax errors.
 
-    `text` is read in place of what the file holds.
+    `text` replaces the content of the file.
     """
-    place = Place(origin=str(file), folder=str(file.absolute().parent))
+    place = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
     content = _text(file, place) if text is None else text
-    return parse(content, place=place, environment=environment)
+    return parse_yaml(content, place=place, environment=environment)
 
 
-def parse(
-    text: str, *, place: Place, environment: Mapping[str, str]
-) -> tuple[Block, list[Problem]]:
+def parse_yaml(
+    text: str, *, place: ConfigPosition, environment: Mapping[str, str]
+) -> tuple[MappingNode, list[ConfigProblem]]:
     """The tree of a YAML text; `place` names the file."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(yaml.parse(text, Loader=loader), place, environment)
@@ -52,18 +247,18 @@ def parse(
         return builder.document(), builder.problems
     except yaml.MarkedYAMLError as error:
         at = _at(place, error.problem_mark)
-        # The parser may stop behind the last line, and knows more kinds of line ends.
+        # The error may be after the last line, and the parser knows more kinds of line ends.
         lines = dict(enumerate(text.split("\n"), start=1))
         is_tab = lines.get(at.line or 0, "")[(at.column or 1) - 1 :].startswith("\t")
-        reason = "a tab stands where YAML wants spaces" if is_tab else error.problem
+        reason = "a tab is used where YAML requires spaces" if is_tab else error.problem
         _stop(at, f"This is not valid YAML: {reason}.")
     except yaml.reader.ReaderError as error:
         line, column = _position(text, error.position)
-        at = Place(origin=place.origin, folder=place.folder, line=line, column=column)
+        at = ConfigPosition(origin=place.origin, folder=place.folder, line=line, column=column)
         _stop(at, f"This is not valid YAML: {error.reason}.")
 
 
-def _text(file: Path, place: Place) -> str:
+def _text(file: Path, place: ConfigPosition) -> str:
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
@@ -77,27 +272,27 @@ def _text(file: Path, place: Place) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = _position(content[: error.start].decode(), error.start)
-        at = Place(origin=place.origin, folder=place.folder, line=line, column=column)
+        at = ConfigPosition(origin=place.origin, folder=place.folder, line=line, column=column)
         _stop(at, "The configuration file is not UTF-8 text.")
 
 
 class _Builder:
-    """Builds the tree from the parser's events, in one pass."""
+    """Builds the tree from the events of the parser in one pass."""
 
     def __init__(
-        self, events: Iterator[yaml.Event], place: Place, environment: Mapping[str, str]
+        self, events: Iterator[yaml.Event], place: ConfigPosition, environment: Mapping[str, str]
     ) -> None:
         self._events = events
         self._place = place
         self._environment = environment
-        self._anchors: dict[str, Node | None] = {}
-        self.problems: list[Problem] = []
+        self._anchors: dict[str, ConfigNode | None] = {}
+        self.problems: list[ConfigProblem] = []
 
-    def document(self) -> Block:
-        """The one document of the stream; an empty one is an empty block."""
+    def document(self) -> MappingNode:
+        """The only document of the stream; an empty one is an empty mapping."""
         next(self._events)
         start = next(self._events)
-        nothing = Block(place=self._place, path="", entries={})
+        nothing = MappingNode(place=self._place, path="", entries={})
         if isinstance(start, yaml.StreamEndEvent):
             return nothing
         root = self._node(next(self._events), "", 1)
@@ -106,13 +301,13 @@ class _Builder:
         if not isinstance(after, yaml.StreamEndEvent):
             place = _at(self._place, after.start_mark, column=False)
             _stop(place, "A second document starts here. Keep one per file.")
-        if isinstance(root, Scalar) and root.empty:
+        if isinstance(root, ScalarNode) and root.empty:
             return nothing
-        if not isinstance(root, Block):
+        if not isinstance(root, MappingNode):
             _stop(root.place, "The configuration must be a mapping of keys to values.")
         return root
 
-    def _node(self, event: yaml.Event, path: str, depth: int) -> Node:
+    def _node(self, event: yaml.Event, path: str, depth: int) -> ConfigNode:
         place = _at(self._place, event.start_mark, column=False)
         if isinstance(event, yaml.AliasEvent):
             return self._aliased(event, place, depth)
@@ -121,32 +316,35 @@ class _Builder:
             _stop(place, _TOO_DEEP)
         if event.tag is not None and event.tag not in _TAGS:
             text = f"The tag '{event.tag.removeprefix(_CORE)}' is not known here. Leave it out."
-            self.problems.append(Problem(place=place, key=path, text=text))
+            self.problems.append(ConfigProblem(place=place, key=path, text=text))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         node = self._built(event, path, depth, place)
         if node.size > MAX_NODES:
-            _stop(place, f"The configuration holds more than {MAX_NODES} values, aliases unfolded.")
+            _stop(
+                place,
+                f"The configuration has more than {MAX_NODES} values after expanding aliases.",
+            )
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _built(self, event: yaml.Event, path: str, depth: int, place: Place) -> Node:
+    def _built(self, event: yaml.Event, path: str, depth: int, place: ConfigPosition) -> ConfigNode:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path, place)
         if isinstance(event, yaml.SequenceStartEvent):
-            items: list[Node] = []
+            items: list[ConfigNode] = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
                 items.append(self._node(event, f"{path}[{len(items)}]", depth + 1))
             size, height = _extent(items)
-            return Listing(place=place, path=path, items=tuple(items), size=size, height=height)
+            return ListNode(place=place, path=path, items=tuple(items), size=size, height=height)
         entries = self._entries(path, depth)
         size, height = _extent([entry.node for entry in entries.values()])
-        return Block(place=place, path=path, entries=entries, size=size, height=height)
+        return MappingNode(place=place, path=path, entries=entries, size=size, height=height)
 
-    def _entries(self, path: str, depth: int) -> dict[str, Entry]:
-        entries: dict[str, Entry] = {}
-        merged: dict[str, Entry] = {}
+    def _entries(self, path: str, depth: int) -> dict[str, MappingEntry]:
+        entries: dict[str, MappingEntry] = {}
+        merged: dict[str, MappingEntry] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             place = _at(self._place, event.start_mark, column=False)
             key = self._key(event, place)
@@ -156,15 +354,15 @@ class _Builder:
             elif key in entries:
                 first = entries[key].place.line
                 text = f"The key '{key}' is given twice, first on line {first}."
-                self.problems.append(Problem(place=place, key=node.path, text=text))
+                self.problems.append(ConfigProblem(place=place, key=node.path, text=text))
             else:
-                entries[key] = Entry(place=place, node=node)
+                entries[key] = MappingEntry(place=place, node=node)
         return merged | entries
 
-    def _key(self, event: yaml.Event, place: Place) -> str:
+    def _key(self, event: yaml.Event, place: ConfigPosition) -> str:
         if isinstance(event, yaml.AliasEvent):
             target = self._aliased(event, place, 1)
-            if isinstance(target, Scalar):
+            if isinstance(target, ScalarNode):
                 return target.text
         if not isinstance(event, yaml.ScalarEvent):
             _stop(place, "A key must be text, not a list or a mapping.")
@@ -172,40 +370,40 @@ class _Builder:
             self._anchors[event.anchor] = self._scalar(event, event.value, place)
         return str(event.value)
 
-    def _merged(self, node: Node) -> dict[str, Entry]:
-        """The entries that `<<` brings in; of several mappings the first one to have a key wins."""
-        merged: dict[str, Entry] = {}
-        for each in node.items if isinstance(node, Listing) else (node,):
-            if not isinstance(each, Block):
+    def _merged(self, node: ConfigNode) -> dict[str, MappingEntry]:
+        """The entries that `<<` merges; the first mapping with a key wins."""
+        merged: dict[str, MappingEntry] = {}
+        for each in node.items if isinstance(node, ListNode) else (node,):
+            if not isinstance(each, MappingNode):
                 _stop(each.place, "'<<' takes a mapping or a list of mappings.")
             merged = each.entries | merged
         return merged
 
-    def _aliased(self, event: yaml.AliasEvent, place: Place, depth: int) -> Node:
+    def _aliased(self, event: yaml.AliasEvent, place: ConfigPosition, depth: int) -> ConfigNode:
         anchor = str(event.anchor)
         if anchor not in self._anchors:
-            _stop(place, f"The alias '*{anchor}' has no anchor '&{anchor}' before it.")
+            _stop(place, f"The alias '*{anchor}' has no preceding anchor '&{anchor}'.")
         node = self._anchors[anchor]
         if node is None:
-            _stop(place, f"The alias '*{anchor}' stands inside what it names.")
+            _stop(place, f"The alias '*{anchor}' refers to a value that contains it.")
         if depth + node.height - 1 > MAX_DEPTH:
             _stop(place, _TOO_DEEP)
         return node
 
-    def _scalar(self, event: yaml.ScalarEvent, path: str, place: Place) -> Scalar:
+    def _scalar(self, event: yaml.ScalarEvent, path: str, place: ConfigPosition) -> ScalarNode:
         written = str(event.value)
         text, problem = written, ""
         try:
-            text = interpolated(written, self._environment)
+            text = interpolate(written, self._environment)
         except VariableError as error:
             problem = f"{path} {error}"
         plain = event.implicit[0] or event.tag in _TYPED
-        return Scalar(
+        return ScalarNode(
             place=place, path=path, text=text, plain=plain, written=written, problem=problem
         )
 
 
-def _extent(nodes: Sequence[Node]) -> tuple[int, int]:
+def _extent(nodes: Sequence[ConfigNode]) -> tuple[int, int]:
     size = 1 + sum(node.size for node in nodes)
     return size, 1 + max((node.height for node in nodes), default=0)
 
@@ -218,10 +416,10 @@ class _Mark(Protocol):
     def column(self) -> int: ...
 
 
-def _at(place: Place, mark: _Mark | None, *, column: bool = True) -> Place:
+def _at(place: ConfigPosition, mark: _Mark | None, *, column: bool = True) -> ConfigPosition:
     if mark is None:
         return place
-    return Place(
+    return ConfigPosition(
         origin=place.origin,
         folder=place.folder,
         line=mark.line + 1,
@@ -234,6 +432,6 @@ def _position(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def _stop(place: Place, text: str) -> NoReturn:
-    # What the parser raised quotes the line it stopped at, and that line may hold a password.
-    raise ConfigurationError([Problem(place=place, key="", text=text)]) from None
+def _stop(place: ConfigPosition, text: str) -> NoReturn:
+    # The parser's error quotes a line of the file, which may contain a password.
+    raise ConfigurationError([ConfigProblem(place=place, key="", text=text)]) from None

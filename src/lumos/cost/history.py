@@ -1,67 +1,71 @@
-"""Keeps a period's costs: as history, and with the datasets, so that snapshots carry them."""
+"""Recorded costs: record a period, and compare costs with earlier periods."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from lumos.cost.ledger import Books
+from lumos.cost.ledger import CostLedger
+from lumos.cost.reports import CostComparison, CostTrends, TrendPoint
 from lumos.cost.solver.graph import Integers
 from lumos.model.dataset import Cost
-from lumos.model.money import MICRO
+from lumos.model.money import MICRO, amount_of
+from lumos.model.period import Period, month_before, period_of, quarter_before
 from lumos.store import Store
-from lumos.store.costs import Figure
+from lumos.store.costs import Figure, RecordedPeriod
 
 _WRITER: Final = "cost"
-_BESIDE_TYPE: Final = "other"
-_TOGETHER: Final = 500
+_UNATTRIBUTED_TYPE: Final = "other"
+_BATCH: Final = 500
 
 
-def record(store: Store, books: Books, *, aspects: bool, at: datetime) -> tuple[int, int]:
-    """Gives how many datasets and jobs were kept, and how many cost aspects were written.
+def record(store: Store, ledger: CostLedger, *, aspects: bool, at: datetime) -> tuple[int, int]:
+    """Record a period; return the number of recorded nodes and of written cost aspects.
 
-    Datasets carry the cost of the latest period on record only.
+    Datasets carry only the cost of the latest recorded period.
     """
-    inputs = books.inputs
+    inputs = ledger.inputs
     latest = max((each.last for each in store.costs.periods()), default=inputs.period.last)
     with store.transaction() as transaction:
         transaction.costs.record(
             inputs.period,
-            _figures(books),
-            method=books.method,
+            _figures(ledger),
+            method=ledger.method,
             currency=inputs.currency,
             at=at,
         )
-    kept = int(((books.own != 0) | (books.totals != 0)).sum())
+    kept = int(((ledger.own != 0) | (ledger.totals != 0)).sum())
     is_latest = inputs.period.last >= latest
-    return kept, _write_aspects(store, books, at) if aspects and is_latest else 0
+    return kept, _write_aspects(store, ledger, at) if aspects and is_latest else 0
 
 
-def _figures(books: Books) -> Iterator[Figure]:
-    graph, attribution = books.graph, books.attribution
+def _figures(ledger: CostLedger) -> Iterator[Figure]:
+    graph, attribution = ledger.graph, ledger.attribution
     costing = (graph.costs != 0) | (attribution.loaded != 0)
     for row, node in zip(*np.nonzero(costing), strict=True):
         own, total = int(graph.costs[row, node]), int(attribution.loaded[row, node])
         retained = int(attribution.retained[row, node])
-        yield Figure(books.urn(node), graph.types[row], own, total - own, total, retained)
-    for name, amount in books.beside.items():
-        yield Figure(name, _BESIDE_TYPE, amount, 0, amount, amount)
+        yield Figure(ledger.urn(node), graph.types[row], own, total - own, total, retained)
+    for name, amount in ledger.unattributed.items():
+        yield Figure(name, _UNATTRIBUTED_TYPE, amount, 0, amount, amount)
 
 
-def _write_aspects(store: Store, books: Books, at: datetime) -> int:
-    """Writes the cost aspect of datasets where it is another than before."""
+def _write_aspects(store: Store, ledger: CostLedger, at: datetime) -> int:
+    """Write the cost aspect of each dataset where it changed."""
     before = store.aspects("cost")
     known = {each.urn for each in store.directory.datasets() if each.state == "live"}
     changed = (
         (urn, cost)
-        for urn, cost in _costs(books, at)
+        for urn, cost in _costs(ledger, at)
         if urn in known and not _is_same(before.get(urn), cost)
     )
     written = 0
-    while some := list(islice(changed, _TOGETHER)):
+    while some := list(islice(changed, _BATCH)):
         with store.transaction() as transaction:
             for urn, cost in some:
                 transaction.save_aspect(urn, "cost", cost, writer=_WRITER, at=at)
@@ -69,17 +73,17 @@ def _write_aspects(store: Store, books: Books, at: datetime) -> int:
     return written
 
 
-def _costs(books: Books, at: datetime) -> Iterator[tuple[str, Cost]]:
-    graph, loaded = books.graph, books.attribution.loaded
+def _costs(ledger: CostLedger, at: datetime) -> Iterator[tuple[str, Cost]]:
+    graph, loaded = ledger.graph, ledger.attribution.loaded
     for node in map(int, np.flatnonzero(~graph.is_job)):
-        own = _by_type(books, graph.costs[:, node])
-        attributed = _by_type(books, loaded[:, node] - graph.costs[:, node])
+        own = _by_type(ledger, graph.costs[:, node])
+        attributed = _by_type(ledger, loaded[:, node] - graph.costs[:, node])
         if own or attributed:
             yield (
-                books.urn(node),
+                ledger.urn(node),
                 Cost(
-                    currency=books.inputs.currency,
-                    period=books.inputs.period.name,
+                    currency=ledger.inputs.currency,
+                    period=ledger.inputs.period.name,
                     own=own,
                     attributed=attributed,
                     calculated_at=at,
@@ -87,8 +91,8 @@ def _costs(books: Books, at: datetime) -> Iterator[tuple[str, Cost]]:
             )
 
 
-def _by_type(books: Books, amounts: Integers) -> dict[str, float]:
-    named = zip(books.graph.types, amounts.tolist(), strict=True)
+def _by_type(ledger: CostLedger, amounts: Integers) -> dict[str, float]:
+    named = zip(ledger.graph.types, amounts.tolist(), strict=True)
     return {name: amount / MICRO for name, amount in named if amount}
 
 
@@ -96,3 +100,118 @@ def _is_same(before: Cost | None, after: Cost) -> bool:
     return before is not None and msgspec.structs.replace(before, calculated_at=None) == (
         msgspec.structs.replace(after, calculated_at=None)
     )
+
+
+class CostHistory:
+    """The recorded periods that a ledger is compared with, for one dataset or the total spend.
+
+    Only records in the same currency count. The cost of a dataset depends on the method, so
+    records by another method are left out; the total spend does not.
+    """
+
+    def __init__(self, store: Store, ledger: CostLedger, urn: str | None) -> None:
+        costs = store.costs
+        kept = [each for each in costs.periods() if each.currency == ledger.inputs.currency]
+        self._others = {each.method for each in kept if urn and each.method != ledger.method}
+        self._method = ledger.method
+        self._periods = {each.name: each for each in kept if each.method not in self._others}
+        if urn is None:
+            spent = costs.totals()
+        else:
+            spent = {
+                name: {each.type: each.total for each in figures}
+                for name, figures in costs.history(urn).items()
+            }
+        self._costs: Mapping[str, Mapping[str, int]] = {
+            name: spent[name] for name in self._periods if name in spent
+        }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Which records are not compared."""
+        return tuple(
+            f"Records computed with {each} are not compared with costs by {self._method}."
+            for each in sorted(self._others)
+        )
+
+    def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
+        """Whole months before a period, the earliest first; other periods if there is no month."""
+        kept = [self._periods[name] for name in self._costs]
+        end = until.last if until.kind == "recent" else until.first - timedelta(days=1)
+        kept = [each for each in kept if each.last <= end]
+        months = [each for each in kept if _period(each).kind == "month"]
+        return tuple(self._point(each) for each in months or kept)
+
+    def trends(self, period: Period, now: int) -> CostTrends:
+        """The monthly cost of a period compared with the month and the quarter before it."""
+        monthly = Fraction(now) / period.months
+        month = self._compare([month_before(period)], monthly)
+        quarter = self._compare(quarter_before(period), monthly)
+        return CostTrends(
+            vs_last_month=month.percent if month else None,
+            vs_last_quarter=quarter.percent if quarter else None,
+            last_month=month,
+            last_quarter=quarter,
+        )
+
+    def _compare(self, months: Sequence[Period], monthly: Fraction) -> CostComparison | None:
+        """The mean of those months that are recorded."""
+        known = [each for each in months if each.name in self._costs]
+        if not known:
+            return None
+        mean = Fraction(sum(self._sum(each.name) for each in known), len(known))
+        percent = float((monthly - mean) / abs(mean) * 100) if mean > 0 else None
+        return CostComparison(
+            periods=tuple(each.name for each in known),
+            cost=amount_of(round(mean)),
+            percent=None if percent is None else round(percent, 1),
+        )
+
+    def _sum(self, name: str) -> int:
+        return sum(self._costs[name].values())
+
+    def _point(self, period: RecordedPeriod) -> TrendPoint:
+        by_type = self._costs[period.name]
+        cost = sum(by_type.values())
+        return TrendPoint(
+            period=period.name,
+            first_day=period.first,
+            last_day=period.last,
+            cost=amount_of(cost),
+            monthly=amount_of(round(cost / _period(period).months)),
+            by_type={name: amount_of(amount) for name, amount in by_type.items() if amount},
+            recorded_at=period.computed_at,
+        )
+
+
+def trend_point(ledger: CostLedger, urn: str | None) -> TrendPoint:
+    """The current cost of a dataset, or the total spend, as a point of a trend."""
+    period = ledger.inputs.period
+    if urn is None:
+        cost, by_type = ledger.spent, spent_by_type(ledger)
+    else:
+        node = ledger.node_by_urn[urn]
+        cost = int(ledger.totals[node])
+        by_type = ledger.by_type(ledger.attribution.loaded[:, node])
+    return TrendPoint(
+        period=period.name,
+        first_day=period.first,
+        last_day=period.last,
+        cost=amount_of(cost),
+        monthly=amount_of(ledger.monthly(cost)),
+        by_type=by_type,
+    )
+
+
+def spent_by_type(ledger: CostLedger) -> dict[str, Decimal]:
+    """The total spend by cost type; unattributed costs count as `other`."""
+    by_type = {
+        name: int(amount)
+        for name, amount in zip(ledger.graph.types, ledger.graph.costs.sum(axis=1), strict=True)
+    }
+    by_type["other"] = by_type.get("other", 0) + sum(ledger.unattributed.values())
+    return {name: amount_of(amount) for name, amount in by_type.items() if amount}
+
+
+def _period(recorded: RecordedPeriod) -> Period:
+    return period_of(recorded.name, today=recorded.last)

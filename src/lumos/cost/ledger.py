@@ -1,6 +1,7 @@
-"""A period reckoned up: who costs what, with names, in micro-units."""
+"""The costs of one period by dataset and job, with their names, teams, domains and tags."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -9,18 +10,155 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lumos.cost.labels import Labels
-from lumos.cost.reports import CostRow, Kind
-from lumos.cost.solver.contributions import Contributions, contributions
-from lumos.cost.solver.reach import Ways
+from lumos.cost.reports import CostRow, GroupBy, NodeKind
+from lumos.cost.solver.attribution import Contributions, contributions
 from lumos.cost.solver.savings import avoidable_costs
-from lumos.model.metering import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
+from lumos.cost.solver.topology import Adjacency
+from lumos.model.catalog import Job
+from lumos.model.cost import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
+from lumos.model.dataset import Ownership
 from lumos.model.money import amount_of
+from lumos.model.urn import SCHEME, Urn
+from lumos.store import Store
 
 if TYPE_CHECKING:
-    from lumos.cost.inputs.graph import Inputs
+    from lumos.cost.inputs.graph import CostInputs
     from lumos.cost.solver.attribution import Attribution
     from lumos.cost.solver.graph import Bools, CostGraph, Integers
+
+
+# In parentheses, so that they cannot be confused with real names.
+NO_LABEL: Final[Mapping[GroupBy, str]] = {
+    "team": "(no owner)",
+    "domain": "(no domain)",
+    "platform": "(no platform)",
+    "tag": "(no tag)",
+}
+
+
+class NodeLabels:
+    """Names, owners, domains and tags of datasets and jobs, each loaded on first use."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def name(self, urn: str) -> str:
+        """A short name, with its folder if several datasets have the same name."""
+        name = self._plain_name(urn)
+        if name not in self._ambiguous or urn in self._jobs or not urn.startswith(SCHEME):
+            return name
+        return "/".join(Urn.parse(urn).path[-2:])
+
+    def _plain_name(self, urn: str) -> str:
+        if urn in self._jobs:
+            return self._jobs[urn].name
+        if urn in self._datasets:
+            return self._datasets[urn][0]
+        return Urn.parse(urn).path[-1] if urn.startswith(SCHEME) else urn
+
+    def team(self, urn: str) -> str:
+        """The teams of a dataset or job, joined by commas."""
+        return ", ".join(self.of("team", urn))
+
+    def of(self, by: GroupBy, urn: str) -> tuple[str, ...]:
+        """The groups of a dataset or job; a job without its own has those of its outputs."""
+        found = self._own(by, urn)
+        if not found and urn in self._jobs:
+            outputs = self._jobs[urn].outputs
+            found = tuple(dict.fromkeys(each for one in outputs for each in self._own(by, one)))
+        return found or (NO_LABEL[by],)
+
+    def owners(self, urn: str) -> tuple[str, ...]:
+        """All owners of a dataset or job, people and groups.
+
+        A job without an owner has the owners of its outputs.
+        """
+        if urn in self._jobs:
+            job = self._jobs[urn]
+            if job.owner:
+                return (job.owner,)
+            return _names(name for each in job.outputs for name in self.owners(each))
+        ownership = self._ownership.get(urn)
+        return _names(each.name for each in ownership.owners) if ownership else ()
+
+    def run_days(self, urn: str) -> list[date]:
+        """The days on which a job is known to have completed."""
+        job = self._jobs.get(urn)
+        runs = () if job is None else job.runs
+        return [each.started_at.date() for each in runs if each.state == "COMPLETE"]
+
+    def tagged(self, tag: str) -> tuple[str, ...]:
+        """The datasets with a tag."""
+        wanted = tag.casefold()
+        return tuple(
+            urn
+            for urn, each in self._governance.items()
+            if any(name.casefold() == wanted for name in each.tags)
+        )
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """All tags in use."""
+        return frozenset(name for each in self._governance.values() for name in each.tags)
+
+    def _own(self, by: GroupBy, urn: str) -> tuple[str, ...]:
+        job = self._jobs.get(urn)
+        match by:
+            case "platform":
+                if job is not None:
+                    return (job.platform,)
+                if urn in self._datasets:
+                    return (self._datasets[urn][1],)
+                return (Urn.parse(urn).platform,) if urn.startswith(SCHEME) else ()
+            case "team":
+                if job is not None:
+                    return tuple(filter(None, [job.owner]))
+                return _teams(self._ownership.get(urn))
+            case "domain":
+                documentation = self._documentation.get(urn)
+                return tuple(filter(None, [documentation and documentation.domain]))
+            case "tag":
+                governance = self._governance.get(urn)
+                return _names(governance.tags) if governance else ()
+
+    @cached_property
+    def _datasets(self) -> dict[str, tuple[str, str]]:
+        listed = self._store.directory.datasets()
+        return {each.urn: (each.name, each.platform) for each in listed}
+
+    @cached_property
+    def _ambiguous(self) -> frozenset[str]:
+        names = Counter(name for name, _ in self._datasets.values())
+        return frozenset(name for name, times in names.items() if times > 1)
+
+    @cached_property
+    def _jobs(self) -> dict[str, Job]:
+        return {job.urn: job for job in self._store.lineage.jobs()}
+
+    @cached_property
+    def _ownership(self) -> dict[str, Ownership]:
+        return self._store.aspects("ownership")
+
+    @cached_property
+    def _documentation(self) -> dict[str, Any]:
+        return self._store.aspects("documentation")
+
+    @cached_property
+    def _governance(self) -> dict[str, Any]:
+        return self._store.aspects("governance")
+
+
+def _teams(ownership: Ownership | None) -> tuple[str, ...]:
+    """The groups that own a dataset, or its users if no group does."""
+    if ownership is None:
+        return ()
+    groups = _names(each.name for each in ownership.owners if each.kind == "group")
+    return groups or _names(each.name for each in ownership.owners)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
 
 _NO_LINEAGE: Final = (
     "No lineage is known, so no upstream cost is attributed. Import lineage with: lumos lineage "
@@ -28,14 +166,14 @@ _NO_LINEAGE: Final = (
 )
 
 
-class Books:
-    """What was spent in a period, and where lineage carries it."""
+class CostLedger:
+    """What was spent in a period, and how it is attributed along lineage, in micro-units."""
 
     def __init__(
         self,
-        inputs: "Inputs",
+        inputs: "CostInputs",
         attribution: "Attribution",
-        labels: Labels,
+        labels: NodeLabels,
         method: str,
         *,
         today: date,
@@ -45,38 +183,38 @@ class Books:
         self.labels = labels
         self.method = method
         self._today = today
-        self._made: dict[int, Contributions] = {}
+        self._contributions: dict[int, Contributions] = {}
         self.graph: CostGraph = inputs.graph
 
     @cached_property
-    def places(self) -> dict[str, int]:
-        """The number of each dataset and job."""
+    def node_by_urn(self) -> dict[str, int]:
+        """The node number of each dataset and job."""
         return {urn: number for number, urn in enumerate(self.graph.urns)}
 
     @cached_property
     def own(self) -> "Integers":
-        """[n] own cost, all types together."""
+        """[n] own cost, summed over cost types."""
         return np.asarray(self.graph.costs.sum(axis=0))
 
     @cached_property
     def totals(self) -> "Integers":
-        """[n] loaded cost, all types together; never added up."""
+        """[n] total (loaded) cost, summed over cost types; totals of nodes overlap."""
         return np.asarray(self.attribution.loaded.sum(axis=0))
 
     @cached_property
     def retained(self) -> "Integers":
-        """[n] what nothing downstream carries on, all types together."""
+        """[n] cost that no downstream node takes on, summed over cost types."""
         return np.asarray(self.attribution.retained.sum(axis=0))
 
     @cached_property
     def needed(self) -> "Bools":
-        """[n] whether some end use needs it."""
-        against = Ways(self.graph.nodes, self.graph.downstream, self.graph.upstream)
+        """[n] whether an end use depends on the node."""
+        against = Adjacency(self.graph.nodes, self.graph.downstream, self.graph.upstream)
         return np.asarray(against.origins(np.flatnonzero(self.graph.live)) >= 0)
 
     @property
-    def beside(self) -> dict[str, int]:
-        """What lineage does not carry, as far as there is any."""
+    def unattributed(self) -> dict[str, int]:
+        """Nonzero costs that are not attributed along lineage, by reserved name."""
         named = {
             UNALLOCATED: self.inputs.unallocated,
             IDLE: self.inputs.idle,
@@ -87,29 +225,29 @@ class Books:
 
     @property
     def spent(self) -> int:
-        """All that was spent, what lineage does not carry included."""
-        return int(self.own.sum()) + sum(self.beside.values())
+        """Everything that was spent, unattributed costs included."""
+        return int(self.own.sum()) + sum(self.unattributed.values())
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The limits of all figures of the period."""
-        told = list(self.inputs.remarks)
+        """The limits of the figures of this period."""
+        remarks = list(self.inputs.remarks)
         if not self.graph.edges:
-            told.append(_NO_LINEAGE)
+            remarks.append(_NO_LINEAGE)
         if self.inputs.period.last >= self._today:
-            told.append(
+            remarks.append(
                 f"{self.inputs.period.name} is not over: storage is counted for the whole period, "
                 "compute only as far as it is metered."
             )
-        return tuple(told)
+        return tuple(remarks)
 
     @property
     def avoidable(self) -> "Bools | None":
-        """Which own costs end with what they are spent on; nothing where all do."""
+        """[n] whether the own cost ends when the node is removed; None if all costs do."""
         return self.inputs.avoidable
 
     def saved_by(self, nodes: "Integers") -> "Integers":
-        """[k, len(nodes)] what the end of some nodes saves in a month."""
+        """[k, len(nodes)] the monthly savings if these nodes are removed."""
         costs = avoidable_costs(self.graph, self.avoidable)[:, nodes]
         if self.inputs.period.months == 1:
             return np.asarray(costs)
@@ -118,15 +256,15 @@ class Books:
 
     @property
     def assumed(self) -> int:
-        """How much of what was spent went along an equal split for want of usage."""
+        """The part of the spend that is split equally because usage is unknown."""
         return int(self.attribution.assumed_amount.sum())
 
     def monthly(self, amount: int) -> int:
-        """An amount of the period as that of one month."""
+        """An amount of the period converted to one month."""
         found: Fraction = amount / self.inputs.period.months
         return round(found)
 
-    def kind(self, node: int) -> Kind:
+    def kind(self, node: int) -> NodeKind:
         """Whether a node is a dataset or a job."""
         return "job" if self.graph.is_job[node] else "dataset"
 
@@ -135,24 +273,24 @@ class Books:
         return self.graph.urns[node]
 
     def name(self, node: int) -> str:
-        """The short name of a node."""
+        """The display name of a node."""
         return self.labels.name(self.urn(node))
 
     def team(self, node: int) -> str:
-        """Whose a node is."""
+        """The owning teams of a node."""
         return self.labels.team(self.urn(node))
 
     def is_verified(self, node: int) -> bool:
-        """Whether readers of a node would be known."""
+        """Whether reads of this node would be known."""
         return self.urn(node) not in self.inputs.unverified
 
     def by_type(self, amounts: Iterable[Any]) -> dict[str, Decimal]:
-        """Amounts by cost type, without those that are nothing."""
+        """Nonzero amounts by cost type."""
         named = zip(self.graph.types, amounts, strict=True)
         return {type: amount_of(int(amount)) for type, amount in named if amount}
 
     def row(self, node: int) -> CostRow:
-        """A node with its costs."""
+        """A node with its costs as a report row."""
         return CostRow(
             urn=self.urn(node),
             name=self.name(node),
@@ -164,14 +302,14 @@ class Books:
             by_type=self.by_type(self.attribution.loaded[:, node]),
         )
 
-    def made_of(self, node: int) -> Contributions:
-        """What the loaded cost of a node is made of."""
-        if node not in self._made:
-            self._made[node] = contributions(self.graph, self.attribution, node)
-        return self._made[node]
+    def contributions_to(self, node: int) -> Contributions:
+        """What each upstream node contributes to the total cost of a node."""
+        if node not in self._contributions:
+            self._contributions[node] = contributions(self.graph, self.attribution, node)
+        return self._contributions[node]
 
-    def jobs_of(self, node: int) -> "Integers":
-        """[k] what the jobs that write a dataset cost by themselves, as far as it carries them."""
+    def job_costs(self, node: int) -> "Integers":
+        """[k] the part of the own cost of a dataset's writing jobs that is attributed to it."""
         edges = np.flatnonzero(self.graph.downstream == node)
         above = self.graph.upstream[edges]
         writing = self.graph.is_job[above] & (above != node)
@@ -181,7 +319,7 @@ class Books:
         return np.asarray(np.rint(carried), np.int64)
 
     def with_writers(self, nodes: Iterable[int]) -> list[int]:
-        """Some nodes, and the jobs that write nothing but these: who ends a dataset ends them."""
+        """The nodes and the jobs that write only these; removing a dataset removes its jobs."""
         chosen = np.zeros(self.graph.nodes, dtype=np.bool_)
         chosen[list(nodes)] = True
         written = self.graph.upstream != self.graph.downstream
@@ -194,7 +332,7 @@ class Books:
         ]
 
     def cycle_of(self, node: int) -> tuple[str, ...]:
-        """The cycle that a node is in, or nothing."""
+        """The URNs of the lineage cycle that a node is part of, or nothing."""
         for component in self.attribution.components:
             nodes = [int(each) for each in component.members]
             if node in nodes:

@@ -1,22 +1,25 @@
-"""The page on costs: key figures, cost flow, most expensive datasets, teams and trend."""
+"""The HTML page on costs: key figures, cost flow, most expensive datasets, teams and trend."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from lumos.cost.flow import estate_flow, flow_to
-from lumos.cost.ledger import Books
+import numpy as np
+
+from lumos.cost.ledger import CostLedger
 from lumos.cost.reports import (
-    ByReport,
-    CostAnswer,
+    CostByReport,
     CostReport,
+    CostReportHeader,
     CostRow,
-    Rest,
-    TopReport,
+    CostTopReport,
+    CostTrendReport,
+    CostTrends,
     TrendPoint,
-    TrendReport,
-    Trends,
+    UnlistedCosts,
 )
+from lumos.cost.solver.graph import Floats
 from lumos.cost.wording import (
     JOB_COST,
     NO_RECORDS,
@@ -25,19 +28,26 @@ from lumos.cost.wording import (
     RETAINED_COST,
     TOTAL_COST,
     UPSTREAM_COST,
-    estimated,
-    explained,
-    grouped_costs,
-    label_of,
-    named,
-    period_of,
+    display_name,
+    estimate_text,
+    group_columns_text,
+    period_text,
+    unattributed_label,
+    unattributed_text,
 )
-from lumos.model.money import MICRO, balanced, balanced_by, digits_of, micros, rounded, written
-from lumos.rendering import document as drawn
-from lumos.rendering.charts import Bar, bars, columns, in_order
-from lumos.rendering.document import Row, Tile
-from lumos.rendering.flow import Band, Stop, flow
-from lumos.rendering.svg import shortened
+from lumos.model.money import (
+    MICRO,
+    digits_of,
+    format_money,
+    micros,
+    round_amount,
+    round_balanced,
+    round_balanced_by,
+)
+from lumos.rendering import document as html
+from lumos.rendering.charts import Bar, bars, columns, in_order, shortened
+from lumos.rendering.document import TableRow, Tile
+from lumos.rendering.flow import FlowBand, FlowNode, flow
 
 _BARS: Final = 12
 
@@ -48,40 +58,42 @@ _FLOW_KEY: Final = (
     ("kept", "retained: not passed on downstream"),
     ("unneeded", "retained and unused: no use is known"),
 )
-_EQUALLY: Final = "split equally, no usage data"
-_NONE: Final = Rest()
+_EQUAL_SPLIT: Final = "split equally, no usage data"
+_NONE: Final = UnlistedCosts()
 
 Money = Callable[[int], str]
 
 
-def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendReport) -> str:
+def spend_page(
+    ledger: CostLedger, top: CostTopReport, teams: CostByReport, trend: CostTrendReport
+) -> str:
     """The page on the total spend."""
     money = _money(top, top.spent)
     types = in_order(name for row in top.datasets for name in row.by_type)
     content = [
-        drawn.tiles(_estate_tiles(books, top, trend.trends, money)),
+        html.tiles(_spend_tiles(ledger, top, trend.trends, money)),
         _flow_section(
             "Cost flow through lineage",
             "Upstream datasets are on the left, the final ones on the right. The height of a bar "
             "is the total cost of a dataset; a band is the cost that it passes on downstream.",
-            *estate_flow(books),
+            *spend_flow(ledger),
             money,
         ),
-        drawn.side_by_side(
-            drawn.section(
+        html.side_by_side(
+            html.section(
                 "Most expensive datasets",
                 "Retained cost, including everything upstream.",
                 bars(_top_bars(top), types, money, label="Datasets by retained cost"),
-                drawn.key(types),
+                html.key(types),
             ),
             _trend_section("Trend", "Total spend by month.", trend, money),
         ),
-        drawn.section(
+        html.section(
             "Cost by team",
-            grouped_costs("team"),
+            group_columns_text("team"),
             _team_table(teams, money),
         ),
-        drawn.section(
+        html.section(
             "Cost by dataset and job",
             f"{OWN_COST} {TOTAL_COST} {RETAINED_COST}",
             _top_table(top, money),
@@ -91,15 +103,15 @@ def estate_page(books: Books, top: TopReport, teams: ByReport, trend: TrendRepor
     return _page("Cost of all datasets", top, content)
 
 
-def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) -> str:
+def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport | None) -> str:
     """The page on one dataset."""
     money = _money(report, report.summary.total_cost)
-    node = books.places[report.dataset]
+    node = ledger.node_by_urn[report.dataset]
     breakdown = report.breakdown
     types = in_order(breakdown.by_type)
     upstream = [
         Bar(
-            named(each.name, each.kind),
+            display_name(each.name, each.kind),
             micros(each.cost),
             {k: micros(v) for k, v in each.by_type.items()},
         )
@@ -109,53 +121,53 @@ def dataset_page(books: Books, report: CostReport, trend: TrendReport | None) ->
         Bar(name, micros(each), {"": micros(each)}) for name, each in breakdown.by_team.items()
     ]
     side = [
-        drawn.section(
+        html.section(
             "Cost by team",
             "By the owner of the datasets and jobs that cause the cost.",
-            bars(_balanced(_cut(teams), report), [""], money, label="Cost by team"),
+            bars(_balanced(_limit_rows(teams), report), [""], money, label="Cost by team"),
         )
     ]
     if trend is not None:
         side.append(_trend_section("Trend", "Total cost by month.", trend, money))
     content = [
-        drawn.tiles(_dataset_tiles(report, money)),
+        html.tiles(_dataset_tiles(report, money)),
         _flow_section(
             "Cost flow from upstream",
             "The height of a bar is the part of this total cost that comes through that dataset.",
-            *flow_to(books, node),
+            *flow_to(ledger, node),
             money,
         ),
-        drawn.side_by_side(
-            drawn.section(
+        html.side_by_side(
+            html.section(
                 "Cost by upstream dataset or job",
                 "The dataset itself and everything upstream.",
                 bars(
-                    _balanced(_cut(upstream, breakdown.others), report),
+                    _balanced(_limit_rows(upstream, breakdown.others), report),
                     types,
                     money,
                     label="Cost by upstream dataset",
                 ),
-                drawn.key(types),
+                html.key(types),
             ),
-            drawn.stacked(*side),
+            html.stacked(*side),
         ),
         *(
-            [drawn.section("Potential savings", "", drawn.listed(report.optimization))]
+            [html.section("Potential savings", "", html.listed(report.optimization))]
             if report.optimization
             else []
         ),
         *_remarks(report, report.summary.total_cost, money),
     ]
     about = f"{report.dataset}  ·  team {report.team}"
-    return _page(f"Cost of {named(report.name, report.kind)}", report, content, about=about)
+    return _page(f"Cost of {display_name(report.name, report.kind)}", report, content, about=about)
 
 
-def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str = "") -> str:
-    subtitle = f"{period_of(report)}, in {report.currency}, method {report.method}"
+def _page(title: str, report: CostReportHeader, content: Sequence[str], *, about: str = "") -> str:
+    subtitle = f"{period_text(report)}, in {report.currency}, method {report.method}"
     if report.what_if is not None:
         title = f"{title} (what-if)"
         subtitle = f"What if: {'; '.join(report.what_if.changes)}  ·  {subtitle}"
-    return drawn.page(
+    return html.page(
         title=title,
         subtitle=f"{about}  ·  {subtitle}" if about else subtitle,
         footer="Written by Lumos. Own and retained costs add up to the cent.",
@@ -163,39 +175,45 @@ def _page(title: str, report: CostAnswer, content: Sequence[str], *, about: str 
     )
 
 
-def _money(report: CostAnswer, whole: Decimal) -> Money:
+def _money(report: CostReportHeader, whole: Decimal) -> Money:
     digits = _digits(report.currency, micros(whole))
-    return lambda units: written(units, report.currency, digits)
+    return lambda units: format_money(units, report.currency, digits)
 
 
 def _flow_section(
-    heading: str, explanation: str, stops: Sequence[Stop], bands: Sequence[Band], money: Money
+    heading: str,
+    explanation: str,
+    stops: Sequence[FlowNode],
+    bands: Sequence[FlowBand],
+    money: Money,
 ) -> str:
     if not bands:
-        return drawn.section(heading, "No cost flows along lineage in this period.")
+        return html.section(heading, "No cost flows along lineage in this period.")
     picture = flow(stops, bands, money)
-    met = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
-    return drawn.section(heading, explanation, picture, drawn.named_key(met))
+    used_colours = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
+    return html.section(heading, explanation, picture, html.named_key(used_colours))
 
 
-def _estate_tiles(books: Books, top: TopReport, trends: Trends, money: Money) -> list[Tile]:
+def _spend_tiles(
+    ledger: CostLedger, top: CostTopReport, trends: CostTrends, money: Money
+) -> list[Tile]:
     spent = micros(top.spent)
-    beside = sum(map(micros, top.beside.values()))
-    unneeded = int(books.own[~books.needed].sum())
+    unattributed = sum(map(micros, top.beside.values()))
+    unneeded = int(ledger.own[~ledger.needed].sum())
     share = _percent(Decimal(unneeded), Decimal(spent))
-    which = ", ".join(label_of(name).strip("()") for name in top.beside)
-    dearest = top.datasets[0] if top.datasets else None
+    which = ", ".join(unattributed_label(name).strip("()") for name in top.beside)
+    most_expensive = top.datasets[0] if top.datasets else None
     return [
-        Tile("Total spend", money(spent), _how_long(top)),
+        Tile("Total spend", money(spent), _period_unit(top)),
         _change_tile(top, trends, money),
         Tile(
             "Most expensive",
-            money(micros(dearest.retained)) if dearest else "-",
-            shortened(dearest.name, _LONGEST) if dearest else "",
+            money(micros(most_expensive.retained)) if most_expensive else "-",
+            shortened(most_expensive.name, _LONGEST) if most_expensive else "",
         ),
         Tile("Unused", money(unneeded), f"{share} of total spend has no known use"),
-        Tile("Not attributed", money(beside), which or "all cost is attributed"),
-        Tile("Estimated", _percent(top.assumed, top.spent), _EQUALLY),
+        Tile("Not attributed", money(unattributed), which or "all cost is attributed"),
+        Tile("Estimated", _percent(top.assumed, top.spent), _EQUAL_SPLIT),
     ]
 
 
@@ -203,35 +221,35 @@ def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
     summary = report.summary
     whole = micros(summary.total_cost)
     parts = [summary.own_cost, summary.jobs_cost, summary.attributed_cost]
-    own, jobs, attributed = _shown([micros(each) for each in parts], report, 2)
+    own, jobs, attributed = _rounded_amounts([micros(each) for each in parts], report, 2)
     return [
-        Tile("Total cost", money(whole), _how_long(report)),
+        Tile("Total cost", money(whole), _period_unit(report)),
         Tile("Own cost", money(own), f"the {report.kind} itself"),
         *([Tile("Job cost", money(jobs), JOB_COST)] if jobs else []),
         Tile("Upstream cost", money(attributed), UPSTREAM_COST),
         _change_tile(report, report.trends, money),
-        Tile("Estimated", _percent(report.assumed, summary.total_cost), _EQUALLY),
+        Tile("Estimated", _percent(report.assumed, summary.total_cost), _EQUAL_SPLIT),
     ]
 
 
-def _how_long(report: CostAnswer) -> str:
+def _period_unit(report: CostReportHeader) -> str:
     return "per month" if report.is_monthly else "in the period"
 
 
-def _change_tile(report: CostAnswer, trends: Trends, money: Money) -> Tile:
-    """What a what-if changes; it is not compared with recorded months."""
-    supposed = report.what_if
-    if supposed is None:
+def _change_tile(report: CostReportHeader, trends: CostTrends, money: Money) -> Tile:
+    """The effect of a what-if report; it is not compared with recorded months."""
+    what_if = report.what_if
+    if what_if is None:
         return _trend_tile(trends, money)
-    digits = _digits(report.currency, micros(supposed.after))
-    before, after = (rounded(micros(each), digits) for each in (supposed.before, supposed.after))
+    digits = _digits(report.currency, micros(what_if.after))
+    before, after = (round_amount(micros(each), digits) for each in (what_if.before, what_if.after))
     sign, tone = ("+", "up") if after > before else ("", "down" if after < before else "")
     share = _percent(Decimal(after - before), Decimal(abs(before)))
     note = f"{sign}{share} of the current {money(before)}"
     return Tile("What-if change", f"{sign}{money(after - before)}", note, tone)
 
 
-def _trend_tile(trends: Trends, money: Money) -> Tile:
+def _trend_tile(trends: CostTrends, money: Money) -> Tile:
     compared = trends.last_month
     if compared is None or compared.percent is None:
         return Tile("vs last month", "-", "not recorded yet")
@@ -242,8 +260,8 @@ def _trend_tile(trends: Trends, money: Money) -> Tile:
     return Tile("vs last month", f"{compared.percent:+.0f}%", note, tone)
 
 
-def _top_bars(top: TopReport) -> list[Bar]:
-    """Retained cost of the first, in the proportion of the types that a total is made of."""
+def _top_bars(top: CostTopReport) -> list[Bar]:
+    """The retained cost of the first rows, divided among the cost types like their totals."""
     found = []
     for row in top.datasets[:_BARS]:
         whole = sum(row.by_type.values(), Decimal(0))
@@ -255,8 +273,8 @@ def _top_bars(top: TopReport) -> list[Bar]:
     return found
 
 
-def _cut(rows: Sequence[Bar], unlisted: Rest = _NONE) -> list[Bar]:
-    """The first rows, and all others as one."""
+def _limit_rows(rows: Sequence[Bar], unlisted: UnlistedCosts = _NONE) -> list[Bar]:
+    """The first rows, and a row for the sum of all others."""
     if len(rows) <= _BARS:
         return list(rows)
     rest = rows[_BARS - 1 :]
@@ -268,13 +286,13 @@ def _cut(rows: Sequence[Bar], unlisted: Rest = _NONE) -> list[Bar]:
     return [*rows[: _BARS - 1], Bar(f"{len(rest) + unlisted.count:,} others", amount, parts)]
 
 
-def _balanced(rows: Sequence[Bar], report: CostAnswer) -> list[Bar]:
+def _balanced(rows: Sequence[Bar], report: CostReportHeader) -> list[Bar]:
     rest = len(rows) - 1 if len(rows) == _BARS else None
-    amounts = _shown([row.amount for row in rows], report, rest)
+    amounts = _rounded_amounts([row.amount for row in rows], report, rest)
     return [row._replace(amount=amount) for row, amount in zip(rows, amounts, strict=True)]
 
 
-def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Money) -> str:
+def _trend_section(heading: str, explanation: str, trend: CostTrendReport, money: Money) -> str:
     before = [] if trend.before is None else [trend.before]
     points = (*trend.points[-11 + len(before) :], *before, trend.now)
     types = in_order(name for point in points for name in point.by_type)
@@ -294,10 +312,10 @@ def _trend_section(heading: str, explanation: str, trend: TrendReport, money: Mo
     if not trend.is_monthly:
         hint += " The requested period is shown as the cost of one month."
     picture = columns(rows, types, money, label="Cost by month")
-    return drawn.section(heading, explanation + hint, picture, drawn.key(types))
+    return html.section(heading, explanation + hint, picture, html.key(types))
 
 
-def _point_name(point: TrendPoint, trend: TrendReport) -> str:
+def _point_name(point: TrendPoint, trend: CostTrendReport) -> str:
     if point.recorded_at is not None:
         return point.period
     if trend.what_if is not None and point is trend.now:
@@ -307,36 +325,38 @@ def _point_name(point: TrendPoint, trend: TrendReport) -> str:
     return trend.period if ".." not in trend.period else "period"
 
 
-def _team_table(teams: ByReport, money: Money) -> str:
-    beside = [(name, micros(amount)) for name, amount in teams.beside.items()]
-    rest = [amount for _, amount in beside]
-    own = _shown([*(micros(each.own) for each in teams.groups), *rest], teams)
-    kept = _shown([*(micros(each.retained) for each in teams.groups), *rest], teams)
+def _team_table(teams: CostByReport, money: Money) -> str:
+    unattributed = [(name, micros(amount)) for name, amount in teams.beside.items()]
+    rest = [amount for _, amount in unattributed]
+    own = _rounded_amounts([*(micros(each.own) for each in teams.groups), *rest], teams)
+    kept = _rounded_amounts([*(micros(each.retained) for each in teams.groups), *rest], teams)
     names = [(each.name, f"{each.datasets:,}", "") for each in teams.groups]
-    names += [(explained(name), "", "beside") for name, _ in beside]
+    names += [(unattributed_text(name), "", "beside") for name, _ in unattributed]
     shares = [_percent(Decimal(stays), Decimal(sum(kept))) for stays in kept]
     rows = [
-        Row((name, count, money(mine), money(stays), share), tone)
+        TableRow((name, count, money(mine), money(stays), share), tone)
         for (name, count, tone), mine, stays, share in zip(names, own, kept, shares, strict=True)
     ]
-    rows.append(Row(("Total spend", "", money(sum(own)), money(sum(kept)), ""), "sum"))
+    rows.append(TableRow(("Total spend", "", money(sum(own)), money(sum(kept)), ""), "sum"))
     head = ("Team", "Datasets", "Own cost", "Retained cost", "Share")
-    return drawn.table(head, rows, numbers=head[1:])
+    return html.table(head, rows, numbers=head[1:])
 
 
-def _top_table(top: TopReport, money: Money) -> str:
+def _top_table(top: CostTopReport, money: Money) -> str:
     listed, others = top.shown
-    beside = [(name, micros(amount)) for name, amount in top.beside.items()]
-    rest = [amount for _, amount in beside]
+    unattributed = [(name, micros(amount)) for name, amount in top.beside.items()]
+    rest = [amount for _, amount in unattributed]
     place = len(listed)
-    own = _shown([*(micros(each.own) for each in listed), micros(others.own), *rest], top, place)
-    kept = _shown(
+    own = _rounded_amounts(
+        [*(micros(each.own) for each in listed), micros(others.own), *rest], top, place
+    )
+    kept = _rounded_amounts(
         [*(micros(each.retained) for each in listed), micros(others.retained), *rest], top, place
     )
     rows = [
-        Row(
+        TableRow(
             (
-                named(each.name, each.kind),
+                display_name(each.name, each.kind),
                 each.team,
                 money(mine),
                 _total(each, stays, money),
@@ -347,46 +367,141 @@ def _top_table(top: TopReport, money: Money) -> str:
     ]
     if others.count:
         name = f"{others.count:,} others"
-        rows.append(Row((name, "", money(own[place]), "", money(kept[place])), "beside"))
+        rows.append(TableRow((name, "", money(own[place]), "", money(kept[place])), "beside"))
     rows += [
-        Row((label_of(name), NOT_ATTRIBUTED[name][1], money(mine), "", money(stays)), "beside")
-        for (name, _), mine, stays in zip(beside, own[place + 1 :], kept[place + 1 :], strict=True)
+        TableRow(
+            (unattributed_label(name), NOT_ATTRIBUTED[name][1], money(mine), "", money(stays)),
+            "beside",
+        )
+        for (name, _), mine, stays in zip(
+            unattributed, own[place + 1 :], kept[place + 1 :], strict=True
+        )
     ]
-    rows.append(Row(("Total spend", "", money(sum(own)), "", money(sum(kept))), "sum"))
+    rows.append(TableRow(("Total spend", "", money(sum(own)), "", money(sum(kept))), "sum"))
     head = ("Dataset or job", "Team", "Own cost", "Total cost", "Retained cost")
-    return drawn.table(head, rows, numbers=head[2:])
+    return html.table(head, rows, numbers=head[2:])
 
 
 def _total(row: CostRow, stays: int, money: Money) -> str:
-    """What nothing reads has one amount, which is not rounded in two ways."""
+    """The total cost; if it equals the retained cost, both are rounded alike."""
     return money(stays if row.total == row.retained else micros(row.total))
 
 
-def _shown(amounts: Sequence[int], report: CostAnswer, rest: int | None = None) -> list[int]:
-    """Amounts as they are shown, such that they add up; one may make up for the others."""
+def _rounded_amounts(
+    amounts: Sequence[int], report: CostReportHeader, rest: int | None = None
+) -> list[int]:
+    """Rounded amounts that add up; with `rest`, that one absorbs the rounding differences."""
     digits = _digits(report.currency, sum(amounts))
-    return balanced(amounts, digits) if rest is None else balanced_by(amounts, digits, rest)
+    return (
+        round_balanced(amounts, digits)
+        if rest is None
+        else round_balanced_by(amounts, digits, rest)
+    )
 
 
 def _digits(currency: str, whole: int) -> int:
-    """Below one unit of money, cents say nothing."""
+    """The number of decimals: four below one unit of money, where cents are too coarse."""
     return 4 if 0 < abs(whole) < MICRO else digits_of(currency)
 
 
-def _remarks(report: CostAnswer, whole: Decimal, money: Money) -> list[str]:
+def _remarks(report: CostReportHeader, whole: Decimal, money: Money) -> list[str]:
     notes = list(report.remarks)
     if report.assumed:
         share = _percent(report.assumed, whole)
-        notes.insert(0, estimated(money(micros(report.assumed)), share))
+        notes.insert(0, estimate_text(money(micros(report.assumed)), share))
     if report.what_if is not None:
-        supposed = report.what_if
-        before, after = money(micros(supposed.before)), money(micros(supposed.after))
-        notes.insert(0, f"What if {'; '.join(supposed.changes)}: {before} before, {after} after.")
+        what_if = report.what_if
+        before, after = money(micros(what_if.before)), money(micros(what_if.after))
+        notes.insert(0, f"What if {'; '.join(what_if.changes)}: {before} before, {after} after.")
     if not notes:
         return []
-    return [drawn.section("Notes", "", drawn.listed(notes), tone="remarks")]
+    return [html.section("Notes", "", html.listed(notes), tone="remarks")]
 
 
 def _percent(amount: Decimal, whole: Decimal) -> str:
     share = round(float(amount / whole) * 100) if whole else 0
     return f"{share}%"
+
+
+# A diagram with more nodes is unreadable.
+MOST_STOPS: Final = 22
+
+
+def spend_flow(
+    ledger: CostLedger, *, most: int = MOST_STOPS
+) -> tuple[list[FlowNode], list[FlowBand]]:
+    """The cost flow through the most expensive datasets, as nodes and bands."""
+    kept = ledger.retained.astype(np.float64)
+    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), kept, most)
+
+
+def flow_to(
+    ledger: CostLedger, node: int, *, most: int = MOST_STOPS
+) -> tuple[list[FlowNode], list[FlowBand]]:
+    """The cost flow from upstream into one dataset, as nodes and bands."""
+    made = ledger.contributions_to(node)
+    arriving = np.zeros(ledger.attribution.loaded.shape)
+    # Cost in a cycle arrives repeatedly; only its first arrival counts here.
+    again = made.reach[:, made.nodes == node]
+    arriving[:, made.nodes] = made.reach / np.where(again > 0, again, 1)
+    kept = np.zeros(ledger.graph.nodes)
+    kept[node] = ledger.retained[node]
+    return _flow(ledger, arriving, kept, most)
+
+
+def _flow(
+    ledger: CostLedger, arriving: Floats, kept: Floats, most: int
+) -> tuple[list[FlowNode], list[FlowBand]]:
+    graph, shares = ledger.graph, ledger.attribution.shares.values
+    totals = (ledger.attribution.loaded * arriving).sum(axis=0)
+    own = (graph.costs * arriving).sum(axis=0)
+    wide = np.broadcast_to(arriving, ledger.attribution.loaded.shape)
+    moving = np.flatnonzero(graph.upstream != graph.downstream)
+    above, below = graph.upstream[moving], graph.downstream[moving]
+    flows = np.zeros(len(moving))
+    for row in range(len(graph.types)):
+        loaded = ledger.attribution.loaded[row]
+        flows += loaded[above] * shares[row, moving] * wide[row, below]
+    # Jobs are merged into their outputs unless they retain cost or feed other jobs.
+    passing = graph.is_job & (kept < 1)
+    between_jobs = passing[above] & passing[below]
+    passing[above[between_jobs]] = False
+    passing[below[between_jobs]] = False
+    candidates = np.flatnonzero(~passing & (totals > 0))
+    order = candidates[np.lexsort((candidates, -totals[candidates]))]
+    chosen = set(map(int, order[:most]))
+    near = np.isin(above, list(chosen)) | np.isin(below, list(chosen))
+    into: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    out_of: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    bands: dict[tuple[int, int], float] = defaultdict(float)
+    direct = defaultdict(float, {node: float(own[node]) for node in chosen})
+    for u, d, amount in zip(above[near], below[near], flows[near], strict=True):
+        if passing[d]:
+            into[int(d)].append((int(u), float(amount)))
+        elif passing[u]:
+            out_of[int(u)].append((int(d), float(amount)))
+        elif u in chosen and d in chosen:
+            bands[int(u), int(d)] += float(amount)
+    for job, leaving in out_of.items():
+        if totals[job] <= 0:
+            continue
+        for d, amount in leaving:
+            portion = amount / float(totals[job])
+            direct[d] += float(own[job]) * portion
+            for u, arrives in into.get(job, ()):
+                bands[u, d] += arrives * portion
+    stops = [
+        FlowNode(
+            key=ledger.urn(node),
+            name=ledger.name(node),
+            team=ledger.team(node),
+            total=round(float(totals[node])),
+            direct=round(direct[node]),
+            kept=round(float(kept[node])),
+            unneeded=not ledger.needed[node],
+        )
+        for node in sorted(chosen)
+    ]
+    return stops, [
+        FlowBand(ledger.urn(u), ledger.urn(d), round(each)) for (u, d), each in bands.items()
+    ]

@@ -1,4 +1,4 @@
-"""Reports on what datasets, teams and the whole estate cost."""
+"""Builds the reports on the cost of datasets, teams and the total spend from a ledger."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,33 +8,36 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from lumos.cost.labels import NOBODY
-from lumos.cost.ledger import Books
+from lumos.cost.history import spent_by_type
+from lumos.cost.ledger import NO_LABEL, CostLedger
 from lumos.cost.reports import (
-    Breakdown,
-    ByReport,
+    CostBreakdown,
+    CostByReport,
+    CostExplainReport,
+    CostPath,
+    CostPathStep,
     CostReport,
     CostRow,
+    CostSummary,
+    CostTopReport,
+    CostTrends,
     GroupBy,
     GroupRow,
-    Others,
+    OtherCosts,
     Ranking,
-    Rest,
-    Summary,
-    TopReport,
-    Trends,
-    Upstream,
+    SavingHint,
+    UnlistedCosts,
+    UpstreamCost,
     WhatIfReport,
 )
-from lumos.cost.solver.contributions import Contributions
-from lumos.cost.suggestions import Hint
-from lumos.cost.trend import spent_by_type
+from lumos.cost.solver.attribution import AttributionPath as Way
+from lumos.cost.solver.attribution import Contributions, explain_paths
 from lumos.model.money import amount_of
 
-# Nobody reads more rows than that, and there may be a million.
+# Longer lists are cut: there may be a million rows.
 MOST_ROWS: Final = 1000
 _OVERLAP: Final = "(counted under several tags)"
-_HOW_TO_NAME: Final = {
+_MISSING_GROUP_HINTS: Final = {
     "team": "No dataset with a cost has an owner. "
     "Assign owners with: lumos owner assign DATASET OWNER",
     "domain": "No dataset with a cost has a domain. "
@@ -44,25 +47,25 @@ _HOW_TO_NAME: Final = {
 }
 
 
-def answer(
-    books: Books, *, assumed: int | None = None, remarks: tuple[str, ...] = ()
+def report_header(
+    ledger: CostLedger, *, assumed: int | None = None, remarks: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """What every report says of how it came about."""
-    period = books.inputs.period
+    """The fields that all cost reports share."""
+    period = ledger.inputs.period
     return {
         "period": period.name,
         "first_day": period.first,
         "last_day": period.last,
         "is_monthly": period.months == 1,
-        "currency": books.inputs.currency,
-        "method": books.method,
-        "assumed": amount_of(books.assumed if assumed is None else assumed),
-        "remarks": (*books.remarks, *remarks),
+        "currency": ledger.inputs.currency,
+        "method": ledger.method,
+        "assumed": amount_of(ledger.assumed if assumed is None else assumed),
+        "remarks": (*ledger.remarks, *remarks),
     }
 
 
-def what_if(changes: tuple[str, ...], before: int, after: int) -> WhatIfReport:
-    """A supposition's headline."""
+def what_if_report(changes: tuple[str, ...], before: int, after: int) -> WhatIfReport:
+    """The effect of the assumptions on the headline amount."""
     return WhatIfReport(
         changes=changes,
         before=amount_of(before),
@@ -72,37 +75,37 @@ def what_if(changes: tuple[str, ...], before: int, after: int) -> WhatIfReport:
 
 
 def cost_report(
-    books: Books,
+    ledger: CostLedger,
     node: int,
     *,
-    trends: Trends,
-    hints: Sequence[Hint],
+    trends: CostTrends,
+    hints: Sequence[SavingHint],
     remarks: tuple[str, ...],
-    before: Books | None,
+    before: CostLedger | None,
     changes: tuple[str, ...],
 ) -> CostReport:
-    """What one dataset or job costs, and why."""
-    jobs = books.jobs_of(node)
-    own, total = int(books.own[node]), int(books.totals[node])
+    """The cost of one dataset or job, and what it consists of."""
+    jobs = ledger.job_costs(node)
+    own, total = int(ledger.own[node]), int(ledger.totals[node])
     direct = own + int(jobs.sum())
-    retained = int(books.retained[node])
-    assumed = int(books.attribution.assumed[:, node].sum())
-    supposed: dict[str, Any] = {}
+    retained = int(ledger.retained[node])
+    assumed = int(ledger.attribution.assumed[:, node].sum())
+    what_if: dict[str, Any] = {}
     if before is not None:
-        was = before.places[books.urn(node)]
-        supposed = {
-            "what_if": what_if(changes, int(before.totals[was]), total),
+        was = before.node_by_urn[ledger.urn(node)]
+        what_if = {
+            "what_if": what_if_report(changes, int(before.totals[was]), total),
             "before": _breakdown(before, was),
         }
     return CostReport(
-        **answer(books, assumed=assumed, remarks=(*_remarks(books, node), *remarks)),
-        dataset=books.urn(node),
-        name=books.name(node),
-        kind=books.kind(node),
-        team=books.team(node),
-        is_live=bool(books.graph.live[node]),
-        is_verified=books.is_verified(node),
-        summary=Summary(
+        **report_header(ledger, assumed=assumed, remarks=(*_remarks(ledger, node), *remarks)),
+        dataset=ledger.urn(node),
+        name=ledger.name(node),
+        kind=ledger.kind(node),
+        team=ledger.team(node),
+        is_live=bool(ledger.graph.live[node]),
+        is_verified=ledger.is_verified(node),
+        summary=CostSummary(
             total_cost=amount_of(total),
             direct_cost=amount_of(direct),
             attributed_cost=amount_of(total - direct),
@@ -111,18 +114,18 @@ def cost_report(
             retained_cost=amount_of(retained),
             passed_on_cost=amount_of(total - retained),
         ),
-        breakdown=_breakdown(books, node),
-        direct_by_type=books.by_type(books.graph.costs[:, node] + jobs),
+        breakdown=_breakdown(ledger, node),
+        direct_by_type=ledger.by_type(ledger.graph.costs[:, node] + jobs),
         trends=trends,
         optimization=tuple(each.text for each in hints),
         potential_savings=amount_of(sum(each.monthly for each in hints)),
-        cycle=books.cycle_of(node),
-        **supposed,
+        cycle=ledger.cycle_of(node),
+        **what_if,
     )
 
 
-def _remarks(books: Books, node: int) -> tuple[str, ...]:
-    cycle = books.cycle_of(node)
+def _remarks(ledger: CostLedger, node: int) -> tuple[str, ...]:
+    cycle = ledger.cycle_of(node)
     if not cycle:
         return ()
     return (
@@ -131,64 +134,64 @@ def _remarks(books: Books, node: int) -> tuple[str, ...]:
     )
 
 
-def _breakdown(books: Books, node: int) -> Breakdown:
-    made = books.made_of(node)
+def _breakdown(ledger: CostLedger, node: int) -> CostBreakdown:
+    made = ledger.contributions_to(node)
     sums = made.amounts.sum(axis=0)
     by_team: dict[str, int] = defaultdict(int)
     for place in np.flatnonzero(sums):
-        teams = books.labels.of("team", books.urn(int(made.nodes[place])))
-        for team, part in divided(int(sums[place]), teams):
+        teams = ledger.labels.of("team", ledger.urn(int(made.nodes[place])))
+        for team, part in divide_amount(int(sums[place]), teams):
             by_team[team] += part
     adding = np.flatnonzero(made.amounts.any(axis=0))
     listed = adding[np.lexsort((adding, -sums[adding]))][:MOST_ROWS]
     unlisted = len(adding) - len(listed)
     teams_first = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
-    return Breakdown(
-        by_type=books.by_type(books.attribution.loaded[:, node]),
+    return CostBreakdown(
+        by_type=ledger.by_type(ledger.attribution.loaded[:, node]),
         by_team={team: amount_of(amount) for team, amount in teams_first},
-        by_upstream=tuple(_upstream(books, made, int(place)) for place in listed),
-        others=Rest(count=unlisted, cost=amount_of(int(sums.sum() - sums[listed].sum()))),
+        by_upstream=tuple(_upstream(ledger, made, int(place)) for place in listed),
+        others=UnlistedCosts(count=unlisted, cost=amount_of(int(sums.sum() - sums[listed].sum()))),
     )
 
 
-def _upstream(books: Books, made: Contributions, place: int) -> Upstream:
+def _upstream(ledger: CostLedger, made: Contributions, place: int) -> UpstreamCost:
     node = int(made.nodes[place])
     amounts = made.amounts[:, place]
-    return Upstream(
-        urn=books.urn(node),
-        name=books.name(node),
-        kind=books.kind(node),
-        team=books.team(node),
-        own_cost=amount_of(int(books.own[node])),
+    return UpstreamCost(
+        urn=ledger.urn(node),
+        name=ledger.name(node),
+        kind=ledger.kind(node),
+        team=ledger.team(node),
+        own_cost=amount_of(int(ledger.own[node])),
         cost=amount_of(int(amounts.sum())),
-        by_type=books.by_type(amounts),
+        by_type=ledger.by_type(amounts),
     )
 
 
-def divided(amount: int, among: tuple[str, ...]) -> list[tuple[str, int]]:
-    """An amount in equal parts, to the micro-unit."""
+def divide_amount(amount: int, among: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Split an amount into equal parts that add up to it."""
     part, rest = divmod(amount, len(among))
     return [(name, part + (number < rest)) for number, name in enumerate(among)]
 
 
 def top_report(
-    books: Books,
+    ledger: CostLedger,
     *,
     limit: int,
     ranked_by: Ranking,
-    before: Books | None,
+    before: CostLedger | None,
     changes: tuple[str, ...],
-) -> TopReport:
-    """The datasets that cost most."""
-    ranked = {"retained": books.retained, "total": books.totals, "own": books.own}[ranked_by]
+) -> CostTopReport:
+    """The datasets and jobs with the highest cost."""
+    ranked = {"retained": ledger.retained, "total": ledger.totals, "own": ledger.own}[ranked_by]
     order = np.lexsort((np.arange(len(ranked)), -ranked))
     listed = [int(node) for node in order[:limit] if ranked[node]]
     rest = np.ones(len(ranked), dtype=np.bool_)
     rest[listed] = False
-    costing = rest & ((books.own != 0) | (books.retained != 0))
-    rows = [books.row(node) for node in listed]
-    only = books.row(int(np.flatnonzero(costing)[0])) if costing.sum() == 1 else None
-    supposed: dict[str, Any] = {}
+    costing = rest & ((ledger.own != 0) | (ledger.retained != 0))
+    rows = [ledger.row(node) for node in listed]
+    only = ledger.row(int(np.flatnonzero(costing)[0])) if costing.sum() == 1 else None
+    what_if: dict[str, Any] = {}
     rest_before: dict[str, Decimal] = {}
     if before is not None:
         rows = [_with_before(row, before) for row in rows]
@@ -199,53 +202,55 @@ def top_report(
             "own_before": amount_of(int(before.own.sum()))
             - sum((row.own_before or Decimal(0) for row in rows), Decimal(0)),
         }
-        supposed = _supposed(books, before, changes)
-    return TopReport(
-        **answer(books),
-        **supposed,
+        what_if = _what_if_fields(ledger, before, changes)
+    return CostTopReport(
+        **report_header(ledger),
+        **what_if,
         ranked_by=ranked_by,
-        spent=amount_of(books.spent),
+        spent=amount_of(ledger.spent),
         datasets=tuple(rows),
-        others=Others(
+        others=OtherCosts(
             count=int(costing.sum()),
-            own=amount_of(int(books.own[rest].sum())),
-            retained=amount_of(int(books.retained[rest].sum())),
+            own=amount_of(int(ledger.own[rest].sum())),
+            retained=amount_of(int(ledger.retained[rest].sum())),
             only=only,
             **rest_before,
         ),
-        beside=beside_of(books),
-        by_type=spent_by_type(books),
+        beside=unattributed_costs(ledger),
+        by_type=spent_by_type(ledger),
     )
 
 
-def _supposed(books: Books, before: Books, changes: tuple[str, ...]) -> dict[str, Any]:
+def _what_if_fields(
+    ledger: CostLedger, before: CostLedger, changes: tuple[str, ...]
+) -> dict[str, Any]:
     return {
-        "what_if": what_if(changes, before.spent, books.spent),
-        "beside_before": beside_of(before),
+        "what_if": what_if_report(changes, before.spent, ledger.spent),
+        "beside_before": unattributed_costs(before),
     }
 
 
-def _with_before(row: CostRow, before: Books) -> CostRow:
-    """A row with what it was without the what-if."""
-    node = before.places.get(row.urn)
+def _with_before(row: CostRow, before: CostLedger) -> CostRow:
+    """A row with its costs without the assumptions of a what-if report."""
+    node = before.node_by_urn.get(row.urn)
     was, own = (0, 0) if node is None else (int(before.retained[node]), int(before.own[node]))
     return msgspec.structs.replace(row, before=amount_of(was), own_before=amount_of(own))
 
 
-def beside_of(books: Books) -> dict[str, Decimal]:
-    """What lineage does not carry, by its name."""
-    return {name: amount_of(amount) for name, amount in books.beside.items()}
+def unattributed_costs(ledger: CostLedger) -> dict[str, Decimal]:
+    """The costs that are not attributed along lineage, by reserved name."""
+    return {name: amount_of(amount) for name, amount in ledger.unattributed.items()}
 
 
 def by_report(
-    books: Books, by: GroupBy, *, before: Books | None, changes: tuple[str, ...]
-) -> ByReport:
-    """What each team, domain, platform or tag owns, and what its outputs carry in the end."""
-    groups = _grouped(books, by)
+    ledger: CostLedger, by: GroupBy, *, before: CostLedger | None, changes: tuple[str, ...]
+) -> CostByReport:
+    """The own and retained cost of each team, domain, platform or tag."""
+    groups = _grouped(ledger, by)
     earlier = {} if before is None else _grouped(before, by)
     names = sorted(
         {*groups, *earlier},
-        key=lambda name: (name == _OVERLAP, -groups.get(name, _NOTHING).retained, name),
+        key=lambda name: (name == _OVERLAP, -groups.get(name, _EMPTY_GROUP).retained, name),
     )
     rows = tuple(
         GroupRow(
@@ -257,16 +262,16 @@ def by_report(
             own_before=None if before is None else amount_of(was.own),
         )
         for name in names
-        for group, was in ((groups.get(name, _NOTHING), earlier.get(name, _NOTHING)),)
+        for group, was in ((groups.get(name, _EMPTY_GROUP), earlier.get(name, _EMPTY_GROUP)),)
     )
-    is_unnamed = all(row.name == NOBODY[by] for row in rows)
-    return ByReport(
-        **answer(books, remarks=(_HOW_TO_NAME[by],) if is_unnamed else ()),
-        **({} if before is None else _supposed(books, before, changes)),
+    is_unnamed = all(row.name == NO_LABEL[by] for row in rows)
+    return CostByReport(
+        **report_header(ledger, remarks=(_MISSING_GROUP_HINTS[by],) if is_unnamed else ()),
+        **({} if before is None else _what_if_fields(ledger, before, changes)),
         by=by,
-        spent=amount_of(books.spent),
+        spent=amount_of(ledger.spent),
         groups=rows,
-        beside=beside_of(books),
+        beside=unattributed_costs(ledger),
     )
 
 
@@ -277,20 +282,20 @@ class _Group:
         self.retained = 0
 
 
-_NOTHING: Final = _Group()
+_EMPTY_GROUP: Final = _Group()
 
 
-def _grouped(books: Books, by: GroupBy) -> dict[str, _Group]:
-    """The groups with their sums, in micro-units.
+def _grouped(ledger: CostLedger, by: GroupBy) -> dict[str, _Group]:
+    """The sums of each group, in micro-units.
 
-    What several teams own is divided among them. A tag is no owner: each has all that it stands on,
-    and one row takes back what is counted more than once.
+    The cost of a dataset with several teams is divided among them. With several tags it counts
+    fully for each tag, and one row subtracts what is counted more than once.
     """
     groups: dict[str, _Group] = defaultdict(_Group)
-    counts = ~books.graph.is_job | (books.own != 0) | (books.retained != 0)
+    counts = ~ledger.graph.is_job | (ledger.own != 0) | (ledger.retained != 0)
     for node in map(int, np.flatnonzero(counts)):
-        names = books.labels.of(by, books.urn(node))
-        own, retained = int(books.own[node]), int(books.retained[node])
+        names = ledger.labels.of(by, ledger.urn(node))
+        own, retained = int(ledger.own[node]), int(ledger.retained[node])
         if by == "tag" and len(names) > 1:
             groups[_OVERLAP].own -= own * (len(names) - 1)
             groups[_OVERLAP].retained -= retained * (len(names) - 1)
@@ -299,11 +304,69 @@ def _grouped(books: Books, by: GroupBy) -> dict[str, _Group]:
             parts = [
                 (name, mine, kept)
                 for (name, mine), (_, kept) in zip(
-                    divided(own, names), divided(retained, names), strict=True
+                    divide_amount(own, names), divide_amount(retained, names), strict=True
                 )
             ]
         for name, mine, kept in parts:
-            groups[name].datasets += not books.graph.is_job[node]
+            groups[name].datasets += not ledger.graph.is_job[node]
             groups[name].own += mine
             groups[name].retained += kept
     return dict(groups)
+
+
+def explain_report(
+    ledger: CostLedger,
+    node: int,
+    *,
+    limit: int,
+    before: CostLedger | None,
+    changes: tuple[str, ...],
+) -> CostExplainReport:
+    """The lineage paths along which cost reaches a dataset or job, the largest first."""
+    found = explain_paths(ledger.graph, ledger.attribution, node, limit=limit)
+    paths = [
+        (int(way.amounts[row]), _path(ledger, way, int(row)))
+        for way in found.paths
+        for row in np.flatnonzero(way.amounts)
+    ]
+    paths.sort(key=lambda each: (-abs(each[0]), len(each[1].steps)))
+    total = int(ledger.totals[node])
+    rest = total - sum(amount for amount, _ in paths)
+    what_if = None
+    if before is not None:
+        what_if = what_if_report(
+            changes, int(before.totals[before.node_by_urn[ledger.urn(node)]]), total
+        )
+    cycle = ledger.cycle_of(node)
+    return CostExplainReport(
+        **report_header(ledger, assumed=int(ledger.attribution.assumed[:, node].sum())),
+        what_if=what_if,
+        dataset=ledger.urn(node),
+        name=ledger.name(node),
+        total_cost=amount_of(total),
+        paths=tuple(path for _, path in paths),
+        rest=amount_of(rest),
+        complete=found.complete,
+        cycles=(cycle,) if cycle else (),
+    )
+
+
+def _path(ledger: CostLedger, way: Way, row: int) -> CostPath:
+    shares = ledger.attribution.shares
+    steps = [
+        CostPathStep(
+            urn=ledger.urn(node),
+            name=ledger.name(node),
+            kind=ledger.kind(node),
+            share=float(way.shares[row, place]) if place < len(way.edges) else None,
+            assumed=place < len(way.edges) and bool(shares.assumed[row, way.edges[place]]),
+        )
+        for place, node in enumerate(way.nodes)
+    ]
+    return CostPath(
+        type=ledger.graph.types[row],
+        own_cost=amount_of(int(ledger.graph.costs[row, way.nodes[0]])),
+        share=float(np.prod(way.shares[row])),
+        cost=amount_of(int(way.amounts[row])),
+        steps=tuple(steps),
+    )

@@ -1,25 +1,25 @@
-"""What the verbs on cost return; these names are a promise.
+"""Report types of the cost commands; field names are a public contract.
 
-Amounts are decimals of one currency, exact to the micro-unit. `total` is what a dataset costs
-through everything upstream of it; totals of several datasets are never added up. `retained` is what
-nothing downstream carries on; over all datasets it gives what was spent, and so does `own`.
+Amounts are decimals of one currency, exact to the micro-unit. `total` is the cost of a dataset
+including everything upstream; totals overlap and are never added up. `retained` is the part that no
+downstream dataset takes on; summed over all datasets, `retained` and `own` both give the spend.
 """
 
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lumos.model.period import RECENT_DAYS
 from lumos.model.report import FORMAT_VERSION, Report
 
-Kind = Literal["dataset", "job"]
+NodeKind = Literal["dataset", "job"]
 Risk = Literal["LOW", "MEDIUM", "HIGH"]
 GroupBy = Literal["team", "domain", "platform", "tag"]
 Ranking = Literal["retained", "total", "own"]
 
 
 class WhatIfReport(Report, frozen=True, kw_only=True):
-    """What was supposed, and what it does to the headline of a report."""
+    """The assumptions of a what-if report, and their effect on its headline amount."""
 
     changes: tuple[str, ...]
     before: Decimal
@@ -27,11 +27,11 @@ class WhatIfReport(Report, frozen=True, kw_only=True):
     difference: Decimal
 
 
-class CostAnswer(Report, frozen=True, kw_only=True):
-    """What every report says of how it came about.
+class CostReportHeader(Report, frozen=True, kw_only=True):
+    """The fields that all cost reports share.
 
-    `assumed` is how much of its headline went along an equal split for want of usage. `is_monthly`
-    says that the amounts are those of one month.
+    `assumed` is the part of the headline amount that is split equally because usage is unknown.
+    `is_monthly` says that the amounts are for one month.
     """
 
     format_version: str = FORMAT_VERSION
@@ -47,20 +47,20 @@ class CostAnswer(Report, frozen=True, kw_only=True):
 
     @property
     def is_recent(self) -> bool:
-        """Whether this tells of the last thirty days as a month, and of no period by its name."""
+        """Whether the period is the last thirty days, counted as one month."""
         return self.is_monthly and ".." in self.period and self.days == RECENT_DAYS
 
     @property
     def days(self) -> int:
-        """How many days this tells of."""
+        """The number of days in the period."""
         return (self.last_day - self.first_day).days + 1
 
 
-class Summary(Report, frozen=True, kw_only=True):
-    """A dataset's cost in one line.
+class CostSummary(Report, frozen=True, kw_only=True):
+    """The cost of a dataset at a glance.
 
-    Direct is its own cost together with the jobs that write it, attributed what it carries of
-    everything further upstream. `passed_on` is carried further by what reads it.
+    `direct` is its own cost and that of the jobs that write it, `attributed` the cost from
+    everything further upstream, `passed_on` the part that downstream datasets take on.
     """
 
     total_cost: Decimal
@@ -72,82 +72,79 @@ class Summary(Report, frozen=True, kw_only=True):
     passed_on_cost: Decimal
 
 
-class Upstream(Report, frozen=True, kw_only=True):
-    """What some dataset or job upstream, or the dataset itself, adds to a total."""
+class UpstreamCost(Report, frozen=True, kw_only=True):
+    """What one upstream dataset or job, or the dataset itself, adds to a total."""
 
     urn: str
     name: str
-    kind: Kind
+    kind: NodeKind
     team: str
     own_cost: Decimal
     cost: Decimal
     by_type: dict[str, Decimal]
 
 
-class Rest(Report, frozen=True, kw_only=True):
-    """How many are not listed, since there are very many, and what they cost together."""
+class UnlistedCosts(Report, frozen=True, kw_only=True):
+    """Number and cost of entries that are left out of a long list."""
 
     count: int = 0
     cost: Decimal = Decimal(0)
 
 
-class Breakdown(Report, frozen=True, kw_only=True):
-    """A total three times: each of these adds up to it, the last one together with `others`.
+class CostBreakdown(Report, frozen=True, kw_only=True):
+    """A total by cost type, by owning team and by upstream node, the largest first.
 
-    `by_team` says whose datasets and jobs cause it. `by_upstream` is ordered, the largest first.
+    Each of the three adds up to the total, `by_upstream` together with `others`.
     """
 
     by_type: dict[str, Decimal]
     by_team: dict[str, Decimal]
-    by_upstream: tuple[Upstream, ...]
-    others: Rest = Rest()
+    by_upstream: tuple[UpstreamCost, ...]
+    others: UnlistedCosts = UnlistedCosts()
 
 
-class Compared(Report, frozen=True, kw_only=True):
-    """A month's cost as it was recorded earlier, or the mean of several months."""
+class CostComparison(Report, frozen=True, kw_only=True):
+    """The recorded cost of an earlier month, or the mean of several months."""
 
     periods: tuple[str, ...]
     cost: Decimal
     percent: float | None
 
 
-class Trends(Report, frozen=True, kw_only=True):
-    """By how many percent a monthly cost differs from earlier ones; nothing where none is kept."""
+class CostTrends(Report, frozen=True, kw_only=True):
+    """The change of the monthly cost against recorded months, in percent; None if not recorded."""
 
     vs_last_month: float | None = None
     vs_last_quarter: float | None = None
-    last_month: Compared | None = None
-    last_quarter: Compared | None = None
+    last_month: CostComparison | None = None
+    last_quarter: CostComparison | None = None
 
 
-class CostReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost report`."""
+class CostReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost report`."""
 
     dataset: str
     name: str
-    kind: Kind
+    kind: NodeKind
     team: str
     is_live: bool
     is_verified: bool
-    summary: Summary
-    breakdown: Breakdown
+    summary: CostSummary
+    breakdown: CostBreakdown
     direct_by_type: dict[str, Decimal]
-    trends: Trends
+    trends: CostTrends
     optimization: tuple[str, ...]
     potential_savings: Decimal
-    before: Breakdown | None = None
+    before: CostBreakdown | None = None
     cycle: tuple[str, ...] = ()
 
 
 class CostRow(Report, frozen=True, kw_only=True):
-    """A dataset or job with its costs; `before` is what it retains without what is supposed.
-
-    `own_before` is its own cost without that.
-    """
+    """A dataset or job with its costs; `before` and `own_before` are without the assumptions."""
 
     urn: str
     name: str
-    kind: Kind
+    kind: NodeKind
     team: str
     own: Decimal
     total: Decimal
@@ -157,8 +154,8 @@ class CostRow(Report, frozen=True, kw_only=True):
     own_before: Decimal | None = None
 
 
-class Others(Report, frozen=True, kw_only=True):
-    """What is not listed, in one line; `only` is given where that is a single dataset or job."""
+class OtherCosts(Report, frozen=True, kw_only=True):
+    """The sum of unlisted datasets and jobs; `only` is set if there is just one."""
 
     count: int
     own: Decimal
@@ -168,31 +165,32 @@ class Others(Report, frozen=True, kw_only=True):
     only: CostRow | None = None
 
 
-class TopReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost top`.
+class CostTopReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost top`.
 
-    Own and retained of the listed, the others and what stands beside lineage give `spent` each.
+    `own` and `retained` each add up to `spent` over the listed rows, `others` and `beside`, the
+    unattributed costs.
     """
 
     ranked_by: Ranking
     spent: Decimal
     datasets: tuple[CostRow, ...]
-    others: Others
+    others: OtherCosts
     beside: dict[str, Decimal]
     beside_before: dict[str, Decimal] | None = None
     by_type: dict[str, Decimal]
 
     @property
-    def shown(self) -> tuple[tuple[CostRow, ...], Others]:
-        """The rows for people and the rest: a single one more is shown by its name."""
+    def shown(self) -> tuple[tuple[CostRow, ...], OtherCosts]:
+        """The rows and the rest as displayed: a rest of one row is displayed as a row."""
         only = self.others.only
         if only is None:
             return self.datasets, self.others
-        return (*self.datasets, only), Others(count=0, own=Decimal(0), retained=Decimal(0))
+        return (*self.datasets, only), OtherCosts(count=0, own=Decimal(0), retained=Decimal(0))
 
 
 class GroupRow(Report, frozen=True, kw_only=True):
-    """What a team, domain, platform or tag owns, and what its outputs carry in the end."""
+    """The cost that a team, domain, platform or tag owns, and the cost that its outputs retain."""
 
     name: str
     datasets: int
@@ -202,8 +200,8 @@ class GroupRow(Report, frozen=True, kw_only=True):
     own_before: Decimal | None = None
 
 
-class ByReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost by`."""
+class CostByReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost by`."""
 
     by: GroupBy
     spent: Decimal
@@ -213,9 +211,9 @@ class ByReport(CostAnswer, frozen=True, kw_only=True):
 
 
 class TrendPoint(Report, frozen=True, kw_only=True):
-    """The cost of one period, also as that of a month, by which periods are compared.
+    """The cost of one period, also converted to one month for comparison.
 
-    `recorded_at` is empty for what is computed now.
+    `recorded_at` is None for the current cost.
     """
 
     period: str
@@ -227,10 +225,10 @@ class TrendPoint(Report, frozen=True, kw_only=True):
     recorded_at: datetime | None = None
 
 
-class TrendReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost trend`: the total of a dataset, or all that was spent.
+class CostTrendReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost trend`: the total of a dataset, or the total spend.
 
-    `before` is what it is now without what is supposed.
+    `before` is the current cost without the assumptions of a what-if report.
     """
 
     dataset: str | None
@@ -238,33 +236,33 @@ class TrendReport(CostAnswer, frozen=True, kw_only=True):
     points: tuple[TrendPoint, ...]
     now: TrendPoint
     before: TrendPoint | None = None
-    trends: Trends
+    trends: CostTrends
 
 
-class PathStep(Report, frozen=True, kw_only=True):
-    """A stop of a way down the stream, and the share that is carried on from there."""
+class CostPathStep(Report, frozen=True, kw_only=True):
+    """A node on a lineage path, and the share of its cost that is passed on along the path."""
 
     urn: str
     name: str
-    kind: Kind
+    kind: NodeKind
     share: float | None
     assumed: bool = False
 
 
 class CostPath(Report, frozen=True, kw_only=True):
-    """One way along which cost comes to a dataset, from where it is spent."""
+    """A lineage path from where cost is spent to the dataset in question."""
 
     type: str
     own_cost: Decimal
     share: float
     cost: Decimal
-    steps: tuple[PathStep, ...]
+    steps: tuple[CostPathStep, ...]
 
 
-class ExplainReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost explain`; the ways and the rest add up to the total.
+class CostExplainReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost explain`; `paths` and `rest` add up to the total.
 
-    Where all ways are listed it is `complete`, and the rest comes of rounding and of cycles alone.
+    If it is `complete`, all paths are listed and the rest comes from rounding and cycles only.
     """
 
     dataset: str
@@ -276,41 +274,41 @@ class ExplainReport(CostAnswer, frozen=True, kw_only=True):
     cycles: tuple[tuple[str, ...], ...] = ()
 
 
-class Removed(Report, frozen=True, kw_only=True):
-    """Something that ends, and what that saves in a month."""
+class RemovedNode(Report, frozen=True, kw_only=True):
+    """A dataset or job that is removed, and its monthly savings."""
 
     urn: str
     name: str
-    kind: Kind
+    kind: NodeKind
     team: str
     monthly: Decimal
     is_asked: bool
     is_verified: bool
 
 
-class Staying(Report, frozen=True, kw_only=True):
-    """Something upstream that goes on to cost, and why."""
+class RemainingCost(Report, frozen=True, kw_only=True):
+    """An upstream dataset or job that still costs money after the removal, and why."""
 
     urn: str
     name: str
-    kind: Kind
+    kind: NodeKind
     monthly: Decimal
     reason: str
 
 
-class Broken(Report, frozen=True, kw_only=True):
-    """Something downstream that loses what it is made from."""
+class BrokenNode(Report, frozen=True, kw_only=True):
+    """A downstream dataset or job that loses an input."""
 
     urn: str
     name: str
-    kind: Kind
+    kind: NodeKind
     owners: tuple[str, ...]
     is_live: bool
     is_verified: bool
 
 
 class ImpactAnalysis(Report, frozen=True, kw_only=True):
-    """How many datasets are meant, how many others break, and how risky that is."""
+    """The number of datasets to remove and of other datasets that break, and the risk."""
 
     direct_datasets: int
     downstream_datasets: int
@@ -319,7 +317,7 @@ class ImpactAnalysis(Report, frozen=True, kw_only=True):
 
 
 class SavingsBreakdown(Report, frozen=True, kw_only=True):
-    """What is saved in a month by cost type, and how many datasets end or break."""
+    """Monthly savings by cost type, and the number of datasets that are removed or break."""
 
     storage: Decimal = Decimal(0)
     compute: Decimal = Decimal(0)
@@ -329,18 +327,19 @@ class SavingsBreakdown(Report, frozen=True, kw_only=True):
 
     @property
     def by_type(self) -> dict[str, Decimal]:
-        """The cost types that something is saved of."""
-        told = {"storage": self.storage, "compute": self.compute, "egress": self.egress}
-        return {name: amount for name, amount in (told | {"other": self.other}).items() if amount}
+        """The cost types with savings."""
+        by_type = {"storage": self.storage, "compute": self.compute, "egress": self.egress}
+        return {
+            name: amount for name, amount in (by_type | {"other": self.other}).items() if amount
+        }
 
 
-class SavingsReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost savings`: what truly disappears.
+class SavingsReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost savings`: the cost that really disappears.
 
-    `asked` is what was asked for, in words; `feature_name` is told where that is one feature alone.
-    `committed_cost` is the part of what ends that stays due.
-    `attributed_cost` is what the datasets cost through everything upstream; it says nothing of what
-    would be saved and stands here to be compared.
+    `asked` is the request as text; `feature_name` is set if exactly one feature was requested.
+    `committed_cost` is still due after the removal. `attributed_cost` is the total cost of the
+    datasets, for comparison; it is not what would be saved.
     """
 
     asked: tuple[str, ...]
@@ -353,18 +352,18 @@ class SavingsReport(CostAnswer, frozen=True, kw_only=True):
     committed_cost: Decimal
     breakdown: SavingsBreakdown
     impact_analysis: ImpactAnalysis
-    disappears: tuple[Removed, ...]
-    stays: tuple[Staying, ...]
-    other_stays: Rest = Rest()
-    broken: tuple[Broken, ...]
+    disappears: tuple[RemovedNode, ...]
+    stays: tuple[RemainingCost, ...]
+    other_stays: UnlistedCosts = UnlistedCosts()
+    broken: tuple[BrokenNode, ...]
     unverified: tuple[str, ...]
     attributed_cost: Decimal | None
 
 
 class RetireStep(Report, frozen=True, kw_only=True):
-    """What to retire together: the end uses, and `datasets`, all that goes with them.
+    """End uses to retire together, and `datasets`, everything that only they need.
 
-    `is_read` says that somebody was seen to read one of the end uses.
+    `is_read` says that reads of one of the end uses are recorded.
     """
 
     datasets: tuple[str, ...]
@@ -377,25 +376,33 @@ class RetireStep(Report, frozen=True, kw_only=True):
     is_verified: bool
 
 
-class RetireReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost retire`; `exact` says that no other choice saves more.
+class RetireReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost retire`; `exact` says that no other choice saves more.
 
-    `unneeded` is what no end use needs today; it may go in any case and is no part of the steps.
+    `unneeded` is what no end use needs today; it can be removed anyway and is not part of the
+    steps.
     """
 
     steps: tuple[RetireStep, ...]
     monthly_savings: Decimal
     annual_savings: Decimal
     exact: bool
-    unneeded: tuple[Removed, ...]
+    unneeded: tuple[RemovedNode, ...]
     unneeded_savings: Decimal
     spent: Decimal
 
 
-class RecordReport(CostAnswer, frozen=True, kw_only=True):
-    """The answer of `lumos cost record`."""
+class CostRecordReport(CostReportHeader, frozen=True, kw_only=True):
+    """The result of `lumos cost record`."""
 
     datasets: int
     spent: Decimal
     aspects_written: int
     is_again: bool
+
+
+class SavingHint(NamedTuple):
+    """A suggestion as text, and its monthly savings in micro-units."""
+
+    text: str
+    monthly: int

@@ -1,184 +1,202 @@
-"""What removing datasets saves, which upstream cost remains, and what breaks."""
+"""Reports on savings: removing datasets, retiring unused ones, and runs without readers."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date
 from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from lumos.cost.ledger import Books
-from lumos.cost.report_builder import MOST_ROWS, answer, what_if
+from lumos.config import Settings
+from lumos.cost.inputs.usage import jobs_by_reader, reads_known_since
+from lumos.cost.ledger import CostLedger
+from lumos.cost.report_builder import MOST_ROWS, report_header, what_if_report
 from lumos.cost.reports import (
-    Broken,
+    BrokenNode,
     ImpactAnalysis,
-    Removed,
-    Rest,
+    RemainingCost,
+    RemovedNode,
+    RetireReport,
+    RetireStep,
     Risk,
+    SavingHint,
     SavingsBreakdown,
     SavingsReport,
-    Staying,
+    UnlistedCosts,
 )
 from lumos.cost.solver.graph import Integers
+from lumos.cost.solver.retirement import RetirementGroup, RetirementPlan, plan_retirement
 from lumos.cost.solver.savings import Savings, savings_of
-from lumos.model.money import amount_of, written
+from lumos.model.money import amount_of, format_money
+from lumos.store import Store
+from lumos.usage.unread import place_of
 
 _MANY: Final = 10
 _MONTHS: Final = 12
 
 
 def savings_report(
-    books: Books,
+    ledger: CostLedger,
     nodes: list[int],
     *,
     asked_for: tuple[str, ...],
     feature: str | None,
-    before: Books | None,
+    before: CostLedger | None,
     changes: tuple[str, ...],
 ) -> SavingsReport:
-    """What removing some datasets and jobs saves per month."""
-    savings = savings_of(books.graph, books.with_writers(nodes), books.avoidable)
-    saved = books.saved_by(savings.gone)
+    """What removing datasets and jobs saves per month, which cost remains, and what breaks."""
+    savings = savings_of(ledger.graph, ledger.with_writers(nodes), ledger.avoidable)
+    saved = ledger.saved_by(savings.gone)
     monthly = int(saved.sum())
-    supposed = None
+    what_if = None
     if before is not None:
-        was = [before.places[books.urn(node)] for node in nodes]
+        was = [before.node_by_urn[ledger.urn(node)] for node in nodes]
         gone = savings_of(before.graph, before.with_writers(was), before.avoidable).gone
-        supposed = what_if(changes, int(before.saved_by(gone).sum()), monthly)
-    by_type = books.by_type(saved.sum(axis=1))
+        what_if = what_if_report(changes, int(before.saved_by(gone).sum()), monthly)
+    by_type = ledger.by_type(saved.sum(axis=1))
     asked = set(nodes)
-    stays, other_stays = _staying(books, savings)
+    stays, other_stays = _remaining_costs(ledger, savings)
     affected = [*savings.gone.tolist(), *savings.broken.tolist()]
-    datasets = tuple(books.urn(node) for node in affected if not books.graph.is_job[node])
+    datasets = tuple(ledger.urn(node) for node in affected if not ledger.graph.is_job[node])
     return SavingsReport(
-        **answer(books, assumed=0, remarks=_remarks(books, savings)),
-        what_if=supposed,
-        asked=asked_for or tuple(books.name(node) for node in nodes),
+        **report_header(ledger, assumed=0, remarks=_remarks(ledger, savings)),
+        what_if=what_if,
+        asked=asked_for or tuple(ledger.name(node) for node in nodes),
         feature_name=feature,
         datasets_affected=datasets,
         monthly_savings=amount_of(monthly),
         annual_savings=amount_of(monthly * _MONTHS),
         storage_savings=by_type.get("storage", Decimal(0)),
         compute_savings=by_type.get("compute", Decimal(0)),
-        committed_cost=amount_of(books.monthly(int(savings.unavoidable.sum()))),
+        committed_cost=amount_of(ledger.monthly(int(savings.unavoidable.sum()))),
         breakdown=SavingsBreakdown(**by_type, affected_datasets=len(datasets)),
-        impact_analysis=_impact(books, savings, asked),
-        disappears=removed(books, savings.gone, saved.sum(axis=0), asked),
+        impact_analysis=_impact(ledger, savings, asked),
+        disappears=removed_nodes(ledger, savings.gone, saved.sum(axis=0), asked),
         stays=stays,
         other_stays=other_stays,
         broken=tuple(
-            Broken(
-                urn=books.urn(node),
-                name=books.name(node),
-                kind=books.kind(node),
-                owners=books.labels.owners(books.urn(node)),
-                is_live=bool(books.graph.live[node]),
-                is_verified=books.is_verified(node),
+            BrokenNode(
+                urn=ledger.urn(node),
+                name=ledger.name(node),
+                kind=ledger.kind(node),
+                owners=ledger.labels.owners(ledger.urn(node)),
+                is_live=bool(ledger.graph.live[node]),
+                is_verified=ledger.is_verified(node),
             )
             for node in savings.broken.tolist()
         ),
         unverified=tuple(
-            books.urn(node)
+            ledger.urn(node)
             for node in affected
-            if not books.graph.is_job[node] and not books.is_verified(node)
+            if not ledger.graph.is_job[node] and not ledger.is_verified(node)
         ),
-        attributed_cost=amount_of(books.monthly(int(books.totals[nodes[0]])))
+        attributed_cost=amount_of(ledger.monthly(int(ledger.totals[nodes[0]])))
         if len(nodes) == 1
         else None,
     )
 
 
-def removed(
-    books: Books, gone: Integers, saved: Integers, asked: Collection[int] = ()
-) -> tuple[Removed, ...]:
-    """What is removed with its savings: what was asked for first, then the most expensive."""
+def removed_nodes(
+    ledger: CostLedger, gone: Integers, saved: Integers, asked: Collection[int] = ()
+) -> tuple[RemovedNode, ...]:
+    """The removed nodes with their savings: the requested ones first, then the most expensive."""
     rows = [
-        Removed(
-            urn=books.urn(node),
-            name=books.name(node),
-            kind=books.kind(node),
-            team=books.team(node),
+        RemovedNode(
+            urn=ledger.urn(node),
+            name=ledger.name(node),
+            kind=ledger.kind(node),
+            team=ledger.team(node),
             monthly=amount_of(int(amount)),
             is_asked=node in asked,
-            is_verified=books.is_verified(node),
+            is_verified=ledger.is_verified(node),
         )
         for node, amount in zip(gone.tolist(), saved, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: (not row.is_asked, -row.monthly, row.urn)))
 
 
-def _staying(books: Books, savings: Savings) -> tuple[tuple[Staying, ...], Rest]:
-    """Committed cost of what is removed, then the most expensive that remain, others as one."""
-    own = books.own[savings.staying]
+def _remaining_costs(
+    ledger: CostLedger, savings: Savings
+) -> tuple[tuple[RemainingCost, ...], UnlistedCosts]:
+    """The committed cost of removed nodes, then the most expensive nodes that remain."""
+    own = ledger.own[savings.staying]
     order = np.argsort(-own, kind="stable")
     order = order[own[order] != 0]
     rows = (
-        *_due(books, savings),
+        *_committed_costs(ledger, savings),
         *(
-            _stays(books, int(savings.staying[place]), int(savings.needed_by[place]))
+            _needed_node(ledger, int(savings.staying[place]), int(savings.needed_by[place]))
             for place in order[:MOST_ROWS]
         ),
     )
     rest = own[order[MOST_ROWS:]]
-    return rows, Rest(count=len(rest), cost=amount_of(books.monthly(int(rest.sum()))))
+    return rows, UnlistedCosts(count=len(rest), cost=amount_of(ledger.monthly(int(rest.sum()))))
 
 
-def _due(books: Books, savings: Savings) -> Iterator[Staying]:
-    """What is removed and still has to be paid."""
-    if books.avoidable is None:
+def _committed_costs(ledger: CostLedger, savings: Savings) -> Iterator[RemainingCost]:
+    """Committed costs of removed nodes, which are still due."""
+    if ledger.avoidable is None:
         return
     for node in savings.gone.tolist():
-        if not books.avoidable[node] and books.own[node]:
-            yield _stay(books, node, "committed: still due after removal")
+        if not ledger.avoidable[node] and ledger.own[node]:
+            yield _remaining_cost(ledger, node, "committed: still due after removal")
 
 
-def _stays(books: Books, node: int, needed_by: int) -> Staying:
+def _needed_node(ledger: CostLedger, node: int, needed_by: int) -> RemainingCost:
     if needed_by < 0:
         reason = "unused, with or without this"
     elif needed_by == node:
         reason = "in use itself"
     else:
-        reason = f"needed by {books.name(needed_by)}"
-    return _stay(books, node, reason)
+        reason = f"needed by {ledger.name(needed_by)}"
+    return _remaining_cost(ledger, node, reason)
 
 
-def _stay(books: Books, node: int, reason: str) -> Staying:
-    return Staying(
-        urn=books.urn(node),
-        name=books.name(node),
-        kind=books.kind(node),
-        monthly=amount_of(books.monthly(int(books.own[node]))),
+def _remaining_cost(ledger: CostLedger, node: int, reason: str) -> RemainingCost:
+    return RemainingCost(
+        urn=ledger.urn(node),
+        name=ledger.name(node),
+        kind=ledger.kind(node),
+        monthly=amount_of(ledger.monthly(int(ledger.own[node]))),
         reason=reason,
     )
 
 
-def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
-    is_job, live = books.graph.is_job, books.graph.live
+def _impact(ledger: CostLedger, savings: Savings, asked: set[int]) -> ImpactAnalysis:
+    is_job, live = ledger.graph.is_job, ledger.graph.live
     broken = [node for node in savings.broken.tolist() if not is_job[node]]
-    in_use = [node for node in broken if live[node] and books.is_verified(node)]
-    perhaps = [node for node in broken if live[node] and not books.is_verified(node)]
-    used_themselves = [node for node in asked if live[node] and _is_read(books, node)]
+    in_use = [node for node in broken if live[node] and ledger.is_verified(node)]
+    perhaps = [node for node in broken if live[node] and not ledger.is_verified(node)]
+    used_themselves = [node for node in asked if live[node] and _is_read(ledger, node)]
     doubtful = [
         node
         for node in (*asked, *broken)
-        if not is_job[node] and not books.is_verified(node) and node not in perhaps
+        if not is_job[node] and not ledger.is_verified(node) and node not in perhaps
     ]
     reasons = []
     if in_use:
-        reasons.append(f"breaks {_few(books, in_use)}, which {_are(in_use)} in use")
+        reasons.append(f"breaks {_join_names(ledger, in_use)}, which {_is_or_are(in_use)} in use")
     if perhaps:
         them = "it" if len(perhaps) == 1 else "them"
-        reasons.append(f"breaks {_few(books, perhaps)}; no query log shows who reads {them}")
+        reasons.append(
+            f"breaks {_join_names(ledger, perhaps)}; no query log shows who reads {them}"
+        )
     if len(broken) >= _MANY:
         reasons.append(f"breaks {len(broken):,} downstream datasets")
     elif broken and not (in_use or perhaps):
-        reasons.append(f"breaks {_few(books, broken)}, of which no use is known")
+        reasons.append(f"breaks {_join_names(ledger, broken)}, of which no use is known")
     if used_themselves:
-        reasons.append(f"{_few(books, used_themselves)} {_are(used_themselves)} still read")
+        reasons.append(
+            f"{_join_names(ledger, used_themselves)} {_is_or_are(used_themselves)} still read"
+        )
     if doubtful:
-        reasons.append(f"no query log shows who reads {_few(books, doubtful)}")
-    unowned = [node for node in broken if not books.labels.owners(books.urn(node))]
+        reasons.append(f"no query log shows who reads {_join_names(ledger, doubtful)}")
+    unowned = [node for node in broken if not ledger.labels.owners(ledger.urn(node))]
     if unowned:
-        reasons.append(f"no owner is known for {_few(books, unowned)}")
+        reasons.append(f"no owner is known for {_join_names(ledger, unowned)}")
     risk: Risk = "LOW"
     if in_use or perhaps or len(broken) >= _MANY:
         risk = "HIGH"
@@ -192,23 +210,176 @@ def _impact(books: Books, savings: Savings, asked: set[int]) -> ImpactAnalysis:
     )
 
 
-def _is_read(books: Books, node: int) -> bool:
-    """Whether reads of a dataset in use are recorded."""
-    return books.urn(node) in books.inputs.read
+def _is_read(ledger: CostLedger, node: int) -> bool:
+    """Whether reads of a dataset are recorded."""
+    return ledger.urn(node) in ledger.inputs.read
 
 
-def _remarks(books: Books, savings: Savings) -> tuple[str, ...]:
+def _remarks(ledger: CostLedger, savings: Savings) -> tuple[str, ...]:
     due = int(savings.unavoidable.sum())
     if not due:
         return ()
-    amount = written(books.monthly(due), books.inputs.currency)
+    amount = format_money(ledger.monthly(due), ledger.inputs.currency)
     return (f"{amount} per month is committed and still due.",)
 
 
-def _few(books: Books, nodes: list[int], most: int = 3) -> str:
-    names = ", ".join(books.name(node) for node in nodes[:most])
+def _join_names(ledger: CostLedger, nodes: list[int], most: int = 3) -> str:
+    names = ", ".join(ledger.name(node) for node in nodes[:most])
     return names if len(nodes) <= most else f"{names} and {len(nodes) - most:,} more"
 
 
-def _are(nodes: list[int]) -> str:
+def _is_or_are(nodes: list[int]) -> str:
     return "is" if len(nodes) == 1 else "are"
+
+
+def retire_report(
+    ledger: CostLedger, top: int, *, before: CostLedger | None, changes: tuple[str, ...]
+) -> RetireReport:
+    """At most `top` end uses that save most together, and nodes that no end use needs."""
+    plan = plan_retirement(ledger.graph, top, ledger.avoidable)
+    saved = [int(ledger.saved_by(group.gone).sum()) for group in plan.groups]
+    sums = [sum(saved[: place + 1]) for place in range(len(saved))]
+    unneeded = _unneeded(ledger, plan)
+    what_if = None
+    if before is not None:
+        earlier = plan_retirement(before.graph, top, before.avoidable)
+        was = sum(int(before.saved_by(group.gone).sum()) for group in earlier.groups)
+        what_if = what_if_report(changes, was, sum(saved))
+    return RetireReport(
+        **report_header(ledger, assumed=0),
+        what_if=what_if,
+        steps=tuple(
+            _step(ledger, group, monthly, total)
+            for group, monthly, total in zip(plan.groups, saved, sums, strict=True)
+        ),
+        monthly_savings=amount_of(sum(saved)),
+        annual_savings=amount_of(sum(saved) * _MONTHS),
+        exact=plan.exact,
+        unneeded=unneeded,
+        unneeded_savings=amount_of(int(ledger.saved_by(plan.unneeded).sum())),
+        spent=amount_of(ledger.monthly(ledger.spent)),
+    )
+
+
+def _step(ledger: CostLedger, group: RetirementGroup, monthly: int, total: int) -> RetireStep:
+    ends = group.ends.tolist()
+    teams = (team for node in ends for team in ledger.labels.of("team", ledger.urn(node)))
+    return RetireStep(
+        datasets=tuple(ledger.urn(node) for node in group.gone.tolist()),
+        ends=tuple(ledger.urn(node) for node in ends),
+        names=tuple(ledger.name(node) for node in ends),
+        teams=tuple(dict.fromkeys(teams)),
+        monthly_savings=amount_of(monthly),
+        cumulative=amount_of(total),
+        is_read=any(ledger.urn(node) in ledger.inputs.read for node in ends),
+        is_verified=all(ledger.is_verified(node) for node in ends),
+    )
+
+
+def _unneeded(ledger: CostLedger, plan: RetirementPlan) -> tuple[RemovedNode, ...]:
+    amounts = ledger.saved_by(plan.unneeded).sum(axis=0)
+    costly = amounts != 0
+    return removed_nodes(ledger, plan.unneeded[costly], amounts[costly])
+
+
+def saving_hints(
+    store: Store, settings: Settings, ledger: CostLedger, node: int
+) -> list[SavingHint]:
+    """Unread datasets, and runs whose results are not read, the largest savings first."""
+    ending = _unread(ledger, node)
+    if ending is not None:
+        # Removing the dataset also removes the jobs that only it needs, so their runs are not
+        # listed.
+        return [ending]
+    upstream = [
+        int(each) for each in ledger.contributions_to(node).nodes if ledger.graph.is_job[each]
+    ]
+    known = _RecordedReads(store, settings)
+    found = [_idle_runs(store, ledger, job, known) for job in upstream]
+    return sorted(filter(None, found), key=lambda hint: -hint.monthly)
+
+
+class _RecordedReads:
+    """Since which day reads by people are recorded, by dataset."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    def since(self, urn: str) -> date:
+        """The first day with recorded reads; `date.min` if there are none in this location."""
+        source = self._sources.get(urn)
+        found = None if source is None else self._places.get(place_of(urn, source))
+        return found or date.min
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        return self._store.usage.sources()
+
+    @cached_property
+    def _places(self) -> dict[str, date]:
+        jobs = jobs_by_reader(self._settings, self._store.lineage.jobs())
+        return reads_known_since(self._store, self._sources.get, jobs)
+
+
+def _unread(ledger: CostLedger, node: int) -> SavingHint | None:
+    is_end = not (ledger.graph.upstream == node).any()
+    if not (is_end and ledger.is_verified(node)) or ledger.urn(node) in ledger.inputs.read:
+        return None
+    gone = savings_of(ledger.graph, ledger.with_writers([node]), ledger.avoidable).gone
+    monthly = int(ledger.saved_by(gone).sum())
+    if monthly <= 0:
+        return None
+    saved = format_money(monthly, ledger.inputs.currency)
+    return SavingHint(
+        f"nobody reads {ledger.name(node)}: removing it saves {saved} per month", monthly
+    )
+
+
+def _idle_runs(
+    store: Store, ledger: CostLedger, job: int, known: _RecordedReads
+) -> SavingHint | None:
+    """The runs of a job whose outputs were not read before the next run."""
+    period = ledger.inputs.period
+    outputs = ledger.graph.downstream[ledger.graph.upstream == job]
+    if not len(outputs) or not all(_are_reads_recorded(ledger, int(each)) for each in outputs):
+        return None
+    runs = [
+        day for day in ledger.labels.run_days(ledger.urn(job)) if period.first <= day <= period.last
+    ]
+    if not runs:
+        return None
+    since = max(known.since(ledger.urn(int(each))) for each in outputs)
+    observed = sorted(day for day in runs if day >= since)
+    reads = {
+        each.day
+        for node in outputs
+        for each in store.usage.of(ledger.urn(node), since=period.first)
+    }
+    idle = _without_reads(observed, reads, period.last)
+    own = ledger.monthly(int(ledger.own[job]))
+    monthly = round(Fraction(own * idle, len(runs))) if idle else 0
+    if monthly <= 0:
+        return None
+    saved = format_money(monthly, ledger.inputs.currency)
+    text = (
+        f"{idle:,} of {len(runs):,} runs of the job {ledger.name(job)} wrote data that nobody read "
+        f"before the next run: skipping them saves {saved} per month"
+    )
+    return SavingHint(text, monthly)
+
+
+def _are_reads_recorded(ledger: CostLedger, node: int) -> bool:
+    """Whether all reads of a dataset, also those by jobs, would be recorded."""
+    edges = np.flatnonzero((ledger.graph.upstream == node) & (ledger.graph.downstream != node))
+    is_counted = not np.isnan(ledger.graph.weights[:, edges]).any()
+    return ledger.is_verified(node) and is_counted
+
+
+def _without_reads(runs: Sequence[date], reads: set[date], last: date) -> int:
+    """The number of runs without a read before the next run or the end of the period."""
+    ends = [*(after for _, after in pairwise(runs)), last]
+    return sum(
+        not any(start <= day <= end for day in reads)
+        for start, end in zip(runs, ends[: len(runs)], strict=True)
+    )

@@ -1,4 +1,4 @@
-"""Costs as the SDK offers them."""
+"""The cost feature of the SDK: reports, savings, recorded history and the HTML page."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -7,49 +7,56 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
+from lumos.annotations.selection import NothingMatches, found_urn, matching
 from lumos.config import Settings
-from lumos.config.prices import NoPrices, engine_of, method_of, prices_of, provider_of
-from lumos.cost.inputs.graph import Inputs, cost_graph
-from lumos.cost.labels import Labels
-from lumos.cost.ledger import Books
-from lumos.cost.report_builder import answer, by_report, cost_report, top_report, what_if
+from lumos.config.prices import NoPrices, engine_of, features_of, method_of, prices_of, provider_of
+from lumos.cost.history import CostHistory, record, trend_point
+from lumos.cost.inputs.graph import CostInputs, build_inputs
+from lumos.cost.ledger import CostLedger, NodeLabels
+from lumos.cost.model_file.computation import ModelReport, compute
+from lumos.cost.page import dataset_page, spend_page
+from lumos.cost.report_builder import (
+    by_report,
+    cost_report,
+    explain_report,
+    report_header,
+    top_report,
+    what_if_report,
+)
 from lumos.cost.reports import (
-    ByReport,
+    CostByReport,
+    CostExplainReport,
+    CostRecordReport,
     CostReport,
-    ExplainReport,
+    CostTopReport,
+    CostTrendReport,
     GroupBy,
     Ranking,
-    RecordReport,
     RetireReport,
     SavingsReport,
-    TopReport,
-    TrendReport,
 )
-from lumos.cost.selection import feature_members, node_meant
+from lumos.cost.savings_report import retire_report, saving_hints, savings_report
 from lumos.cost.solver.attribution import attribute
-from lumos.cost.solver.graph import METHODS, Method
-from lumos.cost.suggestions import hints
-from lumos.cost.trend import History, point_of
 from lumos.errors import MisuseError, UnknownName
+from lumos.model.cost import METHODS, AttributionMethod
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.money import amount_of
 from lumos.model.period import Period, month_before, month_of, period_of, recent
 from lumos.store import Store
 from lumos.store.actor import audit
-
-if TYPE_CHECKING:
-    from lumos.cost.model_file.computation import ModelReport
+from lumos.store.errors import AmbiguousName, UnknownDataset
 
 _PAGE_ROWS: Final = 40
-_NO_MONTH: Final = "Trends use whole months; other periods only where no month is recorded."
+_NOT_A_MONTH: Final = "Trends use whole months; other periods only where no month is recorded."
 
 
-class How(TypedDict, total=False):
-    """Of which period, by which method, and what is supposed to be otherwise.
+class CostOptions(TypedDict, total=False):
+    """The period, the attribution method and the assumptions of a what-if report.
 
-    Prices go by keys such as `s3.standard`, storage classes by dataset, and paces such as `weekly`
-    or `0.5x` by job.
+    `prices` have keys such as `s3.standard`, `moves` are storage classes by dataset, and
+    `schedules` such as `weekly` or `0.5x` are by job.
     """
 
     period: str | None
@@ -59,18 +66,18 @@ class How(TypedDict, total=False):
     schedules: Mapping[str, str]
 
 
-class _Reckoned(NamedTuple):
-    books: Books
-    before: Books | None
+class _Computation(NamedTuple):
+    ledger: CostLedger
+    before: CostLedger | None
     changes: tuple[str, ...]
 
     @property
-    def supposed(self) -> dict[str, Any]:
+    def assumptions(self) -> dict[str, Any]:
         return {"before": self.before, "changes": self.changes}
 
 
 class Costs:
-    """What the datasets of one store cost."""
+    """Cost reports on the datasets and jobs of one store."""
 
     def __init__(
         self,
@@ -85,85 +92,79 @@ class Costs:
         self._clock = clock
         self._telling = telling
 
-    def report(self, urn: str, **how: Unpack[How]) -> CostReport:
+    def report(self, urn: str, **options: Unpack[CostOptions]) -> CostReport:
         """The own and upstream cost of a dataset or job, by cost type, team and upstream."""
-        reckoned = self._reckoned(how)
-        return self._report(reckoned, node_meant(self._store, reckoned.books, urn))
+        computed = self._compute(options)
+        return self._report(computed, find_node(self._store, computed.ledger, urn))
 
     def top(
-        self, limit: int = 20, *, ranked_by: Ranking = "retained", **how: Unpack[How]
-    ) -> TopReport:
+        self, limit: int = 20, *, ranked_by: Ranking = "retained", **options: Unpack[CostOptions]
+    ) -> CostTopReport:
         """The datasets that cost most."""
-        reckoned = self._reckoned(how)
-        return top_report(reckoned.books, limit=limit, ranked_by=ranked_by, **reckoned.supposed)
+        computed = self._compute(options)
+        return top_report(computed.ledger, limit=limit, ranked_by=ranked_by, **computed.assumptions)
 
-    def by(self, by: GroupBy, **how: Unpack[How]) -> ByReport:
+    def by(self, by: GroupBy, **options: Unpack[CostOptions]) -> CostByReport:
         """The own and retained cost of each team, domain, platform or tag."""
-        reckoned = self._reckoned(how)
-        return by_report(reckoned.books, by, **reckoned.supposed)
+        computed = self._compute(options)
+        return by_report(computed.ledger, by, **computed.assumptions)
 
-    def trend(self, urn: str | None = None, **how: Unpack[How]) -> TrendReport:
-        """The recorded costs of earlier periods, and the current ones."""
-        reckoned = self._reckoned(how)
-        node = None if urn is None else node_meant(self._store, reckoned.books, urn)
-        found = self._trend(reckoned, node)
-        if not found.points:
-            before = month_before(reckoned.books.inputs.period).name
+    def trend(self, urn: str | None = None, **options: Unpack[CostOptions]) -> CostTrendReport:
+        """The recorded costs of earlier periods, and the current cost."""
+        computed = self._compute(options)
+        node = None if urn is None else find_node(self._store, computed.ledger, urn)
+        trend = self._trend(computed, node)
+        if not trend.points:
+            before = month_before(computed.ledger.inputs.period).name
             raise MisuseError(
                 f"No earlier period is recorded. Record {before} with: lumos cost record "
                 f"--period {before}"
             )
-        return found
+        return trend
 
-    def explain(self, urn: str, *, limit: int = 20, **how: Unpack[How]) -> ExplainReport:
-        """The lineage paths and shares behind a total cost, the largest first."""
-        from lumos.cost.explanation import explain_report
-
-        reckoned = self._reckoned(how)
-        node = node_meant(self._store, reckoned.books, urn)
-        return explain_report(reckoned.books, node, limit=limit, **reckoned.supposed)
+    def explain(
+        self, urn: str, *, limit: int = 20, **options: Unpack[CostOptions]
+    ) -> CostExplainReport:
+        """The lineage paths and shares that make up a total cost, the largest first."""
+        computed = self._compute(options)
+        node = find_node(self._store, computed.ledger, urn)
+        return explain_report(computed.ledger, node, limit=limit, **computed.assumptions)
 
     def savings(
         self,
         *urns: str,
         feature: str | None = None,
         tag: str | None = None,
-        **how: Unpack[How],
+        **options: Unpack[CostOptions],
     ) -> SavingsReport:
-        """What removing datasets saves, by name, as a feature or with a tag."""
-        from lumos.cost.savings_report import savings_report
-
+        """What removing datasets saves per month; they are given by name, feature or tag."""
         if not urns and feature is None and tag is None:
             raise MisuseError("Name what to remove: lumos cost savings DATASET, --feature or --tag")
-        reckoned = self._reckoned(how)
-        books = reckoned.books
-        nodes = [node_meant(self._store, books, urn) for urn in urns]
+        computed = self._compute(options)
+        ledger = computed.ledger
+        nodes = [find_node(self._store, ledger, urn) for urn in urns]
         if feature is not None:
-            nodes += feature_members(self._store, self._settings, books, feature)
+            nodes += feature_nodes(self._store, self._settings, ledger, feature)
         if tag is not None:
-            nodes += self._tagged(books, tag)
+            nodes += self._nodes_with_tag(ledger, tag)
         nodes = list(dict.fromkeys(nodes))
         groups = [*([f"the feature {feature}"] if feature is not None else []),
                   *([f"all datasets tagged {tag}"] if tag is not None else [])]  # fmt: skip
         return savings_report(
-            books,
+            ledger,
             nodes,
             asked_for=(*groups, *urns) if groups else (),
             feature=None if urns or tag is not None else feature,
-            **reckoned.supposed,
+            **computed.assumptions,
         )
 
-    def retire(self, top: int = 10, **how: Unpack[How]) -> RetireReport:
+    def retire(self, top: int = 10, **options: Unpack[CostOptions]) -> RetireReport:
         """Unused datasets, and which datasets to retire together for the largest savings."""
-        from lumos.cost.retirement import retire_report
+        computed = self._compute(options)
+        return retire_report(computed.ledger, top, **computed.assumptions)
 
-        reckoned = self._reckoned(how)
-        return retire_report(reckoned.books, top, **reckoned.supposed)
-
-    def record(self, period: str | None = None, *, aspects: bool = True) -> RecordReport:
-        """Records the costs of a period, by default of the last full month."""
-        from lumos.cost.history import record
-
+    def record(self, period: str | None = None, *, aspects: bool = True) -> CostRecordReport:
+        """Record the costs of a period, by default of the last full month."""
         wanted = month_before(month_of(self._today)) if period is None else self._period(period)
         if wanted.last >= self._today:
             raise MisuseError(
@@ -172,109 +173,114 @@ class Costs:
             )
         store, at = self._store, self._clock()
         is_again = any(each.name == wanted.name for each in store.costs.periods())
-        books = self._books({}, wanted)
+        ledger = self._ledger({}, wanted)
         with self._telling():
-            datasets, written = record(store, books, aspects=aspects, at=at)
+            datasets, written = record(store, ledger, aspects=aspects, at=at)
         with store.transaction() as transaction:
             audit(transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures")
-        return RecordReport(
-            **answer(books, remarks=() if wanted.kind == "month" else (_NO_MONTH,)),
+        return CostRecordReport(
+            **report_header(ledger, remarks=() if wanted.kind == "month" else (_NOT_A_MONTH,)),
             datasets=datasets,
-            spent=amount_of(books.spent),
+            spent=amount_of(ledger.spent),
             aspects_written=written,
             is_again=is_again,
         )
 
     @staticmethod
-    def model(file: str | Path) -> "ModelReport":
-        """The cost model that stands in one file, computed; records nothing and needs no store."""
-        from lumos.cost.model_file.computation import compute
-
+    def model(file: str | Path) -> ModelReport:
+        """The attribution of a cost model that is defined in one file; needs no store."""
         return compute(Path(file)).report()
 
-    def page(self, urn: str | None = None, **how: Unpack[How]) -> str:
-        """A self-contained page on one dataset, or on the total spend."""
-        from lumos.cost.page import dataset_page, estate_page
-
-        reckoned = self._reckoned(how)
-        books = reckoned.books
+    def page(self, urn: str | None = None, **options: Unpack[CostOptions]) -> str:
+        """A self-contained HTML page on one dataset, or on the total spend."""
+        computed = self._compute(options)
+        ledger = computed.ledger
         if urn is not None:
-            node = node_meant(self._store, books, urn)
-            return dataset_page(books, self._report(reckoned, node), self._trend(reckoned, node))
-        top = top_report(books, limit=_PAGE_ROWS, ranked_by="retained", **reckoned.supposed)
-        teams = by_report(books, "team", **reckoned.supposed)
-        return estate_page(books, top, teams, self._trend(reckoned, None))
+            node = find_node(self._store, ledger, urn)
+            return dataset_page(ledger, self._report(computed, node), self._trend(computed, node))
+        top = top_report(ledger, limit=_PAGE_ROWS, ranked_by="retained", **computed.assumptions)
+        teams = by_report(ledger, "team", **computed.assumptions)
+        return spend_page(ledger, top, teams, self._trend(computed, None))
 
-    def _report(self, reckoned: _Reckoned, node: int) -> CostReport:
-        books = reckoned.books
-        history = History(self._store, books, books.urn(node))
-        trends = history.trends(books.inputs.period, int(books.totals[node]))
-        found = hints(self._store, self._settings, books, node)
+    def _report(self, computed: _Computation, node: int) -> CostReport:
+        ledger = computed.ledger
+        history = CostHistory(self._store, ledger, ledger.urn(node))
+        trends = history.trends(ledger.inputs.period, int(ledger.totals[node]))
+        hints = saving_hints(self._store, self._settings, ledger, node)
         return cost_report(
-            books, node, trends=trends, hints=found, remarks=history.remarks, **reckoned.supposed
+            ledger,
+            node,
+            trends=trends,
+            hints=hints,
+            remarks=history.remarks,
+            **computed.assumptions,
         )
 
-    def _trend(self, reckoned: _Reckoned, node: int | None) -> TrendReport:
-        books, before = reckoned.books, reckoned.before
-        period = books.inputs.period
-        urn = None if node is None else books.urn(node)
-        assumed = None if node is None else int(books.attribution.assumed[:, node].sum())
-        cost = books.spent if node is None else int(books.totals[node])
-        supposed: dict[str, Any] = {}
+    def _trend(self, computed: _Computation, node: int | None) -> CostTrendReport:
+        ledger, before = computed.ledger, computed.before
+        period = ledger.inputs.period
+        urn = None if node is None else ledger.urn(node)
+        assumed = None if node is None else int(ledger.attribution.assumed[:, node].sum())
+        cost = ledger.spent if node is None else int(ledger.totals[node])
+        what_if: dict[str, Any] = {}
         if before is not None:
-            was = before.spent if urn is None else int(before.totals[before.places[urn]])
-            supposed["what_if"] = what_if(reckoned.changes, was, cost)
-            supposed["before"] = point_of(before, urn)
-        history = History(self._store, books, urn)
-        return TrendReport(
-            **answer(books, assumed=assumed, remarks=history.remarks),
-            **supposed,
+            was = before.spent if urn is None else int(before.totals[before.node_by_urn[urn]])
+            what_if["what_if"] = what_if_report(computed.changes, was, cost)
+            what_if["before"] = trend_point(before, urn)
+        history = CostHistory(self._store, ledger, urn)
+        return CostTrendReport(
+            **report_header(ledger, assumed=assumed, remarks=history.remarks),
+            **what_if,
             dataset=urn,
-            name=None if node is None else books.name(node),
+            name=None if node is None else ledger.name(node),
             points=history.points(until=period),
-            now=point_of(books, urn),
+            now=trend_point(ledger, urn),
             trends=history.trends(period, cost),
         )
 
-    def _tagged(self, books: Books, tag: str) -> list[int]:
-        nodes = [books.places[urn] for urn in books.labels.tagged(tag) if urn in books.places]
+    def _nodes_with_tag(self, ledger: CostLedger, tag: str) -> list[int]:
+        nodes = [
+            ledger.node_by_urn[urn]
+            for urn in ledger.labels.tagged(tag)
+            if urn in ledger.node_by_urn
+        ]
         if not nodes:
-            raise UnknownName("tag", tag, books.labels.tags, listed="Tags")
+            raise UnknownName("tag", tag, ledger.labels.tags, listed="Tags")
         return nodes
 
-    def _reckoned(self, how: How) -> _Reckoned:
-        """The books as they are, or as they would be with what they were before."""
-        text = how.get("period")
+    def _compute(self, options: CostOptions) -> _Computation:
+        """The ledger of the period; for a what-if report also the one without the assumptions."""
+        text = options.get("period")
         period = recent(self._today) if text is None else self._period(text)
-        changes = tuple(_changes(how))
-        books = self._books(how, period)
+        changes = tuple(_changes(options))
+        ledger = self._ledger(options, period)
         if not changes:
-            return _Reckoned(books, None, ())
-        plain: How = {"method": how.get("method")}
-        return _Reckoned(books, self._books(plain, period), changes)
+            return _Computation(ledger, None, ())
+        plain: CostOptions = {"method": options.get("method")}
+        return _Computation(ledger, self._ledger(plain, period), changes)
 
-    def _books(self, how: How, period: Period) -> Books:
-        inputs: Inputs = cost_graph(
+    def _ledger(self, options: CostOptions, period: Period) -> CostLedger:
+        inputs: CostInputs = build_inputs(
             self._store,
             self._settings,
             period,
-            prices=how.get("prices") or None,
-            moves=how.get("moves") or None,
-            schedules=how.get("schedules") or None,
+            prices=options.get("prices") or None,
+            moves=options.get("moves") or None,
+            schedules=options.get("schedules") or None,
         )
-        method = self._method(how.get("method"))
+        method = self._method(options.get("method"))
         attribution = attribute(inputs.graph, method)
-        books = Books(inputs, attribution, self._labels, method, today=self._today)
+        ledger = CostLedger(inputs, attribution, self._labels, method, today=self._today)
         prices = prices_of(self._settings)
-        if not (prices.storage or prices.compute or books.own.any() or books.beside):
-            raise NoPrices(*self._priceable(books))
-        return books
+        if not (prices.storage or prices.compute or ledger.own.any() or ledger.unattributed):
+            raise NoPrices(*self._providers_and_engines(ledger))
+        return ledger
 
-    def _priceable(self, books: Books) -> tuple[list[str], list[str]]:
+    def _providers_and_engines(self, ledger: CostLedger) -> tuple[list[str], list[str]]:
         """The providers of stored and configured data, and the engines of known jobs."""
         found = Counter(
-            (bool(books.graph.is_job[node]), platform)
-            for node, urn in enumerate(books.graph.urns)
+            (bool(ledger.graph.is_job[node]), platform)
+            for node, urn in enumerate(ledger.graph.urns)
             for platform in self._labels.of("platform", urn)
         )
         named = [name for (is_job, name), _ in found.most_common() if not is_job]
@@ -282,7 +288,7 @@ class Costs:
         engines = [engine_of(name) for (is_job, name), _ in found.most_common() if is_job]
         return list(dict.fromkeys(map(provider_of, named))), list(dict.fromkeys(engines))
 
-    def _method(self, wanted: str | None) -> Method:
+    def _method(self, wanted: str | None) -> AttributionMethod:
         if wanted is None:
             return method_of(self._settings)
         for method in METHODS:
@@ -302,18 +308,73 @@ class Costs:
         return self._open()
 
     @cached_property
-    def _labels(self) -> Labels:
-        return Labels(self._store)
+    def _labels(self) -> NodeLabels:
+        return NodeLabels(self._store)
 
 
-def _changes(how: How) -> list[str]:
-    """The assumptions of a what-if report, in words."""
+def _changes(options: CostOptions) -> list[str]:
+    """The assumptions of a what-if report as text."""
     return [
-        *(f"price {key} at {price}" for key, price in how.get("prices", {}).items()),
-        *(f"{name} in storage class {storage}" for name, storage in how.get("moves", {}).items()),
-        *(f"{job} runs {_often(pace)}" for job, pace in how.get("schedules", {}).items()),
+        *(f"price {key} at {price}" for key, price in options.get("prices", {}).items()),
+        *(
+            f"{name} in storage class {storage}"
+            for name, storage in options.get("moves", {}).items()
+        ),
+        *(f"{job} runs {_often(pace)}" for job, pace in options.get("schedules", {}).items()),
     ]
 
 
 def _often(pace: str) -> str:
     return f"{pace} as often" if pace[:1].isdigit() else pace
+
+
+def find_node(store: Store, ledger: CostLedger, name: str) -> int:
+    """The dataset or job with a URN or a name; unknown names raise an error with similar names."""
+    if name in ledger.node_by_urn:
+        return ledger.node_by_urn[name]
+    try:
+        urn = found_urn(store, name)
+    except UnknownDataset as unknown:
+        return _find_job(ledger, name, unknown)
+    if urn not in ledger.node_by_urn:
+        raise MisuseError(f"{urn} no longer exists, so it has no current cost.")
+    return ledger.node_by_urn[urn]
+
+
+def _find_job(ledger: CostLedger, name: str, unknown: UnknownDataset) -> int:
+    """A job, or a dataset that only lineage knows, by its name."""
+    pattern = DatasetPattern(name)
+    found = [
+        node
+        for node, urn in enumerate(ledger.graph.urns)
+        if ledger.name(node) == name or pattern.matches(urn, ledger.name(node))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousName(name, tuple(ledger.urn(node) for node in found[:5]))
+    raise unknown
+
+
+def feature_nodes(store: Store, settings: Settings, ledger: CostLedger, name: str) -> list[int]:
+    """The datasets of a configured feature."""
+    features = features_of(settings)
+    if name not in features:
+        if features:
+            raise UnknownName("feature", name, features, listed="Features")
+        raise MisuseError(
+            f"No feature named '{name}': none is configured. Add it to lumos.yaml, for example "
+            f"cost_calculation: {{features: {{{name}: {{patterns: ['{name}/*']}}}}}}"
+        )
+    feature = features[name]
+    urns = [found_urn(store, each) for each in feature.datasets]
+    for pattern in feature.patterns:
+        found = matching(store, DatasetPattern(pattern))
+        if not found:
+            raise NothingMatches(pattern)
+        urns += [each.urn for each in found]
+    urns += [urn for tag in feature.tags for urn in ledger.labels.tagged(tag)]
+    nodes = [ledger.node_by_urn[urn] for urn in dict.fromkeys(urns) if urn in ledger.node_by_urn]
+    if not nodes:
+        raise MisuseError(f"The feature '{name}' contains no existing dataset.")
+    return nodes

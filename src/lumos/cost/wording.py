@@ -1,13 +1,13 @@
-"""The phrases that the screens and pages on cost have in common."""
+"""Texts that the terminal output and the HTML page on costs share."""
 
 from typing import TYPE_CHECKING, Final
 
-from lumos.model.metering import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
+from lumos.model.cost import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
 
 if TYPE_CHECKING:
-    from lumos.cost.reports import Broken, CostAnswer, Kind
+    from lumos.cost.reports import BrokenNode, CostReportHeader, NodeKind
 
-# Costs of no dataset and no job, as people see them; JSON and CSV keep the reserved names.
+# How unattributed costs are displayed; JSON and CSV keep the reserved names.
 NOT_ATTRIBUTED: Final = {
     UNALLOCATED: ("(unallocated)", "metered, but for no known dataset or job"),
     IDLE: ("(idle)", "paid for but not used"),
@@ -28,29 +28,29 @@ NO_COST: Final = "No dataset or job has a cost in this period."
 NO_RECORDS: Final = "No earlier month is recorded. Record the last one with: lumos cost record"
 
 
-def label_of(name: str) -> str:
-    """How a cost of no dataset and no job is listed: `(idle)`."""
+def unattributed_label(name: str) -> str:
+    """The label of an unattributed cost: `(idle)`."""
     return NOT_ATTRIBUTED[name][0]
 
 
-def explained(name: str) -> str:
-    """`(idle): paid for but not used`."""
+def unattributed_text(name: str) -> str:
+    """The label with an explanation: `(idle): paid for but not used`."""
     return ": ".join(NOT_ATTRIBUTED[name])
 
 
-def named(name: str, kind: "Kind") -> str:
-    """A dataset by its name, a job marked as one."""
+def display_name(name: str, kind: "NodeKind") -> str:
+    """The name of a dataset, or of a job marked as one."""
     return f"{name} (job)" if kind == "job" else name
 
 
-def use_of(broken: "Broken") -> str:
-    """Whether something that breaks is used, as far as that is known."""
+def use_text(broken: "BrokenNode") -> str:
+    """Whether a broken dataset is in use."""
     if not broken.is_live:
         return ""
     return "in use" if broken.is_verified else READERS_UNKNOWN
 
 
-def period_of(report: "CostAnswer") -> str:
+def period_text(report: "CostReportHeader") -> str:
     """The days that a report covers."""
     days = f"{report.first_day} to {report.last_day}"
     if report.is_recent:
@@ -58,8 +58,8 @@ def period_of(report: "CostAnswer") -> str:
     return days if report.period == f"{report.first_day}..{report.last_day}" else report.period
 
 
-def grouped_costs(by: str) -> str:
-    """What the columns of costs by team, domain, platform or tag mean."""
+def group_columns_text(by: str) -> str:
+    """The meaning of the columns in a report by team, domain, platform or tag."""
     return (
         f"Own cost is spent on the datasets and jobs of each {by}. Retained cost is what its "
         "final datasets cost including everything upstream, whoever owns that. Each column adds "
@@ -67,7 +67,7 @@ def grouped_costs(by: str) -> str:
     )
 
 
-def estimated(amount: str, share: str) -> str:
+def estimate_text(amount: str, share: str) -> str:
     """How much of a report rests on equal splits."""
     return (
         f"{amount} ({share}) is estimated: no usage data says how much each downstream dataset "

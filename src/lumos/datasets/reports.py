@@ -8,14 +8,14 @@ import msgspec
 from lumos.model.change import (
     ChangeEvent,
 )
-from lumos.model.codec import to_plain
 from lumos.model.dataset import (
     ColumnStatistics,
     Dataset,
     Location,
     Statistics,
 )
-from lumos.model.privacy import guarded, guarded_statistics
+from lumos.model.json_codec import to_plain
+from lumos.model.privacy import allowed_quality, allowed_statistics
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
 from lumos.schemas.schema_report import SchemaReport
@@ -127,9 +127,9 @@ class ShowReport(Report, frozen=True, kw_only=True):
     def of(
         cls, dataset: Dataset, *, state: State, split: SplitDataset | None = None
     ) -> "ShowReport":
-        plain = to_plain(msgspec.structs.replace(dataset, quality=guarded(dataset)))
+        plain = to_plain(msgspec.structs.replace(dataset, quality=allowed_quality(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
-        plain["statistics"] = to_plain(StatisticsReport.of(guarded_statistics(dataset)))
+        plain["statistics"] = to_plain(StatisticsReport.of(allowed_statistics(dataset)))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
         plain["flags"] = list(flags_of(dataset.schema))
         return cls(state=state, dataset=plain, split=split)

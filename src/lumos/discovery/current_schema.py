@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from lumos.formats import MAYBE_INTEGERS
-from lumos.model.codec import to_json
 from lumos.model.dataset import DriftedShape
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import FLOAT64, NULL, SIGNED, Array, DataType, Map, Member, Struct
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from lumos.config import Settings
-from lumos.config.sources import FileSource as FileSection
-from lumos.config.sources import FileStore
+from lumos.config.sources import FileSourceSettings as FileSection
+from lumos.config.sources import FileStoreSettings
 from lumos.discovery.reports import ExplainedDataset, ExplainReport, FileCount, PartitionValue
 from lumos.discovery.resolve import file_roots, hints_in, is_in, joins_similar, source_of
 from lumos.discovery.state import state_folder
@@ -143,7 +143,7 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
     configured = [
         root
         for section in settings.sources
-        if isinstance(section, FileStore)
+        if isinstance(section, FileStoreSettings)
         for root in file_roots(section)
         if is_in(path, root)
     ]
@@ -173,7 +173,7 @@ def selection_of(settings: Settings, root: str) -> Selection:
     always = settings.scan
     access = access_of(root, settings.sources)
     for section in settings.sources:
-        if isinstance(section, FileStore) and root in file_roots(section):
+        if isinstance(section, FileStoreSettings) and root in file_roots(section):
             return Selection(
                 root,
                 (*always.file_patterns, *section.file_patterns),
@@ -253,7 +253,7 @@ def urns_in(settings: Settings, root: str) -> Callable[[str], Urn]:
     known = (
         source_of(section)
         for section in settings.sources
-        if isinstance(section, FileStore) and root in file_roots(section)
+        if isinstance(section, FileStoreSettings) and root in file_roots(section)
     )
     section = section_of(root, settings.sources) if is_address(root) else None
     source = next(known, None) or source_of(section or FileSection(paths=(root,)))

@@ -10,8 +10,8 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from lumos.config import Settings
-from lumos.config.hint_file import SCAN, HintFile, NotEditable, edited
-from lumos.config.sources import DatasetHint, FileStore
+from lumos.config.hint_file import SCAN, HintFile, NotEditable, edit_hint_file
+from lumos.config.sources import DatasetHint, FileStoreSettings
 from lumos.discovery.explain import selection_of, urns_in
 from lumos.discovery.hint_effects import HintEffect, ScannedRoot, effects_of
 from lumos.discovery.hint_store import (
@@ -230,7 +230,9 @@ class Hints:
                 self._make_store().transact(lambda each: _remove_stored(each, found.stored))
         else:
             assert settings.origin.file is not None
-            with edited(Path(settings.origin.file), self._load, write=not dry_run) as opened:
+            with edit_hint_file(
+                Path(settings.origin.file), self._load, write=not dry_run
+            ) as opened:
                 listed = kept_hints(opened.settings, store)
                 # Another process may have changed the list since.
                 if found not in listed:
@@ -274,7 +276,7 @@ class Hints:
 
     def _add_to_file(self, wanted: Wanted, file: Path, *, dry_run: bool) -> HintChangeReport:
         store = self._store()
-        with edited(file, self._load, write=not dry_run) as opened:
+        with edit_hint_file(file, self._load, write=not dry_run) as opened:
             before = opened.settings
             same = find_same(wanted, kept_hints(before, store))
             if same is None:
@@ -399,7 +401,7 @@ def _configured_roots(settings: Settings) -> list[str]:
     return [
         root
         for section in sections
-        if isinstance(section, FileStore)
+        if isinstance(section, FileStoreSettings)
         for root in file_roots(section)
     ]
 
@@ -444,7 +446,7 @@ def _own_section(settings: Settings, wanted: Wanted) -> str | None:
     sections = [
         (at, roots)
         for at, section in enumerate(settings.sources)
-        if isinstance(section, FileStore)
+        if isinstance(section, FileStoreSettings)
         and not set(roots := file_roots(section)).isdisjoint(wanted.roots)
     ]
     if len(wanted.roots) == 1 and len(sections) == 1 and len(sections[0][1]) == 1:

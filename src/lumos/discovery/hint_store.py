@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN
-from lumos.config.sources import DatasetHint, FileStore
+from lumos.config.sources import DatasetHint, FileStoreSettings
 from lumos.discovery.resolve import file_roots, is_in
 from lumos.errors import MisuseError
 from lumos.sources.addresses import is_address, normal
@@ -83,7 +83,7 @@ def kept_hints(settings: Settings, store: Store | None) -> list[KeptHint]:
         *(
             KeptHint(hint, name, index, tuple(file_roots(section)))
             for name, section in sections
-            if isinstance(section, FileStore)
+            if isinstance(section, FileStoreSettings)
             for index, hint in enumerate(section.datasets)
         ),
         *(KeptHint(hint, SCAN, index) for index, hint in enumerate(settings.scan.datasets)),

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from lumos.config import Settings
-from lumos.config.sources import Source
+from lumos.config.sources import SourceSettings
 from lumos.datasets.reports import SplitDataset
 from lumos.discovery.recorder import Outcome
 from lumos.discovery.reports import (
@@ -63,7 +63,7 @@ def ingest(
     progress: Progress,
     accept_removals: bool = False,
     column_stats: bool = False,
-    sections: Sequence[Source] = (),
+    sections: Sequence[SourceSettings] = (),
     unattended: bool = False,
     short: bool = True,
 ) -> IngestReport:

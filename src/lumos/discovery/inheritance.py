@@ -10,8 +10,8 @@ from lumos.annotations.attribution import respelled, seen_again
 from lumos.annotations.rules import paths_of
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location
+from lumos.model.dataset_pattern import strip_extensions
 from lumos.model.discovery import FoundDataset
-from lumos.model.pattern import strip_extensions
 from lumos.model.urn import Urn
 from lumos.model.words import Words
 from lumos.schemas.wording import split_summary

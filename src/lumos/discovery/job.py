@@ -44,8 +44,8 @@ from lumos.discovery.tables import (
     table_worker,
 )
 from lumos.formats.tables import TableFacts
-from lumos.model.codec import from_json
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
+from lumos.model.json_codec import from_json
 from lumos.spark.problems import MOST_OF_ALL, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import run_tasks

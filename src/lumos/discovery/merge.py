@@ -11,9 +11,9 @@ from lumos.discovery.partitions import partition_fields, scheme
 from lumos.discovery.summaries import PlaceSummary, added
 from lumos.formats import FORMATS, column_statistics, merge_columns
 from lumos.formats.widening import widened
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import NULL, Array, DataType, Map, Member, Struct
 

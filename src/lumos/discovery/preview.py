@@ -11,7 +11,7 @@ from time import monotonic
 import msgspec
 
 from lumos.config import Settings
-from lumos.config.written import check_free, write_sources
+from lumos.config.starter import check_overwrite, write_sources
 from lumos.discovery.ingest import report_progress
 from lumos.discovery.recorder import dataset_of
 from lumos.discovery.reports import DatasetReport, DiscoverReport, DiscoverSummary
@@ -41,7 +41,7 @@ def discover(
     """
     if write_config is None:
         return _looked_at(settings, paths, state, progress)
-    check_free(write_config, force=force)
+    check_overwrite(write_config, force=force)
     found = _looked_at(settings, paths, state, progress)
     lines = [
         f"{each.location.uri if each.location else each.urn}  {each.format}"

@@ -20,7 +20,7 @@ from lumos.discovery.source_metadata import (
 from lumos.discovery.table_history import Calendar, Moment, Reached, way_to, went_on
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
-from lumos.model.discovery import OF_TABLE, FoundDataset, Told
+from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.model.words import Said
@@ -167,7 +167,7 @@ class Recorder:
         # What files tell of themselves only changes with them; tables are counted now and then.
         is_counted_anew = (
             bool(found.statistics.columns) or self._lies_otherwise(urn, found)
-            if not found.is_told_alone
+            if not found.is_reported_by_source
             else self._statistics.get(urn) != found.statistics
         )
         return (
@@ -298,7 +298,7 @@ class Recorder:
         succession = self._succession
         told = found.told
         if known is not None and self._has_lost_its_log(transaction, found, known):
-            told = Told()
+            told = SourceMetadata()
         inherited = Inheritance()
         if (origin := succession.origin(transaction, found, known)) is None:
             found = msgspec.structs.replace(found, split_from=None)
@@ -535,7 +535,7 @@ class Recorder:
         }
         if table is None or moment.metadata.get("table_version", table.version) == table.version:
             facts |= {
-                "files": None if found.is_told_alone else statistics.file_count,
+                "files": None if found.is_reported_by_source else statistics.file_count,
                 "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
                 "rows": statistics.row_count if statistics.row_count_exact else None,
                 "table_version": None if table is None else table.version,
@@ -561,7 +561,7 @@ def _sighting(found: FoundDataset) -> Sighting:
     return Sighting(
         schema=found.schema,
         content=found.content,
-        told=found.is_told_alone,
+        told=found.is_reported_by_source,
         format=found.format,
         reverted=found.reverted,
     )

@@ -20,7 +20,7 @@ from lumos.model.dataset import (
     Versioning,
 )
 from lumos.model.discovery import Problem, Suggestion
-from lumos.model.privacy import guarded_statistics
+from lumos.model.privacy import allowed_statistics
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.schemas.affected import AffectedReport
 from lumos.schemas.findings import ChangeRow, change_rows
@@ -80,7 +80,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
             format=dataset.format,
             location=LocationReport.of(dataset.location),
             schema=SchemaReport.of(dataset.schema),
-            statistics=StatisticsReport.of(guarded_statistics(dataset)),
+            statistics=StatisticsReport.of(allowed_statistics(dataset)),
             versioning=VersioningReport.of(dataset.versioning),
             change=change,
             changes=tuple(

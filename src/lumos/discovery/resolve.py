@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos import plugins
 from lumos.config import Settings
-from lumos.config.secret import MASK, scrubbed
-from lumos.config.sources import FileSource, FileStore
-from lumos.config.sources import Source as Section
+from lumos.config.secret import MASK, mask_secret_text
+from lumos.config.sources import FileSourceSettings, FileStoreSettings
+from lumos.config.sources import SourceSettings as Section
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.sources import LakeSource, Source, TableSource, hints_of
@@ -127,7 +127,7 @@ def _check_instances(databases: Sequence[TableSource]) -> None:
 
 def _check_no_secrets(paths: Sequence[str]) -> None:
     """Refuses what is a connection string rather than a path, before anything repeats it."""
-    if any(scrubbed(path) == MASK and not os.path.exists(path) for path in paths):
+    if any(mask_secret_text(path) == MASK and not os.path.exists(path) for path in paths):
         raise MisuseError(
             "One of the paths is not there and looks like a connection string with a password. "
             "Databases are named as postgresql://user@host/database."
@@ -193,15 +193,15 @@ def _whole(hint: Hint, top: str) -> Hint:
     return hint._replace(path=paths if len(paths) > 1 else paths[0])
 
 
-def file_sections(settings: Settings) -> list[FileStore]:
+def file_sections(settings: Settings) -> list[FileStoreSettings]:
     """The configured sources that are made of files, also those that are only watched."""
     watched = (each.source for each in settings.change_detection.sources)
-    return [each for each in (*settings.sources, *watched) if isinstance(each, FileStore)]
+    return [each for each in (*settings.sources, *watched) if isinstance(each, FileStoreSettings)]
 
 
-def file_roots(section: FileStore) -> list[str]:
+def file_roots(section: FileStoreSettings) -> list[str]:
     """The roots of a source made of files, as they are written; nothing is looked at."""
-    if isinstance(section, FileSource):
+    if isinstance(section, FileSourceSettings):
         return [os.path.abspath(path) for path in section.paths]
     return roots_of(section)
 
@@ -227,7 +227,7 @@ def sections_of(settings: Settings, paths: Sequence[str]) -> list[Section]:
     ]
     if local := tuple(path for path in paths if not is_address(path)):
         _check_no_secrets(local)
-        sections.append(FileSource(paths=local))
+        sections.append(FileSourceSettings(paths=local))
     sections = sections or list(settings.sources)
     if not sections:
         raise MisuseError(

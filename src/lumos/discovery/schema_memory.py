@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lumos.model.codec import from_json
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.store import Store
 

@@ -11,7 +11,7 @@ import msgspec
 
 from lumos.annotations.rules import owner_name, owner_of
 from lumos.model.dataset import Dataset, Documentation, Location, Owner, Ownership, Properties
-from lumos.model.discovery import OF_TABLE, FoundDataset, Told
+from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 from lumos.model.words import Key
 
 TOLD_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
@@ -23,7 +23,7 @@ _EVERY_TIME: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
 _WORDS: Final = {_COMMENT: "description", _OWNER: "owner"}
 
 
-def tell(dataset: Dataset, told: Told, *, before: Dataset | None = None) -> Dataset:
+def tell(dataset: Dataset, told: SourceMetadata, *, before: Dataset | None = None) -> Dataset:
     """The dataset with what its place tells now, where it said something else `before`."""
     before = before or dataset
     said = told_before(before)
@@ -41,7 +41,7 @@ def is_as_told(
 ) -> bool:
     """Whether a place tells what is on record of a dataset already."""
     return (
-        _told_in(properties, platform) == _facts(found.told or Told())
+        _told_in(properties, platform) == _facts(found.told or SourceMetadata())
         and location is not None
         and location.partitioning == found.location.partitioning
     )
@@ -57,7 +57,7 @@ def says_as_before(before: Dataset, now: Dataset) -> bool:
 
 def differences(before: Dataset, found: FoundDataset) -> str:
     """What of that which is told changed, in words: `description, owner changed`."""
-    changed = list(dict.fromkeys(_changed(before, found, found.told or Told())))
+    changed = list(dict.fromkeys(_changed(before, found, found.told or SourceMetadata())))
     types = list(_other_native_types(before, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
     parts += [f"type of {each}" for each in types[:_NAMED]]
@@ -66,7 +66,7 @@ def differences(before: Dataset, found: FoundDataset) -> str:
     return "; ".join(parts)
 
 
-def told_words(told: Told, platform: str) -> dict[Key, str]:
+def told_words(told: SourceMetadata, platform: str) -> dict[Key, str]:
     """What a place tells, as words about its dataset."""
     words = {Key("", "property", f"{platform}.{name}"): text for name, text in _facts(told).items()}
     if told.description is not None:
@@ -99,7 +99,7 @@ def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
             yield f"{field.name} changed: {old.native_type} -> {field.native_type}"
 
 
-def _changed(before: Dataset, found: FoundDataset, told: Told) -> Iterator[str]:
+def _changed(before: Dataset, found: FoundDataset, told: SourceMetadata) -> Iterator[str]:
     if before.format != found.format:
         yield "kind"
     if before.definition != told.definition:
@@ -116,7 +116,7 @@ def _partitioning(dataset: Dataset) -> str | None:
     return dataset.location.partitioning if dataset.location else None
 
 
-def _facts(told: Told) -> Properties:
+def _facts(told: SourceMetadata) -> Properties:
     facts = {
         **told.properties,
         _COMMENT: told.description,
@@ -139,7 +139,7 @@ def _told_in(properties: Properties | None, platform: str) -> Properties:
     }
 
 
-def _properties(dataset: Dataset, told: Told) -> Properties | None:
+def _properties(dataset: Dataset, told: SourceMetadata) -> Properties | None:
     mark = f"{dataset.platform}."
     others = {
         name: text for name, text in (dataset.properties or {}).items() if not name.startswith(mark)

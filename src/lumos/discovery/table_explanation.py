@@ -9,7 +9,7 @@ from lumos.discovery.table_folder import folder_of, home_around
 from lumos.discovery.tables import Memory, TableKept, live_files, memory_of
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import KINDS, READERS, TableFacts
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.storage import (
     Access,
     Listed,

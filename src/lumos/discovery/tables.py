@@ -8,13 +8,20 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from lumos.config.secret import redacted
+from lumos.config.secret import redact
 from lumos.discovery.table_folder import StoredFolder, folder_of, home_around
 from lumos.formats import KnownSchema, Remark, UnreadableFile, check_width
 from lumos.formats.tables import KINDS, READERS, LiveFile, TableFacts
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Location, Statistics
-from lumos.model.discovery import OF_TABLE, FoundDataset, PastSchema, Problem, TableState, Told
+from lumos.model.discovery import (
+    OF_TABLE,
+    FoundDataset,
+    PastSchema,
+    Problem,
+    SourceMetadata,
+    TableState,
+)
+from lumos.model.json_codec import from_json, to_json
 from lumos.spark.arrays import column
 from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
@@ -323,7 +330,7 @@ def _as_before(job: TableJob, work: TableWork, problems: list[Problem]) -> Table
 
 
 def _problem(root: str, code: str, reason: str) -> Problem:
-    words = redacted(" ".join(reason.split()).rstrip("."))
+    words = redact(" ".join(reason.split()).rstrip("."))
     return Problem(path=root, code=code, reason=f"{words}.", remark=code == STRAY)
 
 
@@ -337,7 +344,7 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
         reason = f"Live files lie outside of what is scanned, in {told}; its log tells of them."
         remarks.append(Remark("outside_data", reason))
     return [
-        Problem(path=root, code=remark.code, reason=redacted(remark.reason), remark=True)
+        Problem(path=root, code=remark.code, reason=redact(remark.reason), remark=True)
         for remark in remarks
     ]
 
@@ -396,7 +403,7 @@ def found_of(root: str, facts: TableFacts) -> FoundDataset:
         ),
         drift=(),
         content=facts.content,
-        told=Told(description=facts.description, properties=_properties(facts)),
+        told=SourceMetadata(description=facts.description, properties=_properties(facts)),
         table=TableState(
             version=facts.version,
             operation=facts.operation,

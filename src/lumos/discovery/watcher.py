@@ -13,9 +13,9 @@ import msgspec
 
 from lumos import plugins
 from lumos.config import Settings
-from lumos.config.check import later_mode
-from lumos.config.settings import Spark, WatchedSource
-from lumos.config.sources import Source
+from lumos.config.check import unsupported_mode_note
+from lumos.config.settings import SparkSettings, WatchedSource
+from lumos.config.sources import SourceSettings
 from lumos.discovery.polling import Watched, watch
 from lumos.discovery.reports import IngestReport
 from lumos.discovery.resolve import name_of, source_of
@@ -52,7 +52,7 @@ class Watcher:
         self,
         settings: Settings,
         *,
-        scan: Callable[[Source], IngestReport],
+        scan: Callable[[SourceSettings], IngestReport],
         send: Callable[[], None],
         begun: Callable[[str, float], None],
         started: Callable[[], None],
@@ -107,7 +107,7 @@ class Watcher:
                 raise
             _log.warning("only databases are watched until Spark starts: %s", problem)
 
-    def _look(self, section: Source, told: "_Told", stop: threading.Event) -> None:
+    def _look(self, section: SourceSettings, told: "_Told", stop: threading.Event) -> None:
         from lumos.spark.session import SparkFailed, SparkLost
 
         try:
@@ -156,7 +156,7 @@ class _Told:
 class _WarmSpark:
     """A session that is kept between looks, since starting one takes longer than a look."""
 
-    def __init__(self, settings: Spark, started: Callable[[], None]) -> None:
+    def __init__(self, settings: SparkSettings, started: Callable[[], None]) -> None:
         self._settings = settings
         self._started = started
         self._kept = ExitStack()
@@ -189,7 +189,7 @@ class _WarmSpark:
         self._kept.close()
 
 
-def _needs_spark(section: Source) -> bool:
+def _needs_spark(section: SourceSettings) -> bool:
     return isinstance(source_of(section), LakeSource | SampledSource)
 
 
@@ -228,7 +228,7 @@ def _narrowed(watched: WatchedSource) -> WatchedSource | None:
     """A source with the tables that are watched; nothing where none are."""
     source: Any = watched.source
     if watched.watch_mode != "polling":
-        _log.warning("%s: %s", name_of(source), later_mode(watched))
+        _log.warning("%s: %s", name_of(source), unsupported_mode_note(watched))
     if watched.watch_tables is True or not hasattr(source, "watched"):
         return watched
     if watched.watch_tables is False:

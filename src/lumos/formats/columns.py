@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.model.conversions.place import Place
 from lumos.model.dataset import ColumnStatistics
 from lumos.model.schema import Schema
+from lumos.model.type_path import TypePath
 from lumos.model.types import (
     DATE,
     FLOATS,
@@ -61,11 +61,11 @@ class Leaf(NamedTuple):
 def leaves(schema: Schema) -> list[Leaf]:
     """A schema's leaf columns in the order in which files store them."""
     return [
-        leaf for field in schema.fields for leaf in _leaves(field.type, Place.column(field.name))
+        leaf for field in schema.fields for leaf in _leaves(field.type, TypePath.column(field.name))
     ]
 
 
-def _leaves(type: DataType, place: Place) -> Iterator[Leaf]:
+def _leaves(type: DataType, place: TypePath) -> Iterator[Leaf]:
     match type:
         case Struct(members):
             for member in members:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from lumos.errors import LumosError
 from lumos.formats.columns import ColumnFacts, Leaf, leaves
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lumos.formats.scalars import INT64_RANGE, type_of_integer
 from lumos.formats.widening import MOST_MEMBERS, struct_or_map, widened
-from lumos.model.conversions.place import TOO_DEEP
+from lumos.model.type_path import TOO_DEEP
 from lumos.model.types import (
     BOOLEAN,
     FLOAT64,

@@ -13,8 +13,8 @@ from lumos.formats.interface import KnownSchema
 from lumos.formats.names import with_distinct_names
 from lumos.formats.protobuf import fields, numbers
 from lumos.formats.varints import Malformed
-from lumos.model.conversions.place import TOO_DEEP, Place
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import TOO_DEEP, TypePath
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -141,12 +141,12 @@ class _Reader:
         return OrcSchema(KnownSchema(with_distinct_names(schema)), self.columns)
 
     def _column(self, name: str, number: int) -> Field:
-        place = Place.column(name)
+        place = TypePath.column(name)
         type, native = self._read(number, place, once_per_row=True)
         nullable = self.types[number].attributes.get("iceberg.required") != "true"
         return place.field(name, type, nullable=nullable, native_type=native)
 
-    def _read(self, number: int, place: Place, *, once_per_row: bool) -> tuple[DataType, str]:
+    def _read(self, number: int, place: TypePath, *, once_per_row: bool) -> tuple[DataType, str]:
         """The type of that number and ORC's own text for it."""
         # Types form a tree; one that is used twice could make a small footer endless.
         if number in self.met:
@@ -166,7 +166,7 @@ class _Reader:
         return type, native
 
     def _nested(
-        self, it: _Type, number: int, place: Place, *, once_per_row: bool
+        self, it: _Type, number: int, place: TypePath, *, once_per_row: bool
     ) -> tuple[DataType, str]:
         if it.kind == _STRUCT:
             members, natives = [], []

@@ -29,8 +29,8 @@ from lumos.formats.names import with_distinct_names
 from lumos.formats.parquet_columns import Column, columns_of, read_columns
 from lumos.formats.varints import Malformed, signed
 from lumos.model.conversions.arrow import schema_from_arrow
-from lumos.model.conversions.place import Place
 from lumos.model.schema import Schema
+from lumos.model.type_path import TypePath
 from lumos.model.types import FLOAT64
 
 _MAGIC: Final = b"PAR1"
@@ -116,7 +116,9 @@ class _Beginning:
         """The names of the columns of doubles by their paths."""
         fields = self.known.schema.fields
         return {
-            Place.column(field.name).path: field.name for field in fields if field.type == FLOAT64
+            TypePath.column(field.name).path: field.name
+            for field in fields
+            if field.type == FLOAT64
         }
 
     def marked(self, columns: Iterable[ColumnFacts]) -> KnownSchema:

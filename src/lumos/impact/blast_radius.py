@@ -21,8 +21,8 @@ from lumos.model.change import (
     Finding,
     Verdict,
 )
-from lumos.model.meeting import Effect
 from lumos.model.schema import Schema
+from lumos.model.type_use import StatementEffect
 from lumos.model.types import quoted_name
 from lumos.schemas.paths import column_of
 from lumos.store import Completer, Store, Transaction
@@ -132,7 +132,7 @@ class _Patience:
 
     def __call__(
         self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
-    ) -> Sequence[Effect]:
+    ) -> Sequence[StatementEffect]:
         was_left = self._left
         self._left -= max(len(making.sql or ""), _LEAST_FOR_A_TEXT)
         if self._left < 0:

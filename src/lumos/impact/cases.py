@@ -9,7 +9,7 @@ from lumos.impact.changes import Wish, changed
 from lumos.impact.context import StoredDownstream, reason
 from lumos.impact.rules.schemas import Schemas
 from lumos.model.change import AnySchemaChange, Finding
-from lumos.model.conversions.sql import Dialect
+from lumos.model.conversions.sql_types import Dialect
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.schemas.compatibility import judge

@@ -14,13 +14,11 @@ from lumos.model.change import (
     NullabilityChanged,
     TypeChanged,
 )
-from lumos.model.conversions.sql import type_from_sql
-from lumos.model.conversions.sql_dialects import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
-from lumos.model.conversions.sql_text import Dialect
-from lumos.model.nesting import parts_of
+from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM, GUESSED_DIALECTS, Dialect
+from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.schema import Field, Schema
-from lumos.model.text import SchemaSyntaxError, parse_type
-from lumos.model.types import UNKNOWN, DataType, quoted_name
+from lumos.model.type_path import nested_parts
+from lumos.model.types import UNKNOWN, DataType, SchemaSyntaxError, parse_type, quoted_name
 from lumos.schemas.apply import apply
 from lumos.schemas.paths import child, parent_of
 from lumos.schemas.proposals import unknown_types
@@ -298,7 +296,7 @@ def places_of(schema: Schema | None) -> dict[str, Place]:
         path = quoted_name(field.name)
         found[path] = Place(field.type, field.nullable, field.native_type, position)
         counts: dict[str, int] = {}
-        for part in parts_of(field):
+        for part in nested_parts(field):
             number = None
             if part.name is not None:
                 parent = parent_of(part.path)

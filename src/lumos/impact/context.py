@@ -5,8 +5,8 @@ from functools import cached_property
 
 from lumos.impact.rules.downstream import Making, Versions
 from lumos.model.lineage import Edge, Script, UnparsedStatement
-from lumos.model.meeting import Effect, TableVersions
 from lumos.model.schema import Schema
+from lumos.model.type_use import StatementEffect, TableVersions
 from lumos.store import Store
 from lumos.store.collecting import without_collecting
 from lumos.store.lineage import Walk
@@ -152,7 +152,7 @@ class StoredDownstream:
 
 def reason(
     making: Making, dataset: str, versions: Versions, *, with_fields: bool
-) -> Sequence[Effect]:
+) -> Sequence[StatementEffect]:
     """What changes for a dataset in the SQL that makes it."""
     # Most questions are answered by edges and by the text alone, without the parser.
     from lumos.impact.types import effects

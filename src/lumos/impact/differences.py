@@ -23,10 +23,9 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 from lumos.model.schema import Field, Schema
-from lumos.model.text import SchemaSyntaxError, parse_type
-from lumos.model.types import DataType
+from lumos.model.types import DataType, SchemaSyntaxError, parse_type
 from lumos.schemas.apply import apply
 from lumos.schemas.findings import ChangeRow
 from lumos.schemas.output import given

@@ -25,7 +25,7 @@ from lumos.impact.reports import (
 from lumos.impact.rules import Impact, impact_of, impact_of_removal
 from lumos.impact.rules.recommendations import listed, name_of, recommendations
 from lumos.lineage.dataset_names import find_dataset, has_lineage
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
 from lumos.schemas.wording import position
 from lumos.store import Store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lumos.impact.spark_check import RehearsalReport
     from lumos.lineage.drawing.picture import Picture
     from lumos.model.change import Finding
-    from lumos.model.conversions.sql import Dialect
+    from lumos.model.conversions.sql_types import Dialect
     from lumos.schemas.proposal_reader import Kind
 
 # How many files a remark names.

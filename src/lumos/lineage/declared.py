@@ -23,10 +23,15 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 
-from lumos.config.reading import Reader
+from lumos.config.reader import SectionReader
 from lumos.config.section import Section, spelled
-from lumos.config.tree import Block, ConfigurationError, Listing, Problem
-from lumos.config.yaml_tree import read
+from lumos.config.yaml_tree import (
+    ConfigProblem,
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    read_yaml,
+)
 from lumos.errors import MisuseError
 from lumos.lineage.openlineage.naming import parts_of
 from lumos.lineage.reported import Known, Place, Reference, Reported, ReportedEdge, TableName
@@ -88,7 +93,7 @@ class Declarations(Section, frozen=True, kw_only=True):
     lineage: tuple[DeclaredEdge, ...] = ()
 
 
-def is_declared(root: Block) -> bool:
+def is_declared(root: MappingNode) -> bool:
     """Whether a YAML file is one of declared edges."""
     return KEY in root.entries
 
@@ -98,9 +103,9 @@ def report(file: Path, *, name: str) -> Reported:
 
     `name` is the file's own in the report. Relative paths hang on the file's folder.
     """
-    problems: list[Problem]
-    root, problems = read(file, environment={})
-    declared = Reader({}, problems).section(root, Declarations)
+    problems: list[ConfigProblem]
+    root, problems = read_yaml(file, environment={})
+    declared = SectionReader({}, problems).section(root, Declarations)
     if problems or not isinstance(declared, Declarations):
         raise ConfigurationError(problems)
     lines = tuple(_lines(root))
@@ -126,9 +131,9 @@ def reference(text: str, *, folder: Path | None = None) -> Reference:
     return TableName(parts=parts_of(text, fold=True))
 
 
-def _lines(root: Block) -> Iterator[int | None]:
+def _lines(root: MappingNode) -> Iterator[int | None]:
     node = root.entries[KEY].node if KEY in root.entries else None
-    for item in node.items if isinstance(node, Listing) else ():
+    for item in node.items if isinstance(node, ListNode) else ():
         yield item.place.line
 
 

@@ -18,7 +18,7 @@ from lumos.lineage.reported import Known, Place, Reference, TableName
 from lumos.lineage.resolution import Found, Way
 from lumos.lineage.sql.names import Folding, dialect_named
 from lumos.lineage.sql_files import model_name
-from lumos.model.pattern import spellings, strip_extensions
+from lumos.model.dataset_pattern import name_spellings, strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.storage.schemes import canonical
 from lumos.store import Store
@@ -279,7 +279,7 @@ class Names:
         self, table: TableName, folded: tuple[str, ...], spoken: str | None
     ) -> list[_Candidate]:
         # delta.csv.gz is recorded as delta.csv.
-        spelled = (self._by_name.get(each.lower()) for each in spellings(folded[-1]))
+        spelled = (self._by_name.get(each.lower()) for each in name_spellings(folded[-1]))
         named = [
             each
             for each in next(filter(None, spelled), ())

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from lumos.config.sql_names import NameTemplate
-from lumos.config.tree import ConfigurationError
+from lumos.config.yaml_tree import ConfigurationError
 from lumos.lineage import dbt, declared, openlineage, sql_files
 from lumos.lineage.dbt import NoManifest, Relations
 from lumos.lineage.name_index import Names

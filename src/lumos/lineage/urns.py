@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lumos.config.secret import without_secrets_of
+from lumos.config.secret import mask_arguments
 from lumos.lineage.name_index import Names
 from lumos.lineage.reported import (
     Described,
@@ -307,8 +307,8 @@ def written(reference: Reference) -> str:
     """What a dataset is called by, in words for people."""
     match reference:
         case TableName():
-            return without_secrets_of(reference.parts, dotted(reference.parts))
+            return mask_arguments(reference.parts, dotted(reference.parts))
         case Place():
-            return without_secrets_of([reference.uri], reference.uri)
+            return mask_arguments([reference.uri], reference.uri)
         case Known():
             return reference.urn

@@ -11,7 +11,7 @@ import msgspec
 from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.dataset_names import find_dataset
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema

@@ -1,45 +1,45 @@
-"""What catalogs and snapshots hold: datasets, glossary terms, people, jobs, and the rest."""
+"""Items of catalogs and snapshots: datasets, glossary terms, users, groups, jobs and others."""
 
 from datetime import datetime
 from typing import Any, TypeAlias
 
 import msgspec
 
-from lumos.model import lineage
 from lumos.model.dataset import Aspect, Cost, Dataset, Properties, Schedule
+from lumos.model.lineage import JobRun
 
-# What only one catalog knows of, by that catalog's name, as it was found there.
-Carried: TypeAlias = dict[str, Any]
+# Fields that only one catalog has, by catalog name, as read from it.
+Extras: TypeAlias = dict[str, Any]
 
 
 class Timestamps(Aspect, frozen=True, kw_only=True):
-    """When a dataset came to be, was last changed and was last read."""
+    """When a dataset was created, last modified and last accessed."""
 
     created: datetime | None = None
     last_modified: datetime | None = None
     last_accessed: datetime | None = None
 
 
-class Entry(Dataset, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset with what no aspect holds."""
+class CatalogEntry(Dataset, frozen=True, kw_only=True, omit_defaults=True):
+    """A dataset with fields that belong to no aspect."""
 
     timestamps: Timestamps | None = None
     deleted: bool = False
-    carried: Carried = msgspec.field(default_factory=dict)
+    carried: Extras = msgspec.field(default_factory=dict)
 
     @classmethod
-    def of(cls, dataset: Dataset, **beside: Any) -> "Entry":
-        """The entry of a dataset, with what is known beside its aspects."""
+    def of(cls, dataset: Dataset, **beside: Any) -> "CatalogEntry":
+        """The entry of a dataset with additional fields."""
         return cls(**(msgspec.structs.asdict(dataset) | beside))
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset without what no aspect holds."""
+        """The dataset without the additional fields."""
         return Dataset(**{name: getattr(self, name) for name in Dataset.__struct_fields__})
 
 
 class GlossaryTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A word of the business and what it means; `parent` is the term or group above it."""
+    """A business term and its definition; `parent` is the enclosing term or group."""
 
     name: str
     display_name: str | None = None
@@ -49,11 +49,11 @@ class GlossaryTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     domain: str | None = None
     owners: tuple[str, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Carried = msgspec.field(default_factory=dict)
+    carried: Extras = msgspec.field(default_factory=dict)
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody who owns or reads datasets."""
+    """A user who owns or reads datasets."""
 
     name: str
     display_name: str | None = None
@@ -62,11 +62,11 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: bool = True
     groups: tuple[str, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Carried = msgspec.field(default_factory=dict)
+    carried: Extras = msgspec.field(default_factory=dict)
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Several users under one name."""
+    """A group of users."""
 
     name: str
     display_name: str | None = None
@@ -74,25 +74,31 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     email: str | None = None
     members: tuple[str, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Carried = msgspec.field(default_factory=dict)
+    carried: Extras = msgspec.field(default_factory=dict)
 
 
-class Job(lineage.Job, frozen=True, kw_only=True, omit_defaults=True):
-    """A job with its runs and its cost."""
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job that reads and writes datasets, with its runs and its own cost."""
 
+    urn: str
+    name: str
+    platform: str
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    owner: str | None = None
     description: str | None = None
     schedule: Schedule | None = None
     cost: Cost | None = None
-    runs: tuple[lineage.JobRun, ...] = ()
+    runs: tuple[JobRun, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Carried = msgspec.field(default_factory=dict)
+    carried: Extras = msgspec.field(default_factory=dict)
 
 
 class Other(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that Lumos has no kind for, by the URN that its own catalog gave it."""
+    """An item of a kind that Lumos does not model, by its URN in its catalog."""
 
     urn: str
-    carried: Carried = msgspec.field(default_factory=dict)
+    carried: Extras = msgspec.field(default_factory=dict)
 
 
 Item: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | Other

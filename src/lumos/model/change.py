@@ -1,4 +1,4 @@
-"""What can change in a schema, how it is judged, and the event that records it."""
+"""Schema changes, their verdicts, and the events that record them."""
 
 import enum
 from datetime import datetime
@@ -17,21 +17,21 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class FieldAdded(SchemaChange, frozen=True, kw_only=True, tag="added"):
-    """A field that was not there; `position` is its place among its new siblings."""
+    """A new field; `position` is its index among its siblings."""
 
     after: Field
     position: int
 
 
 class FieldRemoved(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="removed"):
-    """A field that is gone; `position` was its place among its old siblings, where known."""
+    """A removed field; `position` was its index among its siblings, if known."""
 
     before: Field
     position: int | None = None
 
 
 class TypeChanged(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="type_changed"):
-    """Another type at the same path, perhaps that of a partition or a key column."""
+    """A type change, perhaps of a partition or key column."""
 
     before: DataType
     after: DataType
@@ -42,7 +42,7 @@ class TypeChanged(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, t
 class NullabilityChanged(
     SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="nullability"
 ):
-    """Nulls became possible (`after` is true) or impossible, perhaps in a key column."""
+    """A change of nullability, perhaps in a key column; `after` true allows nulls."""
 
     before: bool
     after: bool
@@ -50,28 +50,28 @@ class NullabilityChanged(
 
 
 class DefaultChanged(SchemaChange, frozen=True, kw_only=True, tag="default"):
-    """Another default value."""
+    """A changed default value."""
 
     before: str | None
     after: str | None
 
 
 class DescriptionChanged(SchemaChange, frozen=True, kw_only=True, tag="description"):
-    """Other words for the same field."""
+    """A changed description."""
 
     before: str | None
     after: str | None
 
 
 class TagsChanged(SchemaChange, frozen=True, kw_only=True, tag="tags"):
-    """Labels put on or taken off."""
+    """Changed tags."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
 
 
 class KeyChanged(SchemaChange, frozen=True, kw_only=True, tag="key"):
-    """A field joined or left the key."""
+    """A field was added to or removed from the key."""
 
     before: bool
     after: bool
@@ -85,7 +85,7 @@ class PartitioningChanged(SchemaChange, frozen=True, kw_only=True, tag="partitio
 
 
 class Reordered(SchemaChange, frozen=True, kw_only=True, tag="reordered"):
-    """The common fields stand in another order; the path is their parent's ('' for columns)."""
+    """The common fields have another order; the path is that of their parent ('' for columns)."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -106,7 +106,7 @@ AnySchemaChange: TypeAlias = (
 
 
 class Verdict(enum.StrEnum):
-    """What a change means to those who depend on the schema."""
+    """What a change means for the consumers of a schema."""
 
     BREAKING = "breaking"
     UNDETERMINED = "undetermined"
@@ -114,15 +114,15 @@ class Verdict(enum.StrEnum):
     INFORMATIONAL = "informational"
 
 
-class Use(enum.StrEnum):
-    """How a consumer uses a column, as far as a verdict can depend on it."""
+class ConsumerUse(enum.StrEnum):
+    """How a consumer uses a column, as far as it can influence a verdict."""
 
     KEY = "key"
     JOINED = "joined"
     GROUPED = "grouped"
     FILTERED = "filtered"
     NOT_IN = "not_in"
-    # Inserted into a column of the old type, or into one that refuses nulls.
+    # Inserted into a column of the old type, or into one that does not allow nulls.
     SINK = "sink"
     NOT_NULL_SINK = "not_null_sink"
     # INSERT without a list of columns, UNION, CSV without a header.
@@ -134,8 +134,8 @@ class Use(enum.StrEnum):
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A change with both verdicts and the rule that gave them.
 
-    Known uses may decide the consumer verdict: it is breaking where any is in `breaks_if`, and
-    compatible where all are in `holds_if`, or where `breaks_if` left it open and none is in there.
+    Known uses can decide the consumer verdict: it is breaking if any is in `breaks_if`, and
+    compatible if all are in `holds_if`, or if `breaks_if` left it open and none is in there.
     """
 
     change: AnySchemaChange
@@ -144,8 +144,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rule: str
     flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    breaks_if: tuple[Use, ...] = ()
-    holds_if: tuple[Use, ...] = ()
+    breaks_if: tuple[ConsumerUse, ...] = ()
+    holds_if: tuple[ConsumerUse, ...] = ()
 
 
 class EventType(enum.StrEnum):
@@ -162,12 +162,12 @@ class EventType(enum.StrEnum):
     SPLIT = "SPLIT"
 
 
-# A person stepped the major version although no rule found anything breaking.
+# A user incremented the major version although no rule found a breaking change.
 DECLARED_BREAKING: Final = "declared-breaking"
 
 
 class AffectedUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a dataset uses what changed; `path` is that of the change, '' for a whole dataset."""
+    """A use of something that changed; `path` is that of the change, '' for a whole dataset."""
 
     path: str = ""
     reason: str = ""
@@ -176,7 +176,7 @@ class AffectedUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Affected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset down the stream that a change breaks or may break, whose it was then, and where."""
+    """A downstream dataset that breaks or may break, its owners at that time, and the uses."""
 
     urn: str
     verdict: Verdict
@@ -185,10 +185,10 @@ class Affected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a change does down the stream, by the lineage that was known when it was recorded.
+    """The effect of a change on downstream datasets, by the lineage known at that time.
 
-    The counts are of all; `datasets` names the worst and nearest. `problem` says why it is not
-    known.
+    The counts include all datasets; `datasets` lists the worst and nearest. `problem` says why
+    the effect is unknown.
     """
 
     breaking: int = 0
@@ -198,21 +198,21 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def count(self) -> int:
-        """How many datasets break or may break."""
+        """The number of datasets that break or may break."""
         return self.breaking + self.undetermined
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Whose datasets are named, those of the worst first."""
+        """The owners of the listed datasets, those of the worst first."""
         return tuple(dict.fromkeys(owner for each in self.datasets for owner in each.owners))
 
 
-# `log`: a table's own log told of it, with its own time.
+# `log`: reported by the table's own log, with its own time.
 Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user", "log"]
 
 
 class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recorded change; the same change found twice has the same `event_id`."""
+    """A recorded change; the same change detected twice has the same `event_id`."""
 
     event_id: str
     urn: str
@@ -221,7 +221,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cause: Cause
     cloud_version: str
     schema_version: str
-    # The person behind it; scans name their source in the metadata instead.
+    # The user who made the change; scans name their source in the metadata instead.
     author: str | None = None
     source_path: str | None = None
     # Hashes under which the store keeps the schemas.
@@ -232,22 +232,22 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     flags: tuple[str, ...] = ()
     summary: str = ""
     metadata: dict[str, str | int] = {}
-    # Nothing where nobody looked, or nothing was known to be downstream.
+    # None if it was not determined or no dataset is known to be downstream.
     affected: BlastRadius | None = None
 
     @property
     def affected_downstream(self) -> tuple[str, ...]:
-        """The datasets down the stream that the change breaks or may break, as far as named."""
+        """The listed downstream datasets that the change breaks or may break."""
         return () if self.affected is None else tuple(each.urn for each in self.affected.datasets)
 
     @property
     def breaking(self) -> bool:
-        """Whether an unchanged consumer may fail, by the rules or by a person's word."""
+        """Whether an unchanged consumer may fail, by the rules or as declared by a user."""
         return self.verdict is Verdict.BREAKING
 
     @property
     def verdict(self) -> Verdict | None:
-        """The gravest that was found or declared; that a dataset is gone breaks its readers."""
+        """The worst verdict that was found or declared; deleting a dataset breaks its readers."""
         if self.type is EventType.DELETED or DECLARED_BREAKING in self.flags:
             return Verdict.BREAKING
         found = {finding.consumer for finding in self.findings}

@@ -1,4 +1,4 @@
-"""A dataset and its aspects; each aspect is read, written, compared and carried on its own."""
+"""A dataset and its aspects, each of which is read, written and compared separately."""
 
 from datetime import date, datetime
 from typing import Final, Literal
@@ -10,20 +10,20 @@ from lumos.model.schema import Schema
 
 Properties = dict[str, str]
 
-# A default is left out of JSON only where it is the very same object, and the same value shall
-# always give the same JSON.
+# JSON omits a default only if it is the identical object; the same value must always give the same
+# JSON.
 _OWNER_TYPE: Final = "TECHNICAL_OWNER"
 _TIMEZONE: Final = "UTC"
 
 
 class Aspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One independently written part of what is known about a dataset."""
+    """A part of a dataset's metadata that is written independently."""
 
 
 class Location(Aspect, frozen=True, kw_only=True):
-    """Where the data lies and how it is partitioned.
+    """The location and partitioning of the data.
 
-    `identity` is what the place itself tells a dataset by, and which outlives a rename.
+    `identity` is a stable id within the source that survives a rename.
     """
 
     uri: str
@@ -33,7 +33,7 @@ class Location(Aspect, frozen=True, kw_only=True):
 
 
 class ColumnStatistics(Aspect, frozen=True, kw_only=True):
-    """What footers say of one column; minimum and maximum only for numbers and times."""
+    """Column statistics from file footers; minimum and maximum only for numbers and times."""
 
     null_count: int | None = None
     compressed_bytes: int | None = None
@@ -44,8 +44,8 @@ class ColumnStatistics(Aspect, frozen=True, kw_only=True):
 class Statistics(Aspect, frozen=True, kw_only=True):
     """Size and age of the live data files, or of a table.
 
-    `bytes_by_class` is its size by storage class, where the storage tells. `alternating` says that
-    writers with different schemas take turns.
+    `bytes_by_class` is the size by storage class, if known. `alternating` says that writers
+    with different schemas take turns.
     """
 
     file_count: int = 0
@@ -60,14 +60,14 @@ class Statistics(Aspect, frozen=True, kw_only=True):
 
 
 class Definition(Aspect, frozen=True, kw_only=True):
-    """The query that a view shows the result of, in its platform's dialect."""
+    """The query of a view in the dialect of its platform."""
 
     sql: str
     dialect: str
 
 
 class DriftedShape(Aspect, frozen=True, kw_only=True):
-    """A schema that some files of the dataset still have beside the dataset's own."""
+    """A schema of some files that differs from the schema of the dataset."""
 
     shape: str
     file_count: int
@@ -78,7 +78,7 @@ class DriftedShape(Aspect, frozen=True, kw_only=True):
 
 
 class UpstreamEdge(Aspect, frozen=True, kw_only=True):
-    """A dataset this one is made from."""
+    """An upstream dataset."""
 
     urn: str
     type: LineageType = "TRANSFORMED"
@@ -87,14 +87,14 @@ class UpstreamEdge(Aspect, frozen=True, kw_only=True):
 
 
 class Lineage(Aspect, frozen=True, kw_only=True):
-    """What a dataset is made from and what is made from it."""
+    """Upstream and downstream datasets."""
 
     upstream: tuple[UpstreamEdge, ...] = ()
     downstream: tuple[UpstreamEdge, ...] = ()
 
 
 class Owner(Aspect, frozen=True, kw_only=True):
-    """A user or a group and the kind of responsibility."""
+    """A user or group with an ownership type."""
 
     name: str
     kind: Literal["user", "group"] = "user"
@@ -106,13 +106,13 @@ class Owner(Aspect, frozen=True, kw_only=True):
 
 
 class Ownership(Aspect, frozen=True, kw_only=True):
-    """Who answers for the dataset."""
+    """The owners of a dataset."""
 
     owners: tuple[Owner, ...] = ()
 
 
 class Governance(Aspect, frozen=True, kw_only=True):
-    """Labels that rules hang on."""
+    """Tags, glossary terms and compliance labels."""
 
     tags: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Governance(Aspect, frozen=True, kw_only=True):
 
 
 class Documentation(Aspect, frozen=True, kw_only=True):
-    """What people should know before they use the data."""
+    """Description, business context and domain."""
 
     description: str | None = None
     business_context: str | None = None
@@ -130,7 +130,7 @@ class Documentation(Aspect, frozen=True, kw_only=True):
 class VersionRecord(Aspect, frozen=True, kw_only=True):
     """One step of a dataset's history.
 
-    The schema is left out where it is not known, and where it is the dataset's present one.
+    The schema is omitted if it is unknown or equal to the current one.
     """
 
     cloud_version: str
@@ -143,7 +143,7 @@ class VersionRecord(Aspect, frozen=True, kw_only=True):
 
 
 class Versioning(Aspect, frozen=True, kw_only=True):
-    """The dataset's present versions and how it came to them."""
+    """The current versions of a dataset and its history."""
 
     cloud_version: str
     schema_version: str
@@ -173,14 +173,14 @@ class Reader(Aspect, frozen=True, kw_only=True):
 
 
 class ColumnReads(Aspect, frozen=True, kw_only=True):
-    """How often a column was read, and on which day last."""
+    """The number of reads of a column, and the day of the last one."""
 
     reads: int = 0
     last_read: date | None = None
 
 
 class Usage(Aspect, frozen=True, kw_only=True):
-    """Who read what and when, as far back as `since`; a column `*` stands for columns unknown."""
+    """The reads of a dataset since `since`; the column `*` stands for unknown columns."""
 
     readers: tuple[Reader, ...] = ()
     last_accessed: datetime | None = None
@@ -197,17 +197,17 @@ class QualityCheck(Aspect, frozen=True, kw_only=True):
 
 
 class ValueCount(Aspect, frozen=True, kw_only=True):
-    """A value that many rows have, and how many have it at least."""
+    """A frequent value and its minimum number of rows."""
 
     value: str
     count: int
 
 
 class ColumnProfile(Aspect, frozen=True, kw_only=True):
-    """What was measured of the values of one column, or of one member of a struct.
+    """The profile of one column, or of one member of a struct.
 
-    `misfits` are values that are not of the column's type. Lengths are those of texts, bytes, lists
-    and maps. Values themselves are there only as far as the rules on privacy let them be kept.
+    `misfits` are values that do not fit the column's type. Lengths are those of texts, bytes,
+    lists and maps. Values are only recorded as far as the privacy rules allow.
     """
 
     nulls: int = 0
@@ -228,10 +228,10 @@ class ColumnProfile(Aspect, frozen=True, kw_only=True):
 
 
 class Profile(Aspect, frozen=True, kw_only=True):
-    """What the rows themselves say of their columns.
+    """The profile of the rows of a dataset.
 
-    `sampled` is the share of the data that was read, where it was not all; of `unread` files
-    nothing is known, since they could not be read.
+    `sampled` is the share of the data that was read, if not all; `unread` files could not be
+    read.
     """
 
     measured_at: datetime
@@ -243,9 +243,9 @@ class Profile(Aspect, frozen=True, kw_only=True):
 
 
 class Quality(Aspect, frozen=True, kw_only=True):
-    """Measured or imported quality of the data, scores from 0 to 1; `freshness` is its newest.
+    """Measured or imported data quality, scores from 0 to 1; `freshness` is the newest data.
 
-    What validators say and what Lumos measured itself, its `profile`, stand beside each other.
+    Results of validators are separate from the `profile` that Lumos measures.
     """
 
     score: float | None = None
@@ -258,7 +258,7 @@ class Quality(Aspect, frozen=True, kw_only=True):
 
 
 class Cost(Aspect, frozen=True, kw_only=True):
-    """What the dataset costs in a period, by cost type."""
+    """The cost of a dataset in a period, by cost type."""
 
     currency: str
     period: str
@@ -268,7 +268,7 @@ class Cost(Aspect, frozen=True, kw_only=True):
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset's identity and whichever aspects are known or meant."""
+    """The identity of a dataset and its known aspects."""
 
     urn: str
     name: str

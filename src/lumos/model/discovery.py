@@ -1,4 +1,4 @@
-"""What a scan brings home."""
+"""The result of a scan."""
 
 from datetime import datetime
 from typing import Final
@@ -8,12 +8,12 @@ import msgspec
 from lumos.model.dataset import Definition, DriftedShape, Location, Owner, Properties, Statistics
 from lumos.model.schema import Schema
 
-# Properties of this beginning are what every table format tells, such as `table.version`.
+# The prefix of properties that all table formats have, such as `table.version`.
 OF_TABLE: Final = "table."
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a place says of a dataset by itself, beside its schema; files say nothing."""
+class SourceMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """Metadata that a source reports in addition to the schema; files report none."""
 
     description: str | None = None
     owner: Owner | None = None
@@ -22,19 +22,19 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema that a table's log tells of, and since when the table had it."""
+    """An earlier schema from a table's log, and when it became valid."""
 
     schema: Schema
     at: datetime
     version: str
     operation: str | None = None
     author: str | None = None
-    # Whether the log itself tells the time, in a zone that is known.
+    # Whether the log contains the time, in a known time zone.
     exact_time: bool = True
 
 
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table's own log says of its current version and of its way there, oldest first."""
+    """The current version of a table and its schema history from its log, oldest first."""
 
     version: str
     at: datetime
@@ -44,10 +44,10 @@ class TableState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next scan must know of the schemas that a dataset's files had.
+    """What the next scan needs to know about the schemas of a dataset's files.
 
-    `body` is in the encoding of the pipeline, `schema` is the one that the files declare, and
-    `recalled` is the body that this scan started from.
+    `body` is encoded by the scan, `schema` is the one that the files declare, and `recalled` is
+    the body that this scan started with.
     """
 
     body: bytes
@@ -56,17 +56,16 @@ class SchemaMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset as its files, or its place, show it.
+    """A dataset as found in files or reported by its source.
 
-    `content` changes whenever a file does or, where the place tells of its datasets, whenever
-    what is told does. `reverted` says that the schema just returned to an earlier one;
-    `renamed_from` and `merged_from` are paths of datasets that earlier scans found and that are
-    this one now. `split_from` is the path of an earlier dataset that came apart, of which this one
-    is a part; all parts carry it, also the one that keeps the path.
+    `content` changes with every file or, for sources that report metadata, with the metadata.
+    `reverted` says that the schema returned to an earlier one; `renamed_from` and `merged_from`
+    are paths of earlier datasets that are now this one. `split_from` is the path of an earlier
+    dataset that was split; all parts have it, also the one that keeps the path.
     """
 
     path: str
-    # What people call it, where that is not the end of its path.
+    # The display name, if it is not the end of the path.
     name: str | None = None
     format: str
     location: Location
@@ -74,23 +73,23 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
     drift: tuple[DriftedShape, ...]
     content: str
-    told: Told | None = None
+    told: SourceMetadata | None = None
     table: TableState | None = None
     reverted: bool = False
-    # Files alone need one: tables and databases declare their schema.
+    # Only for files: tables and databases declare their schema.
     memory: SchemaMemory | None = None
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
     split_from: str | None = None
 
     @property
-    def is_told_alone(self) -> bool:
-        """Whether a place tells all that is known of it, and no files do."""
+    def is_reported_by_source(self) -> bool:
+        """Whether all metadata comes from the source itself, not from files."""
         return self.told is not None and self.table is None
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or place that could not be read, and why; a remark is on one that was read."""
+    """A file or location that could not be read, and why; a remark concerns one that was read."""
 
     path: str
     reason: str
@@ -99,10 +98,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Datasets that have the same columns, with the patterns and name of a hint to join them.
+    """Datasets with the same columns, and a hint (patterns and name) that would join them.
 
-    Without patterns that match them alone, `hint` is empty. `join_similar` says whether that
-    setting of the source would join them as well.
+    `hint` is empty if no pattern matches only these. `join_similar` says whether that setting
+    of the source would join them too.
     """
 
     datasets: tuple[str, ...]
@@ -114,7 +113,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one scan of a root found; an incomplete one must not make anything disappear."""
+    """The result of scanning one root; an incomplete scan must not remove datasets."""
 
     datasets: tuple[FoundDataset, ...]
     problems: tuple[Problem, ...] = ()

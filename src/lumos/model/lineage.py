@@ -1,4 +1,4 @@
-"""How datasets hang together: edges, column mappings, jobs and their runs."""
+"""Lineage: edges, column mappings, SQL scripts and runs of jobs."""
 
 import enum
 from datetime import datetime
@@ -10,7 +10,7 @@ LineageType = Literal["TRANSFORMED", "COPIED", "VIEW"]
 
 
 class Derivation(enum.StrEnum):
-    """How a value comes about, in the words of OpenLineage's direct lineage."""
+    """How a value is derived, as in OpenLineage's direct lineage."""
 
     IDENTITY = "IDENTITY"
     TRANSFORMATION = "TRANSFORMATION"
@@ -18,7 +18,7 @@ class Derivation(enum.StrEnum):
 
 
 class UseKind(enum.StrEnum):
-    """How a column decides about a result without being its value, in OpenLineage's words."""
+    """How a column influences a result without being its value, as in OpenLineage."""
 
     JOIN = "JOIN"
     FILTER = "FILTER"
@@ -29,10 +29,10 @@ class UseKind(enum.StrEnum):
 
 
 class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column that another one is made from, and by which expression.
+    """A column that another one is derived from, and the expression.
 
-    `cast_to` is the type that it is cast to on the way, `positional` says that its place in a list
-    decides where it goes, `star` that nobody named it. `file` and `line` are where this is written.
+    `cast_to` is the type of a cast, `positional` says that the position in a list decides,
+    `star` that it comes from `*`. `file` and `line` are the position in the code.
     """
 
     upstream: str
@@ -47,9 +47,9 @@ class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column that decides about one downstream column, or about all of them (`downstream` None).
+    """A column that influences one downstream column, or all of them (`downstream` None).
 
-    `expression` is the text of the clause, `cast_to` as in a mapping, `negated` says `NOT IN`.
+    `expression` is the text of the clause, `cast_to` as in a mapping, `negated` means `NOT IN`.
     """
 
     upstream: str
@@ -63,7 +63,7 @@ class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Data flows from one dataset or job to another, as some origin reported."""
+    """Data flow from one dataset or job to another, as reported by an origin."""
 
     upstream: str
     downstream: str
@@ -78,11 +78,10 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A text of SQL that makes datasets.
+    """SQL text that produces datasets.
 
-    `dataset` is the only one that it makes; without it, all that its reporter's edges lead to.
-    `tables` says which dataset is meant by each table that it reads or writes, by the parts of the
-    table's name: as the analysis of SQL gives them, and as it asks for the table's columns.
+    `dataset` is the only one it produces; without it, all targets of its reporter's edges.
+    `tables` maps table names, split into parts as in the SQL analysis, to datasets.
     """
 
     sql: str
@@ -93,23 +92,12 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A statement of SQL that could not be parsed, and the URNs of the tables in its text."""
+    """An SQL statement that could not be parsed, and the URNs of tables in its text."""
 
     line: int
     file: str | None = None
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-
-
-class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that reads and writes datasets and has a cost of its own."""
-
-    urn: str
-    name: str
-    platform: str
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    owner: str | None = None
 
 
 class JobRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

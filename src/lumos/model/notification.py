@@ -1,4 +1,4 @@
-"""A message about a change, and how far it came."""
+"""Notifications about changes, and their delivery state."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,7 +10,7 @@ AlertState = Literal["SENT", "PENDING", "FAILED"]
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
-    """What one channel is told of one change; `urgent` where consumers may fail."""
+    """A message for one channel about one change; `urgent` if consumers may fail."""
 
     event_id: str
     channel: str
@@ -21,9 +21,9 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PostedNotification(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in the outbox; `due_at` is when it is tried next, `problem` why it last failed.
+    """A message in the outbox; `due_at` is the next attempt, `problem` the last failure.
 
-    A dead one was tried as often as is allowed. It stays until somebody sends it again.
+    A dead message has used up its attempts and stays until a user sends it again.
     """
 
     id: int
@@ -37,7 +37,7 @@ class PostedNotification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether somebody was told of a change: SENT as soon as one channel has it."""
+    """The delivery state of a change: SENT as soon as one channel has received it."""
 
     state: AlertState
     sent_at: datetime | None

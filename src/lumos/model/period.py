@@ -1,4 +1,4 @@
-"""Stretches of days that costs are told of: a month, a day, or from one day to another."""
+"""Reporting periods: a month, a day, or a range of days."""
 
 import calendar
 import re
@@ -14,7 +14,7 @@ PeriodKind = Literal["month", "day", "custom", "recent"]
 
 _MONTH: Final = re.compile(r"(\d{4})-(\d{2})\Z", re.ASCII)
 RECENT_DAYS: Final = 30
-# Days before and after a period are reckoned with, and there must be some.
+# The days before and after a period must be valid dates.
 _EARLIEST: Final = date(1970, 1, 1)
 _LATEST: Final = date(9998, 12, 31)
 _FORMS: Final = (
@@ -23,9 +23,9 @@ _FORMS: Final = (
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
-    """Some days, the first and the last included.
+    """A range of days, first and last included.
 
-    `recent` is the last thirty days that are over, told as one month.
+    `recent` is the last thirty complete days, counted as one month.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def days(self) -> int:
-        """How many days there are."""
+        """The number of days."""
         return (self.last - self.first).days + 1
 
     @property
     def months(self) -> Fraction:
-        """How many months' prices are due: each day is a part of its own month."""
+        """The length in months; each day is a fraction of its own month."""
         if self.kind == "recent":
             return Fraction(1)
         due, start = Fraction(0), self.first
@@ -52,12 +52,12 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
         return due
 
     def overlaps(self, other: "Period") -> bool:
-        """Whether some day is in both."""
+        """Whether two periods have a day in common."""
         return self.first <= other.last and other.first <= self.last
 
 
 def period_of(text: str, *, today: date) -> Period:
-    """The period that is meant; one that has not begun yet is refused."""
+    """Parse a period; raises if it begins in the future."""
     found = _parsed(text.strip())
     if found.first < _EARLIEST or found.last > _LATEST:
         raise MisuseError(f"The period {found.name} must lie from {_EARLIEST} to {_LATEST}.")
@@ -70,7 +70,7 @@ def period_of(text: str, *, today: date) -> Period:
 
 
 def recent(today: date) -> Period:
-    """The last thirty days that are over."""
+    """The last thirty complete days."""
     last = today - timedelta(days=1)
     first = last - timedelta(days=RECENT_DAYS - 1)
     return Period(name=f"{first}..{last}", kind="recent", first=first, last=last)
@@ -84,12 +84,12 @@ def month_of(day: date) -> Period:
 
 
 def month_before(period: Period) -> Period:
-    """The calendar month before the one that a period is of."""
+    """The calendar month before that of a period."""
     return month_of(_day_of(period).replace(day=1) - timedelta(days=1))
 
 
 def quarter_before(period: Period) -> tuple[Period, Period, Period]:
-    """The three months of the calendar quarter before the one that a period is of."""
+    """The three months of the calendar quarter before that of a period."""
     day = _day_of(period)
     this_quarter = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
     third = month_of(this_quarter - timedelta(days=1))
@@ -98,7 +98,7 @@ def quarter_before(period: Period) -> tuple[Period, Period, Period]:
 
 
 def _day_of(period: Period) -> date:
-    """The day whose month counts; the last thirty days stand for the month that they end in."""
+    """The day whose month counts; for the last thirty days it is the last day."""
     return period.last if period.kind == "recent" else period.first
 
 

@@ -12,7 +12,7 @@ Counts always. Of the values themselves:
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,28 +25,25 @@ from lumos.model.dataset import (
     Statistics,
     ValueCount,
 )
-from lumos.model.nesting import leaves
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import leaf_fields
 from lumos.model.types import quoted_name
-
-if TYPE_CHECKING:
-    pass
 
 AnyDataset = TypeVar("AnyDataset", bound=Dataset)
 
 LEAST_COUNT: Final = 10
 LEAST_SHARE: Final = 0.001
 _MOST_SHOWN: Final = 10
-# Words of tags, terms and compliance labels that say that somebody's life is in the data.
+# Words in tags, terms and compliance labels that mark personal or confidential data.
 _PRIVATE: Final = frozenset({
     "pii", "phi", "pci", "pd", "spi", "personal", "personally", "private", "privacy", "sensitive",
     "confidential", "restricted", "secret", "gdpr", "dsgvo", "ccpa", "cpra", "lgpd", "hipaa",
     "biometric", "health", "medical", "credential", "credentials",
 })  # fmt: skip
-# "Not sensitive" and its like are a word on the data as well.
+# Negations such as "not sensitive".
 _DENIALS: Final = frozenset({"no", "non", "not", "none", "without"})
-# A denial reaches no further than to here: of "no export, confidential", only the export.
-# "PII: none" is an answer.
+# A negation ends here: in "no export, confidential" only the export is negated. "PII: none" is a
+# negation too.
 _BREAK: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -55,7 +52,7 @@ _ENDING: Final = re.compile(r"(data|info|information)?s?$")
 
 
 def is_private(labels: Iterable[str]) -> bool:
-    """Whether one of the labels says that values must not be told."""
+    """Whether one of the labels forbids recording values."""
     return any(_is_private(label) for label in labels)
 
 
@@ -64,7 +61,7 @@ def _is_private(label: str) -> bool:
 
 
 def _says_private(words: Sequence[str]) -> bool:
-    """Whether a private word stands there that is not denied itself, as by "non-" or ".none"."""
+    """Whether the words contain a private word that is not negated, as by "non-" or ".none"."""
     for place, word in enumerate(words):
         is_denied = place > 0 and words[place - 1] in _DENIALS
         is_answered = len(words) == place + 2 and words[place + 1] in _DENIALS
@@ -74,7 +71,7 @@ def _says_private(words: Sequence[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The words, those that only capitals tell apart, too."""
+    """The words of a text in lower case, also split at capitals."""
     words: list[str] = []
     for run in _LETTERS.findall(text):
         is_one = _stem(run.casefold()) in _PRIVATE
@@ -89,7 +86,7 @@ def _stem(word: str) -> str:
 def private_paths(
     schema: Schema | None, paths: Iterable[str], governance: Governance | None
 ) -> set[str]:
-    """Those of the paths that a label on them, around them or on the dataset makes private."""
+    """The paths that are private by a label on them, on an enclosing field or on the dataset."""
     if governance is not None and is_private(_labels(governance)):
         return set(paths)
     labelled = [
@@ -110,7 +107,7 @@ def _labels(labelled: object) -> list[str]:
 
 
 def _is_in(path: str, place: str) -> bool:
-    # What is said of an element or a value holds for the list or map that is measured.
+    # A label on an element or a value applies to the list or map that is profiled.
     return (
         path == place
         or path.startswith((f"{place}.", f"{place}[", f"{place}{{"))
@@ -119,14 +116,14 @@ def _is_in(path: str, place: str) -> bool:
 
 
 def frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
-    """The values that so many rows have that they tell of nobody."""
+    """Values that occur often enough not to identify anybody."""
     least = max(LEAST_COUNT, LEAST_SHARE * rows)
     shown = [ValueCount(value=value, count=count) for value, count in counts if count >= least]
     return tuple(shown[:_MOST_SHOWN])
 
 
 def without_values(profile: Profile, paths: Collection[str] | None = None) -> Profile:
-    """The profile with nothing but counts of some columns, or of all."""
+    """The profile with only the counts of some columns, or of all."""
     columns = {
         path: _counts(column) if paths is None or path in paths else column
         for path, column in profile.columns.items()
@@ -141,7 +138,7 @@ def _counts(column: ColumnProfile) -> ColumnProfile:
 
 
 def for_catalogs(entry: AnyDataset) -> AnyDataset:
-    """A dataset as catalogs may hear of it: without any value of its profile."""
+    """A dataset as published to catalogs: without any value of its profile."""
     quality = entry.quality
     if quality is None or quality.profile is None:
         return entry
@@ -149,10 +146,10 @@ def for_catalogs(entry: AnyDataset) -> AnyDataset:
     return msgspec.structs.replace(entry, quality=counts)
 
 
-def guarded(dataset: Dataset) -> Quality | None:
-    """The quality as it may be told today: labels may have come since it was measured.
+def allowed_quality(dataset: Dataset) -> Quality | None:
+    """The quality without values that are private by the current labels.
 
-    Nor are values told of a column that is gone, whose labels went with it.
+    Values of removed columns are left out too, since their labels are gone.
     """
     quality = dataset.quality
     if quality is None or quality.profile is None:
@@ -163,7 +160,7 @@ def guarded(dataset: Dataset) -> Quality | None:
 
 
 def without_ranges(statistics: Statistics, paths: Collection[str] | None = None) -> Statistics:
-    """The statistics without the lowest and highest values of some columns, or of all."""
+    """The statistics without minimum and maximum of some columns, or of all."""
     columns = {
         path: msgspec.structs.replace(column, minimum=None, maximum=None)
         if paths is None or path in paths
@@ -173,8 +170,8 @@ def without_ranges(statistics: Statistics, paths: Collection[str] | None = None)
     return msgspec.structs.replace(statistics, columns=columns)
 
 
-def guarded_statistics(dataset: Dataset) -> Statistics | None:
-    """The statistics as they may be told: no range of a private column."""
+def allowed_statistics(dataset: Dataset) -> Statistics | None:
+    """The statistics without the value ranges of private columns."""
     statistics = dataset.statistics
     if statistics is None:
         return None
@@ -185,4 +182,4 @@ def guarded_statistics(dataset: Dataset) -> Statistics | None:
 def _gone(schema: Schema | None, profile: Profile) -> set[str]:
     if schema is None:
         return set()
-    return profile.columns.keys() - {path for path, _, _ in leaves(schema)}
+    return profile.columns.keys() - {path for path, _, _ in leaf_fields(schema)}

@@ -1,4 +1,4 @@
-"""What commands print as JSON and the SDK returns: the base of all reports."""
+"""The base class of reports, which commands print as JSON and the SDK returns."""
 
 from typing import Final
 
@@ -8,4 +8,4 @@ FORMAT_VERSION: Final = "1.0"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that leaves Lumos."""
+    """A result of a command or SDK method."""

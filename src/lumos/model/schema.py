@@ -1,19 +1,18 @@
-"""Fields, schemas and their fingerprints."""
+"""Fields, schemas, their fingerprints and their text form, one field per line."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import msgspec
 
-from lumos.model.types import DataType, quoted_name, quoted_text
+from lumos.model.types import TOKENS, DataType, TypeReader, quoted_name, quoted_text
 
-# Terms, compliance labels and properties are said of a field; its schema is the same without them,
-# so no fingerprint knows of them.
+# Terms, compliance labels and properties are annotations: fingerprints ignore them.
 
 
 class NestedField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a format says of a field inside a field, beyond its type; `path` is from the column."""
+    """Properties of a nested field beyond its type; `path` begins with the column."""
 
     path: str
     description: str | None = None
@@ -64,7 +63,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return text
 
     def _full(self) -> str:
-        """All that people may change about the field, for the full fingerprint."""
+        """The text for the full fingerprint, with everything that users may change."""
         if not self.tags and not self.nested:
             return str(self)
         lines = [str(self), *(f" TAG {quoted_text(tag)}" for tag in sorted(self.tags))]
@@ -80,7 +79,7 @@ def _fact(text: str | None) -> str:
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The ordered fields of a dataset at one time; fingerprints are worked out once."""
+    """The ordered fields of a dataset; fingerprints are computed once."""
 
     fields: tuple[Field, ...] = ()
 
@@ -95,11 +94,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return fingerprint(field._full() for field in self.fields)
 
     def field(self, name: str) -> Field | None:
-        """The column of that exact name."""
+        """The column with this exact name."""
         return next((field for field in self.fields if field.name == name), None)
 
     def names_that_differ_only_in_case(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of columns that engines which fold case cannot tell apart."""
+        """Groups of columns that case-insensitive engines cannot distinguish."""
         by_folded: dict[str, list[str]] = {}
         for field in self.fields:
             by_folded.setdefault(field.name.casefold(), []).append(field.name)
@@ -110,7 +109,72 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def fingerprint(lines: Iterable[str]) -> str:
-    """A short stable hash of some lines of canonical text."""
+    """A short stable hash of lines of canonical text."""
     text = "\n".join(lines)
-    # Text from outside may hold lone surrogates; they must hash, not fail.
+    # Lone surrogates must be hashable too.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def parse_schema(text: str, *, strict: bool = False) -> Schema:
+    """Parse a schema with one field per line.
+
+    A `strict` parser rejects what users do not mean, although other tools allow it: empty enums
+    and unions, and repeated members, symbols and options.
+    """
+    return _SchemaReader(text, strict=strict).schema()
+
+
+def comments_in(text: str) -> Iterator[tuple[int, str]]:
+    """The comments of a text with their line numbers, up to the first syntax error."""
+    offset = line = 0
+    while (match := TOKENS.match(text, offset)) is not None and match.group():
+        if match.group().startswith("#"):
+            yield line + 1, match.group()
+        line += match.group().count("\n")
+        offset = match.end()
+
+
+class _SchemaReader(TypeReader):
+    """Parses the fields of a schema, one per line."""
+
+    def schema(self) -> Schema:
+        fields: list[Field] = []
+        names: set[str] = set()
+        while (token := self.tokens[self.position]).kind != "end":
+            if token.kind == "newline":
+                self.position += 1
+                continue
+            field = self._field()
+            if field.name in names:
+                raise self._error(f"the field '{field.name}' stands twice", token.offset)
+            names.add(field.name)
+            fields.append(field)
+        return Schema(fields=tuple(fields))
+
+    def _field(self) -> Field:
+        name = self._name()
+        self.path = quoted_name(name)
+        type = self.type()
+        clauses: dict[str, bool | str] = {}
+        while (token := self._peek()).kind not in ("newline", "end"):
+            clause, value = self._clause()
+            if clause in clauses:
+                raise self._error("the same clause is given twice", token.offset)
+            clauses[clause] = value
+        return Field(name=name, type=type, **clauses)  # type: ignore[arg-type]
+
+    def _clause(self) -> tuple[str, bool | str]:
+        if self._take_words("NOT", "NULL"):
+            return "nullable", False
+        if self._take_words("KEY"):
+            return "key", True
+        if self._take_words("PARTITION"):
+            return "partition", True
+        if self._take_words("DEFAULT"):
+            return "default", self._string()
+        if self._take_words("COMMENT"):
+            return "description", self._string()
+        raise self._error(
+            f"unexpected {self._peek().text!r}; allowed after the type: "
+            "NOT NULL, KEY, PARTITION, DEFAULT 'x', COMMENT 'text'"
+        )

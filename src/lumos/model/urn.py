@@ -1,4 +1,4 @@
-"""The name of a dataset everywhere: lumos://<platform>[@<instance>]/<path>[?env=DEV]."""
+"""Dataset URNs: lumos://<platform>[@<instance>]/<path>[?env=DEV]."""
 
 import re
 from collections import Counter
@@ -15,10 +15,10 @@ SCHEME: Final = "lumos://"
 DEFAULT_ENVIRONMENT: Final = "PROD"
 _PLATFORM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z", re.ASCII)
 _ENVIRONMENT: Final = re.compile(r"[A-Z][A-Z0-9_-]*\Z", re.ASCII)
-# Everything outside this set is percent-encoded, so that one dataset has one spelling.
+# All other characters are percent-encoded, so that a dataset has only one spelling.
 _SAFE: Final = "-._~=:@+,"
 
-# Databases and what lies on them: catalogs join the parts of their names with dots.
+# Platforms whose dataset names are joined with dots in catalogs.
 _DOTTED: Final = frozenset(
     {"athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks", "db2", "dbt",
      "delta-lake", "dremio", "druid", "duckdb", "glue", "hana", "hive", "iceberg", "impala", "kudu",
@@ -29,7 +29,7 @@ _DOTTED: Final = frozenset(
 
 
 class InvalidUrn(MisuseError):
-    """Text that names no dataset."""
+    """Text that is not a dataset URN."""
 
     def __init__(self, text: str, problem: str) -> None:
         self.text = text
@@ -51,10 +51,10 @@ class Urn(msgspec.Struct, frozen=True):
     def of(
         cls, platform: str, path: Iterable[str], *, instance: str = "", environment: str = ""
     ) -> "Urn":
-        """A checked URN; an empty environment is the default one."""
-        # A slash or an at sign in the platform would be read back as path or instance.
+        """A validated URN; an empty environment is the default one."""
+        # A slash or an at sign in the platform would be parsed as path or instance.
         if not _PLATFORM.match(platform):
-            raise InvalidUrn(platform, f"'{platform}' is no platform name")
+            raise InvalidUrn(platform, f"'{platform}' is not a valid platform name")
         return cls.parse(
             str(cls(platform, tuple(path), instance, environment or DEFAULT_ENVIRONMENT))
         )
@@ -67,7 +67,7 @@ class Urn(msgspec.Struct, frozen=True):
         authority, slash, path = rest.partition("/")
         platform, at, instance = authority.partition("@")
         if not _PLATFORM.match(platform):
-            raise InvalidUrn(text, f"'{platform}' is no platform name")
+            raise InvalidUrn(text, f"'{platform}' is not a valid platform name")
         if at and not instance:
             raise InvalidUrn(text, "the instance after '@' is empty")
         if not slash or not path:
@@ -81,12 +81,12 @@ class Urn(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The last segment: what people call the dataset."""
+        """The last segment, which is the name of the dataset."""
         return next((segment for segment in reversed(self.path) if segment), self.platform)
 
     @property
     def path_text(self) -> str:
-        """The path as it stands in the URN."""
+        """The encoded path."""
         return "/".join(_encoded(segment) for segment in self.path)
 
     def __str__(self) -> str:
@@ -97,11 +97,11 @@ class Urn(msgspec.Struct, frozen=True):
 
 
 def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
-    """What to call each dataset on a screen: its name, if no other dataset has the same.
+    """The display name of each dataset: its name, if no other dataset has the same.
 
-    Datasets with the same name are told apart by the shortest ends of their paths, and by URN
-    where the paths are the same. `recorded` are the names of datasets that are on record; those
-    that are not in `urns` count as others.
+    Datasets with equal names are distinguished by the shortest ends of their paths, or by URN
+    if the paths are equal. `recorded` are the names of stored datasets; those that are not in
+    `urns` count as others.
     """
     wanted = dict.fromkeys(urns)
     by_name: dict[str, list[str]] = {}
@@ -114,7 +114,7 @@ def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str,
 
 
 def name_in(urn: str) -> str:
-    """The last segment of a URN; text that is no URN as it is."""
+    """The last segment of a URN; other text unchanged."""
     try:
         return Urn.parse(urn).name
     except InvalidUrn:
@@ -142,7 +142,7 @@ def _path_of(urn: str) -> tuple[str, ...]:
 
 
 def separator_of(platform: str) -> str:
-    """What catalogs that know a dataset by one name put between the segments of its path."""
+    """The separator of path segments in catalogs that identify a dataset by one name."""
     return "." if platform in _DOTTED else "/"
 
 

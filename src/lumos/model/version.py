@@ -15,7 +15,7 @@ _CLOUD: Final = re.compile(r"(.*?)(\d+)\Z", re.ASCII | re.DOTALL)
 
 
 class ChangeType(enum.StrEnum):
-    """What a step of the cloud version was about."""
+    """The reason for a new cloud version."""
 
     SCHEMA_CHANGE = "SCHEMA_CHANGE"
     DATA_UPDATE = "DATA_UPDATE"
@@ -23,7 +23,7 @@ class ChangeType(enum.StrEnum):
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, order=True):
-    """major.minor.patch, as semantic versioning has it."""
+    """A semantic version: major.minor.patch."""
 
     major: int = 1
     minor: int = 0
@@ -46,7 +46,7 @@ class SchemaVersion(msgspec.Struct, frozen=True, order=True):
         return SchemaVersion(self.major, self.minor, self.patch + 1)
 
     def next(self, level: Level) -> "SchemaVersion":
-        """The version one step of that level further."""
+        """The version after a step of that level."""
         match level:
             case "major":
                 return self.next_major()
@@ -64,7 +64,7 @@ class SchemaVersion(msgspec.Struct, frozen=True, order=True):
 
 
 class CloudVersion(msgspec.Struct, frozen=True):
-    """A counter with a prefix, one step for each detected change: S-311, S-312."""
+    """A counter with a prefix, incremented with each detected change: S-311, S-312."""
 
     number: int = 1
     prefix: str = DEFAULT_PREFIX
@@ -77,7 +77,7 @@ class CloudVersion(msgspec.Struct, frozen=True):
         return cls(int(match.group(2)), match.group(1))
 
     def next(self, *, prefix: str) -> "CloudVersion":
-        """One step further; the count goes on where the prefix is another than before."""
+        """The next version; the count continues if the prefix changes."""
         return CloudVersion(self.number + 1, prefix)
 
     def __str__(self) -> str:

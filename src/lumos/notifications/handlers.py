@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.store import Transaction
 
 ChangeHandler: TypeAlias = Callable[[ChangeEvent], object]

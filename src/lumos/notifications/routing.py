@@ -5,9 +5,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
-from lumos.config.notifications import ChangeRule
+from lumos.config.settings import ChangeRule
 from lumos.model.change import EventType, Verdict
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 
 
 class RoutedChange(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from lumos.config.notifications import ChangeRule, Notifications
+from lumos.config.settings import ChangeRule, Notifications
 from lumos.errors import LumosError, MissingDependency, UnknownName
 from lumos.model.change import BlastRadius, ChangeEvent, EventType, Verdict
 from lumos.model.dataset import Ownership

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from lumos.config.notifications import PLACEHOLDER
+from lumos.config.settings import PLACEHOLDER
 
 
 def filled(template: str, facts: Mapping[str, str]) -> str:

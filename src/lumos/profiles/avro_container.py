@@ -17,7 +17,7 @@ from fastavro.read import LOGICAL_READERS
 
 from lumos.formats.tables.containers import CODECS
 from lumos.formats.varints import CutOff, Malformed, unfolded
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16

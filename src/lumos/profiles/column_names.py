@@ -7,8 +7,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lumos.model.conversions.place import Place
 from lumos.model.schema import Schema
+from lumos.model.type_path import TypePath
 from lumos.model.types import DataType, Struct
 
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -46,7 +46,7 @@ def known_fields(schema: Schema, properties: Mapping[str, str] = {}) -> tuple[Kn
     mapping = _name_mapping(properties.get(_NAME_MAPPING))
     found = []
     for field in schema.fields:
-        place = Place.column(field.name)
+        place = TypePath.column(field.name)
         notes = {
             note.path: (note.properties.get(_PHYSICAL), note.field_id) for note in field.nested
         }
@@ -86,7 +86,7 @@ def _aliases(id: int | None, mapping: NamesInFiles | None) -> tuple[str, ...] | 
 
 def _inside(
     type: DataType,
-    place: Place,
+    place: TypePath,
     notes: Mapping[str, tuple[str | None, int | None]],
     mapping: NamesInFiles | None,
 ) -> tuple[KnownField, ...]:

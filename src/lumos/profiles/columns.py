@@ -6,9 +6,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from lumos.model.dataset import (
     Dataset,
 )
-from lumos.model.nesting import leaves
 from lumos.model.privacy import private_paths
 from lumos.model.schema import Schema
+from lumos.model.type_path import leaf_fields
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -63,7 +63,7 @@ class Leaf(NamedTuple):
 
 def leaves_of(schema: Schema) -> list[Leaf]:
     """The leaves of a schema; what is inside of lists and maps belongs to these."""
-    return [Leaf(path, names, type) for path, names, type in leaves(schema)]
+    return [Leaf(path, names, type) for path, names, type in leaf_fields(schema)]
 
 
 def types_of(leaves: Iterable[Leaf]) -> dict[str, DataType]:

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lumos.config import Settings
-from lumos.config.sources import FileStore
+from lumos.config.sources import FileStoreSettings
 from lumos.discovery.explain import selection_of, urns_in
 from lumos.discovery.hint_store import with_stored_hints
 from lumos.discovery.resolve import file_roots
@@ -112,7 +112,7 @@ def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ..
     configured = [
         each
         for section in settings.sources
-        if isinstance(section, FileStore)
+        if isinstance(section, FileStoreSettings)
         for each in file_roots(section)
     ]
     files = (each for each in (*scanned, *configured) if each.startswith("/") or "://" in each)

@@ -10,8 +10,8 @@ from lumos.discovery.tables import Memory, live_files
 from lumos.formats.tables import LiveFile, TableFacts
 from lumos.formats.tables.iceberg.schema import INITIAL_DEFAULT
 from lumos.formats.tables.interface import Deletes
-from lumos.model.codec import from_json
 from lumos.model.discovery import Problem
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.types import Array, Map, Struct
 from lumos.profiles.column_names import KnownField, known_fields

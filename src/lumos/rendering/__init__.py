@@ -1,1 +1,1 @@
-"""Pictures of cost: how it flows through lineage, who carries most, how it went over time."""
+"""Self-contained HTML pages and SVG diagrams."""

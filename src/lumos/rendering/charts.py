@@ -1,10 +1,40 @@
-"""Bars of datasets and teams, and columns of months."""
+"""SVG elements and bar charts; all texts are escaped."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from typing import Final, NamedTuple
 
-from lumos.model.metering import COST_TYPES
-from lumos.rendering.svg import shortened, tag, text, title
+from lumos.model.cost import COST_TYPES
+
+
+def tag(name: str, *content: str, **facts: object) -> str:
+    """An SVG element; `_` in attribute names becomes `-`, and `class_` becomes `class`."""
+    written = "".join(
+        f' {fact.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
+        for fact, value in facts.items()
+    )
+    inside = "".join(content)
+    return f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>"
+
+
+def text(words: str, **facts: object) -> str:
+    """A text element."""
+    return tag("text", escape(words), **facts)
+
+
+def title(words: str) -> str:
+    """A tooltip."""
+    return tag("title", escape(words))
+
+
+def shortened(words: str, most: int) -> str:
+    """A long name cut at its beginning, since the end says more."""
+    return words if len(words) <= most else f"…{words[1 - most :]}"
+
+
+def _plain(value: object) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+
 
 _WIDTH: Final = 560
 _ROW: Final = 26
@@ -22,7 +52,7 @@ Money = Callable[[int], str]
 
 
 class Bar(NamedTuple):
-    """Something with an amount, and the parts that it is made of, in micro-units."""
+    """An amount with its parts, in micro-units."""
 
     name: str
     amount: int
@@ -32,12 +62,12 @@ class Bar(NamedTuple):
 
 
 def colour_of(part: str) -> str:
-    """The class of a part's colour, the same in every picture."""
+    """The CSS class of a part's colour, the same in all charts."""
     return f"part{_ORDER.index(part)}" if part in _ORDER else f"part{len(_ORDER)}"
 
 
 def in_order(parts: Iterable[str]) -> list[str]:
-    """Parts in the order of all pictures."""
+    """Parts in the order of all charts."""
     known = list(dict.fromkeys(parts))
     return [each for each in _ORDER if each in known] + [
         each for each in known if each not in _ORDER
@@ -45,7 +75,7 @@ def in_order(parts: Iterable[str]) -> list[str]:
 
 
 def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
-    """Bars that lie, one below the other."""
+    """A horizontal bar chart."""
     most = max((row.amount for row in rows), default=0)
     room = _WIDTH - _NAMES - _AMOUNTS
     shapes = []
@@ -83,7 +113,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
 
 
 def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
-    """Columns that stand side by side, the earliest at the left."""
+    """A column chart, the earliest column at the left."""
     top = _round_above(max((row.amount for row in rows), default=0))
     step = (_WIDTH - _LEFT) / max(len(rows), 1)
     width = min(step * 0.66, _WIDEST_COLUMN)
@@ -129,7 +159,7 @@ def _hover(row: Bar, parts: Sequence[str], money: Money) -> str:
 
 
 def _round_above(amount: int) -> int:
-    """The next amount that is easily read."""
+    """The next round number."""
     if amount <= 0:
         return 1
     power: int = 10 ** (len(str(amount)) - 1)

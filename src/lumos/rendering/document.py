@@ -1,4 +1,4 @@
-"""One self-contained page of pictures and tables, which asks nothing of the network."""
+"""A self-contained HTML page of charts and tables that loads nothing from the network."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from lumos.rendering.charts import colour_of
 
-# Figures with more characters are written smaller.
+# Longer figures are displayed in smaller type.
 _LONG: Final = 10
 
 
 class Tile(NamedTuple):
-    """One figure to see first; `tone` is `up` for what got dearer, `down` for what is cheaper."""
+    """A key figure; `tone` is `up` for a higher cost, `down` for a lower one."""
 
     what: str
     figure: str
@@ -20,15 +20,15 @@ class Tile(NamedTuple):
     tone: str = ""
 
 
-class Row(NamedTuple):
-    """A row of a table; `tone` is `sum` for what adds the others up, `beside` for odd ones."""
+class TableRow(NamedTuple):
+    """A table row; `tone` is `sum` for a total, `beside` for unattributed costs."""
 
     cells: tuple[str, ...]
     tone: str = ""
 
 
 def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> str:
-    """The page as HTML; all of `content` is HTML already, the rest is text."""
+    """The page as HTML; `content` is HTML, the other arguments are text."""
     parts = files("lumos.rendering").joinpath("page")
     template = parts.joinpath("page.html").read_text("utf-8")
     fills = {
@@ -38,13 +38,13 @@ def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> s
         "CONTENT": "\n".join(content),
         "FOOTER": escape(footer),
     }
-    # One pass: what is filled in may hold the marks itself.
+    # One pass, since inserted texts may contain the placeholder marks.
     pieces = template.split("@@")
     return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
 
 def tiles(several: Iterable[Tile]) -> str:
-    """Figures side by side."""
+    """Key figures side by side."""
     shown = (
         f'<div class="tile"><span class="what">{escape(each.what)}</span>'
         f'<b class="{each.tone}{" long" if len(each.figure) > _LONG else ""}">'
@@ -56,35 +56,35 @@ def tiles(several: Iterable[Tile]) -> str:
 
 
 def section(heading: str, explanation: str, *inside: str, tone: str = "") -> str:
-    """A part of the page; `inside` is HTML."""
-    told = f"<p>{escape(explanation)}</p>" if explanation else ""
+    """A section of the page; `inside` is HTML."""
+    paragraph = f"<p>{escape(explanation)}</p>" if explanation else ""
     body = "".join(inside)
-    return f'<section class="{escape(tone)}"><h2>{escape(heading)}</h2>{told}{body}</section>'
+    return f'<section class="{escape(tone)}"><h2>{escape(heading)}</h2>{paragraph}{body}</section>'
 
 
 def side_by_side(*sections: str) -> str:
-    """Parts that share a line where there is room."""
+    """Sections side by side if there is room."""
     return f'<div class="two">{"".join(sections)}</div>'
 
 
 def stacked(*sections: str) -> str:
-    """Parts one below the other, beside another."""
+    """Sections one below the other, in one column."""
     return f'<div class="stack">{"".join(sections)}</div>'
 
 
 def key(parts: Sequence[str]) -> str:
-    """Which colour stands for what, where colours go by number."""
+    """The legend of parts with their standard colours."""
     return named_key((colour_of(part), part) for part in parts)
 
 
 def named_key(pairs: Iterable[tuple[str, str]]) -> str:
-    """Which colour stands for what."""
+    """The legend of colours."""
     shown = (f'<span><i class="{escape(one)}"></i>{escape(text)}</span>' for one, text in pairs)
     return f'<div class="key">{"".join(shown)}</div>'
 
 
-def table(head: Sequence[str], rows: Iterable[Row], *, numbers: Sequence[str]) -> str:
-    """A table; columns named in `numbers` are aligned at the right."""
+def table(head: Sequence[str], rows: Iterable[TableRow], *, numbers: Sequence[str]) -> str:
+    """An HTML table; columns named in `numbers` are right-aligned."""
     sides = ['class="number"' if name in numbers else "" for name in head]
     lines = (f'<tr class="{row.tone}">{_cells("td", row.cells, sides)}</tr>' for row in rows)
     heads = _cells("th", head, sides)
@@ -97,5 +97,5 @@ def _cells(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
 
 
 def listed(sentences: Iterable[str]) -> str:
-    """Sentences one below the other."""
+    """A list of sentences."""
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"

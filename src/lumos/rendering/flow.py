@@ -1,10 +1,10 @@
-"""Cost on its way through lineage: a band from each dataset to those that carry it on."""
+"""A flow diagram (Sankey) of cost through lineage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from lumos.rendering.charts import shortened, tag, text, title
 from lumos.rendering.layout import layers
-from lumos.rendering.svg import shortened, tag, text, title
 
 _WIDTH: Final = 1160
 _BAR: Final = 16
@@ -12,17 +12,17 @@ _GAP: Final = 20
 _TOP: Final = 30
 _LABEL: Final = 190
 _LONGEST: Final = 27
-# So that the least of them can still be seen and pointed at.
+# Thin enough for small amounts, thick enough to point at.
 _THINNEST: Final = 1.5
 _MOST_HEIGHT: Final = 560
 _LEAST_HEIGHT: Final = 160
 
 
-class Stop(NamedTuple):
-    """A dataset that cost flows through, in micro-units.
+class FlowNode(NamedTuple):
+    """A dataset in the diagram, with amounts in micro-units.
 
-    `direct` is spent there, `kept` stays there; the rest comes from and goes to others, whether or
-    not they are in the picture. Nobody needs what is `unneeded`.
+    `direct` is spent there, `kept` is retained there; the rest flows in from and out to other
+    datasets, which may not be in the diagram. No end use needs an `unneeded` one.
     """
 
     key: str
@@ -34,8 +34,8 @@ class Stop(NamedTuple):
     unneeded: bool = False
 
 
-class Band(NamedTuple):
-    """What one dataset carries of another's cost."""
+class FlowBand(NamedTuple):
+    """Cost that one dataset passes on to another."""
 
     upstream: str
     downstream: str
@@ -48,14 +48,14 @@ class _Box(NamedTuple):
     height: float
 
 
-def flow(stops: Sequence[Stop], bands: Sequence[Band], money: Callable[[int], str]) -> str:
-    """The picture as SVG."""
+def flow(stops: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[int], str]) -> str:
+    """The diagram as SVG."""
     by_key = {stop.key: stop for stop in stops}
     drawn = [band for band in bands if band.amount > 0 and band.upstream != band.downstream]
     columns = layers(list(by_key), [(band.upstream, band.downstream) for band in drawn])
     scale, height = _scale(columns, by_key)
     boxes = _boxes(columns, by_key, scale, height)
-    # What closes a cycle would run against the stream.
+    # Edges that close a cycle would run from right to left.
     forward = [band for band in drawn if boxes[band.upstream].x < boxes[band.downstream].x]
     shapes = [
         *_bands(forward, boxes, by_key, scale, money),
@@ -72,8 +72,8 @@ def flow(stops: Sequence[Stop], bands: Sequence[Band], money: Callable[[int], st
     )
 
 
-def _scale(columns: Sequence[Sequence[str]], stops: Mapping[str, Stop]) -> tuple[float, float]:
-    """Pixels for each micro-unit, and the height of the picture."""
+def _scale(columns: Sequence[Sequence[str]], stops: Mapping[str, FlowNode]) -> tuple[float, float]:
+    """Pixels per micro-unit, and the height of the diagram."""
     most = max((len(column) for column in columns), default=1)
     height = min(_MOST_HEIGHT + 14 * most, max(_LEAST_HEIGHT, 120 * most))
     sums = [(sum(max(stops[key].total, 0) for key in column), len(column)) for column in columns]
@@ -82,7 +82,7 @@ def _scale(columns: Sequence[Sequence[str]], stops: Mapping[str, Stop]) -> tuple
 
 
 def _boxes(
-    columns: Sequence[Sequence[str]], stops: Mapping[str, Stop], scale: float, height: float
+    columns: Sequence[Sequence[str]], stops: Mapping[str, FlowNode], scale: float, height: float
 ) -> dict[str, _Box]:
     step = (_WIDTH - _LABEL - _BAR) / max(len(columns) - 1, 1)
     found: dict[str, _Box] = {}
@@ -98,15 +98,15 @@ def _boxes(
 
 
 def _bands(
-    bands: Sequence[Band],
+    bands: Sequence[FlowBand],
     boxes: Mapping[str, _Box],
-    stops: Mapping[str, Stop],
+    stops: Mapping[str, FlowNode],
     scale: float,
     money: Callable[[int], str],
 ) -> list[str]:
     leaving = {key: box.y for key, box in boxes.items()}
     entering = dict(leaving)
-    starts: dict[Band, float] = {}
+    starts: dict[FlowBand, float] = {}
     for band in sorted(bands, key=lambda each: (boxes[each.downstream].y, each)):
         starts[band] = leaving[band.upstream]
         leaving[band.upstream] += band.amount * scale
@@ -131,8 +131,8 @@ def _bands(
     return shapes
 
 
-def _stop(stop: Stop, box: _Box, scale: float, money: Callable[[int], str]) -> str:
-    """A bar: the whole, what is spent there at its left, and what stays there at its right."""
+def _stop(stop: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) -> str:
+    """A bar for the total; its left half marks direct cost, its right half retained cost."""
     half = _BAR / 2
     spent, kept = (min(max(amount * scale, 0.0), box.height) for amount in (stop.direct, stop.kept))
     parts = [
@@ -144,7 +144,7 @@ def _stop(stop: Stop, box: _Box, scale: float, money: Callable[[int], str]) -> s
         ),
         tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR, height=box.height),
     ]
-    # Bands enter and leave from the top, so what is spent and what stays is below them.
+    # Bands use the upper part of a bar, so direct and retained cost are at the bottom.
     stays = "unneeded" if stop.unneeded else "kept"
     for amount, name, x in ((spent, "spent", box.x), (kept, stays, box.x + half)):
         if amount > 0:
@@ -153,7 +153,7 @@ def _stop(stop: Stop, box: _Box, scale: float, money: Callable[[int], str]) -> s
     return tag("g", *parts, class_="stop")
 
 
-def _label(stop: Stop, box: _Box, money: Callable[[int], str]) -> str:
+def _label(stop: FlowNode, box: _Box, money: Callable[[int], str]) -> str:
     x, y = box.x + _BAR + 6, box.y + min(box.height / 2, 40) + 4
     name, amount = shortened(stop.name, _LONGEST), money(stop.total)
     if box.height < 26:

@@ -1,4 +1,4 @@
-"""Where the boxes of a picture stand: in layers from left to right, with few crossings."""
+"""Layered layout of a diagram: boxes in columns from left to right, with few crossings."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -7,9 +7,9 @@ _SWEEPS: Final = 8
 
 
 def layers(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The boxes by layer, each after all that lead to it, and ordered within its layer.
+    """The boxes by layer, each after its predecessors, ordered to avoid crossings.
 
-    Arrows that close a cycle are left out of account.
+    Arrows that close a cycle are ignored.
     """
     known = set(boxes)
     following: dict[str, list[str]] = {box: [] for box in boxes}
@@ -23,7 +23,7 @@ def layers(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> list[list
 def _without_cycles(
     boxes: Sequence[str], following: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """The arrows but those that lead back to a box on the way to where they begin."""
+    """The arrows without those that close a cycle."""
     forward: dict[str, list[str]] = {box: [] for box in boxes}
     state: dict[str, bool] = {}
     for root in boxes:
@@ -60,7 +60,7 @@ def _by_layer(boxes: Sequence[str], forward: Mapping[str, Sequence[str]]) -> lis
             waiting[after] -= 1
             if not waiting[after]:
                 ready.append(after)
-    # What nothing leads to stands right before the first that it leads to.
+    # Boxes without predecessors are placed just before their first successor.
     led_to = {after for ends in forward.values() for after in ends}
     for box in reversed(ready):
         if box not in led_to and forward[box]:
@@ -72,7 +72,7 @@ def _by_layer(boxes: Sequence[str], forward: Mapping[str, Sequence[str]]) -> lis
 
 
 def _in_order(found: list[list[str]], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Boxes moved to the middle of their neighbours, layer by layer, to and fro."""
+    """The boxes of each layer, sorted by the mean position of their neighbours."""
     before: dict[str, list[str]] = {box: [] for box in forward}
     for box, ends in forward.items():
         for end in ends:

@@ -19,8 +19,8 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
-from lumos.model.nesting import gone_from
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import removed_paths
 from lumos.model.types import Array, DataType, Map, Member, Struct
 from lumos.schemas.paths import ELEMENT, KEY, VALUE, child, column_of, is_within, parent_of
 
@@ -126,7 +126,7 @@ class _Inside:
             if change.path == path and isinstance(change, _Properties)
         }
         type_after = self._type(field.type, path)
-        gone = gone_from(field, msgspec.structs.replace(field, type=type_after))
+        gone = removed_paths(field, msgspec.structs.replace(field, type=type_after))
         nested = self._notes((note for note in field.nested if note.path not in gone), path)
         if type_after != field.type:
             facts["native_type"] = None

@@ -8,9 +8,9 @@ from typing import Final
 from lumos.datasets.reports import SplitDataset
 from lumos.errors import MisuseError
 from lumos.model.change import Cause, ChangeEvent, EventType
-from lumos.model.moment import duration, moment
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.time_expression import parse_duration, parse_time
 from lumos.model.version import ChangeType, CloudVersion
 from lumos.notifications.handlers import event_types
 from lumos.schemas.affected import AffectedReport
@@ -133,7 +133,7 @@ def _urns(log: ChangeLog, text: str) -> frozenset[str]:
 
 
 def _moment(given: str | datetime | None, now: datetime, *, end: bool = False) -> datetime | None:
-    return moment(given, now=now, end=end) if isinstance(given, str) else given
+    return parse_time(given, now=now, end=end) if isinstance(given, str) else given
 
 
 def reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
@@ -294,7 +294,7 @@ def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -
 def _age(given: str | timedelta) -> timedelta:
     if isinstance(given, timedelta):
         return given
-    age = duration(given)
+    age = parse_duration(given)
     if age is None:
         raise MisuseError(f"'{given}' is no age. One looks like 90d, 12h or 30m")
     return age

@@ -17,8 +17,8 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
-from lumos.model.nesting import gone_from
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import removed_paths
 from lumos.model.types import Array, DataType, Map, Member, Struct, quoted_name
 from lumos.schemas.paths import ELEMENT, KEY, VALUE, child, is_within
 
@@ -150,7 +150,7 @@ def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]
     if (before.description or None) != (after.description or None):
         yield DescriptionChanged(path=path, before=before.description, after=after.description)
     yield from _words(before, after, path)
-    staying = notes.staying(gone_from(before, after)) if notes.before else notes
+    staying = notes.staying(removed_paths(before, after)) if notes.before else notes
     yield from _words_inside(staying, inside)
 
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, assert_never
 
 from lumos.model.change import (
     AnySchemaChange,
+    ConsumerUse,
     DefaultChanged,
     DescriptionChanged,
     FieldAdded,
@@ -16,7 +17,6 @@ from lumos.model.change import (
     Reordered,
     TagsChanged,
     TypeChanged,
-    Use,
     Verdict,
 )
 from lumos.model.schema import Field
@@ -145,6 +145,10 @@ def _with_cost(judgement: Judgement) -> Judgement:
 
 def _of_key(judgement: Judgement, key: bool) -> Judgement:
     """What may break a key does break one."""
-    if key and Use.KEY in judgement.breaks_if and judgement.consumer is Verdict.UNDETERMINED:
+    if (
+        key
+        and ConsumerUse.KEY in judgement.breaks_if
+        and judgement.consumer is Verdict.UNDETERMINED
+    ):
         return judgement._replace(consumer=BREAKING)
     return judgement

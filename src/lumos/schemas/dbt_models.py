@@ -3,9 +3,17 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from lumos.config.tree import Block, ConfigurationError, Listing, Node, Place, Problem, Scalar
-from lumos.config.yaml_tree import parse
-from lumos.model.conversions.sql import Dialect, type_from_sql
+from lumos.config.yaml_tree import (
+    ConfigNode,
+    ConfigPosition,
+    ConfigProblem,
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    ScalarNode,
+    parse_yaml,
+)
+from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.schema import Field, Schema
 from lumos.model.types import UNKNOWN
 
@@ -31,20 +39,20 @@ class Model(NamedTuple):
 
 def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[Model, ...]:
     """Every model of the text; raises ConfigurationError with file and line."""
-    root, problems = parse(text, place=Place(origin=file, folder=""), environment={})
+    root, problems = parse_yaml(text, place=ConfigPosition(origin=file, folder=""), environment={})
     if problems:
         raise ConfigurationError(problems)
     return tuple(_model(block, dialect) for block in _models(root))
 
 
-def _models(root: Block) -> Iterator[Block]:
+def _models(root: MappingNode) -> Iterator[MappingNode]:
     for section in _SECTIONS:
         yield from (block for block in _blocks(root, section) if _text(block, "name"))
     for source in _blocks(root, "sources"):
         yield from _models(source)
 
 
-def _model(block: Block, dialect: Dialect) -> Model:
+def _model(block: MappingNode, dialect: Dialect) -> Model:
     fields: dict[str, Field] = {}
     untyped, unquoted, nested = set(), set(), []
     keys = {
@@ -79,7 +87,7 @@ def _model(block: Block, dialect: Dialect) -> Model:
     )
 
 
-def _field(column: Block, name: str, dialect: Dialect, *, is_key: bool) -> Field:
+def _field(column: MappingNode, name: str, dialect: Dialect, *, is_key: bool) -> Field:
     constraints = {_text(each, "type") for each in _blocks(column, "constraints")}
     tests = {test for section in _TESTS for test in _test_names(column, section)}
     is_key = is_key or "primary_key" in constraints
@@ -94,38 +102,40 @@ def _field(column: Block, name: str, dialect: Dialect, *, is_key: bool) -> Field
     )
 
 
-def _test_names(column: Block, section: str) -> Iterator[str]:
+def _test_names(column: MappingNode, section: str) -> Iterator[str]:
     for item in _items(column, section):
-        if isinstance(item, Scalar):
+        if isinstance(item, ScalarNode):
             yield item.written or item.text
-        elif isinstance(item, Block):
+        elif isinstance(item, MappingNode):
             yield from item.entries
 
 
-def _items(block: Block, key: str) -> tuple[Node, ...]:
+def _items(block: MappingNode, key: str) -> tuple[ConfigNode, ...]:
     entry = block.entries.get(key)
-    return entry.node.items if entry is not None and isinstance(entry.node, Listing) else ()
+    return entry.node.items if entry is not None and isinstance(entry.node, ListNode) else ()
 
 
-def _blocks(block: Block, key: str) -> Iterator[Block]:
-    return (item for item in _items(block, key) if isinstance(item, Block))
+def _blocks(block: MappingNode, key: str) -> Iterator[MappingNode]:
+    return (item for item in _items(block, key) if isinstance(item, MappingNode))
 
 
-def _block(block: Block | None, key: str) -> Block | None:
+def _block(block: MappingNode | None, key: str) -> MappingNode | None:
     entry = block.entries.get(key) if block is not None else None
-    return entry.node if entry is not None and isinstance(entry.node, Block) else None
+    return entry.node if entry is not None and isinstance(entry.node, MappingNode) else None
 
 
-def _texts(block: Block, key: str) -> Iterator[str]:
-    return (item.written or item.text for item in _items(block, key) if isinstance(item, Scalar))
+def _texts(block: MappingNode, key: str) -> Iterator[str]:
+    return (
+        item.written or item.text for item in _items(block, key) if isinstance(item, ScalarNode)
+    )
 
 
-def _text(block: Block, key: str) -> str:
+def _text(block: MappingNode, key: str) -> str:
     """The value as it was written: dbt has variables of its own."""
     entry = block.entries.get(key)
     node = None if entry is None else entry.node
-    return (node.written or node.text).strip() if isinstance(node, Scalar) else ""
+    return (node.written or node.text).strip() if isinstance(node, ScalarNode) else ""
 
 
-def _wrong(block: Block, text: str) -> ConfigurationError:
-    return ConfigurationError([Problem(place=block.place, key=block.path, text=text)])
+def _wrong(block: MappingNode, text: str) -> ConfigurationError:
+    return ConfigurationError([ConfigProblem(place=block.place, key=block.path, text=text)])

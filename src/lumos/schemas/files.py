@@ -12,8 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.schema import Schema
-from lumos.model.text import comments_in
+from lumos.model.schema import Schema, comments_in
 from lumos.model.urn import DEFAULT_ENVIRONMENT, Urn
 from lumos.model.version import SchemaVersion
 from lumos.schemas.errors import UnreadableSchema

@@ -7,7 +7,7 @@ import msgspec
 
 from lumos.errors import MisuseError
 from lumos.model.change import Finding
-from lumos.model.codec import from_json, to_json, to_plain
+from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.model.schema import Schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lumos.config import Settings
 from lumos.model.change import Verdict
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.schemas.findings import Summary
 from lumos.schemas.fingerprint_diff import table_rows

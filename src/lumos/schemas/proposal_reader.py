@@ -11,13 +11,12 @@ import msgspec
 from lumos.errors import UnknownName
 from lumos.model.conversions.avro import schema_from_avro, schema_to_avro
 from lumos.model.conversions.json_schema import schema_from_json_schema, schema_to_json_schema
-from lumos.model.conversions.place import TOO_DEEP, TOO_LARGE
-from lumos.model.conversions.sql import Dialect
-from lumos.model.conversions.sql_dialects import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
-from lumos.model.conversions.sql_table import Table, rendered_in_sql, tables_from_sql
-from lumos.model.schema import Field, Schema
-from lumos.model.text import SchemaSyntaxError, parse_schema
-from lumos.model.types import MAX_DEPTH, UNKNOWN, Unknown
+from lumos.model.conversions.sql_table import SqlTable, rendered_in_sql, tables_from_sql
+from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
+from lumos.model.conversions.sql_types import Dialect
+from lumos.model.schema import Field, Schema, parse_schema
+from lumos.model.type_path import TOO_DEEP, TOO_LARGE
+from lumos.model.types import MAX_DEPTH, UNKNOWN, SchemaSyntaxError, Unknown
 from lumos.schemas.dbt_models import Model, models_from_dbt
 from lumos.schemas.errors import UnreadableSchema
 from lumos.schemas.proposals import Form, unknown_types
@@ -34,7 +33,7 @@ from lumos.schemas.vague_types import (
 
 Kind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-Named = TypeVar("Named", Table, Model)
+Named = TypeVar("Named", SqlTable, Model)
 DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
 
 _ENDINGS: Final[dict[str, Kind]] = {
@@ -264,7 +263,7 @@ def _parsed_json(file: Path, text: str) -> Any:
 
 
 def _sql(file: Path, text: str, wanted: Wanted) -> Proposal:
-    def tables(dialect: Dialect) -> Table:
+    def tables(dialect: Dialect) -> SqlTable:
         found = tables_from_sql(text, dialect)
         if not found:
             raise UnreadableSchema(str(file), "it holds no CREATE TABLE statement")

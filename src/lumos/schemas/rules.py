@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from lumos.model.change import Use, Verdict
+from lumos.model.change import ConsumerUse, Verdict
 
 BREAKING: Final = Verdict.BREAKING
 COMPATIBLE: Final = Verdict.COMPATIBLE
@@ -33,8 +33,8 @@ class Judgement(NamedTuple):
     any_engine: Verdict | None
     flags: tuple[str, ...]
     remarks: tuple[str, ...]
-    breaks_if: tuple[Use, ...]
-    holds_if: tuple[Use, ...]
+    breaks_if: tuple[ConsumerUse, ...]
+    holds_if: tuple[ConsumerUse, ...]
 
     def storage(self, format: str | None) -> Verdict:
         """The storage verdict for a format; an engine that says nothing follows consumers."""
@@ -61,8 +61,8 @@ def _rule(
     *notes: str,
     storage: Verdict | None = None,
     flags: tuple[str, ...] = (),
-    breaks_if: tuple[Use, ...] = (),
-    holds_if: tuple[Use, ...] = (),
+    breaks_if: tuple[ConsumerUse, ...] = (),
+    holds_if: tuple[ConsumerUse, ...] = (),
 ) -> Judgement:
     """A row of the table; `engines` are marks for Avro, Iceberg, Delta and Spark."""
     marks = zip(ENGINES, engines.split(), strict=True)
@@ -83,7 +83,7 @@ _NUMBERS: Final = (
         "y n y y",
         "Delta widens it only by hand",
         "breaking as a key, in a join or a group",
-        breaks_if=(Use.KEY, Use.JOINED, Use.GROUPED),
+        breaks_if=(ConsumerUse.KEY, ConsumerUse.JOINED, ConsumerUse.GROUPED),
     ),
     _rule("int64-to-float", BREAKING, "y n n y", "lossy in Spark"),
     _rule("integer-to-decimal", COMPATIBLE, "n n y y", "Delta widens it only by hand"),
@@ -98,7 +98,7 @@ _NUMBERS: Final = (
         UNDETERMINED,
         "n n y y",
         "breaking where it is written to a decimal of the old size",
-        breaks_if=(Use.SINK,),
+        breaks_if=(ConsumerUse.SINK,),
     ),
     _rule("decimal-shrunk", BREAKING, "n n n n"),
     _rule("boolean-and-number", BREAKING, "n n n n"),
@@ -109,7 +109,7 @@ _TEXTS: Final = (
         BREAKING,
         "n n n y",
         "compatible where every use casts",
-        holds_if=(Use.CAST,),
+        holds_if=(ConsumerUse.CAST,),
     ),
     _rule("string-to-other", BREAKING, "n n n n"),
     _rule("string-and-binary", BREAKING, "y n n n"),
@@ -119,7 +119,7 @@ _TEXTS: Final = (
         UNDETERMINED,
         "- - - n",
         "breaking where longer values are joined on or compared with",
-        breaks_if=(Use.JOINED, Use.FILTERED),
+        breaks_if=(ConsumerUse.JOINED, ConsumerUse.FILTERED),
     ),
     _rule(
         "enum-symbol-added",
@@ -128,7 +128,7 @@ _TEXTS: Final = (
         "old readers in Avro need a default",
         "breaking where all symbols are told apart or stored as such",
         storage=COMPATIBLE,
-        breaks_if=(Use.FILTERED, Use.SINK),
+        breaks_if=(ConsumerUse.FILTERED, ConsumerUse.SINK),
     ),
     _rule(
         "enum-symbol-removed",
@@ -144,7 +144,7 @@ _TEXTS: Final = (
         "readers in Avro need a default",
         "breaking where all symbols are told apart or stored as such",
         storage=BREAKING,
-        breaks_if=(Use.FILTERED, Use.SINK),
+        breaks_if=(ConsumerUse.FILTERED, ConsumerUse.SINK),
     ),
     _rule("enum-reordered", INFORMATIONAL),
 )
@@ -155,7 +155,7 @@ _TIMES: Final = (
         "- 3 y y",
         "safe in Iceberg v3",
         "breaking where it is joined on, grouped by, compared with dates or stored as a date",
-        breaks_if=(Use.JOINED, Use.GROUPED, Use.FILTERED, Use.SINK),
+        breaks_if=(ConsumerUse.JOINED, ConsumerUse.GROUPED, ConsumerUse.FILTERED, ConsumerUse.SINK),
     ),
     _rule("date-to-zoned-timestamp", BREAKING, "- n n y"),
     _rule("zone-changed", BREAKING, "- n n y"),
@@ -172,7 +172,7 @@ _TIMES: Final = (
         "n n - -",
         "silently wrong in Avro",
         "compatible where the reader normalises units",
-        holds_if=(Use.NORMALISED,),
+        holds_if=(ConsumerUse.NORMALISED,),
     ),
 )
 _CONTAINERS: Final = (
@@ -202,7 +202,7 @@ _FIELDS: Final = (
         "y y y -",
         _POSITIONAL,
         storage=COMPATIBLE,
-        breaks_if=(Use.POSITIONAL,),
+        breaks_if=(ConsumerUse.POSITIONAL,),
     ),
     _rule(
         "required-field-added",
@@ -210,7 +210,7 @@ _FIELDS: Final = (
         "n n - -",
         _POSITIONAL,
         storage=BREAKING,
-        breaks_if=(Use.POSITIONAL,),
+        breaks_if=(ConsumerUse.POSITIONAL,),
     ),
     _rule(
         "key-field-added",
@@ -219,7 +219,7 @@ _FIELDS: Final = (
         "breaking where the key is joined on",
         _POSITIONAL,
         storage=COMPATIBLE,
-        breaks_if=(Use.JOINED, Use.POSITIONAL),
+        breaks_if=(ConsumerUse.JOINED, ConsumerUse.POSITIONAL),
     ),
     _rule(
         "field-removed",
@@ -235,7 +235,12 @@ _FIELDS: Final = (
         "- y - -",
         "breaking in a join, in NOT IN, as a key or where nulls are refused",
         storage=COMPATIBLE,
-        breaks_if=(Use.KEY, Use.JOINED, Use.NOT_IN, Use.NOT_NULL_SINK),
+        breaks_if=(
+            ConsumerUse.KEY,
+            ConsumerUse.JOINED,
+            ConsumerUse.NOT_IN,
+            ConsumerUse.NOT_NULL_SINK,
+        ),
     ),
     _rule("nullable-to-required", COMPATIBLE, "- n - -", storage=BREAKING),
     _rule(
@@ -244,7 +249,7 @@ _FIELDS: Final = (
         "- - - -",
         "breaking for an INSERT without a list, a UNION or CSV without a header",
         flags=("positional",),
-        breaks_if=(Use.POSITIONAL,),
+        breaks_if=(ConsumerUse.POSITIONAL,),
     ),
     _rule("partitioning", COMPATIBLE, flags=("cost",)),
     _rule(
@@ -253,7 +258,7 @@ _FIELDS: Final = (
         "- - - -",
         "breaking where it is joined on",
         storage=COMPATIBLE,
-        breaks_if=(Use.JOINED,),
+        breaks_if=(ConsumerUse.JOINED,),
     ),
     _rule("default", INFORMATIONAL),
     _rule("description", INFORMATIONAL),

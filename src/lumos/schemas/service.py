@@ -11,10 +11,10 @@ from msgspec import UNSET
 
 from lumos.errors import MisuseError
 from lumos.model.change import ChangeEvent
-from lumos.model.codec import to_json
 from lumos.model.dataset import Dataset
-from lumos.model.moment import moment
-from lumos.model.text import parse_schema
+from lumos.model.json_codec import to_json
+from lumos.model.schema import parse_schema
+from lumos.model.time_expression import parse_time
 from lumos.model.urn import SCHEME
 from lumos.schemas.bulk_comparison import compared, compared_pair
 from lumos.schemas.changes import Milestone, milestones_of
@@ -47,7 +47,7 @@ from lumos.store.archive import Step, Version
 from lumos.store.errors import UnknownDataset
 
 if TYPE_CHECKING:
-    from lumos.model.conversions.sql import Dialect
+    from lumos.model.conversions.sql_types import Dialect
     from lumos.schemas.proposal_reader import Kind
 
 Told = TypeVar("Told", bound=DiffReport)
@@ -160,9 +160,9 @@ class Schemas:
     ) -> EvolutionReport:
         """How much one dataset or all changed over a period; by default over all of history."""
         now = datetime.now(UTC)
-        start = None if since is None else moment(since, now=now)
+        start = None if since is None else parse_time(since, now=now)
         # Days to come had no chance to change anything.
-        end = now if until is None else min(now, moment(until, now=now, end=True))
+        end = now if until is None else min(now, parse_time(until, now=now, end=True))
         if start is not None and start > end:
             raise MisuseError(
                 f"The period ends ({end:%Y-%m-%d}) before it begins ({start:%Y-%m-%d})."
@@ -232,7 +232,7 @@ def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone
     found = milestones_of(store, store.ledger.known(urn))
     if as_of is None:
         return found
-    end = moment(as_of, now=datetime.now(UTC), end=True)
+    end = parse_time(as_of, now=datetime.now(UTC), end=True)
     return tuple(each for each in found if each.timestamp <= end)
 
 

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
-from lumos.model.moment import moment
 from lumos.model.schema import Schema
+from lumos.model.time_expression import parse_time
 from lumos.model.urn import SCHEME
 from lumos.schemas.changes import versions_of
 from lumos.schemas.errors import NotComparable, UnknownVersion
@@ -75,7 +75,7 @@ class Shelf:
 
     def as_of(self, dataset: Dataset, when: str) -> Version:
         """The version that was in force at a time; a date is meant with its last moment."""
-        at = moment(when, now=self._now, end=True)
+        at = parse_time(when, now=self._now, end=True)
         versions = self._store.archive.versions(dataset.urn)
         in_force = [version for version in versions if version.record.recorded_at <= at]
         if not in_force:

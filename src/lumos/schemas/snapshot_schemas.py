@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import Schema
 from lumos.schemas.files import Described
 from lumos.snapshots.format.comparison import is_part
@@ -90,7 +90,7 @@ def _paired(before: Snapshot, after: Snapshot) -> Iterator[tuple[Record | None, 
 def _described(snapshot: Snapshot, record: Record | None) -> Described | None:
     if record is None:
         return None
-    entry: Entry = snapshot.entry(DATASETS, record)
+    entry: CatalogEntry = snapshot.entry(DATASETS, record)
     if entry.deleted:
         return None
     return Described(

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from lumos.model.schema import Schema
-from lumos.model.text import SchemaSyntaxError, parse_schema
+from lumos.model.schema import Schema, parse_schema
+from lumos.model.types import SchemaSyntaxError
 from lumos.schemas.errors import UnreadableSchema
 from lumos.schemas.proposals import repeated_name
 

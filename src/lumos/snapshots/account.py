@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.catalogs import Conflict, How
 from lumos.errors import LumosError
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.format.document import Kind
 from lumos.snapshots.import_merge import differing
 from lumos.snapshots.reports import Change, ConflictReport, EntryReport, RefusedReport, Sums

@@ -13,8 +13,8 @@ from lumos.catalogs import Connects, HasAddress, HoldsItems, KeptInFile, Platfor
 from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.catalog import Entry, Job
-from lumos.model.codec import from_json
+from lumos.model.catalog import CatalogEntry, Job
+from lumos.model.json_codec import from_json
 from lumos.snapshots.format.document import JOBS, Kind
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.store_entries import entry_of
@@ -38,7 +38,7 @@ class Catalog(ABC):
     file: Path | None = None
 
     @abstractmethod
-    def datasets(self) -> Iterator[Entry]:
+    def datasets(self) -> Iterator[CatalogEntry]:
         """All datasets, those that are gone as well."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class LocalCatalog(Catalog):
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    def datasets(self) -> Iterator[Entry]:
+    def datasets(self) -> Iterator[CatalogEntry]:
         return map(entry_of, self.store.entries.all())
 
     def items(self, kind: Kind) -> Iterator[Any]:
@@ -101,7 +101,7 @@ class PlatformCatalog(Catalog):
         self.platform = platform
         self.file = platform.path if isinstance(platform, KeptInFile) else None
 
-    def datasets(self) -> Iterator[Entry]:
+    def datasets(self) -> Iterator[CatalogEntry]:
         if not isinstance(self.platform, ReadsEntries):
             raise MisuseError(f"The platform '{self.kind}' cannot be read by this version.")
         return self.platform.export()

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry
-from lumos.model.pattern import DatasetPattern
-from lumos.model.privacy import guarded, guarded_statistics, without_ranges, without_values
+from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.privacy import allowed_quality, allowed_statistics, without_ranges, without_values
 from lumos.progress import Progress
 from lumos.snapshots.endpoints import Catalog
 from lumos.snapshots.format.codec import canonical, digest
@@ -152,14 +152,14 @@ class _Since:
             self.base = Base(exported_at=header.exported_at, hash=header.hashes.overall)
             self.wanted = wanted._replace(selection=header.selection)
             self._hashes: dict[str, dict[str, str]] = {kind.plural: {} for kind in KINDS}
-            self._gone: dict[str, Entry] = {}
+            self._gone: dict[str, CatalogEntry] = {}
             for kind in KINDS:
                 for each in snapshot.entries(kind):
                     self._hashes[kind.plural][getattr(each, kind.key)] = _hash(each)
                     if kind is DATASETS and not each.deleted:
                         self._gone[each.urn] = _tombstone(each)
 
-    def spare(self, entry: Entry) -> None:
+    def spare(self, entry: CatalogEntry) -> None:
         """Takes note of a dataset that is there still, though it is no longer selected."""
         if not entry.deleted:
             self._gone.pop(entry.urn, None)
@@ -190,7 +190,7 @@ class _Portion:
         self._meant = None if wanted.selection is None else _chosen(wanted.selection)
         self._referred: dict[str, set[str]] | None = None
 
-    def datasets(self) -> Iterator[Entry]:
+    def datasets(self) -> Iterator[CatalogEntry]:
         """The datasets, as they may leave."""
         self._announce(f"exporting {self._catalog.name}")
         found = self._told(self._catalog.datasets())
@@ -208,31 +208,33 @@ class _Portion:
             found = (msgspec.structs.replace(job, cost=None) for job in found)
         return found if self._base is None else self._base.changed(kind, found)
 
-    def _selected_since(self, base: _Since, entries: Iterator[Entry]) -> Iterator[Entry]:
+    def _selected_since(
+        self, base: _Since, entries: Iterator[CatalogEntry]
+    ) -> Iterator[CatalogEntry]:
         for entry in entries:
             if self._meant is None or self._meant(entry):
                 yield entry
             else:
                 base.spare(entry)
 
-    def _selected(self) -> Iterator[Entry]:
+    def _selected(self) -> Iterator[CatalogEntry]:
         return filter(self._meant, self._catalog.datasets())
 
-    def _told(self, entries: Iterator[Entry]) -> Iterator[Entry]:
+    def _told(self, entries: Iterator[CatalogEntry]) -> Iterator[CatalogEntry]:
         total = self._catalog.count()
         for number, entry in enumerate(entries, start=1):
             if total and number % _TOLD_EVERY == 0:
                 self._announce("", files=number, share=min(1.0, number / total), unit="datasets")
             yield entry
 
-    def _portable(self, entry: Entry) -> Entry:
+    def _portable(self, entry: CatalogEntry) -> CatalogEntry:
         changes: dict[str, Any] = dict.fromkeys(self._wanted.omitted)
-        statistics = guarded_statistics(entry)
+        statistics = allowed_statistics(entry)
         if statistics is not None and "statistics" not in changes:
             # The lowest and highest values of columns are data, and data stays where it is.
             told = statistics if self._wanted.ranges else without_ranges(statistics)
             changes["statistics"] = told
-        quality = guarded(entry)
+        quality = allowed_quality(entry)
         if quality is not None and quality.profile is not None and "quality" not in changes:
             profile = quality.profile if self._wanted.values else without_values(quality.profile)
             changes["quality"] = msgspec.structs.replace(quality, profile=profile)
@@ -250,7 +252,7 @@ class _Portion:
         return [item for item in items if getattr(item, kind.key) in wanted]
 
 
-def _references(entries: Iterable[Entry]) -> dict[str, set[str]]:
+def _references(entries: Iterable[CatalogEntry]) -> dict[str, set[str]]:
     """The datasets, and what they speak of, by kind."""
     found: dict[str, set[str]] = {kind.plural: set() for kind in KINDS}
     for entry in entries:
@@ -274,11 +276,11 @@ def _with_parents(names: set[str], parents: dict[str, str | None]) -> set[str]:
     return found
 
 
-def _chosen(selection: Selection) -> Callable[[Entry], bool]:
+def _chosen(selection: Selection) -> Callable[[CatalogEntry], bool]:
     patterns = [DatasetPattern(text) for text in selection.patterns]
     tags, owners = set(selection.tags), set(selection.owners)
 
-    def is_meant(entry: Entry) -> bool:
+    def is_meant(entry: CatalogEntry) -> bool:
         return (
             (not patterns or any(each.matches(entry.urn, entry.name) for each in patterns))
             and (not tags or not tags.isdisjoint(_tags(entry)))
@@ -288,7 +290,7 @@ def _chosen(selection: Selection) -> Callable[[Entry], bool]:
     return is_meant
 
 
-def _tags(entry: Entry) -> Iterator[str]:
+def _tags(entry: CatalogEntry) -> Iterator[str]:
     yield from entry.governance.tags if entry.governance else ()
     for field in entry.schema.fields if entry.schema else ():
         yield from field.tags
@@ -296,12 +298,12 @@ def _tags(entry: Entry) -> Iterator[str]:
             yield from nested.tags
 
 
-def _owners(entry: Entry) -> Iterator[str]:
+def _owners(entry: CatalogEntry) -> Iterator[str]:
     return (owner.name for owner in (entry.ownership.owners if entry.ownership else ()))
 
 
-def _tombstone(entry: Entry) -> Entry:
-    return Entry(urn=entry.urn, name=entry.name, platform=entry.platform, deleted=True)
+def _tombstone(entry: CatalogEntry) -> CatalogEntry:
+    return CatalogEntry(urn=entry.urn, name=entry.name, platform=entry.platform, deleted=True)
 
 
 def _hash(value: Any) -> str:

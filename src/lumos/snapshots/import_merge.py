@@ -11,7 +11,7 @@ import msgspec
 
 from lumos.catalogs import Merged, three_way_merge
 from lumos.catalogs.three_way_merge import merge
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
     Documentation,
@@ -44,7 +44,11 @@ class TakenBack(NamedTuple):
 
 
 def merged_entry(
-    base: Entry | None, theirs: Entry | None, ours: Entry, *, omitted: Collection[str]
+    base: CatalogEntry | None,
+    theirs: CatalogEntry | None,
+    ours: CatalogEntry,
+    *,
+    omitted: Collection[str],
 ) -> Merged | None:
     """What to write of a dataset, or nothing where it is gone on both sides."""
     if ours.deleted and is_bare(ours):
@@ -64,7 +68,9 @@ def merged_entry(
     return msgspec.structs.replace(merged, entry=msgspec.structs.replace(merged.entry, **withdrawn))
 
 
-def claimed(base: Entry | None, ours: Entry, *, omitted: Collection[str]) -> Entry:
+def claimed(
+    base: CatalogEntry | None, ours: CatalogEntry, *, omitted: Collection[str]
+) -> CatalogEntry:
     """What Lumos has said of a dataset once a snapshot is imported, and by those before it."""
     if base is None:
         return ours
@@ -74,12 +80,12 @@ def claimed(base: Entry | None, ours: Entry, *, omitted: Collection[str]) -> Ent
     return msgspec.structs.replace(ours, **before) if before else ours
 
 
-def is_bare(entry: Entry) -> bool:
+def is_bare(entry: CatalogEntry) -> bool:
     """Whether an entry says no more than that there is, or is not, such a dataset."""
     return all(getattr(entry, name) is None for name in ASPECTS)
 
 
-def as_seen(entry: Entry, seen: Entry) -> Entry:
+def as_seen(entry: CatalogEntry, seen: CatalogEntry) -> CatalogEntry:
     """An entry of a snapshot without what the store has seen itself."""
     return msgspec.structs.replace(
         entry,
@@ -94,7 +100,7 @@ def taken_back(
     """An entry as it was before an import, with what was edited since; `seen` stays as it is."""
     if now is None:
         return TakenBack(before, ())
-    is_dataset = isinstance(now, Entry)
+    is_dataset = isinstance(now, CatalogEntry)
     fields: dict[str, Any] = {}
     kept: list[str] = []
     for field in msgspec.structs.fields(type(now)):

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.change import Finding
 from lumos.model.dataset import Versioning, VersionRecord
 from lumos.model.schema import Schema
@@ -27,9 +27,9 @@ History = tuple[VersionRecord, ...]
 
 def versions_after(
     stored: StoredEntry,
-    theirs: Entry,
-    ours: Entry,
-    merged: Entry,
+    theirs: CatalogEntry,
+    ours: CatalogEntry,
+    merged: CatalogEntry,
     *,
     changed: bool,
     prefix: str,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lumos.errors import LumosError, MisuseError
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.progress import Progress
 from lumos.snapshots.account import Account
 from lumos.snapshots.format.checks import Problem

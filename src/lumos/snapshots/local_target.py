@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.errors import LumosError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Versioning
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Schema
 from lumos.schemas.wording import summary_of
 from lumos.snapshots.account import Account, Plan
@@ -56,7 +56,7 @@ _OF_SCANS: Final = frozenset({*SEEN, "name", "platform", "format", "timestamps",
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as it was before an import, and how the store counted its versions then."""
 
-    entry: Entry
+    entry: CatalogEntry
     counted: Versioning
 
 
@@ -215,14 +215,14 @@ class LocalTarget(Target):
 
     def _dataset_plan(
         self,
-        ours: Entry,
+        ours: CatalogEntry,
         stored: StoredEntry | None,
         base: bytes | None,
         omitted: Collection[str],
         *,
         at: datetime,
     ) -> Plan:
-        known = None if base is None else from_json(base, Entry)
+        known = None if base is None else from_json(base, CatalogEntry)
         theirs = None if stored is None else entry_of(stored)
         seen_here = stored is not None and is_scanned(stored)
         if seen_here:
@@ -293,7 +293,7 @@ class LocalTarget(Target):
             now = None if found is None else entry_of(found)
             kept = None if step.before is None else from_json(step.before, _Kept)
             before = None if kept is None else kept.entry
-            after = from_json(step.after, Entry)
+            after = from_json(step.after, CatalogEntry)
             seen = _OF_SCANS if found is not None and is_scanned(found) else frozenset()
             left = taken_back(before, after, now, seen=seen)
             if to_json(left.value) != to_json(now):
@@ -312,7 +312,7 @@ class LocalTarget(Target):
             yield Undone(DATASETS, step.key, now, left)
 
 
-def _schemas(entries: Iterable[Entry]) -> Iterator[Schema]:
+def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
     """All schemas that entries have, and had."""
     for entry in entries:
         records = entry.versioning.history if entry.versioning else ()
@@ -321,7 +321,7 @@ def _schemas(entries: Iterable[Entry]) -> Iterator[Schema]:
                 yield schema
 
 
-def _kept(stored: StoredEntry, entry: Entry) -> bytes:
+def _kept(stored: StoredEntry, entry: CatalogEntry) -> bytes:
     return to_json(_Kept(entry=entry, counted=versions_on_record(stored)))
 
 
@@ -359,8 +359,8 @@ class _Told(NamedTuple):
         self,
         transaction: Transaction,
         stored: StoredEntry | None,
-        before: Entry | None,
-        after: Entry | None,
+        before: CatalogEntry | None,
+        after: CatalogEntry | None,
         *,
         counted: Versioning | None = None,
     ) -> ChangeEvent:
@@ -395,7 +395,7 @@ class _Told(NamedTuple):
         )
 
 
-def _type(before: Entry | None, after: Entry | None) -> EventType:
+def _type(before: CatalogEntry | None, after: CatalogEntry | None) -> EventType:
     if after is None or (after.deleted and not (before and before.deleted)):
         return EventType.DELETED
     if before is None:

@@ -13,10 +13,10 @@ import msgspec
 
 from lumos.annotations.attribution import after_import
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry, Timestamps
+from lumos.model.catalog import CatalogEntry, Timestamps
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ASPECTS, Lineage, Versioning, VersionRecord
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.schemas.comparison import compare
@@ -50,7 +50,7 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
     versions: int
 
 
-def entry_of(stored: StoredEntry) -> Entry:
+def entry_of(stored: StoredEntry) -> CatalogEntry:
     """A dataset of the store with all that is known of it."""
     beside = stored.beside
     timestamps = (
@@ -58,7 +58,7 @@ def entry_of(stored: StoredEntry) -> Entry:
         if _TIMESTAMPS in beside
         else _timestamps(stored)
     )
-    return Entry.of(
+    return CatalogEntry.of(
         msgspec.structs.replace(
             stored.dataset, versioning=_versioning(stored), lineage=_lineage(stored)
         ),
@@ -68,7 +68,7 @@ def entry_of(stored: StoredEntry) -> Entry:
     )
 
 
-def names_in(entry: Entry) -> Iterator[str]:
+def names_in(entry: CatalogEntry) -> Iterator[str]:
     """The names in an entry that the store finds things by."""
     yield entry.urn
     yield entry.name
@@ -78,7 +78,7 @@ def names_in(entry: Entry) -> Iterator[str]:
 
 def put_entry(
     transaction: Transaction,
-    entry: Entry,
+    entry: CatalogEntry,
     *,
     before: StoredEntry | None,
     at: datetime,
@@ -135,7 +135,7 @@ def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tu
 
 
 def _known(
-    entry: Entry,
+    entry: CatalogEntry,
     before: StoredEntry | None,
     schema_hash: str | None,
     counted: Versioning | None,
@@ -162,7 +162,7 @@ def _known(
     )
 
 
-def _state(entry: Entry, was: KnownDataset | None) -> State:
+def _state(entry: CatalogEntry, was: KnownDataset | None) -> State:
     if not entry.deleted:
         return "live"
     # Catalogs do not know why a dataset is no longer there.
@@ -181,7 +181,7 @@ def _counted(versioning: Versioning | VersionRecord | None) -> tuple[str, str] |
     return versioning.cloud_version, versioning.schema_version
 
 
-def _beside(entry: Entry, after: StoredEntry) -> dict[str, bytes]:
+def _beside(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
     """What must be kept beside the dataset, so that it reads as this entry again."""
     beside: dict[str, bytes] = {}
     if entry.carried:
@@ -293,7 +293,7 @@ class _History:
     def __init__(
         self,
         transaction: Transaction,
-        entry: Entry,
+        entry: CatalogEntry,
         known: KnownDataset,
         before: StoredEntry | None,
         *,

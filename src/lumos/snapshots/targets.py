@@ -30,8 +30,8 @@ from lumos.catalogs.interface import sides_in
 from lumos.catalogs.three_way_merge import merged_item
 from lumos.catalogs.tidying import Tidies
 from lumos.errors import CatalogUnavailable, LumosError, MisuseError
-from lumos.model.catalog import Entry
-from lumos.model.codec import from_json, to_json
+from lumos.model.catalog import CatalogEntry
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.privacy import for_catalogs
 from lumos.snapshots.account import Account, Plan
 from lumos.snapshots.endpoints import PlatformCatalog
@@ -264,14 +264,14 @@ class CatalogTarget(Target):
 
     def _dataset_plan(
         self,
-        ours: Entry,
-        before: Entry | None,
-        now: Entry | None,
+        ours: CatalogEntry,
+        before: CatalogEntry | None,
+        now: CatalogEntry | None,
         base: bytes | None,
         *,
         omitted: Collection[str],
     ) -> Plan:
-        known = None if base is None else from_json(base, Entry)
+        known = None if base is None else from_json(base, CatalogEntry)
         ours = for_catalogs(ours)
         sides = sides_in(self._platform, known, now, ours)
         merged = merged_entry(*sides, ours, omitted=omitted)

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import ClassVar, Final
 
-from lumos.config.sources import AzureSource as AzureSettings
+from lumos.config.sources import AzureSourceSettings as AzureSettings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
 from lumos.sources.interface import SourceNotUsable

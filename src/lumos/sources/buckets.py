@@ -5,7 +5,7 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from lumos.config.sources import ObjectStore
+from lumos.config.sources import ObjectStoreSettings
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
 from lumos.storage import Access, Selection
 from lumos.storage.errors import NoCredentials, StorageFault, StorageUnreachable
@@ -16,7 +16,7 @@ from lumos.storage.objects.storage import AnyBucket, ObjectStorage
 WHILE_SOMEBODY_WAITS: Final = Patience(seconds=10, tries=3)
 _log = logging.getLogger(__name__)
 
-Settings = TypeVar("Settings", bound=ObjectStore)
+Settings = TypeVar("Settings", bound=ObjectStoreSettings)
 
 
 class _Look(NamedTuple):

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 from typing import ClassVar
 
-from lumos.config.sources import FileSource as FileSettings
+from lumos.config.sources import FileSourceSettings as FileSettings
 from lumos.errors import MisuseError, nearest
 from lumos.model.urn import Urn
 from lumos.sources.interface import LakeSource, hints_of

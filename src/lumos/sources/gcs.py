@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from lumos.config.sources import GcsSource as GcsSettings
+from lumos.config.sources import GcsSourceSettings as GcsSettings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
 from lumos.sources.interface import SourceNotUsable

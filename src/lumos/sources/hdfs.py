@@ -4,7 +4,7 @@ import logging
 from functools import cached_property
 from typing import ClassVar, Final
 
-from lumos.config.sources import HdfsSource as HdfsSettings
+from lumos.config.sources import HdfsSourceSettings as HdfsSettings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import WHILE_SOMEBODY_WAITS
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of

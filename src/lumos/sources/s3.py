@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from lumos.config.sources import S3Source as S3Settings
+from lumos.config.sources import S3SourceSettings as S3Settings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
 from lumos.sources.interface import SourceNotUsable

@@ -8,16 +8,16 @@ from urllib.parse import unquote
 
 import msgspec
 
-from lumos.config.schemes import store_of
-from lumos.config.secret import scrubbed
+from lumos.config.secret import mask_secret_text
 from lumos.config.sources import (
-    AzureSource,
-    FileStore,
-    GcsSource,
-    HdfsSource,
-    ObjectStore,
-    S3Source,
-    Source,
+    AzureSourceSettings,
+    FileStoreSettings,
+    GcsSourceSettings,
+    HdfsSourceSettings,
+    ObjectStoreSettings,
+    S3SourceSettings,
+    SourceSettings,
+    store_of,
 )
 from lumos.errors import MisuseError
 from lumos.storage import USUAL, Access, UnknownStorage
@@ -27,8 +27,8 @@ from lumos.storage.hdfs.negotiate import with_token
 
 # A name node or nameservice; a port must be one, since after a colon there may be a password.
 _PLACE: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]?#]+)?(?::[0-9]{1,5})?")
-Configured: TypeAlias = Sequence[Source]
-AnySource = TypeVar("AnySource", bound=Source)
+Configured: TypeAlias = Sequence[SourceSettings]
+AnySource = TypeVar("AnySource", bound=SourceSettings)
 
 
 class Store(ABC):
@@ -39,7 +39,7 @@ class Store(ABC):
         """The one spelling of an address of a folder."""
 
     @abstractmethod
-    def section(self, address: str, configured: Configured) -> FileStore:
+    def section(self, address: str, configured: Configured) -> FileStoreSettings:
         """The section for an address: reached as a configured source of it, if there is one."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Store(ABC):
         """How an address is reached: as a configured source of it, or as the only source."""
 
     @abstractmethod
-    def roots(self, section: FileStore) -> list[str]:
+    def roots(self, section: FileStoreSettings) -> list[str]:
         """What a section means, as addresses; nothing is looked at."""
 
 
@@ -55,15 +55,15 @@ class _Buckets(Store):
     """Addresses are `scheme://bucket/key`."""
 
     scheme: ClassVar[str]
-    kind: ClassVar[type[ObjectStore]]
+    kind: ClassVar[type[ObjectStoreSettings]]
 
     @abstractmethod
-    def _access(self, section: ObjectStore) -> Access: ...
+    def _access(self, section: ObjectStoreSettings) -> Access: ...
 
     def normal(self, address: str, configured: Configured) -> str:  # noqa: ARG002
         return self._path(*self._parts(address))
 
-    def section(self, address: str, configured: Configured) -> FileStore:
+    def section(self, address: str, configured: Configured) -> FileStoreSettings:
         bucket, key = self._parts(address)
         login = login_of(self._of_bucket(bucket, configured))
         return self.kind(buckets=(bucket,), prefixes=(key,) if key else (), **login)
@@ -73,15 +73,15 @@ class _Buckets(Store):
         known = self._of_bucket(bucket, configured) or only(self.kind, configured)
         return USUAL if known is None else self._access(known)
 
-    def roots(self, section: FileStore) -> list[str]:
-        assert isinstance(section, ObjectStore)
+    def roots(self, section: FileStoreSettings) -> list[str]:
+        assert isinstance(section, ObjectStoreSettings)
         return [
             self._path(bucket, prefix)
             for bucket in section.buckets
             for prefix in section.prefixes or ("",)
         ]
 
-    def _of_bucket(self, bucket: str, configured: Configured) -> ObjectStore | None:
+    def _of_bucket(self, bucket: str, configured: Configured) -> ObjectStoreSettings | None:
         sections = (section for section in configured if isinstance(section, self.kind))
         return next((section for section in sections if bucket in section.buckets), None)
 
@@ -102,23 +102,23 @@ class _Buckets(Store):
 
 class _S3(_Buckets):
     scheme = "s3"
-    kind = S3Source
+    kind = S3SourceSettings
 
-    def _access(self, section: ObjectStore) -> Access:
+    def _access(self, section: ObjectStoreSettings) -> Access:
         from lumos.storage.s3 import S3Access
 
-        assert isinstance(section, S3Source)
+        assert isinstance(section, S3SourceSettings)
         return S3Access.of(section)
 
 
 class _Gcs(_Buckets):
     scheme = "gs"
-    kind = GcsSource
+    kind = GcsSourceSettings
 
-    def _access(self, section: ObjectStore) -> Access:
+    def _access(self, section: ObjectStoreSettings) -> Access:
         from lumos.storage.gcs import GcsAccess
 
-        assert isinstance(section, GcsSource)
+        assert isinstance(section, GcsSourceSettings)
         return GcsAccess.of(section)
 
 
@@ -129,12 +129,14 @@ class _Azure(Store):
         container, key = self._parts(address, configured)
         return f"abfss://{container.authority}/{key}".rstrip("/")
 
-    def section(self, address: str, configured: Configured) -> FileStore:
+    def section(self, address: str, configured: Configured) -> FileStoreSettings:
         container, key = self._parts(address, configured)
         known = self._known(container, configured)
         login = self._unknown(container) if known is None else login_of(known)
         login = {**login, "account": container.account}
-        return AzureSource(buckets=(container.name,), prefixes=(key,) if key else (), **login)
+        return AzureSourceSettings(
+            buckets=(container.name,), prefixes=(key,) if key else (), **login
+        )
 
     def access(self, address: str, configured: Configured) -> Access:
         container, _ = self._parts(address, configured)
@@ -148,8 +150,8 @@ class _Azure(Store):
             return {"account": container.account}
         return {"account": container.account, "endpoint_url": container.account_url}
 
-    def roots(self, section: FileStore) -> list[str]:
-        assert isinstance(section, AzureSource)
+    def roots(self, section: FileStoreSettings) -> list[str]:
+        assert isinstance(section, AzureSourceSettings)
         access = AzureAccess.of(section).settled()
         return [
             f"abfss://{access.container(bucket).authority}/{prefix}".rstrip("/")
@@ -157,12 +159,12 @@ class _Azure(Store):
             for prefix in section.prefixes or ("",)
         ]
 
-    def _known(self, container: Container, configured: Configured) -> AzureSource | None:
+    def _known(self, container: Container, configured: Configured) -> AzureSourceSettings | None:
         """The section of a container, or else one of its account."""
         sections = [
             section
             for section in configured
-            if isinstance(section, AzureSource)
+            if isinstance(section, AzureSourceSettings)
             and AzureAccess.of(section).settled().is_of(container)
         ]
         holding = (section for section in sections if container.name in section.buckets)
@@ -185,7 +187,7 @@ class _Azure(Store):
         container = Container.parse(place)
         if container is None:
             raise MisuseError(
-                f"{scrubbed(address)} names no container of an account. Write "
+                f"{mask_secret_text(address)} names no container of an account. Write "
                 "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER, or set "
                 "AZURE_STORAGE_ACCOUNT and write az://CONTAINER/FOLDER."
             )
@@ -193,7 +195,7 @@ class _Azure(Store):
 
     def _of_configured(self, name: str, configured: Configured) -> str:
         """The full name of a container, by the source that has it, or by the environment."""
-        sections = [section for section in configured if isinstance(section, AzureSource)]
+        sections = [section for section in configured if isinstance(section, AzureSourceSettings)]
         holding = [section for section in sections if name in section.buckets]
         meant = holding if len(holding) == 1 else sections if len(sections) == 1 else []
         access = AzureAccess.of(meant[0]) if meant else AzureAccess()
@@ -208,13 +210,13 @@ class _Hdfs(Store):
         authority, path = self._parts(address, configured)
         return f"hdfs://{authority}{path}".rstrip("/")
 
-    def section(self, address: str, configured: Configured) -> FileStore:
+    def section(self, address: str, configured: Configured) -> FileStoreSettings:
         authority, path = self._parts(address, configured)
         known = self._known(authority, configured)
         if known is not None:
-            return HdfsSource(paths=(path or "/",), **login_of(known))
+            return HdfsSourceSettings(paths=(path or "/",), **login_of(known))
         urls = self._urls(address)
-        return HdfsSource(paths=(path or "/",), urls=urls, nameservice=authority)
+        return HdfsSourceSettings(paths=(path or "/",), urls=urls, nameservice=authority)
 
     def access(self, address: str, configured: Configured) -> Access:
         authority, _ = self._parts(address, configured)
@@ -223,12 +225,12 @@ class _Hdfs(Store):
             return HdfsAccess(urls=self._urls(address), nameservice=authority).settled()
         return with_token(hdfs_access(known), authority)
 
-    def roots(self, section: FileStore) -> list[str]:
-        assert isinstance(section, HdfsSource)
+    def roots(self, section: FileStoreSettings) -> list[str]:
+        assert isinstance(section, HdfsSourceSettings)
         return [root_of(section, path) for path in section.paths]
 
-    def _known(self, authority: str, configured: Configured) -> HdfsSource | None:
-        sections = [section for section in configured if isinstance(section, HdfsSource)]
+    def _known(self, authority: str, configured: Configured) -> HdfsSourceSettings | None:
+        sections = [section for section in configured if isinstance(section, HdfsSourceSettings)]
         known = (each for each in sections if authority_of(each) == authority)
         return next(known, None)
 
@@ -242,7 +244,7 @@ class _Hdfs(Store):
     def _parts(self, address: str, configured: Configured) -> tuple[str, str]:
         authority, path = _named(address)
         if not authority:
-            only_one = only(HdfsSource, configured)
+            only_one = only(HdfsSourceSettings, configured)
             authority = HdfsAccess().settled().authority
             authority = authority_of(only_one) if only_one is not None else authority
         if not authority:
@@ -263,19 +265,19 @@ def _named(address: str) -> tuple[str, str]:
     return found["host"], f"{slash}{path}".rstrip("/")
 
 
-def root_of(section: HdfsSource, path: str) -> str:
+def root_of(section: HdfsSourceSettings, path: str) -> str:
     """The address of a path of a section, which may name it in full."""
     if "://" in path:
         return STORES["hdfs"].normal(path, (section,))
     return f"hdfs://{authority_of(section)}/{path.strip('/')}".rstrip("/")
 
 
-def authority_of(section: HdfsSource) -> str:
+def authority_of(section: HdfsSourceSettings) -> str:
     """What addresses call the file system of a section."""
     return hdfs_access(section).authority
 
 
-def hdfs_access(section: HdfsSource) -> HdfsAccess:
+def hdfs_access(section: HdfsSourceSettings) -> HdfsAccess:
     """How the file system of a section is reached: that which it names, or else its paths do."""
     access = HdfsAccess.of(section)
     if not access.authority and all("://" in path for path in section.paths):
@@ -302,7 +304,7 @@ def only(kind: type[AnySource], configured: Configured) -> AnySource | None:
     return sections[0] if len(sections) == 1 else None
 
 
-def login_of(section: Source | None) -> dict[str, Any]:
+def login_of(section: SourceSettings | None) -> dict[str, Any]:
     """What of a section says how the store is reached, and not what of it is looked at."""
     if section is None:
         return {}

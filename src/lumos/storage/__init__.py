@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from lumos.config.schemes import SHOWN, store_of
-from lumos.config.secret import scrubbed
+from lumos.config.secret import mask_secret_text
+from lumos.config.sources import SUPPORTED_SCHEMES, store_of
 from lumos.errors import MisuseError
 from lumos.storage.interface import (
     USUAL,
@@ -45,8 +45,8 @@ class UnknownStorage(MisuseError):
     def __init__(self, uri: str) -> None:
         scheme = uri.partition("://")[0]
         super().__init__(
-            f"{scrubbed(uri)}: '{scheme}://' cannot be read or written by this version. "
-            f"Local paths, {SHOWN} can."
+            f"{mask_secret_text(uri)}: '{scheme}://' cannot be read or written by this version. "
+            f"Local paths, {SUPPORTED_SCHEMES} can."
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode
 
-from lumos.config.secret import MASK, redacted
+from lumos.config.secret import MASK, redact
 from lumos.storage.errors import NoCredentials
 from lumos.storage.http import Patience, Transport
 
@@ -94,7 +94,7 @@ def asked_for_token(
     text = facts.get("access_token")
     if answer.status != 200 or not isinstance(text, str):
         told = facts.get("error_description") or facts.get("error") or f"status {answer.status}"
-        said = redacted(" ".join(str(told).split()))[:300]
+        said = redact(" ".join(str(told).split()))[:300]
         raise NoCredentials(f"{who} gives no token: {said}", code="NoToken", status=answer.status)
     return Token(text, _end(facts))
 

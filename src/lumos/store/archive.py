@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import Row, Select, select
 
 from lumos.model.change import ChangeEvent
-from lumos.model.codec import from_json
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.store import tables
 from lumos.store.database import Database

@@ -21,8 +21,8 @@ from sqlalchemy import (
 )
 
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.codec import from_json, to_json
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables

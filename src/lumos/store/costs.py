@@ -20,8 +20,8 @@ from sqlalchemy import (
 )
 
 from lumos.errors import MisuseError
+from lumos.model.cost import MeteredUsage
 from lumos.model.dataset import Statistics
-from lumos.model.metering import Metered
 from lumos.model.period import Period
 from lumos.store import tables
 from lumos.store.database import Database
@@ -42,7 +42,7 @@ class _ToldSize(msgspec.Struct):
 
 
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
-_DECODE_METERED: Final = msgspec.json.Decoder(Metered).decode
+_DECODE_METERED: Final = msgspec.json.Decoder(MeteredUsage).decode
 _DECODE_SIZE: Final = msgspec.json.Decoder(_ToldSize).decode
 _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -50,7 +50,7 @@ _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 class OverlappingMeter(MisuseError):
     """A reporter that counts some time of a job twice."""
 
-    def __init__(self, reporter: str, known: Metered, told: Metered) -> None:
+    def __init__(self, reporter: str, known: MeteredUsage, told: MeteredUsage) -> None:
         self.reporter = reporter
         super().__init__(
             f"Usage of {known.target} {stretch_of(known)} is already imported from {reporter}; "
@@ -135,7 +135,7 @@ class CostRecord:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def metered(self, start: datetime, end: datetime) -> Iterator[tuple[str, Metered]]:
+    def metered(self, start: datetime, end: datetime) -> Iterator[tuple[str, MeteredUsage]]:
         """All that was used in some time, with who says so, as far as it reaches into it."""
         column = tables.cost_meter.c
         statement = (
@@ -330,7 +330,7 @@ class CostWriter:
     def meter(
         self,
         reporter: str,
-        told: Iterable[Metered],
+        told: Iterable[MeteredUsage],
         *,
         at: datetime,
         whole_runs: bool = False,
@@ -434,7 +434,7 @@ class CostWriter:
             kept += len(rows)
         return kept
 
-    def _told_before(self, reporter: str, targets: Collection[str]) -> dict[str, Metered]:
+    def _told_before(self, reporter: str, targets: Collection[str]) -> dict[str, MeteredUsage]:
         column = tables.cost_meter.c
         statement = select(column.key, column.body).where(
             column.reporter == reporter, among(self._connection, column.target, targets)
@@ -443,10 +443,10 @@ class CostWriter:
 
     @staticmethod
     def _refuse_overlaps(
-        reporter: str, told: Mapping[str, Metered], known: Mapping[str, Metered]
+        reporter: str, told: Mapping[str, MeteredUsage], known: Mapping[str, MeteredUsage]
     ) -> None:
         """Runs have ids and replace each other; what has none must not count a time twice."""
-        kept: dict[tuple[str, ...], list[Metered]] = {}
+        kept: dict[tuple[str, ...], list[MeteredUsage]] = {}
         for key, each in known.items():
             if key not in told and not each.run:
                 kept.setdefault(each.subject, []).append(each)
@@ -456,7 +456,7 @@ class CostWriter:
                     raise OverlappingMeter(reporter, other, each)
 
 
-def _run(metered: Metered) -> tuple[str, bool, str]:
+def _run(metered: MeteredUsage) -> tuple[str, bool, str]:
     return metered.target, metered.is_dataset, metered.run
 
 
@@ -471,7 +471,7 @@ def size_row(urn: str, statistics: Statistics, *, at: datetime) -> dict[str, Any
     }
 
 
-def _meter_row(reporter: str, key: str, metered: Metered, at: datetime) -> dict[str, Any]:
+def _meter_row(reporter: str, key: str, metered: MeteredUsage, at: datetime) -> dict[str, Any]:
     return {
         "reporter": reporter,
         "key": key,
@@ -494,7 +494,7 @@ def _all_known(column: Any) -> Any:
     return case((func.count(column) == func.count(), func.sum(column)), else_=None)
 
 
-def stretch_of(metered: Metered) -> str:
+def stretch_of(metered: MeteredUsage) -> str:
     """From when to when something was used, for people."""
     last = metered.ended_at - timedelta(microseconds=1)
     is_days = metered.started_at.time() == metered.ended_at.time() == datetime.min.time()

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 import msgspec
 from sqlalchemy import exists, or_, select
 
-from lumos.model.codec import from_json
 from lumos.model.dataset import Ownership
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.store import tables
 from lumos.store.database import Database

@@ -16,8 +16,8 @@ from sqlalchemy import (
 )
 
 from lumos.model.change import ChangeEvent
-from lumos.model.codec import from_json
 from lumos.model.dataset import ASPECTS, Dataset, Versioning
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.store import search, tables
 from lumos.store.database import Database

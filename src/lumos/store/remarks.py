@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, select
 
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.words import Said, Saying, Words
 from lumos.store import tables
 from lumos.store.database import Database

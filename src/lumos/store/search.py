@@ -19,10 +19,9 @@ import msgspec
 from sqlalchemy import Connection, TextClause, bindparam, delete, select, text
 
 from lumos.model.dataset import Documentation, Governance, Ownership
-from lumos.model.nesting import parts_of
 from lumos.model.schema import Field
-from lumos.model.text import parse_type
-from lumos.model.types import quoted_name
+from lumos.model.type_path import nested_parts
+from lumos.model.types import parse_type, quoted_name
 from lumos.model.urn import SCHEME
 from lumos.store import tables
 
@@ -468,7 +467,9 @@ def _named_paths(field: SearchedField) -> Iterator[tuple[str, str]]:
     yield quoted_name(field.name), field.name
     if "STRUCT" in field.type:
         column = Field(name=field.name, type=parse_type(field.type))
-        yield from ((part.path, part.name) for part in parts_of(column) if part.name is not None)
+        yield from (
+            (part.path, part.name) for part in nested_parts(column) if part.name is not None
+        )
 
 
 def _held(name: str, wanted: Sequence[str]) -> int:

@@ -18,9 +18,9 @@ from sqlalchemy import (
 )
 
 from lumos.model.change import ChangeEvent
-from lumos.model.codec import from_json
 from lumos.model.dataset import Dataset
-from lumos.model.pattern import spellings
+from lumos.model.dataset_pattern import name_spellings
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn, name_in
 from lumos.store import notification_outbox as outbox
@@ -297,7 +297,7 @@ class Store:
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
         # delta.csv.gz is recorded as delta.csv.
-        found = (self._find(spelling) for spelling in spellings(name))
+        found = (self._find(spelling) for spelling in name_spellings(name))
         return next((urn for urn in found if urn is not None), None)
 
     def unknown(self, name: str) -> UnknownDataset:
@@ -324,8 +324,8 @@ class Store:
             looser: list[str] = []
             split: list[str] = []
             for urn, recorded, state in connection.execute(candidates.order_by(table.urn)):
-                names = spellings(recorded)
-                ends = [each[-len(end) :] for each in spellings(urn.partition("?env=")[0])]
+                names = name_spellings(recorded)
+                ends = [each[-len(end) :] for each in name_spellings(urn.partition("?env=")[0])]
                 is_path = end in (ends[0], ends[-1])
                 if state == "split" and (is_path or name in (names[0], names[-1])):
                     # The name of a dataset that was split may belong to one of its parts now.

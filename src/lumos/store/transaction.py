@@ -22,8 +22,8 @@ from sqlalchemy import (
 )
 
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Aspect, Statistics
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.store import identity, search, tables

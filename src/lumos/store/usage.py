@@ -11,8 +11,8 @@ import msgspec
 from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, func, select, text, update
 
 from lumos.model.catalog import Timestamps
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import ColumnReads, Reader, Usage
+from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.locks import lock_key

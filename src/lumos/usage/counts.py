@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from lumos.model.usage import FreshDay, LogSum, Met, Runs
+from lumos.model.query_log import NewStatements, QueryRuns, QuerySample, StatementCount
 from lumos.usage.query_log import (
     Example,
     Logged,
@@ -27,13 +27,13 @@ decode_understood: Final = msgspec.msgpack.Decoder(Understood).decode
 class Fresh(Protocol):
     """Statements that count, each once."""
 
-    def days(self) -> Sequence[FreshDay]:
+    def days(self) -> Sequence[NewStatements]:
         """How many statements each day has, in their order."""
 
     def keys(self, first: int, last: int) -> Mapping[int, "array[int]"]:
         """What tells the statements of each of some days from all others."""
 
-    def runs(self, first: int, last: int) -> Iterator[Runs]:
+    def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
         """How often each kind was run by each reader on some days, day by day."""
 
     def close(self) -> None:
@@ -43,16 +43,18 @@ class Fresh(Protocol):
 class Statements(Protocol):
     """The statements of a log."""
 
-    def sums(self) -> Sequence[LogSum]:
+    def sums(self) -> Sequence[StatementCount]:
         """How many there are by day, and how many are not counted, by the reason.
 
         What could not be read is a sentence instead of a reason.
         """
 
-    def met(self, *, most: int) -> Sequence[Met]:
+    def met(self, *, most: int) -> Sequence[QuerySample]:
         """The kinds of statements, the most frequent first, and no more than `most`."""
 
-    def understood(self, met: Sequence[Met], meaning: Callable[[bytes], bytes]) -> list[bytes]:
+    def understood(
+        self, met: Sequence[QuerySample], meaning: Callable[[bytes], bytes]
+    ) -> list[bytes]:
         """What each kind means."""
 
     def fresh(self, counted: Iterable[bytes]) -> Fresh:
@@ -87,14 +89,14 @@ class StatementsInMemory:
                 known.setdefault(digest, digest), key, known.setdefault(reader, reader), *facts
             )
 
-    def sums(self) -> Sequence[LogSum]:
+    def sums(self) -> Sequence[StatementCount]:
         days = Counter(day_of(each.at) for each in self._statements)
         return [
-            *(LogSum(None, day, count, count) for day, count in days.items()),
-            *(LogSum(reason, None, 1, times) for reason, times in self._left_out.items()),
+            *(StatementCount(None, day, count, count) for day, count in days.items()),
+            *(StatementCount(reason, None, 1, times) for reason, times in self._left_out.items()),
         ]
 
-    def met(self, *, most: int) -> Sequence[Met]:
+    def met(self, *, most: int) -> Sequence[QuerySample]:
         times: Counter[bytes] = Counter()
         first: dict[bytes, int] = {}
         last: dict[bytes, int] = {}
@@ -104,11 +106,13 @@ class StatementsInMemory:
             last[each.digest] = max(last.get(each.digest, each.at), each.at)
         ordered = sorted(times, key=lambda digest: (-times[digest], digest))
         return [
-            Met(digest, self._examples[digest], times[digest], first[digest], last[digest])
+            QuerySample(digest, self._examples[digest], times[digest], first[digest], last[digest])
             for digest in ordered[:most]
         ]
 
-    def understood(self, met: Sequence[Met], meaning: Callable[[bytes], bytes]) -> list[bytes]:
+    def understood(
+        self, met: Sequence[QuerySample], meaning: Callable[[bytes], bytes]
+    ) -> list[bytes]:
         return [meaning(each.example) for each in met]
 
     def fresh(self, counted: Iterable[bytes]) -> Fresh:
@@ -131,10 +135,10 @@ class _FreshInMemory:
         self._statements = statements
         self._known = known
 
-    def days(self) -> Sequence[FreshDay]:
+    def days(self) -> Sequence[NewStatements]:
         statements = Counter(day_of(each.at) for each in self._statements)
         new = Counter(day_of(each.at) for each in self._statements if each.key not in self._known)
-        return [FreshDay(day, statements[day], new[day]) for day in sorted(statements)]
+        return [NewStatements(day, statements[day], new[day]) for day in sorted(statements)]
 
     def keys(self, first: int, last: int) -> Mapping[int, "array[int]"]:
         days: dict[int, array[int]] = {}
@@ -146,15 +150,15 @@ class _FreshInMemory:
         days = ((day_of(each.at), each) for each in self._statements)
         return ((day, each) for day, each in days if first <= day <= last)
 
-    def runs(self, first: int, last: int) -> Iterator[Runs]:
-        sums: dict[tuple[int, bytes, str], Runs] = {}
+    def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
+        sums: dict[tuple[int, bytes, str], QueryRuns] = {}
         for day, each in self._between(first, last):
             key = (day, each.digest, each.reader)
             before = sums.get(key)
             if before is None:
-                sums[key] = Runs(*key, each.times, each.bytes, each.rows, each.at)
+                sums[key] = QueryRuns(*key, each.times, each.bytes, each.rows, each.at)
             else:
-                sums[key] = Runs(
+                sums[key] = QueryRuns(
                     *key,
                     before.times + each.times,
                     added(before.bytes, each.bytes),

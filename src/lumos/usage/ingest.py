@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 from lumos.config import Settings
 from lumos.model.lineage import Edge
-from lumos.model.usage import FreshDay, Met, Runs
+from lumos.model.query_log import NewStatements, QueryRuns, QuerySample
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.usage import Reads
@@ -49,7 +49,7 @@ _REASONS: Final = frozenset(get_args(Left))
 class _Kind(NamedTuple):
     """Statements of one kind, and what they mean."""
 
-    met: Met
+    met: QuerySample
     example: Example
     understood: Understood
 
@@ -329,9 +329,9 @@ def _date(day: int) -> date:
     return _EPOCH + timedelta(days=day)
 
 
-def _periods(days: Sequence[FreshDay]) -> Iterator[list[FreshDay]]:
+def _periods(days: Sequence[NewStatements]) -> Iterator[list[NewStatements]]:
     """Neighbouring days whose statements are few enough to be held together."""
-    some: list[FreshDay] = []
+    some: list[NewStatements] = []
     for each in days:
         if some and sum(one.statements for one in some) + each.statements > _STATEMENTS_AT_ONCE:
             yield some
@@ -342,7 +342,7 @@ def _periods(days: Sequence[FreshDay]) -> Iterator[list[FreshDay]]:
 
 
 def _reads(
-    runs: Iterator[Runs], meant: Mapping[bytes, Sequence[_Meant]]
+    runs: Iterator[QueryRuns], meant: Mapping[bytes, Sequence[_Meant]]
 ) -> Iterator[tuple[date, list[Reads]]]:
     """Who read what, a day at a time."""
     for day, several in groupby(runs, key=attrgetter("day")):
@@ -383,7 +383,7 @@ class _Sum:
         self.rows: int | None = None
         self.columns: dict[str, int] = {}
 
-    def add(self, run: Runs, columns: Sequence[str]) -> None:
+    def add(self, run: QueryRuns, columns: Sequence[str]) -> None:
         self.times += run.times
         self.last = max(self.last, run.last)
         self.bytes = added(self.bytes, run.bytes)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.model.usage import FreshDay, LogSum, Met, Runs
+from lumos.model.query_log import NewStatements, QueryRuns, QuerySample, StatementCount
 from lumos.spark.arrays import column
 from lumos.spark.tasks import task_rows
 from lumos.storage import Access, storage_of
@@ -88,14 +88,14 @@ class QueryLog:
         # With them go those of processes that were killed.
         storage.discard([f"{self._keys.path}/{name}" for name in storage.files(self._keys.path)])
 
-    def sums(self) -> list[LogSum]:
+    def sums(self) -> list[StatementCount]:
         """How many statements there are by day, and how many are not counted, by the reason."""
         sums = self._found.groupBy("left_out", "day").agg(
             F.count("*").alias("statements"), F.sum("times").alias("times")
         )
-        return [LogSum(**row) for row in sums.toArrow().to_pylist()]
+        return [StatementCount(**row) for row in sums.toArrow().to_pylist()]
 
-    def met(self, *, most: int) -> list[Met]:
+    def met(self, *, most: int) -> list[QuerySample]:
         """The kinds of statements, the most frequent first, and no more than `most`."""
         kinds = (
             self._statements.groupBy("query")
@@ -108,9 +108,9 @@ class QueryLog:
             .orderBy(F.desc("times"), "query")
             .limit(most)
         )
-        return [Met(**row) for row in kinds.toArrow().to_pylist()]
+        return [QuerySample(**row) for row in kinds.toArrow().to_pylist()]
 
-    def understood(self, met: Sequence[Met], understand: Understand) -> list[bytes]:
+    def understood(self, met: Sequence[QuerySample], understand: Understand) -> list[bytes]:
         """What each kind means, found out on executors."""
         examples = pa.table({"example": pa.array([each.example for each in met], pa.binary())})
         tasks = max(2, len(met) // _QUERIES_IN_A_TASK)
@@ -160,12 +160,12 @@ class FreshStatements:
     def close(self) -> None:
         self._frame.unpersist()
 
-    def days(self) -> list[FreshDay]:
+    def days(self) -> list[NewStatements]:
         """How many statements each day has, in their order."""
         days = self._frame.groupBy("day").agg(
             F.count("*").alias("statements"), F.count_if("is_new").alias("new")
         )
-        return sorted(FreshDay(**row) for row in days.toArrow().to_pylist())
+        return sorted(NewStatements(**row) for row in days.toArrow().to_pylist())
 
     def keys(self, first: int, last: int) -> dict[int, "array[int]"]:
         """What tells the statements of each of some days from all others."""
@@ -179,7 +179,7 @@ class FreshStatements:
             start += count["counts"]
         return days
 
-    def runs(self, first: int, last: int) -> Iterator[Runs]:
+    def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
         """How often each kind was run by each reader on some days, day by day."""
         sums = (
             self._between(first, last)
@@ -192,7 +192,7 @@ class FreshStatements:
             )
         )
         for batch in sums.toArrow().sort_by("day").to_batches(_BATCH):
-            yield from map(Runs, *(each.to_pylist() for each in batch.columns))
+            yield from map(QueryRuns, *(each.to_pylist() for each in batch.columns))
 
     def _between(self, first: int, last: int) -> DataFrame:
         return self._frame.where(F.col("day").between(first, last))

@@ -16,7 +16,7 @@ from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
 from lumos.lineage.reported import Read
 from lumos.model.dataset import Usage
-from lumos.model.moment import moment
+from lumos.model.time_expression import parse_time
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.actor import audit
@@ -266,7 +266,7 @@ def _logs_in(path: Path, columns: Mapping[str, str] | None) -> "Iterator[Log]":
 def _day(since: str | date | None) -> date | None:
     if since is None or isinstance(since, date):
         return since
-    return moment(since, now=datetime.now(UTC)).date()
+    return parse_time(since, now=datetime.now(UTC)).date()
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

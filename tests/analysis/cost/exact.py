@@ -8,7 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from lumos.cost.solver.graph import METHODS, CostGraph, Method
+from lumos.cost.solver.graph import CostGraph
+from lumos.model.cost import METHODS, AttributionMethod
 
 NONE = float("nan")
 
@@ -22,7 +23,7 @@ class Exact:
     retained: list[Fraction]
 
 
-def exact_attribution(graph: CostGraph, method: Method, row: int) -> Exact:
+def exact_attribution(graph: CostGraph, method: AttributionMethod, row: int) -> Exact:
     """T = c + W'T by Gaussian elimination; what nothing leaves carries nothing inside."""
     nodes = range(graph.nodes)
     shares = _closed(graph, _shares(graph, method, row))
@@ -38,7 +39,7 @@ def exact_attribution(graph: CostGraph, method: Method, row: int) -> Exact:
     )
 
 
-def _shares(graph: CostGraph, method: Method, row: int) -> dict[int, Fraction]:
+def _shares(graph: CostGraph, method: AttributionMethod, row: int) -> dict[int, Fraction]:
     found: dict[int, Fraction] = {}
     for node in range(graph.nodes):
         edges = [
@@ -58,7 +59,12 @@ def _shares(graph: CostGraph, method: Method, row: int) -> dict[int, Fraction]:
 
 
 def _divided(
-    graph: CostGraph, method: Method, row: int, free: list[int], left: Fraction, live: bool
+    graph: CostGraph,
+    method: AttributionMethod,
+    row: int,
+    free: list[int],
+    left: Fraction,
+    live: bool,
 ) -> dict[int, Fraction]:
     if not free:
         return {}
@@ -151,7 +157,7 @@ def best_retirement(graph: CostGraph, top: int) -> int:
     )
 
 
-def random_graph(chance: random.Random, *, most: int = 9) -> tuple[CostGraph, Method]:
+def random_graph(chance: random.Random, *, most: int = 9) -> tuple[CostGraph, AttributionMethod]:
     """Cycles, self-edges, jobs, end uses, shares by type, weights, times of reading, credits."""
     nodes = chance.randint(1, most)
     types = ("storage", "compute", "egress")[: chance.randint(1, 3)]

@@ -8,11 +8,12 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from analysis.cost.exact import exact_attribution, random_graph
-from lumos.cost.solver import circulation
+from lumos.cost.solver import cycles as circulation
 from lumos.cost.solver.attribution import AmountsTooLarge, Attribution, attribute
-from lumos.cost.solver.graph import METHODS, CostGraph, Method
-from lumos.cost.solver.shares import InvalidShare, shares
+from lumos.cost.solver.graph import CostGraph
+from lumos.cost.solver.shares import InvalidShare, compute_shares
 from lumos.errors import MisuseError
+from lumos.model.cost import METHODS, AttributionMethod
 
 MILLION = 1_000_000
 FOUNDING = {
@@ -77,7 +78,10 @@ FAN = [("u", "a"), ("u", "b"), ("u", "d")]
     ],
 )  # fmt: skip
 def test_how_cost_is_divided(
-    method: Method, known: dict[str, dict[object, object]], carried: list[float], stays: float
+    method: AttributionMethod,
+    known: dict[str, dict[object, object]],
+    carried: list[float],
+    stays: float,
 ) -> None:
     found = attribute(CostGraph.of(DIAMOND, FAN, **known), method)  # type: ignore[arg-type]
     assert (found.loaded[0, 1:] / MILLION).tolist() == carried
@@ -163,7 +167,7 @@ def test_credits_stay_signed() -> None:
 )  # fmt: skip
 def test_shares_that_cannot_be_are_refused(given: dict[tuple[str, str], float], words: str) -> None:
     with pytest.raises(InvalidShare, match=words):
-        shares(CostGraph.of(DIAMOND, FAN, shares=given), "equal_split")
+        compute_shares(CostGraph.of(DIAMOND, FAN, shares=given), "equal_split")
 
 
 def test_shares_whose_sum_is_off_by_a_float_are_whole() -> None:
@@ -234,7 +238,7 @@ def test_amounts_beyond_64_bits_are_refused(costs: list[int], back: float, words
         attribute(graph)
 
 
-def agrees_with_fractions(graph: CostGraph, method: Method) -> Attribution:
+def agrees_with_fractions(graph: CostGraph, method: AttributionMethod) -> Attribution:
     found = attribute(graph, method)
     for row in range(len(graph.types)):
         exact = exact_attribution(graph, method, row)
@@ -278,7 +282,7 @@ def test_what_is_retained_adds_up_to_what_was_spent(seed: int) -> None:
     ids=["iterated", "eliminated", "eliminated and iterated"],
 )  # fmt: skip
 def test_large_cycles_are_solved_like_small_ones(
-    method: Method, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    method: AttributionMethod, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = np.random.default_rng(4)
     nodes, edges = 500, 1500
@@ -288,7 +292,7 @@ def test_large_cycles_are_solved_like_small_ones(
     graph = CostGraph.of(costs, links, shares=dict.fromkeys(links[::3], 0.1))
     whole = attribute(graph, method)
     assert len(whole.components[0].members) > 300
-    monkeypatch.setattr(circulation, "_DENSE", 5)
+    monkeypatch.setattr(circulation, "_MAX_DENSE", 5)
     for name, limit in limits.items():
         monkeypatch.setattr(circulation, name, limit)
     assert np.abs(attribute(graph, method).loaded - whole.loaded).max() <= 1

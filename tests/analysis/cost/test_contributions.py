@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from examples import examples
-from lumos.cost.solver.attribution import attribute
-from lumos.cost.solver.contributions import contributions
+from lumos.cost.solver.attribution import attribute, contributions
 from lumos.cost.solver.graph import CostGraph
 
 MILLION = 1_000_000

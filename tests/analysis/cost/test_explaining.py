@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cost.exact import random_graph
-from lumos.cost.solver.attribution import attribute
+from lumos.cost.solver.attribution import attribute, explain_paths
 from lumos.cost.solver.graph import CostGraph
-from lumos.cost.solver.paths import explain
 
 COSTS = {"raw": {"c": 100}, "a": {"c": 10}, "b": {"c": 1}, "out": {"c": 7}}
 DIAMOND = [("raw", "a"), ("raw", "b"), ("a", "out"), ("b", "out")]
@@ -18,7 +17,7 @@ SHARES = {("raw", "a"): 0.7, ("raw", "b"): 0.3}
 
 
 def told(graph: CostGraph, urn: str, limit: int) -> tuple[list[tuple[str, int]], int, bool]:
-    found = explain(graph, attribute(graph), list(graph.urns).index(urn), limit=limit)
+    found = explain_paths(graph, attribute(graph), list(graph.urns).index(urn), limit=limit)
     paths = [
         (" > ".join(graph.urns[node] for node in path.nodes), int(path.amounts.sum()))
         for path in found.paths
@@ -45,7 +44,7 @@ def test_shares_stand_beside_their_edges_by_type() -> None:
         [("a", "b"), ("b", "d")],
         shares={("a", "b"): {"c": 0.5, "s": 1.0}, ("b", "d"): 0.2},
     )
-    (path,) = explain(graph, attribute(graph), 2).paths
+    (path,) = explain_paths(graph, attribute(graph), 2).paths
     assert (path.nodes, path.edges) == ((0, 1, 2), (0, 1))
     assert path.shares.tolist() == [[0.5, 0.2], [1.0, 0.2]]
     assert path.amounts.tolist() == [1, 1]
@@ -67,7 +66,7 @@ def test_paths_and_remainder_give_the_loaded_cost(seed: int) -> None:
     attribution = attribute(graph, method)
     node = chance.randrange(graph.nodes)
     for limit in (1, 3, 10_000):
-        found = explain(graph, attribution, node, limit=limit)
+        found = explain_paths(graph, attribution, node, limit=limit)
         sums = sum((path.amounts for path in found.paths), np.zeros_like(found.remainder))
         assert (sums + found.remainder == attribution.loaded[:, node]).all()
         for path in found.paths:

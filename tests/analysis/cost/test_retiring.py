@@ -8,7 +8,7 @@ import pytest
 from analysis.cost.exact import best_retirement, random_graph
 from lumos.cost.solver import retirement as retiring
 from lumos.cost.solver.graph import CostGraph
-from lumos.cost.solver.retirement import Retirement, retirement
+from lumos.cost.solver.retirement import RetirementPlan, plan_retirement
 from lumos.cost.solver.savings import savings_of
 
 COSTS = {
@@ -26,7 +26,7 @@ def exact(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
-def told(graph: CostGraph, plan: Retirement) -> list[tuple[str, int]]:
+def told(graph: CostGraph, plan: RetirementPlan) -> list[tuple[str, int]]:
     return [
         (" ".join(graph.urns[node] for node in group.ends), int(group.saved.sum()))
         for group in plan.groups
@@ -41,7 +41,7 @@ def test_end_uses_are_retired_together_where_that_frees_most(
     exact: bool, top: int, groups: list[tuple[str, int]]
 ) -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
-    plan = retirement(graph, top)
+    plan = plan_retirement(graph, top)
     assert plan.exact is exact
     assert told(graph, plan) == groups
     assert plan.saved.sum() == sum(saved for _, saved in groups)
@@ -52,8 +52,8 @@ def test_end_uses_are_retired_together_where_that_frees_most(
 @pytest.mark.usefixtures("exact")
 def test_an_end_use_goes_only_with_those_that_read_it() -> None:
     graph = CostGraph.of(COSTS, FLOW[:3], live={"core": True})
-    assert ("core" in " ".join(urns for urns, _ in told(graph, retirement(graph, 2)))) is False
-    group = retirement(graph, 3).groups[0]
+    assert ("core" in " ".join(urns for urns, _ in told(graph, plan_retirement(graph, 2)))) is False
+    group = plan_retirement(graph, 3).groups[0]
     assert [graph.urns[node] for node in group.ends] == ["core", "A", "B"]
     assert [graph.urns[node] for node in group.gone] == ["raw", "core", "A", "B"]
 
@@ -62,7 +62,7 @@ def test_an_end_use_goes_only_with_those_that_read_it() -> None:
 def test_what_stays_due_is_not_counted() -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
     avoidable = np.array([False, True, True, True, True, True, True])
-    assert told(graph, retirement(graph, 2, avoidable))[0] == ("A B", 90)
+    assert told(graph, plan_retirement(graph, 2, avoidable))[0] == ("A B", 90)
 
 
 def test_plans_against_all_choices(exact: bool) -> None:
@@ -71,7 +71,7 @@ def test_plans_against_all_choices(exact: bool) -> None:
     for _ in range(300):
         graph, _ = random_graph(chance)
         top = chance.randint(0, 4)
-        plan = retirement(graph, top)
+        plan = plan_retirement(graph, top)
         most = best_retirement(graph, top)
         found = int(plan.saved.sum())
         assert found == most if exact else 0 <= found <= most

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from lumos.cost.solver.strong import strong_components
-from lumos.cost.solver.topology import topology
+from lumos.cost.solver.topology import build_topology, strong_components
 
 
 def reach(nodes: int, pairs: np.ndarray) -> np.ndarray:
@@ -31,7 +30,7 @@ def test_cycles_are_what_leads_to_each_other_and_levels_keep_their_order(
     labels = strong_components(np.ones(nodes, dtype=np.bool_), moving[:, 0], moving[:, 1])
     assert (mutual == (labels[:, None] == labels[None, :])).all()
 
-    found = topology(nodes, pairs[:, 0], pairs[:, 1])
+    found = build_topology(nodes, pairs[:, 0], pairs[:, 1])
     expected = {tuple(np.flatnonzero(row)) for row in mutual if row.sum() > 1}
     assert {tuple(members) for members in found.cycles} == expected
     level_of = np.full(nodes, -1)

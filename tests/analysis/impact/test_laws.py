@@ -9,9 +9,8 @@ from lumos.impact.rules.kinds import takes
 from lumos.impact.rules.values import rank
 from lumos.impact.rules.verdicts import decide
 from lumos.model.change import Verdict
-from lumos.model.meeting import Act, Kind, Meeting, Place, Value
-from lumos.model.text import parse_type
-from lumos.model.types import FLOATS, UNKNOWN, DataType, Decimal, String
+from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
+from lumos.model.types import FLOATS, UNKNOWN, DataType, Decimal, String, parse_type
 
 WIDENINGS = st.sampled_from(
     [
@@ -26,28 +25,37 @@ WIDENINGS = st.sampled_from(
 # Columns of a fixed type, and functions that count with 32 bits, do not take all that is wider.
 BEARING = st.sampled_from(
     sorted(
-        set(Act) - {Act.STORED, Act.NAMED, Act.AMBIGUOUS, Act.PLACED, Act.LOST, Act.CAST, Act.KEYED}
+        set(UseAction)
+        - {
+            UseAction.STORED,
+            UseAction.NAMED,
+            UseAction.AMBIGUOUS,
+            UseAction.PLACED,
+            UseAction.LOST,
+            UseAction.CAST,
+            UseAction.KEYED,
+        }
     )
 )
 TYPES = st.sampled_from(
     ["INT32", "INT64", "FLOAT64", "STRING", "DATE", "BOOLEAN", "UNKNOWN", "ARRAY<INT32>"]
 ).map(parse_type)
-KINDS = st.none() | st.sampled_from([(kind,) for kind in Kind])
+KINDS = st.none() | st.sampled_from([(kind,) for kind in TypeFamily])
 
 
-def value(type: DataType) -> Value:
-    return Value(type=type, nullable=True)
+def value(type: DataType) -> TypedValue:
+    return TypedValue(type=type, nullable=True)
 
 
-@given(WIDENINGS, BEARING, st.sampled_from(Place), st.none() | TYPES, KINDS, st.booleans())
+@given(WIDENINGS, BEARING, st.sampled_from(ClauseKind), st.none() | TYPES, KINDS, st.booleans())
 def test_a_widening_breaks_no_use_but_the_text_of_floats(
-    types: tuple[str, str], act: Act, place: Place, partner: DataType | None,
-    accepts: tuple[Kind, ...] | None, literal: bool,
+    types: tuple[str, str], act: UseAction, place: ClauseKind, partner: DataType | None,
+    accepts: tuple[TypeFamily, ...] | None, literal: bool,
 ) -> None:  # fmt: skip
     before, after = map(parse_type, types)
     met = None if partner is None else value(partner)
     found = decide(
-        Meeting(
+        TypeUse(
             place=place,
             act=act,
             value="x",
@@ -62,28 +70,32 @@ def test_a_widening_breaks_no_use_but_the_text_of_floats(
     # Of a function that nobody knows, or that is not known to take the old type, nobody knows
     # which numbers it takes.
     is_known = accepts is not None and (
-        Kind.TEXT in accepts or takes(accepts, before) is not False or bool(takes(accepts, after))
+        TypeFamily.TEXT in accepts
+        or takes(accepts, before) is not False
+        or bool(takes(accepts, after))
     )
-    is_call = act in (Act.CALLED, Act.AGGREGATED)
+    is_call = act in (UseAction.CALLED, UseAction.AGGREGATED)
     is_obscure = is_call and not is_known and not isinstance(after, String)
-    is_hashed = act is Act.HASHED and not isinstance(after, String)
+    is_hashed = act is UseAction.HASHED and not isinstance(after, String)
     expected = Verdict.UNDETERMINED if is_obscure or is_hashed else Verdict.COMPATIBLE
-    is_written_out = act in (Act.SPELLED, Act.ENCODED) or (is_call and accepts == (Kind.TEXT,))
+    is_written_out = act in (UseAction.SPELLED, UseAction.ENCODED) or (
+        is_call and accepts == (TypeFamily.TEXT,)
+    )
     # 0.1 of 32 bits is written as 0.10000000149011612 with 64, and short decimals as floats in JSON.
     is_decimal = isinstance(after, Decimal) and before != after
-    if is_written_out and (after in FLOATS or (act is Act.ENCODED and is_decimal)):
+    if is_written_out and (after in FLOATS or (act is UseAction.ENCODED and is_decimal)):
         expected = Verdict.BREAKING
     assert {each.verdict for each in found} == {expected}
 
 
-@given(TYPES, BEARING, st.sampled_from(Place), st.none() | TYPES, KINDS)
+@given(TYPES, BEARING, st.sampled_from(ClauseKind), st.none() | TYPES, KINDS)
 def test_what_becomes_unknown_is_never_called_safe(
-    before: DataType, act: Act, place: Place, partner: DataType | None,
-    accepts: tuple[Kind, ...] | None,
+    before: DataType, act: UseAction, place: ClauseKind, partner: DataType | None,
+    accepts: tuple[TypeFamily, ...] | None,
 ) -> None:  # fmt: skip
     met = None if partner is None else value(partner)
     found = decide(
-        Meeting(
+        TypeUse(
             place=place,
             act=act,
             value="x",
@@ -94,7 +106,7 @@ def test_what_becomes_unknown_is_never_called_safe(
             accepts=accepts,
         )
     )
-    if act is not Act.COUNTED:
+    if act is not UseAction.COUNTED:
         assert all(rank(each.verdict) < rank(Verdict.COMPATIBLE) for each in found)
 
 

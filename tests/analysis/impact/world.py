@@ -9,9 +9,8 @@ from lumos.impact.types import effects
 from lumos.lineage.reported import TableName
 from lumos.lineage.sql import analyse, reported
 from lumos.model.lineage import Edge
-from lumos.model.meeting import Effect
-from lumos.model.schema import Schema
-from lumos.model.text import parse_schema
+from lumos.model.schema import Schema, parse_schema
+from lumos.model.type_use import StatementEffect
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 
@@ -102,7 +101,7 @@ class World:
 
     def reason(
         self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
-    ) -> Sequence[Effect]:
+    ) -> Sequence[StatementEffect]:
         assert making.sql is not None
         self.reasoned.append(dataset)
         return effects(

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from lumos.config import Settings, load
-from lumos.cost.inputs.graph import Inputs, cost_graph
+from lumos.cost.inputs.graph import CostInputs, build_inputs
 from lumos.model.catalog import Job
+from lumos.model.cost import MeteredUsage
 from lumos.model.dataset import Governance, Statistics
 from lumos.model.lineage import Edge, JobRun
-from lumos.model.metering import Metered
 from lumos.model.period import Period, period_of
 from lumos.store import Database, KnownDataset, Store
 from lumos.store.usage import Reads
@@ -88,7 +88,7 @@ class Estate:
         if "amount" not in facts:
             facts = {"quantities": {"core_hour": Decimal(10)}, **facts}
         with self.store.transaction() as transaction:
-            metered = Metered(target=target, started_at=first, ended_at=last, **facts)
+            metered = MeteredUsage(target=target, started_at=first, ended_at=last, **facts)
             transaction.costs.meter(reporter, [metered], at=AT)
 
     def read(self, dataset: str, reader: str, *, day: int = 5, times: int = 1, size: int | None = None, rows: int | None = None) -> None:  # fmt: skip
@@ -98,8 +98,8 @@ class Estate:
                 "log:a", [Reads(dataset, moment.date(), reader, times, moment, size, rows)]
             )
 
-    def inputs(self, period: Period = JANUARY, **supposed: Mapping[str, Any]) -> Inputs:
-        return cost_graph(self.store, self.settings, period, **supposed)
+    def inputs(self, period: Period = JANUARY, **supposed: Mapping[str, Any]) -> CostInputs:
+        return build_inputs(self.store, self.settings, period, **supposed)
 
 
 def job(name: str, *, inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = (), runs: tuple[JobRun, ...] = (), **facts: Any) -> Job:  # fmt: skip
@@ -124,7 +124,7 @@ def run(name: str, start: datetime, end: datetime | None, id: str = "") -> JobRu
     )
 
 
-def costs(inputs: Inputs, type: str = "storage") -> dict[str, Decimal]:
+def costs(inputs: CostInputs, type: str = "storage") -> dict[str, Decimal]:
     """What each node costs by itself, of one type, as far as it costs anything."""
     row = inputs.graph.costs[inputs.graph.types.index(type)]
     return {
@@ -134,7 +134,7 @@ def costs(inputs: Inputs, type: str = "storage") -> dict[str, Decimal]:
     }
 
 
-def edges(inputs: Inputs) -> set[tuple[str, str]]:
+def edges(inputs: CostInputs) -> set[tuple[str, str]]:
     graph = inputs.graph
     return {
         (graph.urns[up], graph.urns[down])
@@ -142,7 +142,7 @@ def edges(inputs: Inputs) -> set[tuple[str, str]]:
     }
 
 
-def along(inputs: Inputs, values: Any) -> dict[tuple[str, str], float]:
+def along(inputs: CostInputs, values: Any) -> dict[tuple[str, str], float]:
     """What is known of each edge."""
     graph = inputs.graph
     ends = zip(graph.upstream, graph.downstream, values, strict=True)
@@ -153,7 +153,7 @@ def along(inputs: Inputs, values: Any) -> dict[tuple[str, str], float]:
     }
 
 
-def live(inputs: Inputs) -> set[str]:
+def live(inputs: CostInputs) -> set[str]:
     return {
         name for name, is_live in zip(inputs.graph.urns, inputs.graph.live, strict=True) if is_live
     }

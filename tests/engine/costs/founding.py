@@ -6,7 +6,7 @@ from pathlib import Path
 from lumos import Lumos
 from lumos.cost.service import Costs
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
-from lumos.model.text import parse_schema
+from lumos.model.schema import parse_schema
 from lumos.store import KnownDataset, Store
 
 NOW = datetime(2024, 3, 10, 12, tzinfo=UTC)

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from lumos.rendering.charts import Bar, bars, columns
-from lumos.rendering.document import Row, Tile, listed, page, section, table, tiles
-from lumos.rendering.flow import Band, Stop, flow
+from lumos.rendering.document import TableRow, Tile, listed, page, section, table, tiles
+from lumos.rendering.flow import FlowBand, FlowNode, flow
 
 HARM = '<script>alert("1")</script>&\'"@@CONTENT@@'
 
@@ -16,8 +16,8 @@ def money(units: int) -> str:
     return f"${units}"
 
 
-def stop(key: str, total: int, *, direct: int = 0, kept: int = 0) -> Stop:
-    return Stop(key, key, "team", total, direct, kept)
+def stop(key: str, total: int, *, direct: int = 0, kept: int = 0) -> FlowNode:
+    return FlowNode(key, key, "team", total, direct, kept)
 
 
 def heights(svg: str, name: str) -> list[float]:
@@ -27,7 +27,7 @@ def heights(svg: str, name: str) -> list[float]:
 
 def test_bars_are_as_high_as_what_flows_through_and_bands_as_wide_as_what_is_carried() -> None:
     stops = [stop("raw", 100, direct=100), stop("core", 300, direct=200, kept=300)]
-    svg = flow(stops, [Band("raw", "core", 100)], money)
+    svg = flow(stops, [FlowBand("raw", "core", 100)], money)
     raw, core = heights(svg, "whole")
     assert core == pytest.approx(3 * raw, rel=0.01)
     assert heights(svg, "kept") == pytest.approx([core], rel=0.01)
@@ -39,7 +39,7 @@ def test_bars_are_as_high_as_what_flows_through_and_bands_as_wide_as_what_is_car
 def test_everything_drawn_lies_inside_of_the_picture(count: int) -> None:
     stops = [stop("hub", 1000 * count, direct=1000 * count)]
     stops += [stop(f"end{number}", 1000, kept=1000) for number in range(count)]
-    bands = [Band("hub", f"end{number}", 1000) for number in range(count)]
+    bands = [FlowBand("hub", f"end{number}", 1000) for number in range(count)]
     svg = ElementTree.fromstring(flow(stops, bands, money))
     _, _, width, height = map(float, svg.get("viewBox", "").split())
     for each in svg.iter("rect"):
@@ -52,7 +52,7 @@ def test_everything_drawn_lies_inside_of_the_picture(count: int) -> None:
 
 def test_what_leads_back_in_a_cycle_is_not_drawn_against_the_stream() -> None:
     stops = [stop("a", 10), stop("b", 10)]
-    svg = flow(stops, [Band("a", "b", 5), Band("b", "a", 5)], money)
+    svg = flow(stops, [FlowBand("a", "b", 5), FlowBand("b", "a", 5)], money)
     assert svg.count("<path") == 1
 
 
@@ -73,9 +73,9 @@ def test_parts_of_a_bar_are_as_wide_as_their_amounts() -> None:
 
 
 def test_names_from_outside_do_no_harm() -> None:
-    picture = flow([stop(HARM, 10), stop("b", 10)], [Band(HARM, "b", 5)], money)
+    picture = flow([stop(HARM, 10), stop("b", 10)], [FlowBand(HARM, "b", 5)], money)
     chart = bars([Bar(HARM, 1, {HARM: 1})], [HARM], money, label=HARM)
-    rows = table((HARM, "n"), [Row((HARM, "1"))], numbers=("n",))
+    rows = table((HARM, "n"), [TableRow((HARM, "1"))], numbers=("n",))
     content = [tiles([Tile(HARM, HARM, HARM)]), section(HARM, HARM, picture, chart, rows)]
     html = page(title=HARM, subtitle=HARM, footer=HARM, content=[*content, listed([HARM])])
     assert "<script" not in html

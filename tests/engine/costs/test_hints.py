@@ -8,8 +8,8 @@ import pytest
 
 from engine.costs.founding import NOW, founding, urn
 from lumos import Lumos
+from lumos.cost.savings_report import _without_reads
 from lumos.cost.service import Costs
-from lumos.cost.suggestions import _without_reads
 from lumos.model.catalog import Job
 from lumos.model.lineage import JobRun
 from lumos.store.usage import Reads

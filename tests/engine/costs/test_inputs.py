@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.costs.estate import GB, Estate, along, at, costs, edges, job, job_urn, live, run, urn
 from lumos.config.prices import CurrencyMix, MissingPrices
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.metering import IDLE
+from lumos.model.cost import IDLE
 from lumos.model.period import period_of, recent
 from lumos.store.costs import KeptOverride
 from lumos.store.errors import UnknownDataset

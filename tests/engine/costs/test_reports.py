@@ -8,7 +8,7 @@ import pytest
 from engine.costs.founding import EDGES, NOW, founding, urn
 from lumos import Lumos
 from lumos.config.prices import NoPrices
-from lumos.cost.flow import flow_to
+from lumos.cost.page import flow_to
 from lumos.errors import MisuseError
 from lumos.model.dataset import Statistics
 from lumos.store import Store
@@ -61,23 +61,25 @@ def test_all_datasets_of_a_team_are_counted_whether_or_not_they_cost(shop: Lumos
 
 
 def test_the_picture_of_a_dataset_amid_lineage_keeps_what_stays_there(shop: Lumos) -> None:
-    reckoned = shop.cost._reckoned({"period": JANUARY})
+    computed = shop.cost._compute({"period": JANUARY})
     for name, kept in (("core/cleaned_events", 1200), ("ml/feature_store", 0)):
-        node = reckoned.books.places[urn(name)]
-        stops, _ = flow_to(reckoned.books, node)
+        node = computed.ledger.node_by_urn[urn(name)]
+        stops, _ = flow_to(computed.ledger, node)
         [stop] = [each for each in stops if each.key == urn(name)]
-        assert (stop.total, stop.kept) == (reckoned.books.totals[node], kept * 1_000_000)
+        assert (stop.total, stop.kept) == (computed.ledger.totals[node], kept * 1_000_000)
 
 
 def test_the_picture_of_a_dataset_in_a_cycle_shows_its_total(shop: Lumos) -> None:
     shop.lineage.add(urn("ml/feature_store"), urn("core/cleaned_events"))
-    books = shop.cost._reckoned({"period": JANUARY}).books
+    ledger = shop.cost._compute({"period": JANUARY}).ledger
     for name in ("core/cleaned_events", "ml/feature_store"):
-        node = books.places[urn(name)]
-        stops, _ = flow_to(books, node)
+        node = ledger.node_by_urn[urn(name)]
+        stops, _ = flow_to(ledger, node)
         totals = {each.key: each.total for each in stops}
-        assert totals[urn(name)] == books.totals[node]
-        assert all(total <= books.totals[books.places[key]] + 1 for key, total in totals.items())
+        assert totals[urn(name)] == ledger.totals[node]
+        assert all(
+            total <= ledger.totals[ledger.node_by_urn[key]] + 1 for key, total in totals.items()
+        )
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from engine.costs.estate import Estate, costs, job, job_urn
 from lumos.config.prices import CurrencyMix
+from lumos.cost.cost_sources import CostSources
 from lumos.cost.meters.tables import BadRows
-from lumos.cost.records import CostSources
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.period import period_of
 from lumos.store.costs import OverlappingMeter

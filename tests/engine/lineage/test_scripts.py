@@ -17,9 +17,9 @@ from lumos import Lumos
 from lumos.impact.types import effects
 from lumos.lineage.reported import Place, Reference, TableName
 from lumos.lineage.sql import analyse, reported
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Script
-from lumos.model.meeting import TableVersions
+from lumos.model.type_use import TableVersions
 from lumos.store import Store, tables
 
 pytestmark = pytest.mark.usefixtures("workplace")

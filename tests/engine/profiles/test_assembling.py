@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lumos.model.dataset import ColumnProfile
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.profiles.assembly import profile_of
 from lumos.profiles.columns import Leaf
 from lumos.profiles.measurement import Profiled

@@ -9,8 +9,7 @@ import pytest
 from lumos.catalogs.three_way_merge import merged_aspect
 from lumos.datasets.reports import ShowReport
 from lumos.discovery.reports import DatasetReport
-from lumos.model.catalog import Entry
-from lumos.model.codec import to_plain
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ColumnProfile,
     ColumnStatistics,
@@ -22,9 +21,10 @@ from lumos.model.dataset import (
     Statistics,
     ValueCount,
 )
-from lumos.model.privacy import for_catalogs, frequent, guarded, is_private, private_paths
+from lumos.model.json_codec import to_plain
+from lumos.model.privacy import allowed_quality, for_catalogs, frequent, is_private, private_paths
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.profiles.columns import leaves_of, measurable
 from lumos.profiles.recorder import with_profile
 
@@ -168,9 +168,9 @@ COUNTS = ColumnProfile(nulls=1, distinct=3, shortest=1)
 
 def test_a_label_that_came_later_hides_what_was_kept_before() -> None:
     before = msgspec.structs.replace(dataset("INT64"), quality=Quality(profile=full_profile()))
-    assert guarded(before) == before.quality
+    assert allowed_quality(before) == before.quality
     after = msgspec.structs.replace(dataset("INT64", tags=("PII",)), quality=before.quality)
-    quality = guarded(after)
+    quality = allowed_quality(after)
     assert quality is not None
     assert quality.profile is not None
     assert quality.profile.columns == {"a": COUNTS}
@@ -192,7 +192,7 @@ def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it(
     profile = msgspec.structs.replace(full_profile(), columns={measured: column})
     now = Schema(fields=(Field(name=name, type=parse_type(type)),))
     after = msgspec.structs.replace(dataset("INT64"), schema=now, quality=Quality(profile=profile))
-    quality = guarded(after)
+    quality = allowed_quality(after)
     assert quality is not None
     assert quality.profile is not None
     assert quality.profile.columns == {measured: column if told else COUNTS}
@@ -213,7 +213,7 @@ def test_the_range_of_a_private_column_is_not_told_from_its_statistics() -> None
 
 
 def test_catalogs_hear_of_counts_alone() -> None:
-    entry = Entry.of(dataset("INT64"))
+    entry = CatalogEntry.of(dataset("INT64"))
     entry = msgspec.structs.replace(entry, quality=Quality(score=0.5, profile=full_profile()))
     told = for_catalogs(entry).quality
     assert told is not None

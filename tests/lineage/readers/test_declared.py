@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lumos.config.tree import ConfigurationError
+from lumos.config.yaml_tree import ConfigurationError
 from lumos.lineage.declared import reference, report
 from lumos.lineage.reported import Known, Place, Reported, TableName
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind

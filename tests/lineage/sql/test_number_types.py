@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 
 from lumos.impact.types import effects
 from lumos.model.conversions.spark import schema_from_spark
-from lumos.model.meeting import TableVersions
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import DataType, Unknown
+from lumos.model.type_use import TableVersions
+from lumos.model.types import DataType, Unknown, parse_type
 
 SIZES = ("1,1", "7,2", "9,4", "12,2", "18,10", "19,2", "38,10", "38,38")
 # Sizes on both sides of every limit: 18 digits of 64 bits, 28 before ten more of a sum, 38 in all.

@@ -4,8 +4,9 @@ import pytest
 
 from lumos.impact.types import effects
 from lumos.impact.types.types import from_sqlglot, to_sqlglot
-from lumos.model.meeting import Effect, Meeting, Output, TableVersions
-from lumos.model.text import parse_schema, parse_type
+from lumos.model.schema import parse_schema
+from lumos.model.type_use import OutputColumn, StatementEffect, TableVersions, TypeUse
+from lumos.model.types import parse_type
 
 BEFORE = """
 user_id STRING NOT NULL
@@ -18,7 +19,7 @@ address STRUCT<zip: STRING, city: STRING>
 OTHER = "user_id STRING\nsid INT64\nat DATE"
 
 
-def effect(sql: str, after: str, *, dialect: str = "spark", create: bool = True) -> Effect:
+def effect(sql: str, after: str, *, dialect: str = "spark", create: bool = True) -> StatementEffect:
     """What a change of `events` does to the only table that is written."""
     versions = {
         ("events",): TableVersions.of("events", parse_schema(BEFORE), parse_schema(after)),
@@ -42,7 +43,7 @@ def retyped(**types: str) -> str:
     return "\n".join(line for line in lines if not line.endswith(" GONE"))
 
 
-def shown(meeting: Meeting) -> str:
+def shown(meeting: TypeUse) -> str:
     met = ""
     if meeting.partner is not None:
         met = f" {meeting.partner.type.text}"
@@ -55,7 +56,7 @@ def acts(sql: str, **types: str) -> set[str]:
     return {shown(each) for each in effect(sql, retyped(**types or {"user_id": NUMBER})).meetings}
 
 
-def output(sql: str, after: str, dialect: str = "spark") -> Output | None:
+def output(sql: str, after: str, dialect: str = "spark") -> OutputColumn | None:
     found = effect(sql, after, dialect=dialect).outputs
     return next((each for each in found if each.before != each.after or each.is_lost), None)
 
@@ -240,7 +241,7 @@ def test_a_gone_column_is_missed_where_it_is_named_and_not_where_a_star_stands()
     assert [shown(each) for each in named.meetings] == ["PROJECTION named"]
     assert not starred.meetings
     assert [(each.name, each.after) for each in starred.outputs] == [("user_id", None)]
-    assert unused == Effect()
+    assert unused == StatementEffect()
 
 
 ADDED = "extra INT32\n" + BEFORE.strip()
@@ -307,7 +308,7 @@ def test_statements_of_a_script_are_told_apart() -> None:
         is_wanted=lambda _: True,
     )
     assert [shown(each) for each in first.meetings] == ["PROJECTION called text"]
-    assert second == Effect()
+    assert second == StatementEffect()
 
 
 @pytest.mark.parametrize(

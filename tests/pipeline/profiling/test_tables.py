@@ -20,9 +20,9 @@ from pyroaring import BitMap64
 from lumos.discovery.tables import Memory, StoredFolder
 from lumos.formats import UnreadableFile
 from lumos.formats.tables import READERS, Deletes
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.profiles.column_names import known_fields, named, places_of
 from lumos.profiles.columns import leaves_of
 from lumos.profiles.deletes import deleted_rows, kept_rows

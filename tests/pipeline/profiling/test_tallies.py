@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lumos.model.schema import Field, Schema
-from lumos.model.text import parse_type
-from lumos.model.types import STRING
+from lumos.model.types import STRING, parse_type
 from lumos.profiles import values
 from lumos.profiles.columns import Leaf, leaves_of
 from lumos.profiles.records import array_of

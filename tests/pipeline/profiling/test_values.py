@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lumos.model.text import parse_type
+from lumos.model.types import parse_type
 from lumos.profiles.columns import Leaf
 from lumos.profiles.values import values_of
 

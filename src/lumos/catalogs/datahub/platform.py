@@ -46,7 +46,7 @@ from lumos.catalogs.interface import (
 from lumos.catalogs.search import found
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import CatalogUnavailable, LumosError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
 
@@ -97,12 +97,12 @@ class Datahub(
         return self._parts.gms.count(DATASET)
 
     def emit(self, dataset: Dataset) -> None:
-        self.write(Entry.of(dataset))
+        self.write(CatalogEntry.of(dataset))
 
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         return self._parts.reading.get_many(urns)
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return self._parts.reading.all(after)
 
     def search(
@@ -111,7 +111,7 @@ class Datahub(
         return found(self.export(), text, filters, limit=limit)
 
     def put_many(
-        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[Written | Refused]:
         self._parts.reading.prepare(entries)
         for some in _without_repeats(entries):
@@ -127,7 +127,7 @@ class Datahub(
                     yield Refused(written.urn, outcome.problem)
             yield from at_once
 
-    def settled(self, entry: Entry) -> Entry:
+    def settled(self, entry: CatalogEntry) -> CatalogEntry:
         usual, *_ = names_of(entry.urn)
         if (problem := refused_name(self.name, usual)) is not None:
             raise problem
@@ -136,8 +136,8 @@ class Datahub(
         return self._parts.reading.as_read(entry)
 
     def sides(
-        self, base: Entry | None, theirs: Entry | None, ours: Entry
-    ) -> tuple[Entry | None, Entry | None]:
+        self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+    ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
         return typed.sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
@@ -181,8 +181,8 @@ class Datahub(
 
     def _jobs(
         self,
-        entries: Iterable[Entry],
-        over: Mapping[str, Entry | None],
+        entries: Iterable[CatalogEntry],
+        over: Mapping[str, CatalogEntry | None],
         at_once: list[Written | Refused],
     ) -> Iterator[Job]:
         for entry in entries:
@@ -205,7 +205,7 @@ class Datahub(
             else:
                 at_once.append(written)
 
-    def _change(self, entry: Entry, old: Entry | None) -> tuple[Written, Change]:
+    def _change(self, entry: CatalogEntry, old: CatalogEntry | None) -> tuple[Written, Change]:
         # Says what is wrong with it, if anything.
         names_of(entry.urn)
         reading = self._parts.reading
@@ -218,9 +218,9 @@ class Datahub(
         return Written(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
 
 
-def _without_repeats(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:
     """Entries in their order, in parts of which none has two of one dataset."""
-    part: dict[str, Entry] = {}
+    part: dict[str, CatalogEntry] = {}
     for entry in entries:
         if entry.urn in part:
             yield list(part.values())

@@ -12,7 +12,7 @@ from lumos.catalogs.datahub_model.naming import Naming
 from lumos.catalogs.datahub_model.shapes import OddAspect, checked
 from lumos.catalogs.datahub_model.statements import Entity, Statement
 from lumos.errors import CatalogError, MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import InvalidUrn, Urn
 
 DATASET: Final = "dataset"
@@ -30,7 +30,7 @@ class Reading:
         # Names that the server was asked for; those that are there, the naming knows.
         self._asked: set[str] = set()
 
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         """Those of some datasets that are there."""
         called = {urn: _names(urn) for urn in urns}
         pages = pages_of([name for some in called.values() for name in some])
@@ -46,7 +46,7 @@ class Reading:
                 there[urn] = self._entry(urn, name, found[name])
         return there
 
-    def all(self, after: str | None) -> Iterator[Entry]:
+    def all(self, after: str | None) -> Iterator[CatalogEntry]:
         """Every dataset by URN, from the first one after a URN."""
         for found in begun_again(
             lambda: self._gms.listed([DATASET], (key_aspect(DATASET), INSTANCE))
@@ -61,12 +61,12 @@ class Reading:
                 if name in told:
                     yield self._entry(urn, name, told[name])
 
-    def as_read(self, entry: Entry) -> Entry:
+    def as_read(self, entry: CatalogEntry) -> CatalogEntry:
         """An entry as it will be read once it is written; nothing is asked for it."""
         entity, state, _ = self.aspects(entry)
         return self._entry(entry.urn, entity.urn, state)
 
-    def aspects(self, entry: Entry) -> Aspects:
+    def aspects(self, entry: CatalogEntry) -> Aspects:
         """The aspects that an entry is on the server."""
         for urn in (entry.urn, *_edges(entry)):
             # From here on each name means one dataset, its own and those that edges lead to.
@@ -81,7 +81,7 @@ class Reading:
         known = self.naming.known()
         return [known[urn] for urn in urns if urn in known]
 
-    def prepare(self, entries: Sequence[Entry]) -> None:
+    def prepare(self, entries: Sequence[CatalogEntry]) -> None:
         """Asks for every name that has to be known before some entries can be written."""
         self._ask_for(
             name for entry in entries for urn in (entry.urn, *_edges(entry)) for name in _names(urn)
@@ -132,7 +132,7 @@ class Reading:
         self.naming.know(name, instance_of(said))
         self._asked.add(name)
 
-    def _entry(self, urn: str, name: str, aspects: Mapping[str, Any]) -> Entry:
+    def _entry(self, urn: str, name: str, aspects: Mapping[str, Any]) -> CatalogEntry:
         kept = self.model.read(Entity(DATASET, name), aspects)
         try:
             statements = checked(Statement(aspect=each, body=body) for each, body in kept.items())
@@ -169,7 +169,7 @@ def _names(urn: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((usual, names.dataset_urn(parsed, apart=True))))
 
 
-def _edges(entry: Entry) -> Iterator[str]:
+def _edges(entry: CatalogEntry) -> Iterator[str]:
     for edge in entry.lineage.upstream if entry.lineage else ():
         yield edge.urn
 

@@ -31,7 +31,7 @@ from lumos.catalogs.interface import (
 )
 from lumos.catalogs.search import found
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
@@ -67,7 +67,7 @@ class DatahubFile(
             )
         self.path = Path(path)
         self._in_batch = False
-        self._waiting: dict[str, dict[str, Entry]] = {}
+        self._waiting: dict[str, dict[str, CatalogEntry]] = {}
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:  # noqa: ARG003
@@ -81,16 +81,16 @@ class DatahubFile(
         disk.check_writable(self.path)
 
     def emit(self, dataset: Dataset) -> None:
-        self.write(Entry.of(dataset))
+        self.write(CatalogEntry.of(dataset))
 
-    def get(self, urn: str) -> Entry | None:
+    def get(self, urn: str) -> CatalogEntry | None:
         opened = self._opened
         name = opened.naming.known().get(urn)
         if name is None:
             return None
         return opened.entries.read(urn, statements_of(opened.file, name))
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         opened = self._opened
         for urn, name in sorted(opened.naming.known().items()):
             if after is None or urn > after:
@@ -101,7 +101,7 @@ class DatahubFile(
     ) -> Iterator[Dataset]:
         return found(self.export(), text, filters, limit=limit)
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         opened = self._opened
         name = _name_of(opened.naming, entry.urn)
         opened.naming.know(name, Urn.parse(entry.urn).instance or None)
@@ -113,7 +113,7 @@ class DatahubFile(
         changed = is_other and self._differ(before, rendered.statements)
         return Written(urn=entry.urn, changed=changed, held=rendered.held)
 
-    def settled(self, entry: Entry) -> Entry:
+    def settled(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.carried:
             return entry
         opened = self._opened
@@ -123,8 +123,8 @@ class DatahubFile(
         return opened.entries.read(entry.urn, opened.entries.render(entry).statements)
 
     def sides(
-        self, base: Entry | None, theirs: Entry | None, ours: Entry
-    ) -> tuple[Entry | None, Entry | None]:
+        self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+    ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
         return typed.sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
@@ -176,7 +176,7 @@ class DatahubFile(
         )
         return old != new
 
-    def _refer(self, entry: Entry) -> None:
+    def _refer(self, entry: CatalogEntry) -> None:
         """Settles the names of the datasets that an entry's edges lead to.
 
         In a batch, edges to datasets of instances are read as if those were there, as they may be
@@ -229,6 +229,6 @@ def _name_of(naming: Naming, urn: str) -> str:
     return name
 
 
-def _upstream(entry: Entry) -> Iterator[str]:
+def _upstream(entry: CatalogEntry) -> Iterator[str]:
     for edge in entry.lineage.upstream if entry.lineage else ():
         yield edge.urn

@@ -32,7 +32,7 @@ from lumos.catalogs.datahub_model.naming import Naming
 from lumos.catalogs.datahub_model.shapes import OddAspect
 from lumos.catalogs.datahub_model.statements import Entity, Keeper, Statement
 from lumos.catalogs.interface import How
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Properties
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
@@ -83,7 +83,7 @@ class Entries:
         self._keeper = keeper
         self._last_schema: tuple[Any, Any, str, Schema | None] = (None, None, "", None)
 
-    def read(self, urn: str, statements: Sequence[Statement]) -> Entry:
+    def read(self, urn: str, statements: Sequence[Statement]) -> CatalogEntry:
         """The dataset that statements are about, with those that must be carried along."""
         statements = _in_force(statements)
         state = folded(statements)
@@ -104,7 +104,7 @@ class Entries:
             return msgspec.structs.replace(entry, carried=carried_for_all)
         return entry
 
-    def render(self, entry: Entry) -> Rendered:
+    def render(self, entry: CatalogEntry) -> Rendered:
         """The statements that say exactly what the entry says."""
         carried = carried_in(entry.carried)
         bare = msgspec.structs.replace(entry, carried=self._packable(entry, carried))
@@ -131,7 +131,7 @@ class Entries:
         state = {**state, facts.STATUS: told} if told is not None else _without_status(state)
         return Rendered([*stated(state, carried), *ends], held)
 
-    def aspects(self, entry: Entry) -> Aspects:
+    def aspects(self, entry: CatalogEntry) -> Aspects:
         """The aspects that say what an entry says, as far as its place takes them."""
         rendered = self.render(entry)
         entity, state = self._entity(entry.urn), folded(rendered.statements)
@@ -144,7 +144,7 @@ class Entries:
         assert own is not None, "entries have URNs of datasets"
         return Entity("dataset", own)
 
-    def _packable(self, entry: Entry, carried: Statements) -> dict[str, Any]:
+    def _packable(self, entry: CatalogEntry, carried: Statements) -> dict[str, Any]:
         """What an entry carries and its place has no room for."""
         others = without(entry.carried)
         if self._keeper is None or not carried:
@@ -164,7 +164,7 @@ class Entries:
         )
         return told
 
-    def _still_true(self, entry: Entry, state: State) -> dict[str, Any]:
+    def _still_true(self, entry: CatalogEntry, state: State) -> dict[str, Any]:
         """The packed statements about aspects that nobody changed since."""
         assert self._keeper is not None, "only keepers lose statements"
         try:
@@ -204,7 +204,7 @@ class Entries:
         kept = self._keeper.kept(self._entity(urn), {tidy.aspect: tidy.body})
         return msgspec.structs.replace(tidy, body=kept.get(tidy.aspect))
 
-    def _write(self, state: State, entry: Entry) -> dict[str, How]:
+    def _write(self, state: State, entry: CatalogEntry) -> dict[str, How]:
         """Makes a state say what an entry says, natively as far as that goes."""
         urn = _parsed(entry.urn)
         now = self._shown(entry.urn, state)
@@ -235,7 +235,7 @@ class Entries:
         facts.write_custom(state, {**custom, **packed.properties})
         return packed.held
 
-    def _write_identity(self, state: State, entry: Entry, now: Entry) -> str:
+    def _write_identity(self, state: State, entry: CatalogEntry, now: CatalogEntry) -> str:
         """Names a dataset and says which instance it is in; gives its name in DataHub."""
         urn = _parsed(entry.urn)
         own = self._naming.datahub(entry.urn)
@@ -250,13 +250,13 @@ class Entries:
             changed(state, INSTANCE, instance=None)
         return own
 
-    def _entry(self, urn: str, state: State) -> Entry:
+    def _entry(self, urn: str, state: State) -> CatalogEntry:
         """The entry that a state says, natively and in what Lumos packed into it."""
         exact = unpack(facts.read_custom(state)).exact
         shown = self._shown(urn, state)
         return restored(shown, exact, native=_SHOWN, as_shown=self._as_shown)
 
-    def _as_shown(self, entry: Entry) -> Entry:
+    def _as_shown(self, entry: CatalogEntry) -> CatalogEntry:
         state: State = {}
         self._write(state, entry)
         return self._shown(entry.urn, self._told(state))
@@ -265,10 +265,10 @@ class Entries:
         """A state without what its place takes for nothing."""
         return state if self._keeper is None else self._keeper.told(state)
 
-    def _shown(self, text: str, state: State) -> Entry:
+    def _shown(self, text: str, state: State) -> CatalogEntry:
         """The entry that DataHub shows."""
         urn = _parsed(text)
-        return Entry(
+        return CatalogEntry(
             urn=text,
             name=facts.read_name(state, urn.name),
             platform=urn.platform,

@@ -39,7 +39,7 @@ from lumos.catalogs.datahub_model.statements import Entity, Holder, Keeper, Stat
 from lumos.catalogs.datahub_model.worded import Words
 from lumos.catalogs.interface import Item
 from lumos.model.catalog import Other
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 
 _RESOURCE: Final = "platformResource"
 _INFO: Final = "platformResourceInfo"

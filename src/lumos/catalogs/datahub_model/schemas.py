@@ -13,10 +13,9 @@ from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import platform_urn
 from lumos.catalogs.datahub_model.types import class_in, class_of, exact_type, to_class, type_of
 from lumos.errors import LumosError
-from lumos.model.codec import from_plain, to_plain
-from lumos.model.nesting import parts_of
+from lumos.model.json_codec import from_plain, to_plain
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.type_path import nested_parts
 from lumos.model.types import (
     STRING,
     Array,
@@ -26,6 +25,7 @@ from lumos.model.types import (
     Struct,
     Union,
     Unknown,
+    parse_type,
     quoted_name,
 )
 
@@ -233,7 +233,7 @@ def _column(node: _Node, platform: str, edits: Edits) -> _Column:
         **_said(node, platform, edits),
     )
     if notes:
-        order = {part.path: number for number, part in enumerate(parts_of(field))}
+        order = {part.path: number for number, part in enumerate(nested_parts(field))}
         notes.sort(key=lambda note: order.get(note.path, len(order)))
         field = msgspec.structs.replace(field, nested=tuple(notes))
     return _Column(field, rows)

@@ -9,13 +9,13 @@ from lumos.catalogs.datahub_model import facts, schemas
 from lumos.catalogs.datahub_model.carrying import CATALOG, carried_in, folded
 from lumos.catalogs.datahub_model.edits import Edits
 from lumos.catalogs.datahub_model.lenses import State
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import Schema
 
 
 def sides(
-    base: Entry | None, theirs: Entry | None, ours: Entry
-) -> tuple[Entry | None, Entry | None]:
+    base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+) -> tuple[CatalogEntry | None, CatalogEntry | None]:
     """What Lumos wrote and what is there, so that a merge sees which words are people's.
 
     Words that they typed are not those of Lumos, though they may be the same, and words on a column
@@ -64,7 +64,7 @@ def _said_by_lumos(described: Any, path: str, typed: Mapping[str, str]) -> Any:
     return msgspec.structs.replace(described, description=None)
 
 
-def _typed(entry: Entry) -> State:
+def _typed(entry: CatalogEntry) -> State:
     carried = carried_in(entry.carried)
     return {
         aspect: body

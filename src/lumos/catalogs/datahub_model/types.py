@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from lumos.errors import LumosError
-from lumos.model.conversions.sql import Dialect, type_from_sql
-from lumos.model.text import parse_type
+from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -26,6 +25,7 @@ from lumos.model.types import (
     Union,
     Unknown,
     kind_of,
+    parse_type,
 )
 
 _NAMESPACE: Final = "com.linkedin.schema."

@@ -8,7 +8,7 @@ import msgspec
 from lumos.catalogs.migration.mapping import Mapping
 from lumos.catalogs.migration.reports import Need
 from lumos.errors import MisuseError
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.endpoints import Catalog
 from lumos.snapshots.format.document import Counts
 from lumos.snapshots.reports import ImportReport, Sums

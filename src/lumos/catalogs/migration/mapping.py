@@ -8,12 +8,11 @@ import msgspec
 
 from lumos.catalogs.datahub_model.labels import LabelName, renamed
 from lumos.catalogs.openmetadata.renaming import Renaming, is_named_by_openmetadata, label_urn
-from lumos.config.reading import Reader
+from lumos.config.reader import SectionReader
 from lumos.config.section import Section
-from lumos.config.tree import ConfigurationError
-from lumos.config.yaml_tree import read
+from lumos.config.yaml_tree import ConfigurationError, read_yaml
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
@@ -54,8 +53,8 @@ class Mapping(Section, frozen=True, kw_only=True):
             raise MisuseError(
                 f"There is no mapping {file}. Run without --mapping to see what it should hold."
             )
-        block, problems = read(file, environment={})
-        reader = Reader({}, problems)
+        block, problems = read_yaml(file, environment={})
+        reader = SectionReader({}, problems)
         found = reader.section(block, cls)
         if problems or not isinstance(found, cls):
             raise ConfigurationError(problems)
@@ -200,7 +199,7 @@ def _names_of(kind: Kind, mapping: Mapping) -> Names:
     return mapping.owners if kind in (USERS, GROUPS) else {}
 
 
-def _dataset(entry: Entry, mapping: Mapping) -> Entry:
+def _dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
     urn = mapping.urn(entry.urn)
     changes: dict[str, Any] = {}
     if urn != entry.urn:

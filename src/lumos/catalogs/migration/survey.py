@@ -15,7 +15,7 @@ from lumos.catalogs.datahub_model.worded import words_of
 from lumos.catalogs.migration.mapping import Mapping, Names, service_of
 from lumos.catalogs.migration.reports import Need, NeedKind
 from lumos.catalogs.openmetadata.renaming import label_named
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Other, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
 
@@ -39,7 +39,7 @@ class Survey:
         self.datasets: dict[str, str] = {}
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], items: Iterable[object] = ()) -> "Survey":
+    def of(cls, entries: Iterable[CatalogEntry], items: Iterable[object] = ()) -> "Survey":
         """The survey of some entries, and of terms and people that nobody need speak of."""
         survey = cls()
         for entry in entries:
@@ -57,7 +57,7 @@ class Survey:
                     survey.add_label(item)
         return survey
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CatalogEntry) -> None:
         """Takes note of one dataset."""
         self.datasets[entry.urn] = entry.urn.casefold()
         if entry.governance is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from lumos.catalogs import HoldsItems
 from lumos.catalogs.local import LocalPlatform
 from lumos.catalogs.migration.reports import Verification
-from lumos.model.codec import from_json
+from lumos.model.json_codec import from_json
 from lumos.progress import Progress
 from lumos.snapshots.diff import Findings
 from lumos.snapshots.endpoints import Catalog, LocalCatalog, PlatformCatalog

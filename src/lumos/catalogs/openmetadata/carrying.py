@@ -15,7 +15,7 @@ from lumos.catalogs.openmetadata.states import (
     State,
     names_in,
 )
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 
 CATALOG: Final = "openmetadata"
 _ENTITY: Final = "entity"
@@ -65,7 +65,7 @@ def over(
     *,
     home: str,
     said: Reading,
-    read: Callable[[State], Entry],
+    read: Callable[[State], CatalogEntry],
     product: Callable[[str], dict[str, Any] | None],
 ) -> State:
     """A state with what is carried for it, as far as it still reads alike."""

@@ -13,10 +13,9 @@ import msgspec
 from lumos.catalogs.openmetadata.names import joined, meant, shortened, spelled
 from lumos.catalogs.openmetadata.texts import shown_text
 from lumos.errors import LumosError
-from lumos.model.conversions.sql import Dialect, type_from_sql
-from lumos.model.nesting import parts_of
+from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.text import parse_type
+from lumos.model.type_path import nested_parts
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -45,6 +44,7 @@ from lumos.model.types import (
     Union,
     Unknown,
     kind_of,
+    parse_type,
     quoted_name,
 )
 
@@ -248,7 +248,7 @@ def _field(column: Column, said: Reading, keys: frozenset[str]) -> Field:
         return field
     notes = list(_notes(column, quoted_name(name), type, said))
     if notes:
-        order = {part.path: number for number, part in enumerate(parts_of(field))}
+        order = {part.path: number for number, part in enumerate(nested_parts(field))}
         notes.sort(key=lambda note: order.get(note.path, len(order)))
         field = msgspec.structs.replace(field, nested=tuple(notes))
     return field

@@ -28,7 +28,7 @@ from lumos.catalogs.openmetadata.names import Place
 from lumos.catalogs.openmetadata.states import BESIDE, COLUMNS, State
 from lumos.catalogs.openmetadata.texts import kept_text, shown_text
 from lumos.catalogs.plain_merge import merged_objects
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
     Definition,
@@ -93,7 +93,9 @@ class Entries:
         self._labels = labels
         self._definitions = definitions
 
-    def read(self, urn: str, place: Place, state: State, edges: Edges, *, deleted: bool) -> Entry:
+    def read(
+        self, urn: str, place: Place, state: State, edges: Edges, *, deleted: bool
+    ) -> CatalogEntry:
         """The dataset that a state and the edges that lead to it say."""
         extension = state.get("extension", {})
         exact = unpack(_as_carriage(extension)).exact
@@ -121,7 +123,12 @@ class Entries:
         )
 
     def render(
-        self, entry: Entry, place: Place, *, there: State | None, declared: Collection[str] = ()
+        self,
+        entry: CatalogEntry,
+        place: Place,
+        *,
+        there: State | None,
+        declared: Collection[str] = (),
     ) -> Rendered:
         """The state that says exactly what the entry says.
 
@@ -160,7 +167,7 @@ class Entries:
             state["extension"] = extension
         return Rendered(state, packed.held)
 
-    def _packed(self, entry: Entry, place: Place, state: State) -> Packed:
+    def _packed(self, entry: CatalogEntry, place: Place, state: State) -> Packed:
         """What of an entry a state does not say."""
         shown = self._shown(entry.urn, state)
         left = left_over(state, self._native(shown, place))
@@ -176,7 +183,7 @@ class Entries:
             held["definition"] = "partly"
         return Packed(packed.properties, held)
 
-    def _native(self, entry: Entry, place: Place, *, like: State | None = None) -> State:
+    def _native(self, entry: CatalogEntry, place: Place, *, like: State | None = None) -> State:
         """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
         state: State = {}
         documentation, governance = entry.documentation, entry.governance
@@ -227,7 +234,7 @@ class Entries:
         return list({(each["type"], each["name"]): each for each in found}.values())
 
     @staticmethod
-    def _write_name(state: State, entry: Entry, there: State | None) -> None:
+    def _write_name(state: State, entry: CatalogEntry, there: State | None) -> None:
         """The name that people see is theirs once the entity is there; a bot may not change it."""
         if there is not None:
             if "displayName" in there:
@@ -269,7 +276,7 @@ class Entries:
         declared = self._definitions(place.home, own)
         return {**carried, CATALOG: {**mine, DECLARED: declared}} if declared else carried
 
-    def _shown(self, urn: str, state: State) -> Entry:
+    def _shown(self, urn: str, state: State) -> CatalogEntry:
         """The entry that OpenMetadata shows."""
         parsed = Urn.parse(urn)
         own = {
@@ -280,7 +287,7 @@ class Entries:
         said = said_in(state.get("tags", ()))
         formats = state.get("fileFormats") or [state.get("fileFormat")]
         schema = self._schema(state)
-        return Entry(
+        return CatalogEntry(
             urn=urn,
             name=state.get("displayName") or _plain_name(urn),
             platform=parsed.platform,
@@ -309,7 +316,9 @@ class Entries:
         ]
         return columns.read(state[COLUMNS], said_in, keys)
 
-    def _carried(self, entry: Entry, place: Place, state: State, packed: Any) -> dict[str, Any]:
+    def _carried(
+        self, entry: CatalogEntry, place: Place, state: State, packed: Any
+    ) -> dict[str, Any]:
         now = left_over(state, self._native(self._shown(entry.urn, state), place))
         if packed is None:
             return {CATALOG: now} if now else {}
@@ -324,7 +333,7 @@ class Entries:
         return {**others, CATALOG: merged} if merged else others
 
 
-def declared_in(entry: Entry) -> dict[str, Any]:
+def declared_in(entry: CatalogEntry) -> dict[str, Any]:
     """How people's own properties of a dataset were declared where it comes from."""
     mine = entry.carried.get(CATALOG)
     declared = mine.get(DECLARED) if isinstance(mine, dict) else None
@@ -337,7 +346,7 @@ def declared_in(entry: Entry) -> dict[str, Any]:
     }
 
 
-def said_of_edges(entry: Entry) -> dict[str, Any]:
+def said_of_edges(entry: CatalogEntry) -> dict[str, Any]:
     """What is said of edges that lead to a dataset beyond what Lumos would write by itself."""
     mine = entry.carried.get(CATALOG)
     said: Any = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
@@ -405,7 +414,7 @@ def _statistics(state: State) -> Statistics | None:
     )
 
 
-def _table_facts(entry: Entry) -> State:
+def _table_facts(entry: CatalogEntry) -> State:
     facts: State = {}
     if entry.definition is not None and entry.definition.sql:
         facts |= {"schemaDefinition": shown_text(entry.definition.sql), "tableType": _VIEW}
@@ -416,7 +425,7 @@ def _table_facts(entry: Entry) -> State:
     return facts
 
 
-def _container_facts(entry: Entry) -> State:
+def _container_facts(entry: CatalogEntry) -> State:
     facts: State = {}
     if entry.format in _FORMATS:
         facts["fileFormats"] = [entry.format]

@@ -13,7 +13,7 @@ from lumos.catalogs.openmetadata.names import OWN_SERVICE, joined, shortened, sp
 from lumos.catalogs.openmetadata.patching import guard
 from lumos.catalogs.openmetadata.properties import Properties
 from lumos.catalogs.openmetadata.server import Server
-from lumos.model.codec import from_plain, to_json, to_plain
+from lumos.model.json_codec import from_plain, to_json, to_plain
 
 KEPT: Final = "lumosItem"
 ABOUT: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."

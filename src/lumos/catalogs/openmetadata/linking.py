@@ -21,7 +21,7 @@ from lumos.catalogs.openmetadata.referring import Referring
 from lumos.catalogs.openmetadata.server import Server
 from lumos.catalogs.openmetadata.states import State
 from lumos.errors import CatalogError, LumosError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import UpstreamEdge
 from lumos.model.urn import InvalidUrn, Urn
 
@@ -33,7 +33,7 @@ _INTERNAL: Final = 500
 class Job(msgspec.Struct):
     """What becomes of one entry."""
 
-    entry: Entry
+    entry: CatalogEntry
     place: Place
     held: Held | None
     """What was there before, if anything was."""

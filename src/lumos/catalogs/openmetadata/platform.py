@@ -36,7 +36,7 @@ from lumos.catalogs.search import found
 from lumos.catalogs.tidying import Tidies
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import CatalogUnavailable, LumosError, MissingDependency, MisuseError
-from lumos.model.catalog import Entry, GlossaryTerm, Job, Other
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Job, Other
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
@@ -106,9 +106,9 @@ class Openmetadata(
         self._forget()
 
     def emit(self, dataset: Dataset) -> None:
-        self.write(Entry.of(dataset))
+        self.write(CatalogEntry.of(dataset))
 
-    def get_many(self, urns: Sequence[str]) -> dict[str, Entry]:
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
         opened.places.look_again()
         # Kept for the write that mostly follows, so that nothing is asked for twice.
@@ -120,10 +120,10 @@ class Openmetadata(
             if urn in self._read and self._read[urn].is_dataset
         }
 
-    def get(self, urn: str) -> Entry | None:
+    def get(self, urn: str) -> CatalogEntry | None:
         return self.get_many([urn]).get(urn)
 
-    def export(self, *, after: str | None = None) -> Iterator[Entry]:
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
         for held in reader.all(after=after):
             yield reader.entry(held)
@@ -140,7 +140,7 @@ class Openmetadata(
         return found(entries, text, filters, limit=limit)
 
     def put_many(
-        self, entries: Sequence[Entry], *, over: Mapping[str, Entry | None]
+        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[Written | Refused]:
         opened = self._opened
         unknown = [entry.urn for entry in entries if entry.urn not in self._asked]
@@ -153,10 +153,10 @@ class Openmetadata(
         if new := [entry.urn for entry in entries if entry.urn not in there]:
             opened.others.complete(new)
 
-    def put(self, entry: Entry) -> Written:
+    def put(self, entry: CatalogEntry) -> Written:
         return WritesMany.put(self, entry)
 
-    def settled(self, entry: Entry) -> Entry:
+    def settled(self, entry: CatalogEntry) -> CatalogEntry:
         # Whatever the server would not give back as it is travels beside it, exactly.
         Urn.parse(entry.urn)
         return entry

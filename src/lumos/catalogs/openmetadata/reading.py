@@ -18,7 +18,7 @@ from lumos.catalogs.openmetadata.shelves import by_shelf, listed
 from lumos.catalogs.openmetadata.states import FIELDS, State, state_of
 from lumos.catalogs.openmetadata.things import name_of
 from lumos.errors import LumosError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import InvalidUrn, Urn
 
 _AT_ONCE: Final = 100
@@ -57,7 +57,7 @@ class Reader:
         self._index = index
         self._entries = entries
 
-    def entry(self, held: Held) -> Entry:
+    def entry(self, held: Held) -> CatalogEntry:
         return self._entries.read(
             held.urn, held.place, held.state, held.edges, deleted=held.is_deleted
         )

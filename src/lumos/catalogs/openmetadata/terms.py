@@ -12,8 +12,8 @@ from lumos.catalogs.openmetadata.labels import OWN, domain_of, owner_of, user_na
 from lumos.catalogs.openmetadata.names import joined, meant, split
 from lumos.catalogs.openmetadata.things import CATALOG, THINGS, Record, name_of
 from lumos.model.catalog import GlossaryTerm, Other
-from lumos.model.codec import from_plain, to_plain
 from lumos.model.dataset import Owner
+from lumos.model.json_codec import from_plain, to_plain
 
 TYPE: Final = "glossaryTerm"
 _NAME: Final = "fullyQualifiedName"

@@ -1,6 +1,6 @@
 """Texts as a server of OpenMetadata keeps them."""
 
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 
 
 def shown_text(text: str) -> str:

@@ -22,7 +22,7 @@ from lumos.catalogs.openmetadata.server import Outdated, Refusal, Server
 from lumos.catalogs.openmetadata.states import body_of, has_labels, raw_columns
 from lumos.catalogs.three_way_merge import merge
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS, Owner
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import InvalidUrn, Urn
@@ -64,9 +64,9 @@ class Writer:
 
     def write(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, Entry | None],
+        over: Mapping[str, CatalogEntry | None],
         there: Mapping[str, Held],
         newer: Collection[str] = (),
     ) -> Iterator[Written | Refused]:
@@ -127,7 +127,7 @@ class Writer:
         except LumosError:
             self._all(jobs, lambda job: self._labels_for([job.entry]))
 
-    def _labels_for(self, entries: Iterable[Entry]) -> None:
+    def _labels_for(self, entries: Iterable[CatalogEntry]) -> None:
         tags: set[str] = set()
         terms: set[str] = set()
         owners: set[Owner] = set()
@@ -152,7 +152,7 @@ class Writer:
             domains=sorted(domains),
         )
 
-    def _job(self, entry: Entry, held: Held | None) -> Job:
+    def _job(self, entry: CatalogEntry, held: Held | None) -> Job:
         place = self._index.names.place(Urn.parse(entry.urn))
         job = Job(entry, place, held)
         if held is not None:
@@ -234,7 +234,7 @@ class Writer:
             raise problem
         job.problem = problem
 
-    def _change(self, job: Job, over: Entry | None) -> None:
+    def _change(self, job: Job, over: CatalogEntry | None) -> None:
         """Changes what is there by the differences, and again where people were faster."""
         if job.held is None:
             return
@@ -260,13 +260,13 @@ class Writer:
                 self._labels_for([entry])
         raise AssertionError("the last attempt raises")
 
-    def _rebased(self, over: Entry | None, held: Held, entry: Entry) -> Entry:
+    def _rebased(self, over: CatalogEntry | None, held: Held, entry: CatalogEntry) -> CatalogEntry:
         if not held.is_dataset:
             return entry
         fresh = self._reader.entry(held)
         return entry if fresh == over else rebased(over, fresh, entry)
 
-    def _patch(self, job: Job, held: Held, entry: Entry) -> None:
+    def _patch(self, job: Job, held: Held, entry: CatalogEntry) -> None:
         home = held.place.home
         rendered = self._entries.render(
             entry, held.place, there=held.state, declared=self._declared(home, entry)
@@ -291,7 +291,7 @@ class Writer:
             self._server.patch(f"{route}/{held.id}", [*guard(now), *operations])
         job.changed = True
 
-    def _declared(self, home: str, entry: Entry) -> frozenset[str]:
+    def _declared(self, home: str, entry: CatalogEntry) -> frozenset[str]:
         self._properties.define(home, declared_in(entry))
         return self._properties.known(home)
 
@@ -372,7 +372,7 @@ class Writer:
         self._server.patch(f"{HOMES[home].route}/{held.id}", operations)
 
 
-def rebased(over: Entry | None, fresh: Entry, entry: Entry) -> Entry:
+def rebased(over: CatalogEntry | None, fresh: CatalogEntry, entry: CatalogEntry) -> CatalogEntry:
     """An entry that was meant for what was read, made for what is there by now."""
     if over is None:
         return merge(None, fresh, entry).entry

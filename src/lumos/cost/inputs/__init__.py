@@ -1,1 +1,1 @@
-"""From what the store knows to one graph of costs for a period."""
+"""Loads everything that costs are computed from, as one graph for a period."""

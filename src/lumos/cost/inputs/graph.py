@@ -1,6 +1,6 @@
-"""All that costs are computed from, put together as one graph for a period."""
+"""Assembles the cost graph of a period: own costs, allocated shares, usage and commitments."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -8,33 +8,160 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lumos.config import Settings
-from lumos.config.prices import MissingPrices, monthly_amounts, prices_of
-from lumos.cost.inputs.allocations import explicit_shares
-from lumos.cost.inputs.commitments import committed_nodes
-from lumos.cost.inputs.compute import ComputeCosts
-from lumos.cost.inputs.names import Finder
-from lumos.cost.inputs.nodes import wired
-from lumos.cost.inputs.overrides import override_costs
-from lumos.cost.inputs.readers import readings
-from lumos.cost.inputs.storage import StorageCosts
-from lumos.cost.solver.graph import Bools, CostGraph, Integers
-from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, SHARED, UNALLOCATED
-from lumos.model.money import micros, reckonable
+from lumos.config.costs import Allocation
+from lumos.config.prices import (
+    MissingPrices,
+    allocations_of,
+    committed_of,
+    monthly_amounts,
+    prices_of,
+)
+from lumos.cost.inputs.nodes import CostNodes, NodeFinder, load_nodes
+from lumos.cost.inputs.own_costs import ComputeCosts, StorageCosts, override_costs
+from lumos.cost.inputs.usage import read_usage
+from lumos.cost.solver.graph import Bools, CostGraph, Floats, Integers
+from lumos.errors import MisuseError
+from lumos.model.cost import ADJUSTMENT, COST_TYPES, IDLE, SHARED, UNALLOCATED
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.money import check_amount, micros
 from lumos.model.period import Period
 
 if TYPE_CHECKING:
+    from lumos.config.costs import FeatureSettings
     from lumos.store import Store
 
-_ALWAYS_TOLD: Final = 2
+
+def explicit_shares(
+    settings: Settings, cost_nodes: CostNodes, finder: NodeFinder, types: Sequence[str]
+) -> Floats:
+    """[k, m] the allocated shares, nan where there are none; [1, m] without any allocation."""
+    allocations = allocations_of(settings)
+    edges = len(cost_nodes.upstream)
+    if not allocations:
+        return np.full((1, edges), np.nan)
+    shares = np.full((len(types), edges), np.nan)
+    for each in allocations:
+        edge = _edge(each, cost_nodes, finder)
+        for row, name in enumerate(types):
+            share = each.share if each.share is not None else each.shares.get(name)  # type: ignore[call-overload]
+            if share is None:
+                continue
+            if not np.isnan(shares[row, edge]):
+                raise MisuseError(
+                    f"The share of {each.upstream} for {each.downstream} is allocated twice. Keep "
+                    "one of the allocations in the configuration."
+                )
+            shares[row, edge] = share
+    _check_sums(shares, cost_nodes, types)
+    return shares
+
+
+def _edge(allocation: Allocation, cost_nodes: CostNodes, finder: NodeFinder) -> int:
+    """The edge of an allocation, also through the only job between two datasets."""
+    start, end = (
+        finder.configured(each, "An allocation")
+        for each in (allocation.upstream, allocation.downstream)
+    )
+    edge = cost_nodes.edge(start, end)
+    if edge is not None:
+        return edge
+    between = [job for job in cost_nodes.readers(start) if end in cost_nodes.readers(job)]
+    jobs = [job for job in between if cost_nodes.is_job[job]]
+    if len(jobs) == 1 and cost_nodes.readers(jobs[0]) == [end]:
+        found = cost_nodes.edge(start, jobs[0])
+        assert found is not None
+        return found
+    names = f"{allocation.upstream} to {allocation.downstream}"
+    if not jobs:
+        raise MisuseError(
+            f"A share is allocated from {names}, but there is no such lineage. Add it with: lumos "
+            f"lineage add {allocation.upstream} {allocation.downstream}"
+        )
+    job_list = ", ".join(cost_nodes.urns[job] for job in jobs)
+    raise MisuseError(
+        f"A share is allocated from {names}, but {job_list} between them "
+        f"{'writes' if len(jobs) == 1 else 'write'} other datasets too. Allocate shares to and "
+        "from the jobs instead."
+    )
+
+
+def _check_sums(shares: Floats, cost_nodes: CostNodes, types: Sequence[str]) -> None:
+    for row, name in enumerate(types):
+        is_set = ~np.isnan(shares[row])
+        sums = np.bincount(
+            cost_nodes.upstream[is_set], shares[row][is_set], minlength=len(cost_nodes.urns)
+        )
+        for node in np.flatnonzero(sums > 1 + 1e-9):
+            raise MisuseError(
+                f"The shares of {cost_nodes.urns[node]} add up to {sums[node]:g} for {name}; "
+                "at most 1 can be allocated. Lower some allocations in the configuration."
+            )
+
+
+def committed_nodes(
+    store: "Store", settings: Settings, cost_nodes: CostNodes
+) -> tuple[set[int], tuple[str, ...]]:
+    """The datasets and jobs that are configured as committed, and remarks on unmatched entries.
+
+    An entry that matches nothing would otherwise report savings that cannot be realised.
+    """
+    committed = committed_of(settings)
+    nodes: set[int] = set()
+    unmatched: list[str] = []
+    words = [text for each in committed for text in (*each.datasets, *each.patterns)]
+    for text, found in (
+        *_match_patterns(words, cost_nodes),
+        *_tagged(store, cost_nodes, committed),
+    ):
+        nodes |= found
+        if not found:
+            unmatched.append(text)
+    remarks = tuple(
+        f"'committed' in the configuration names {text}, which matches no dataset or job."
+        for text in unmatched
+    )
+    return nodes, remarks
+
+
+def _match_patterns(words: list[str], cost_nodes: CostNodes) -> Iterator[tuple[str, set[int]]]:
+    names = {urn: job.name for urn, job in cost_nodes.jobs.items()}
+    for text in words:
+        pattern = DatasetPattern(text)
+        yield (
+            f"'{text}'",
+            {
+                node
+                for node, urn in enumerate(cost_nodes.urns)
+                if pattern.matches(urn, names.get(urn, ""))
+            },
+        )
+
+
+def _tagged(
+    store: "Store", cost_nodes: CostNodes, committed: "tuple[FeatureSettings, ...]"
+) -> Iterator[tuple[str, set[int]]]:
+    tags = [tag for each in committed for tag in each.tags]
+    governed = store.aspects("governance") if tags else {}
+    for tag in tags:
+        yield (
+            f"the tag '{tag}'",
+            {
+                cost_nodes.node_by_urn[urn]
+                for urn, governance in governed.items()
+                if tag in governance.tags and urn in cost_nodes.node_by_urn
+            },
+        )
+
+
+_ALWAYS_LISTED: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Inputs:
-    """The graph of a period, and what lineage does not carry, in micro-units of one currency.
+class CostInputs:
+    """The cost graph of a period and unattributed costs, in micro-units of one currency.
 
-    `read` are the datasets that somebody was seen to read, `unverified` those of which nobody can
-    say whether anything else reads them. `avoidable` ([n]) is what ends with what it is spent on;
-    nothing where all does.
+    `read` are datasets with recorded reads, `unverified` those whose reads are not recorded at
+    all. `avoidable` ([n]) says which own costs end when the node is removed; None if all do.
     """
 
     graph: CostGraph
@@ -50,7 +177,7 @@ class Inputs:
     avoidable: Bools | None
 
 
-def cost_graph(
+def build_inputs(
     store: "Store",
     settings: Settings,
     period: Period,
@@ -58,64 +185,67 @@ def cost_graph(
     prices: Mapping[str, Decimal] | None = None,
     moves: Mapping[str, str] | None = None,
     schedules: Mapping[str, str] | None = None,
-) -> Inputs:
-    """What was spent in a period, where, and who reads what.
+) -> CostInputs:
+    """What was spent in a period on which node, and which node reads which.
 
-    Prices by keys such as `s3.glacier`, storage classes by dataset, and paces such as `weekly` or
-    `0.5x` by job are supposed to be so, whatever is known.
+    `prices` (by keys such as `s3.glacier`), `moves` (storage classes by dataset) and
+    `schedules` (such as `weekly` or `0.5x`, by job) replace the known values in a what-if
+    report.
     """
-    listed = prices_of(settings).changed(prices or {})
-    wiring = wired(store)
-    finder = Finder(store, settings, wiring)
-    storage = StorageCosts(store, listed, period, wiring, moves=finder.moved(moves or {}))
-    compute = ComputeCosts(store, listed, period, finder, schedules=schedules or {})
+    price_list = prices_of(settings).changed(prices or {})
+    cost_nodes = load_nodes(store)
+    finder = NodeFinder(store, settings, cost_nodes)
+    storage = StorageCosts(store, price_list, period, cost_nodes, moves=finder.moved(moves or {}))
+    compute = ComputeCosts(store, price_list, period, finder, schedules=schedules or {})
     missing = {*storage.missing, *compute.missing}
     if missing:
         raise MissingPrices(missing)
-    # Jobs that lineage does not know, and whose outputs it does, have become nodes by now.
-    costs = np.zeros((len(COST_TYPES), len(wiring.urns)), dtype=np.int64)
-    storage.put_into(costs[COST_TYPES.index("storage")])
-    compute.put_into(costs)
-    remarks = override_costs(costs, store, settings, listed.currency, period, finder, compute)
-    costs, types = _told(costs)
-    reading = readings(store, settings, wiring, period)
+    # Allocated after the compute costs, which add nodes for jobs without lineage.
+    costs = np.zeros((len(COST_TYPES), len(cost_nodes.urns)), dtype=np.int64)
+    storage.add_to(costs[COST_TYPES.index("storage")])
+    compute.add_to(costs)
+    remarks = override_costs(costs, store, settings, price_list.currency, period, finder, compute)
+    costs, types = _with_costs(costs)
+    reading = read_usage(store, settings, cost_nodes, period)
     graph = CostGraph(
-        urns=wiring.urns,
+        urns=cost_nodes.urns,
         types=types,
-        is_job=wiring.is_job,
+        is_job=cost_nodes.is_job,
         costs=costs,
         live=reading.live,
-        upstream=wiring.upstream,
-        downstream=wiring.downstream,
-        explicit=explicit_shares(settings, wiring, finder, types),
+        upstream=cost_nodes.upstream,
+        downstream=cost_nodes.downstream,
+        explicit=explicit_shares(settings, cost_nodes, finder, types),
         weights=reading.weights,
         last_read=reading.last_read,
     )
-    held, unheld = committed_nodes(store, settings, wiring)
-    beside = _beside(settings, period, compute.reserved)
-    return Inputs(
+    committed_numbers, commitment_remarks = committed_nodes(store, settings, cost_nodes)
+    unattributed = _unattributed(settings, period, compute.reserved)
+    return CostInputs(
         graph=graph,
-        currency=listed.currency,
+        currency=price_list.currency,
         period=period,
-        remarks=(*storage.remarks, *compute.remarks, *remarks, *unheld),
-        unallocated=beside[UNALLOCATED],
-        idle=beside[IDLE],
-        shared=beside[SHARED],
-        adjustment=beside[ADJUSTMENT],
+        remarks=(*storage.remarks, *compute.remarks, *remarks, *commitment_remarks),
+        unallocated=unattributed[UNALLOCATED],
+        idle=unattributed[IDLE],
+        shared=unattributed[SHARED],
+        adjustment=unattributed[ADJUSTMENT],
         read=reading.read,
         unverified=reading.unverified,
-        avoidable=_avoidable(held, graph.nodes),
+        avoidable=_avoidable(committed_numbers, graph.nodes),
     )
 
 
-def _told(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
-    """The cost types that there is something of, and those that everybody expects."""
-    rows = [row for row in range(len(costs)) if row < _ALWAYS_TOLD or costs[row].any()]
+def _with_costs(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
+    """The rows of storage, compute and all other cost types that occur."""
+    rows = [row for row in range(len(costs)) if row < _ALWAYS_LISTED or costs[row].any()]
     return costs[rows], tuple(COST_TYPES[row] for row in rows)
 
 
-def _beside(settings: Settings, period: Period, reserved: Mapping[str, int]) -> dict[str, int]:
-    """What no dataset and no job is charged with: metered, and from the configuration."""
+def _unattributed(
+    settings: Settings, period: Period, reserved: Mapping[str, int]
+) -> dict[str, int]:
+    """Costs of no dataset or job, from meters and from the configuration."""
     configured: Mapping[str, Decimal] = {
         IDLE: monthly_amounts(settings, "idle"),
         SHARED: monthly_amounts(settings, "shared"),
@@ -123,16 +253,16 @@ def _beside(settings: Settings, period: Period, reserved: Mapping[str, int]) -> 
         UNALLOCATED: Decimal(0),
     }
     return {
-        name: reckonable(
+        name: check_amount(
             reserved.get(name, 0) + round(micros(amount) * period.months), f"of {name}"
         )
         for name, amount in configured.items()
     }
 
 
-def _avoidable(held: set[int], nodes: int) -> Bools | None:
-    if not held:
+def _avoidable(committed_numbers: set[int], nodes: int) -> Bools | None:
+    if not committed_numbers:
         return None
     avoidable = np.ones(nodes, dtype=np.bool_)
-    avoidable[list(held)] = False
+    avoidable[list(committed_numbers)] = False
     return avoidable

@@ -1,23 +1,32 @@
-"""Datasets and jobs as numbers, and the edges between them: dataset, job, dataset."""
+"""The nodes of the cost graph (datasets and jobs), their edges, and finding them by name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, product
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from lumos.config import Settings
 from lumos.cost.solver.graph import Bools, Integers
+from lumos.errors import MisuseError, did_you_mean
+from lumos.model.cost import MeteredUsage
+from lumos.model.urn import SCHEME, InvalidUrn, Urn
+from lumos.store.errors import AmbiguousName, UnknownDataset
 
 if TYPE_CHECKING:
+    from lumos.lineage.name_index import Names
     from lumos.model.catalog import Job
     from lumos.store import Store
 
-# Of a job with more pairs of inputs and outputs than this, direct edges beside it are kept.
+
+# For jobs with more pairs of inputs and outputs, direct edges between those are kept.
 _MOST_PAIRS = 10_000
 
 
-class Wiring:
-    """The nodes of a graph and its edges, each once, in the order of their ends."""
+class CostNodes:
+    """Datasets and jobs with their edges, each edge once, sorted by its ends."""
 
     def __init__(
         self,
@@ -29,7 +38,7 @@ class Wiring:
         edges: Integers,
     ) -> None:
         self.urns = urns
-        self.places = places
+        self.node_by_urn = places
         # The platform and the source of each live dataset.
         self.datasets = datasets
         self.jobs = jobs
@@ -37,38 +46,40 @@ class Wiring:
         self.upstream, self.downstream = edges[:, 0].copy(), edges[:, 1].copy()
 
     def edge(self, upstream: int, downstream: int) -> int | None:
-        """The number of an edge, where there is one."""
+        """The number of an edge, or None."""
         first, last = np.searchsorted(self.upstream, [upstream, upstream + 1])
         place = int(first + np.searchsorted(self.downstream[first:last], downstream))
         return place if place < last and self.downstream[place] == downstream else None
 
     def readers(self, node: int) -> list[int]:
-        """What reads a node."""
+        """The nodes that read a node."""
         first, last = np.searchsorted(self.upstream, [node, node + 1])
         return [int(each) for each in self.downstream[first:last] if each != node]
 
     def writers(self, node: int) -> list[int]:
-        """What writes a node."""
+        """The nodes that write a node."""
         found = self.upstream[self.downstream == node]
         return [int(each) for each in found if each != node]
 
     def add_job(self, urn: str, outputs: Sequence[int]) -> int:
-        """A job that lineage does not know, and what it was seen to write."""
-        node = self.places.get(urn)
+        """Add a job that is not in the lineage, with the outputs it was seen to write."""
+        node = self.node_by_urn.get(urn)
         if node is None:
-            node = self.places[urn] = len(self.urns)
+            node = self.node_by_urn[urn] = len(self.urns)
             self.urns.append(urn)
             self.is_job = np.append(self.is_job, True)
         edges = [(node, each) for each in outputs if self.edge(node, each) is None]
         if edges:
             both = np.stack([self.upstream, self.downstream], axis=1)
-            every = _once(np.concatenate([both, np.array(edges, dtype=np.int64)]), len(self.urns))
+            every = _unique_edges(
+                np.concatenate([both, np.array(edges, dtype=np.int64)]), len(self.urns)
+            )
             self.upstream, self.downstream = every[:, 0].copy(), every[:, 1].copy()
         return node
 
 
-def wired(store: "Store") -> Wiring:
-    """All live datasets and jobs of a store, and all that its lineage speaks of."""
+def load_nodes(store: "Store") -> CostNodes:
+    """All live datasets and jobs of a store, and all nodes of its lineage."""
     datasets = _datasets(store)
     jobs = {job.urn: job for job in store.lineage.jobs()}
     numbers = chain.from_iterable(chain.from_iterable(store.costs.links()))
@@ -76,25 +87,25 @@ def wired(store: "Store") -> Wiring:
     is_used = np.zeros(triples.max(initial=0) + 1, dtype=np.bool_)
     is_used[triples.ravel()] = True
     is_used[0] = False
-    # Names are read twice, for there is hardly room for all of them twice.
-    beside = {urn for _, urn in _used(store, is_used) if urn not in datasets}
-    beside.update(jobs.keys() - datasets.keys())
+    # Read twice: two copies of all names would not fit into memory.
+    lineage_only = {urn for _, urn in _nodes_with_edges(store, is_used) if urn not in datasets}
+    lineage_only.update(jobs.keys() - datasets.keys())
     for job in jobs.values():
-        beside.update(urn for urn in (*job.inputs, *job.outputs) if urn not in datasets)
-    urns = sorted(chain(datasets, beside))
+        lineage_only.update(urn for urn in (*job.inputs, *job.outputs) if urn not in datasets)
+    urns = sorted(chain(datasets, lineage_only))
     places = {urn: number for number, urn in enumerate(urns)}
     lookup = np.zeros(len(is_used), dtype=np.int64)
-    for number, urn in _used(store, is_used):
+    for number, urn in _nodes_with_edges(store, is_used):
         lookup[number] = places[urn]
     is_job = np.zeros(len(urns), dtype=np.bool_)
     is_job[[places[urn] for urn in jobs]] = True
     is_job[lookup[triples[triples[:, 2] != 0, 2]]] = True
     edges = _edges(triples, lookup, places, jobs.values(), len(urns))
-    return Wiring(urns, places, datasets, jobs, is_job, edges)
+    return CostNodes(urns, places, datasets, jobs, is_job, edges)
 
 
 def _datasets(store: "Store") -> dict[str, tuple[str, str]]:
-    """The platform and the source of each live dataset; those of one source share them."""
+    """The platform and the source of each live dataset, as shared tuples."""
     known: dict[tuple[str, str], tuple[str, str]] = {}
     found: dict[str, tuple[str, str]] = {}
     for urn, platform, source in store.costs.datasets():
@@ -102,8 +113,8 @@ def _datasets(store: "Store") -> dict[str, tuple[str, str]]:
     return found
 
 
-def _used(store: "Store", is_used: Bools) -> Iterator[tuple[int, str]]:
-    """What edges speak of."""
+def _nodes_with_edges(store: "Store", is_used: Bools) -> Iterator[tuple[int, str]]:
+    """The lineage nodes that have edges."""
     for number, urn in store.costs.nodes():
         if number < len(is_used) and is_used[number]:
             yield number, urn
@@ -116,9 +127,9 @@ def _edges(
     jobs: "Iterable[Job]",
     nodes: int,
 ) -> Integers:
-    """Where a job is known, the way leads through it, and the way past it is left out.
+    """All edges; a direct edge is dropped if a known job connects the same datasets.
 
-    What a job makes of its own output, as incremental models do, is no way to anywhere.
+    Self-edges of datasets, as in incremental models, are dropped.
     """
     triples = triples[triples[:, 0] != triples[:, 1]]
     by_job = triples[:, 2] != 0
@@ -127,22 +138,19 @@ def _edges(
     into = np.stack([up[by_job], job[by_job]], axis=1)
     out_of = np.stack([job[by_job], down[by_job]], axis=1)
     flows, flown, own = (_pairs(each) for each in _flows(jobs, places))
-    # A job may read what it writes for the sake of something else that it writes.
-    own = own[_are_among(_codes(own, nodes), _codes(into, nodes))]
+    # A job may read one of its outputs to produce another output.
+    own = own[_is_among(_edge_codes(own, nodes), _edge_codes(into, nodes))]
     through = np.concatenate([through, flown])
     direct = np.stack([up[~by_job], down[~by_job]], axis=1)
-    past = _are_among(_codes(direct, nodes), _codes(through, nodes))
-    return _once(np.concatenate([into, out_of, flows, own, direct[~past]]), nodes)
+    past = _is_among(_edge_codes(direct, nodes), _edge_codes(through, nodes))
+    return _unique_edges(np.concatenate([into, out_of, flows, own, direct[~past]]), nodes)
 
 
 _Pairs: TypeAlias = list[tuple[int, int]]
 
 
 def _flows(jobs: "Iterable[Job]", places: dict[str, int]) -> tuple[_Pairs, _Pairs, _Pairs]:
-    """The edges into and out of jobs by what they read and write, and the ways through them.
-
-    Apart from these, what jobs read that they write as well.
-    """
+    """Edges of jobs, pairs of datasets that jobs connect, and inputs that are also outputs."""
     edges: _Pairs = []
     ways: _Pairs = []
     own: _Pairs = []
@@ -163,12 +171,12 @@ def _pairs(pairs: _Pairs) -> Integers:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _codes(edges: Integers, nodes: int) -> Integers:
+def _edge_codes(edges: Integers, nodes: int) -> Integers:
     return edges[:, 0] * nodes + edges[:, 1]
 
 
-def _are_among(codes: Integers, others: Integers) -> Bools:
-    """Which codes are among others; `np.isin` would load all that masked arrays are made of."""
+def _is_among(codes: Integers, others: Integers) -> Bools:
+    """Which codes are among others; unlike `np.isin` it does not import masked arrays."""
     if not len(others):
         return np.zeros(len(codes), dtype=np.bool_)
     others = np.sort(others)
@@ -176,7 +184,183 @@ def _are_among(codes: Integers, others: Integers) -> Bools:
     return np.asarray(others[at] == codes)
 
 
-def _once(edges: Integers, nodes: int) -> Integers:
-    codes = np.sort(_codes(edges, nodes))
+def _unique_edges(edges: Integers, nodes: int) -> Integers:
+    codes = np.sort(_edge_codes(edges, nodes))
     codes = codes[np.append(True, codes[1:] != codes[:-1])] if len(codes) else codes
     return np.stack([codes // max(nodes, 1), codes % max(nodes, 1)], axis=1)
+
+
+_DEFAULT_ENGINE: Final = "job"
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
+
+
+class NodeFinder:
+    """Finds datasets and jobs by URN, by name, or by the names that reporters use."""
+
+    def __init__(self, store: "Store", settings: Settings, cost_nodes: CostNodes) -> None:
+        self._store = store
+        self._settings = settings
+        self._nodes = cost_nodes
+        self._usage_nodes: dict[tuple[str, bool, tuple[str, ...]], tuple[int, ...]] = {}
+
+    def urn(self, node: int) -> str:
+        """The URN of a node."""
+        return self._nodes.urns[node]
+
+    def node(self, name: str) -> int:
+        """The dataset or job with this name; raises if there is none."""
+        if (urn := self._jobs_by_name.get(name)) is not None:
+            return self._nodes.node_by_urn[urn]
+        if name in self._nodes.node_by_urn:
+            return self._nodes.node_by_urn[name]
+        urn = self._store.find(name)
+        if urn not in self._nodes.node_by_urn:
+            raise self._store.unknown(name)
+        return self._nodes.node_by_urn[urn]
+
+    def configured(self, name: str, where: str) -> int:
+        """The dataset or job with this name in the configuration; errors name the setting."""
+        try:
+            return self.node(name)
+        except (UnknownDataset, AmbiguousName) as problem:
+            raise MisuseError(f"{where} in the configuration names '{name}'. {problem}") from None
+
+    def moved(self, moves: Mapping[str, str]) -> dict[str, str]:
+        """Storage classes by dataset URN."""
+        found = {}
+        for name, storage_class in moves.items():
+            urn = self._nodes.urns[self.node(name)]
+            if urn not in self._nodes.datasets:
+                raise MisuseError(f"{urn} is a job and has no storage class. Name a dataset.")
+            found[urn] = storage_class
+        return found
+
+    @property
+    def jobs(self) -> "Iterator[tuple[int, Job]]":
+        """All jobs in the lineage."""
+        for urn, job in self._nodes.jobs.items():
+            yield self._nodes.node_by_urn[urn], job
+
+    def job_costs(self, name: str) -> tuple[int, ...]:
+        """The job with this name, or the jobs that write the dataset with this name."""
+        try:
+            node = self.node(name)
+        except UnknownDataset:
+            nearest = did_you_mean(name, [job.name for _, job in self.jobs])
+            raise MisuseError(
+                f"No job named '{name}'.{nearest} Lineage names jobs: lumos lineage ingest PATH"
+            ) from None
+        if self._nodes.is_job[node]:
+            return (node,)
+        jobs = tuple(each for each in self._nodes.writers(node) if self._nodes.is_job[each])
+        if not jobs:
+            raise MisuseError(
+                f"No job that writes {self._nodes.urns[node]} is known. "
+                "Lineage names jobs: lumos lineage ingest PATH"
+            )
+        return jobs
+
+    def metered(self, metered: MeteredUsage) -> tuple[int, ...]:
+        """The nodes that usage is charged to; none if they are unknown."""
+        key = metered.target, metered.is_dataset, metered.outputs
+        if key not in self._usage_nodes:
+            self._usage_nodes[key] = self._find_charged(metered)
+        return self._usage_nodes[key]
+
+    def _find_charged(self, metered: MeteredUsage) -> tuple[int, ...]:
+        name = metered.target
+        if name in self._nodes.node_by_urn:
+            return (self._nodes.node_by_urn[name],)
+        if metered.is_dataset:
+            return self._dataset(name)
+        if (urn := self._jobs_by_name.get(name)) is not None:
+            return (self._nodes.node_by_urn[urn],)
+        parts = self._jobs_by_application.get(_normalize(name), ())
+        if parts:
+            return tuple(self._nodes.node_by_urn[urn] for urn in parts)
+        if (node := self._jobs_by_urn.get(name)) is not None:
+            return (node,)
+        outputs = sorted({node for place in metered.outputs for node in self._dataset_at(place)})
+        return (self._nodes.add_job(_job_urn(metered), outputs),) if outputs else ()
+
+    def _dataset(self, name: str) -> tuple[int, ...]:
+        try:
+            urn = self._store.lookup(name)
+        except (AmbiguousName, InvalidUrn):
+            return ()
+        node = None if urn is None else self._nodes.node_by_urn.get(urn)
+        return () if node is None else (node,)
+
+    def _dataset_at(self, place: str) -> tuple[int, ...]:
+        """The dataset at a location."""
+        from lumos.lineage.reported import Place
+        from lumos.lineage.resolution import Way
+
+        found = self._names.find(Place(uri=place))
+        is_there = found.way is Way.PLACE and found.urn in self._nodes.datasets
+        return (self._nodes.node_by_urn[found.urn],) if is_there else ()
+
+    @cached_property
+    def _names(self) -> "Names":
+        from lumos.lineage.name_index import names_of
+
+        return names_of(self._settings, self._store)
+
+    @cached_property
+    def _jobs_by_name(self) -> dict[str, str]:
+        """Jobs by unambiguous names, with and without their namespace."""
+        found: dict[str, str] = {}
+        twice: set[str] = set()
+        for urn, job in self._nodes.jobs.items():
+            for name in job_names(job):
+                if found.setdefault(name, urn) != urn:
+                    twice.add(name)
+        return {name: urn for name, urn in found.items() if name not in twice}
+
+    @cached_property
+    def _jobs_by_urn(self) -> dict[str, int]:
+        """Jobs that are known from edges only, by all unambiguous ends of their URNs."""
+        found: dict[str, int] = {}
+        twice: set[str] = set()
+        for node in np.flatnonzero(self._nodes.is_job).tolist():
+            urn = self._nodes.urns[node]
+            if urn in self._nodes.jobs:
+                continue
+            segments = urn.removeprefix(SCHEME).split("/")[1:]
+            for start in range(len(segments)):
+                name = "/".join(segments[start:])
+                if found.setdefault(name, node) != node:
+                    twice.add(name)
+        return {name: node for name, node in found.items() if name not in twice}
+
+    @cached_property
+    def _jobs_by_application(self) -> dict[str, tuple[str, ...]]:
+        """Jobs that are steps of one application, as in lineage from Spark."""
+        found: dict[str, dict[str, None]] = {}
+        for urn, job in self._nodes.jobs.items():
+            first, dot, _ = job.name.partition(".")
+            parent = job.properties.get("parent", "").rpartition("/")[2]
+            for name in (first if dot else "", parent):
+                if letters := _normalize(name):
+                    found.setdefault(letters, {})[urn] = None
+        return {name: tuple(urns) for name, urns in found.items()}
+
+
+def job_names(job: "Job") -> tuple[str, ...]:
+    """The names that reporters use for a job."""
+    namespace = job.properties.get("namespace")
+    named = (job.urn, job.name)
+    return (*named, f"{namespace}/{job.name}") if namespace else named
+
+
+def _normalize(name: str) -> str:
+    return _NOT_ALPHANUMERIC.sub("", name.lower())
+
+
+def _job_urn(metered: MeteredUsage) -> str:
+    if metered.target.startswith(SCHEME):
+        return metered.target
+    try:
+        return str(Urn.of(metered.engine, (metered.target,)))
+    except InvalidUrn:
+        return str(Urn.of(_DEFAULT_ENGINE, (metered.target,)))

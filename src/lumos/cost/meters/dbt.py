@@ -1,4 +1,4 @@
-"""run_results.json of dbt: how long each model occupied the warehouse."""
+"""Reads run_results.json of dbt: how long each model used the warehouse."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,14 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from lumos.config.prices import GB
-from lumos.cost.meters.unfolding import UnreadableMeter
-from lumos.model.metering import Metered
+from lumos.cost.meters.compression import UnreadableMeter
+from lumos.model.cost import MeteredUsage
 
 ENGINE: Final = "dbt"
 _SECONDS_PER_HOUR: Final = 3600
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
 _NEVER_RAN: Final = frozenset(("skipped", "no-op", "not run"))
-# How adapters say what a statement read.
+# Keys of adapter responses with the bytes that a statement read.
 _BY_BYTES: Final = frozenset(("bigquery", "athena"))
 _BYTES: Final = ("bytes_billed", "bytes_processed", "data_scanned_in_bytes")
 
@@ -34,25 +34,25 @@ class _Result(msgspec.Struct):
     adapter_response: dict[str, Any] = {}
 
 
-class _About(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     dbt_schema_version: str = ""
     generated_at: datetime | None = None
     invocation_id: str | None = None
 
 
 class RunResults(msgspec.Struct):
-    """The file, as far as it counts."""
+    """The parts of run_results.json that are used."""
 
-    metadata: _About
+    metadata: _Metadata
     results: list[_Result]
     elapsed_time: float = 0
 
 
-def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metered]:
-    """What each node of a run used.
+def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[MeteredUsage]:
+    """The usage of each node of a run.
 
-    Threads share the warehouse: where the nodes together took longer than the run, each counts by
-    its part of the run, so that all of them never come to more than the time that went by.
+    Threads share the warehouse: if the nodes together took longer than the run, their times are
+    scaled down so that they add up to the duration of the run.
     """
     try:
         run = msgspec.json.decode(data, type=RunResults)
@@ -66,16 +66,16 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
 
 def _metered(
     run: RunResults, ran: Sequence[_Result], share: float, *, name: str, engine: str
-) -> Iterator[Metered]:
-    # Views read nothing, and many adapters do not even say so.
+) -> Iterator[MeteredUsage]:
+    # Views read nothing, and many adapters then omit the key.
     reads_bytes = engine in _BY_BYTES or any(
         key in each.adapter_response for each in ran for key in _BYTES
     )
     for each in ran:
         seconds = max(each.execution_time, 0.0)
-        started, ended = _stretch(each, run.metadata.generated_at, seconds, name)
+        started, ended = _time_range(each, run.metadata.generated_at, seconds, name)
         invocation = run.metadata.invocation_id or started.isoformat()
-        yield Metered(
+        yield MeteredUsage(
             target=each.unique_id,
             engine=engine,
             started_at=started,
@@ -85,7 +85,7 @@ def _metered(
         )
 
 
-def _stretch(
+def _time_range(
     result: _Result, generated: datetime | None, seconds: float, name: str
 ) -> tuple[datetime, datetime]:
     starts = [_utc(each.started_at) for each in result.timing if each.started_at]
@@ -102,16 +102,16 @@ def _quantities(
     result: _Result, seconds: float, *, reads_bytes: bool
 ) -> Iterator[tuple[str, Decimal]]:
     yield "hour", _rounded(seconds, _SECONDS_PER_HOUR)
-    said = result.adapter_response
+    response = result.adapter_response
     for key in _BYTES:
-        if isinstance(said.get(key), int) and said[key] >= 0:
-            yield "gb_processed", _rounded(said[key], GB)
+        if isinstance(response.get(key), int) and response[key] >= 0:
+            yield "gb_processed", _rounded(response[key], GB)
             break
     else:
         if reads_bytes:
             yield "gb_processed", Decimal(0)
-    if isinstance(said.get("slot_ms"), int) and said["slot_ms"] >= 0:
-        yield "slot_hour", _rounded(said["slot_ms"], _MILLISECONDS_PER_HOUR)
+    if isinstance(response.get("slot_ms"), int) and response["slot_ms"] >= 0:
+        yield "slot_hour", _rounded(response["slot_ms"], _MILLISECONDS_PER_HOUR)
 
 
 def _rounded(value: float, unit: int) -> Decimal:

@@ -1,4 +1,4 @@
-"""Event logs of Spark: which executors an application had, for how long, and what it read."""
+"""Reads Spark event logs: executors of an application, their lifetime, and bytes read."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,17 +10,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.config.prices import GB
-from lumos.cost.meters.unfolding import UnreadableMeter, lines
-from lumos.model.metering import Metered
+from lumos.cost.meters.compression import UnreadableMeter, read_lines
+from lumos.model.cost import MeteredUsage
 
 ENGINE: Final = "spark"
 FIRST_EVENT: Final = b'{"Event":"SparkListener'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
-_MOST_PLACES: Final = 10_000
-# Longer numbers are none that anybody measured.
-_MOST_DIGITS: Final = 18
-# What comes before the name of an event; names are at most as long as this leaves room for.
+_MAX_OUTPUTS: Final = 10_000
+# Longer numbers are corrupt.
+_MAX_DIGITS: Final = 18
 _NAME: Final = re.compile(rb'\{"Event":"(?:[\w.$]*\.)?(SparkListener\w+)"')
 _READ: Final = "internal.metrics.input.bytesRead"
 _WRITES: Final = re.compile(
@@ -58,7 +57,7 @@ class _Event(
         "plan": "sparkPlanInfo", "time": "time",
     },
 ):  # fmt: skip
-    """The fields of all events that count, each with only some of them."""
+    """The used fields of all event types."""
 
     name: str
     timestamp: int | None = None
@@ -75,7 +74,7 @@ class _Event(
 
     @property
     def at(self) -> int:
-        """When it happened, in milliseconds since 1970; 0 where it does not say."""
+        """The time of the event in milliseconds since 1970, or 0."""
         ended = self.stage.completed if self.stage else None
         return self.timestamp or self.completed or self.time or ended or 0
 
@@ -84,22 +83,22 @@ _DECODE: Final = msgspec.json.Decoder(_Event).decode
 
 
 class Application(NamedTuple):
-    """One application: what it used, and what should be known about that."""
+    """The usage of one application, and remarks on it."""
 
-    metered: Metered
+    metered: MeteredUsage
     remarks: tuple[str, ...]
 
 
 def read_event_log(paths: Sequence[str], *, name: str, engine: str = "") -> Application:
-    """What an application used, from its log, or from the parts of a rolling one in order."""
-    log = _Log()
-    for line in chain.from_iterable(map(lines, paths)):
-        log.take(line)
+    """The usage of an application from its event log, or from the parts of a rolling one."""
+    log = _EventLog()
+    for line in chain.from_iterable(map(read_lines, paths)):
+        log.add(line)
     return log.application(name, engine or ENGINE)
 
 
-class _Log:
-    """What has been heard of one application so far."""
+class _EventLog:
+    """Accumulates the events of one application."""
 
     def __init__(self) -> None:
         self._app: _Event | None = None
@@ -110,23 +109,23 @@ class _Log:
         self._bytes_read = 0
         self._outputs: dict[str, None] = {}
         self._properties: dict[str, str] = {}
-        self._odd_lines = 0
+        self._unreadable_lines = 0
 
-    def take(self, line: bytes) -> None:
+    def add(self, line: bytes) -> None:
         match = _NAME.match(line)
         if match is None:
-            self._odd_lines += bool(line.strip()) and not line.startswith(b'{"Event":')
+            self._unreadable_lines += bool(line.strip()) and not line.startswith(b'{"Event":')
             return
-        step = _STEPS.get(match.group(1).decode())
-        if step is None:
+        handle = _HANDLERS.get(match.group(1).decode())
+        if handle is None:
             return
         try:
             event = _DECODE(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._odd_lines += 1
+            self._unreadable_lines += 1
             return
         self._latest = max(self._latest, event.at)
-        step(self, event)
+        handle(self, event)
 
     def started(self, event: _Event) -> None:
         self._app = event
@@ -152,19 +151,19 @@ class _Log:
         self._properties = event.properties or {}
 
     def planned(self, event: _Event) -> None:
-        if event.plan is None or len(self._outputs) >= _MOST_PLACES:
+        if event.plan is None or len(self._outputs) >= _MAX_OUTPUTS:
             return
         for node in _nodes(event.plan):
             if match := _WRITES.match(node.simpleString):
                 self._outputs[match.group(1)] = None
 
-    def heard(self, event: _Event) -> None:
-        """Nothing counts but when it was."""
+    def ignore(self, event: _Event) -> None:
+        """Only the time of the event counts."""
 
     def application(self, name: str, engine: str) -> Application:
         app = self._app
         if app is None or not app.timestamp:
-            raise UnreadableMeter(name, "it does not name its application")
+            raise UnreadableMeter(name, "it has no application start event")
         end = max(self._ended or self._latest, app.timestamp)
         cores = self._core_milliseconds + sum(
             count * max(end - since, 0) for since, count in self._added.values()
@@ -176,11 +175,11 @@ class _Log:
             "hour": _rounded(end - app.timestamp, _MILLISECONDS_PER_HOUR),
             "gb_processed": _rounded(self._bytes_read, GB),
         }
-        metered = Metered(
+        metered = MeteredUsage(
             target=app.app_name or run,
             engine=engine,
-            started_at=_moment(app.timestamp),
-            ended_at=_moment(end),
+            started_at=_time(app.timestamp),
+            ended_at=_time(end),
             quantities=quantities,
             run=f"{run}/{app.attempt}" if app.attempt else run,
             outputs=tuple(self._outputs),
@@ -188,11 +187,11 @@ class _Log:
         return Application(metered, tuple(self._remarks(name)))
 
     def _driver_cores(self) -> int:
-        """In a cluster the driver has cores of its own, which are no executor's."""
+        """In cluster mode the driver has cores of its own."""
         if self._properties.get("spark.submit.deployMode") != "cluster":
             return 0
-        said = self._properties.get("spark.driver.cores", "1")
-        return _whole(said) or 1
+        cores = self._properties.get("spark.driver.cores", "1")
+        return _whole(cores) or 1
 
     def _remarks(self, name: str) -> Iterator[str]:
         if not self._ended:
@@ -200,20 +199,20 @@ class _Log:
                 f"{name}: the application is still running or was killed; it is counted up to its "
                 "last event. Import it again when it has ended."
             )
-        if self._odd_lines:
-            yield f"{name}: {self._odd_lines:,} lines could not be read."
+        if self._unreadable_lines:
+            yield f"{name}: {self._unreadable_lines:,} lines could not be read."
 
 
-_STEPS: Final = {
-    "SparkListenerApplicationStart": _Log.started,
-    "SparkListenerApplicationEnd": _Log.finished,
-    "SparkListenerExecutorAdded": _Log.added,
-    "SparkListenerExecutorRemoved": _Log.removed,
-    "SparkListenerStageCompleted": _Log.staged,
-    "SparkListenerEnvironmentUpdate": _Log.configured,
-    "SparkListenerSQLExecutionStart": _Log.planned,
-    "SparkListenerSQLExecutionEnd": _Log.heard,
-    "SparkListenerJobEnd": _Log.heard,
+_HANDLERS: Final = {
+    "SparkListenerApplicationStart": _EventLog.started,
+    "SparkListenerApplicationEnd": _EventLog.finished,
+    "SparkListenerExecutorAdded": _EventLog.added,
+    "SparkListenerExecutorRemoved": _EventLog.removed,
+    "SparkListenerStageCompleted": _EventLog.staged,
+    "SparkListenerEnvironmentUpdate": _EventLog.configured,
+    "SparkListenerSQLExecutionStart": _EventLog.planned,
+    "SparkListenerSQLExecutionEnd": _EventLog.ignore,
+    "SparkListenerJobEnd": _EventLog.ignore,
 }
 
 
@@ -227,7 +226,7 @@ def _nodes(plan: _Plan) -> Iterable[_Plan]:
 
 def _whole(value: object) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value) if len(value) <= _MOST_DIGITS else 0
+        return int(value) if len(value) <= _MAX_DIGITS else 0
     return value if isinstance(value, int) and value > 0 else 0
 
 
@@ -235,5 +234,5 @@ def _rounded(value: int, unit: int) -> Decimal:
     return (Decimal(value) / unit).quantize(Decimal("1e-9")).normalize() + 0
 
 
-def _moment(milliseconds: int) -> datetime:
+def _time(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=milliseconds)

@@ -1,4 +1,4 @@
-"""Usage as a table: CSV with a row for what a job used, or was charged, in some time."""
+"""Reads resource usage from CSV: one row per job or dataset and time."""
 
 import csv
 import io
@@ -8,10 +8,10 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Final, NamedTuple, get_args
 
-from lumos.config.prices import engine_of, measured
-from lumos.cost.meters.unfolding import LONGEST_LINE, UnreadableMeter, unfolded
+from lumos.config.prices import convert_quantity, engine_of
+from lumos.cost.meters.compression import LONGEST_LINE, UnreadableMeter, open_decompressed
 from lumos.errors import MisuseError, did_you_mean
-from lumos.model.metering import CostType, Metered
+from lumos.model.cost import CostType, MeteredUsage
 from lumos.model.money import micros
 from lumos.model.period import period_of
 
@@ -32,11 +32,11 @@ _NAMES: Final = {
 _FIELDS: Final = {name: field for field, names in _NAMES.items() for name in names}
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _PROBLEMS_SHOWN: Final = 10
-_MOST: Final = 10**15
+_MAX_QUANTITY: Final = 10**15
 
 
 class BadRows(MisuseError):
-    """A table with rows that cannot count; none of it is taken in."""
+    """A table with invalid rows, which is rejected as a whole."""
 
     def __init__(self, path: str, problems: Sequence[tuple[int, str]]) -> None:
         self.path = path
@@ -47,15 +47,15 @@ class BadRows(MisuseError):
         super().__init__(f"{path} was not imported:\n{shown}{rest}")
 
 
-class Row(NamedTuple):
-    """What one line says."""
+class MeteredRow(NamedTuple):
+    """A row with its line number."""
 
     line: int
-    metered: Metered
+    metered: MeteredUsage
 
 
 def is_table(head: str) -> bool:
-    """Whether a text begins with a header that says who used something."""
+    """Whether a text begins with the header of a usage table."""
     try:
         names = {_FIELDS.get(name) for name in _header(head.partition("\n")[0])[1]}
     except csv.Error:
@@ -63,13 +63,13 @@ def is_table(head: str) -> bool:
     return bool(names & {"job", "dataset"}) and bool(names & {"quantity", "amount"})
 
 
-def read_table(path: str) -> list[Row]:
-    """All rows of a table, or an error that says what is wrong with which lines."""
-    rows: list[Row] = []
+def read_table(path: str) -> list[MeteredRow]:
+    """All rows of a table; raises BadRows with all invalid lines."""
+    rows: list[MeteredRow] = []
     problems: list[tuple[int, str]] = []
     for line, fields, values in _rows(path):
         try:
-            rows.append(Row(line, _metered(_named(fields, values))))
+            rows.append(MeteredRow(line, _metered(_by_column(fields, values))))
         except MisuseError as problem:
             problems.append((line, str(problem)))
     problems += _overlaps(rows)
@@ -81,16 +81,16 @@ def read_table(path: str) -> list[Row]:
 
 def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
     csv.field_size_limit(LONGEST_LINE)
-    with unfolded(path) as stream:
+    with open_decompressed(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         try:
             first = text.readline(LONGEST_LINE)
             delimiter, header = _header(first)
-            fields = _known(path, header)
+            fields = _recognize_columns(path, header)
             reader = csv.reader(text, delimiter=delimiter)
             for values in reader:
                 if any(value.strip() for value in values):
-                    # The header was read before the reader counts.
+                    # The header line was read separately.
                     yield reader.line_num + 1, fields, [value.strip() for value in values]
         except UnicodeDecodeError:
             raise UnreadableMeter(path, "it is not UTF-8 text") from None
@@ -105,16 +105,16 @@ def _header(line: str) -> tuple[str, list[str]]:
     return delimiter, [name.strip().lower().replace(" ", "_") for name in names]
 
 
-def _known(path: str, header: Sequence[str]) -> list[str]:
+def _recognize_columns(path: str, header: Sequence[str]) -> list[str]:
     fields = [_FIELDS.get(name, f"({name})") for name in header]
     twice = sorted({field for field in fields if fields.count(field) > 1})
     if twice:
-        raise UnreadableMeter(path, f"two columns mean '{twice[0]}'")
+        raise UnreadableMeter(path, f"two columns have the meaning '{twice[0]}'")
     return fields
 
 
-def _named(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    """What a line says by column; cells at its end may be left out, or be empty and too many."""
+def _by_column(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """The values of a line by column; trailing cells may be missing or empty."""
     if any(values[len(fields) :]):
         raise MisuseError(
             f"{len(values)} values for {len(fields)} columns. Write numbers without commas in "
@@ -123,11 +123,11 @@ def _named(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
     return {field: value for field, value in zip(fields, values, strict=False) if value}
 
 
-def _metered(values: Mapping[str, str]) -> Metered:
+def _metered(values: Mapping[str, str]) -> MeteredUsage:
     targets = [field for field in ("job", "dataset") if field in values]
     if len(targets) != 1:
         raise MisuseError("Name either a job or a dataset.")
-    started, ended = _stretch(values)
+    started, ended = _time_range(values)
     amount = _decimal("amount", values.get("amount"))
     quantity = _decimal("quantity", values.get("quantity"))
     engine = engine_of(values.get("engine", ""))
@@ -135,7 +135,7 @@ def _metered(values: Mapping[str, str]) -> Metered:
         raise MisuseError("Give a quantity and its unit, or an amount and its currency.")
     if amount is not None and "currency" not in values:
         raise MisuseError(f"The amount {amount} has no currency.")
-    if quantity is not None and quantity > _MOST:
+    if quantity is not None and quantity > _MAX_QUANTITY:
         raise MisuseError(f"The quantity {quantity} is too large to be computed.")
     if quantity is not None and quantity < 0:
         raise MisuseError(f"The quantity {quantity} is below 0; credits are amounts.")
@@ -143,9 +143,9 @@ def _metered(values: Mapping[str, str]) -> Metered:
         raise MisuseError("A quantity needs 'engine' and 'unit', which determine its price.")
     quantities = {}
     if quantity is not None and "unit" in values:
-        number, unit = measured(quantity, values["unit"])
+        number, unit = convert_quantity(quantity, values["unit"])
         quantities[unit] = number
-    return Metered(
+    return MeteredUsage(
         target=values[targets[0]],
         is_dataset=targets[0] == "dataset",
         engine=engine,
@@ -159,7 +159,7 @@ def _metered(values: Mapping[str, str]) -> Metered:
     )
 
 
-def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
+def _time_range(values: Mapping[str, str]) -> tuple[datetime, datetime]:
     if "period" in values:
         if "started_at" in values or "ended_at" in values:
             raise MisuseError("Give either a period, or 'started_at' and 'ended_at'.")
@@ -167,14 +167,14 @@ def _stretch(values: Mapping[str, str]) -> tuple[datetime, datetime]:
         return _midnight(period.first), _midnight(period.last) + timedelta(days=1)
     if not ("started_at" in values and "ended_at" in values):
         raise MisuseError("Give 'started_at' and 'ended_at', or a period such as 2024-01.")
-    started = _moment("started_at", values["started_at"], is_end=False)
-    ended = _moment("ended_at", values["ended_at"], is_end=True)
+    started = _parse_time("started_at", values["started_at"], is_end=False)
+    ended = _parse_time("ended_at", values["ended_at"], is_end=True)
     if ended < started:
         raise MisuseError(f"It ended at {values['ended_at']}, before it started.")
     return started, ended
 
 
-def _moment(field: str, text: str, *, is_end: bool) -> datetime:
+def _parse_time(field: str, text: str, *, is_end: bool) -> datetime:
     try:
         if (day := _day(text)) is not None:
             return _midnight(day) + timedelta(days=is_end)
@@ -226,16 +226,16 @@ def _currency(text: str) -> str:
     return text.upper()
 
 
-def _currencies(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
+def _currencies(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
     first = next((row.metered.currency for row in rows if row.metered.currency), None)
     for row in rows:
         if row.metered.currency not in (None, first):
             yield row.line, f"The amount is in {row.metered.currency}, others are in {first}."
 
 
-def _overlaps(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
-    """Lines that say something of a time that another line speaks of already."""
-    by_subject: dict[object, list[Row]] = {}
+def _overlaps(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
+    """Lines whose time overlaps that of another line for the same subject."""
+    by_subject: dict[object, list[MeteredRow]] = {}
     for row in rows:
         by_subject.setdefault(row.metered.subject, []).append(row)
     for several in by_subject.values():

@@ -1,1 +1,1 @@
-"""A whole cost model in one file, computed without a store."""
+"""Cost models that are defined in one file and computed without a store."""

@@ -1,4 +1,4 @@
-"""A whole cost model in one file, computed without a store."""
+"""Computes attribution and savings of a cost model file."""
 
 from array import array
 from collections.abc import Iterator
@@ -10,37 +10,38 @@ from typing import Final
 
 import numpy as np
 
-from lumos.cost.model_file.errors import InvalidModel
-from lumos.cost.model_file.reader import ModelFile, WrittenEdge
+from lumos.cost.model_file.parser import InvalidModel, ModelEdge, ModelFile
 from lumos.cost.solver.attribution import AmountsTooLarge, Attribution, attribute
-from lumos.cost.solver.circulation import CycleNotSolved
-from lumos.cost.solver.graph import (
-    DEFAULT_METHOD,
-    METHODS,
-    CostGraph,
-    Floats,
-    Integers,
-    Method,
-    nothing_reads,
-)
+from lumos.cost.solver.cycles import CycleNotSolved
+from lumos.cost.solver.graph import CostGraph, Floats, Integers, unread_nodes
 from lumos.cost.solver.savings import savings_of_all
 from lumos.cost.solver.shares import NOISE, InvalidShare
 from lumos.errors import MisuseError, UnknownName, did_you_mean
-from lumos.model.codec import to_json
-from lumos.model.metering import ADJUSTMENT, COST_TYPES, IDLE, RESERVED, SHARED, UNALLOCATED
+from lumos.model.cost import (
+    ADJUSTMENT,
+    COST_TYPES,
+    DEFAULT_METHOD,
+    IDLE,
+    METHODS,
+    RESERVED,
+    SHARED,
+    UNALLOCATED,
+    AttributionMethod,
+)
+from lumos.model.json_codec import to_json
 from lumos.model.money import micros
 from lumos.model.report import FORMAT_VERSION, Report
 
-# Nearest names among very many take longer than anybody waits for an error.
+# Finding similar names among more takes too long.
 _MOST_COMPARED: Final = 5000
 _NONE: Final = float("nan")
 _DIGITS: Final = 6
-# A report of more is written a part at a time, for all of it would take gigabytes.
+# Larger reports are written in parts, since a whole one would take gigabytes of memory.
 _AT_ONCE: Final = 20_000
 
 
 class ModelDataset(Report, frozen=True, kw_only=True):
-    """What one dataset or job costs; `by_type` divides `total`. `savings`: removing it alone."""
+    """The costs of a dataset or job; `by_type` divides `total`, `savings` is for it alone."""
 
     urn: str
     direct: Decimal
@@ -52,7 +53,7 @@ class ModelDataset(Report, frozen=True, kw_only=True):
 
 
 class ModelComponent(Report, frozen=True, kw_only=True):
-    """Datasets that lead to each other, and their cost as one; nothing leaves a closed one."""
+    """A lineage cycle and its cost as one node; no cost leaves a closed one."""
 
     urns: tuple[str, ...]
     total: Decimal
@@ -60,8 +61,7 @@ class ModelComponent(Report, frozen=True, kw_only=True):
 
 
 class ModelTotals(Report, frozen=True, kw_only=True):
-    """Spent is retained and what stands apart; `assumed` is carried by equal shares for want of
-    usage."""
+    """The spend is retained cost plus unattributed costs; `assumed` is split equally."""
 
     spent: Decimal
     retained: Decimal
@@ -73,10 +73,10 @@ class ModelTotals(Report, frozen=True, kw_only=True):
 
 
 class ModelReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos cost model`; these names stay."""
+    """The result of `lumos cost model`; field names are a public contract."""
 
     format_version: str = FORMAT_VERSION
-    method: Method
+    method: AttributionMethod
     datasets: list[ModelDataset]
     components: list[ModelComponent]
     totals: ModelTotals
@@ -84,34 +84,34 @@ class ModelReport(Report, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
-    """What a file says, ready to be computed."""
+class CostModelInput:
+    """A validated model, ready to be computed."""
 
     graph: CostGraph
-    method: Method
-    apart: dict[str, int]
+    method: AttributionMethod
+    unattributed: dict[str, int]
     remarks: list[str]
 
 
 class ComputedModel:
-    """Attribution and savings of a model, as a report or as its JSON in parts."""
+    """Attribution and savings of a model, as a report or as JSON in parts."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: CostModelInput) -> None:
         self._model = model
         self._attribution = attribute(model.graph, model.method)
         self._savings = savings_of_all(model.graph)
 
     @property
     def is_large(self) -> bool:
-        """Whether the report had better be written in parts."""
+        """Whether the report should be written in parts."""
         return self._model.graph.nodes > _AT_ONCE
 
     def report(self) -> ModelReport:
-        """All of it."""
+        """The complete report."""
         return _report(self._model, self._attribution, list(self._datasets()))
 
     def json(self) -> Iterator[bytes]:
-        """The report as JSON, some datasets at a time."""
+        """The report as JSON in parts."""
         empty = to_json(_report(self._model, self._attribution, []))
         before, field, after = empty.partition(b'"datasets":[')
         yield before + field
@@ -128,19 +128,19 @@ class ComputedModel:
 
 
 def compute(file: Path) -> ComputedModel:
-    """Attribution and savings of the model in a file."""
+    """The attribution and savings of a model file."""
     try:
         return ComputedModel(read(file))
     except (InvalidShare, AmountsTooLarge, CycleNotSolved) as error:
         raise InvalidModel(file, str(error)) from None
 
 
-def read(file: Path) -> Model:
-    """The model in a JSON or YAML file; raises for what cannot be computed, with what is right."""
+def read(file: Path) -> CostModelInput:
+    """The model in a JSON or YAML file; raises InvalidModel if it cannot be computed."""
     written = ModelFile(file)
     method = written.method or DEFAULT_METHOD
     if method not in METHODS:
-        raise written.refusal(str(UnknownName("method", method, METHODS)))
+        raise written.invalid(str(UnknownName("method", method, METHODS)))
     nodes = _Nodes(written)
     edges = _Edges(written, nodes)
     _note_unknown_types(written, set(nodes.costs), set(edges.shares))
@@ -153,8 +153,8 @@ def read(file: Path) -> Model:
             places, amounts = nodes.costs[name]
             own[row, np.array(places)] = amounts
     upstream, downstream = np.array(edges.upstream), np.array(edges.downstream)
-    edges.refuse_repeated(upstream, downstream)
-    live = nothing_reads(count, upstream, downstream)
+    edges.check_duplicates(upstream, downstream)
+    live = unread_nodes(count, upstream, downstream)
     live[list(nodes.live)] = list(nodes.live.values())
     graph = CostGraph(
         urns=list(nodes.place),
@@ -168,11 +168,13 @@ def read(file: Path) -> Model:
         weights=np.array(edges.weights).reshape(1, -1),
         last_read=np.array(edges.last_read),
     )
-    return Model(graph=graph, method=method, apart=nodes.apart, remarks=written.remarks)
+    return CostModelInput(
+        graph=graph, method=method, unattributed=nodes.unattributed, remarks=written.remarks
+    )
 
 
 def _note_unknown_types(written: ModelFile, costs: set[str], shares: set[str]) -> None:
-    """Shares of types that nothing costs, which may be written otherwise than meant."""
+    """Add remarks on shares of cost types that do not occur, which may be misspelled."""
     for name in sorted(shares - costs - set(COST_TYPES)):
         hint = did_you_mean(name, costs)
         written.remarks.append(f"Shares of '{name}' are ignored: no cost has that type.{hint}")
@@ -192,33 +194,33 @@ def _mix(currencies: dict[str, str]) -> str:
 
 
 class _Nodes:
-    """Datasets and jobs by their place in the graph."""
+    """The datasets and jobs of the file by node number."""
 
     def __init__(self, written: ModelFile) -> None:
         self.place: dict[str, int] = {}
         self.costs: dict[str, tuple[array[int], array[int]]] = {}
         self.live: dict[int, bool] = {}
         self.jobs: list[int] = []
-        self.apart: dict[str, int] = {}
+        self.unattributed: dict[str, int] = {}
         self._written = written
         currencies = {written.currency.upper(): "the model"} if written.currency else {}
         for entry in chain.from_iterable(written.nodes()):
-            if entry.urn in self.place or entry.urn in self.apart:
-                raise written.refusal(
+            if entry.urn in self.place or entry.urn in self.unattributed:
+                raise written.invalid(
                     f"The URN '{entry.urn}' is listed twice under datasets. Keep one."
                 )
             if entry.currency is not None:
                 currencies.setdefault(entry.currency.upper(), entry.urn)
             if len(currencies) > 1:
-                raise written.refusal(_mix(currencies))
+                raise written.invalid(_mix(currencies))
             if not entry.urn:
-                raise written.refusal("A dataset needs a URN that is not empty.")
+                raise written.invalid("A dataset needs a URN that is not empty.")
             amounts = {
                 name: self._micros(entry.urn, name, amount)
                 for name, amount in (entry.costs or {}).items()
             }
             if entry.urn in RESERVED:
-                self.apart[entry.urn] = sum(amounts.values())
+                self.unattributed[entry.urn] = sum(amounts.values())
                 continue
             node = self.place[entry.urn] = len(self.place)
             for name, amount in amounts.items():
@@ -229,8 +231,8 @@ class _Nodes:
                 self.live[node] = entry.live
             if entry.kind == "job":
                 self.jobs.append(node)
-        if not self.place and not self.apart:
-            raise written.refusal(
+        if not self.place and not self.unattributed:
+            raise written.invalid(
                 "The model is empty. It needs at least one entry under 'datasets'."
             )
 
@@ -238,16 +240,16 @@ class _Nodes:
         try:
             return micros(amount)
         except MisuseError as error:
-            raise self._written.refusal(f"The {name} cost of '{urn}': {error}") from None
+            raise self._written.invalid(f"The {name} cost of '{urn}': {error}") from None
 
 
 class _Edges:
-    """Edges by the places of their ends."""
+    """The edges of the file by node numbers."""
 
     def __init__(self, written: ModelFile, nodes: _Nodes) -> None:
         self._written = written
         self._nodes = nodes
-        # Millions of edges fit into memory as arrays, not as lists.
+        # Arrays instead of lists, so that millions of edges fit into memory.
         self.upstream = array("q")
         self.downstream = array("q")
         self.weights = array("d")
@@ -264,17 +266,17 @@ class _Edges:
             self.last_read.extend(edge.read_at() for edge in batch)
             for number, (edge, pair) in enumerate(zip(batch, ends, strict=True), start=start):
                 if -1 in pair or edge.share is not None or edge.shares is not None:
-                    self._take(edge, number, pair)
+                    self._add_shares(edge, number, pair)
         negative = np.flatnonzero(np.array(self.weights) < 0)
         if len(negative):
             number = int(negative[0])
-            raise written.refusal(
+            raise written.invalid(
                 f"edges[{number}]: the bytes read must not be negative, as "
                 f"{self.weights[number]:g} is."
             )
 
     def explicit(self, types: tuple[str, ...]) -> Floats:
-        """[k, m], or one row where no edge tells types apart."""
+        """[k, m], or one row if no edge has shares by cost type."""
         rows = np.full((len(types) if self.shares else 1, len(self.upstream)), np.nan)
         rows[:, list(self._of_all_types)] = list(self._of_all_types.values())
         for row, name in enumerate(types if self.shares else ()):
@@ -282,26 +284,26 @@ class _Edges:
             rows[row, list(given)] = list(given.values())
         return rows
 
-    def refuse_repeated(self, upstream: Integers, downstream: Integers) -> None:
-        """Two shares of one edge would contradict each other, two bytes might."""
+    def check_duplicates(self, upstream: Integers, downstream: Integers) -> None:
+        """Raise if an edge is listed twice."""
         keys = upstream * max(len(self._nodes.place), 1) + downstream
         order = np.argsort(keys, kind="stable")
         repeated = np.flatnonzero(np.diff(keys[order]) == 0)
         if len(repeated):
             first, again = (int(order[repeated[0] + step]) for step in (0, 1))
             urns = list(self._nodes.place)
-            raise self._written.refusal(
+            raise self._written.invalid(
                 f"The edge {urns[upstream[first]]} -> {urns[downstream[first]]} is listed twice, "
                 f"as edges[{first}] and edges[{again}]. Keep one, with the sum of both."
             )
 
-    def _take(self, entry: WrittenEdge, number: int, ends: tuple[int, int]) -> None:
-        """Takes the shares of an edge; raises where one of its ends is not known."""
+    def _add_shares(self, entry: ModelEdge, number: int, ends: tuple[int, int]) -> None:
+        """Take the shares of an edge; raise if one of its ends is unknown."""
         edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
         if -1 in ends:
             raise self._unknown(entry.upstream if ends[0] < 0 else entry.downstream, edge)
         if entry.share is not None and entry.shares is not None:
-            raise self._written.refusal(f"{edge}: give either 'share', or 'shares' by cost type.")
+            raise self._written.invalid(f"{edge}: give either 'share', or 'shares' by cost type.")
         if entry.share is not None:
             self._of_all_types[number] = self._share(entry.share, edge)
         for name, share in (entry.shares or {}).items():
@@ -309,24 +311,26 @@ class _Edges:
 
     def _unknown(self, urn: str, edge: str) -> MisuseError:
         if urn in RESERVED:
-            return self._written.refusal(
+            return self._written.invalid(
                 f"{edge}: {urn} is never attributed along lineage. Remove the edge."
             )
         known = list(self._nodes.place)
         hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
-        return self._written.refusal(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
+        return self._written.invalid(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
 
     def _share(self, share: float, edge: str) -> float:
         if not 0 <= share <= 1 + NOISE:
-            raise self._written.refusal(
+            raise self._written.invalid(
                 f"{edge}: the share must be a number from 0 to 1, such as 0.6, not {share:g}."
             )
         return min(share, 1.0)
 
 
-def _report(model: Model, attribution: Attribution, datasets: list[ModelDataset]) -> ModelReport:
-    graph, apart = model.graph, model.apart
-    spent = int(graph.costs.sum()) + sum(apart.values())
+def _report(
+    model: CostModelInput, attribution: Attribution, datasets: list[ModelDataset]
+) -> ModelReport:
+    graph, unattributed = model.graph, model.unattributed
+    spent = int(graph.costs.sum()) + sum(unattributed.values())
     return ModelReport(
         method=model.method,
         datasets=datasets,
@@ -341,10 +345,10 @@ def _report(model: Model, attribution: Attribution, datasets: list[ModelDataset]
         totals=ModelTotals(
             spent=amount(spent),
             retained=amount(int(attribution.retained.sum())),
-            unallocated=amount(apart.get(UNALLOCATED, 0)),
-            idle=amount(apart.get(IDLE, 0)),
-            shared=amount(apart.get(SHARED, 0)),
-            adjustment=amount(apart.get(ADJUSTMENT, 0)),
+            unallocated=amount(unattributed.get(UNALLOCATED, 0)),
+            idle=amount(unattributed.get(IDLE, 0)),
+            shared=amount(unattributed.get(SHARED, 0)),
+            adjustment=amount(unattributed.get(ADJUSTMENT, 0)),
             assumed=amount(int(attribution.assumed_amount.sum())),
         ),
         remarks=model.remarks,
@@ -376,7 +380,7 @@ def _datasets(
 
 
 def amount(units: int) -> Decimal:
-    """Micro-units with no more digits after the point than they need."""
+    """Micro-units as a decimal without trailing zeros."""
     digits = _DIGITS
     while digits and units % 10 == 0:
         units //= 10

@@ -1,1 +1,1 @@
-"""What each dataset costs through everything upstream of it, and what its end would save."""
+"""Pure computation on arrays: attribution along lineage, savings and retirement plans."""

@@ -1,16 +1,18 @@
-"""Attribution: every node's loaded cost through all that is upstream of it, and what it retains."""
+"""Attribution along lineage: total and retained cost, contributions, and the paths behind them."""
 
-from dataclasses import dataclass
-from typing import Final
+import heapq
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from lumos.cost.solver.circulation import circulated
-from lumos.cost.solver.closed_cycles import with_ends_closed
-from lumos.cost.solver.graph import DEFAULT_METHOD, Bools, CostGraph, Floats, Integers, Method
-from lumos.cost.solver.shares import Shares, shares
-from lumos.cost.solver.topology import Topology, topology
+from lumos.cost.solver.cycles import solve_cycles
+from lumos.cost.solver.graph import Bools, CostGraph, Floats, Integers
+from lumos.cost.solver.shares import Shares, close_cycles, compute_shares
+from lumos.cost.solver.topology import Adjacency, Topology, build_topology, stable_order
 from lumos.errors import MisuseError
+from lumos.model.cost import DEFAULT_METHOD, AttributionMethod
 
 _LARGEST: Final = 9e18
 
@@ -21,37 +23,37 @@ class AmountsTooLarge(MisuseError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """Nodes that lead to each other. Inside, loaded costs exceed what was spent."""
+    """A strongly connected component. Inside of it, loaded costs exceed what was spent."""
 
     members: Integers
     loaded: Integers
-    """[k] own cost of all members and what flows in from outside, as of one node."""
+    """[k] own cost of all members and inflow from outside, as if they were one node."""
     closed: Bools
-    """[k] whether nothing leaves, so that all of it stays where it came in."""
+    """[k] whether no cost leaves, so that it is retained where it arose or flowed in."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attribution:
-    """Micro-units by cost type and node. Retained adds up to what was spent; loaded does not."""
+    """Micro-units by cost type and node. `retained` adds up to the spend; `loaded` does not."""
 
     loaded: Integers
     retained: Integers
     shares: Shares
     components: list[Component]
     assumed: Integers
-    """[k, n] the part of `loaded` that came over an edge whose share is assumed."""
+    """[k, n] the part of `loaded` that was passed on along an edge with an assumed share."""
     assumed_amount: Integers
-    """[k] the part of all that was spent which came to where it is over such an edge."""
+    """[k] the part of the spend that was passed on along an edge with an assumed share."""
 
 
-def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
-    """Solves T = c + W'T, level by level, with the cycles of each level in between."""
-    order = topology(graph.nodes, graph.upstream, graph.downstream)
-    divided, closed = with_ends_closed(graph, order, shares(graph, method))
+def attribute(graph: CostGraph, method: AttributionMethod = DEFAULT_METHOD) -> Attribution:
+    """Solve T = c + W'T level by level, solving the cycles of each level first."""
+    order = build_topology(graph.nodes, graph.upstream, graph.downstream)
+    divided, closed = close_cycles(graph, order, compute_shares(graph, method))
     own = graph.costs.astype(np.float64)
     if np.abs(own).sum() > _LARGEST:
         raise AmountsTooLarge("The amounts add up to more than 9 x 10^12, the largest sum allowed.")
-    exact = flowed(graph, order, own, divided.values)
+    exact = propagate(graph, order, own, divided.values)
     sums = np.abs(exact).sum(axis=0)
     if sums.max(initial=0.0) > _LARGEST:
         node = int(np.argmax(sums))
@@ -66,7 +68,9 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     if divided.assumed.any():
         rows = 1 if divided.uniform else len(graph.types)
         certain = np.where(divided.assumed[:rows], 0.0, divided.values[:rows])
-        assumed = exact - flowed(graph, order, own, np.broadcast_to(certain, divided.values.shape))
+        assumed = exact - propagate(
+            graph, order, own, np.broadcast_to(certain, divided.values.shape)
+        )
     return Attribution(
         loaded=loaded,
         retained=retained,
@@ -77,12 +81,12 @@ def attribute(graph: CostGraph, method: Method = DEFAULT_METHOD) -> Attribution:
     )
 
 
-def flowed(graph: CostGraph, order: Topology, own: Floats, values: Floats) -> Floats:
-    """[k, n] what comes to each node of all that is put in, its own included."""
+def propagate(graph: CostGraph, order: Topology, own: Floats, values: Floats) -> Floats:
+    """[k, n] own cost and everything that flows in along the edges."""
     loaded = own.copy()
     for level in order.levels:
         if len(level.cycles):
-            circulated(loaded, graph, order, level.cycles, values)
+            solve_cycles(loaded, graph, order, level.cycles, values)
         source, target = graph.upstream[level.edges], graph.downstream[level.edges]
         for amounts, share in zip(loaded, values, strict=True):
             np.add.at(amounts, target, amounts.take(source) * share.take(level.edges))
@@ -90,7 +94,7 @@ def flowed(graph: CostGraph, order: Topology, own: Floats, values: Floats) -> Fl
 
 
 def _retained(graph: CostGraph, exact: Floats) -> Integers:
-    """Whole micro-units that add up to what was spent, type by type."""
+    """Rounded to micro-units such that each cost type adds up to what was spent."""
     rounded = np.rint(exact).astype(np.int64)
     for row, amounts, spent in zip(rounded, exact, graph.costs.sum(axis=1), strict=True):
         missing = int(spent) - int(row.sum())
@@ -99,7 +103,7 @@ def _retained(graph: CostGraph, exact: Floats) -> Integers:
         count = min(abs(missing), int(np.count_nonzero(too_far < 0)))
         if count:
             row[np.argpartition(too_far, count - 1)[:count]] += step
-        # What is left is no rounding but the error of floats, which the largest have most of.
+        # The rest is floating-point error, which is largest in the largest amounts.
         if missing != step * count:
             row[np.argmax(np.abs(amounts))] += missing - step * count
     return rounded
@@ -126,3 +130,190 @@ def _components(
         Component(members=members, loaded=whole[:, number], closed=closed[:, number])
         for number, members in enumerate(order.cycles)
     ]
+
+
+class Contributions(NamedTuple):
+    """The upstream nodes that contribute to one node, itself included, in ascending order.
+
+    `reach` ([k, a]) is the share of a node's own cost that arrives; in a cycle it can exceed 1.
+    `amounts` ([k, a]) are micro-units that add up to the loaded cost exactly.
+    """
+
+    nodes: Integers
+    reach: Floats
+    amounts: Integers
+
+
+def contributions(graph: CostGraph, attribution: Attribution, node: int) -> Contributions:
+    """What each upstream node contributes to the loaded cost of a node."""
+    shares = attribution.shares.values
+    edges = np.flatnonzero((graph.upstream != graph.downstream) & (shares > 0).any(axis=0))
+    against = Adjacency(graph.nodes, graph.downstream[edges], graph.upstream[edges])
+    nodes = np.flatnonzero(against.origins(np.array([node])) >= 0)
+    reach = _reach(graph, shares, edges, nodes, node)
+    own = graph.costs[:, nodes]
+    amounts = [
+        _round_to_total(own[row] * reach[row], int(attribution.loaded[row, node]))
+        for row in range(len(own))
+    ]
+    return Contributions(nodes, reach, np.array(amounts, dtype=np.int64).reshape(own.shape))
+
+
+def _reach(graph: CostGraph, shares: Floats, edges: Integers, nodes: Integers, node: int) -> Floats:
+    """[k, a] the share of each node's own cost that arrives at `node` over all paths.
+
+    Computed in reverse: one unit that flows from `node` against the edges arrives at each node
+    with exactly that share.
+    """
+    place = np.full(graph.nodes, -1, dtype=np.int64)
+    place[nodes] = np.arange(len(nodes))
+    kept = edges[(place[graph.upstream[edges]] >= 0) & (place[graph.downstream[edges]] >= 0)]
+    against = replace(
+        graph,
+        urns=[""] * len(nodes),
+        is_job=graph.is_job[nodes],
+        live=graph.live[nodes],
+        costs=graph.costs[:, nodes],
+        upstream=place[graph.downstream[kept]],
+        downstream=place[graph.upstream[kept]],
+        explicit=np.full((1, len(kept)), np.nan),
+        weights=np.full((1, len(kept)), np.nan),
+        last_read=graph.last_read[kept],
+    )
+    unit = np.zeros((len(graph.types), len(nodes)))
+    unit[:, place[node]] = 1.0
+    order = build_topology(against.nodes, against.upstream, against.downstream)
+    return propagate(against, order, unit, shares[:, kept])
+
+
+def _round_to_total(amounts: Floats, total: int) -> Integers:
+    """Amounts rounded to add up to a total; the largest rounding errors absorb the rest."""
+    whole = np.rint(amounts).astype(np.int64)
+    missing = total - int(whole.sum())
+    step = 1 if missing > 0 else -1
+    gives_way = np.argsort(step * (whole - amounts), kind="stable")
+    while missing:
+        some = gives_way[: abs(missing)]
+        whole[some] += step
+        missing -= step * len(some)
+    return whole
+
+
+# How many paths are examined for each path of the result.
+_EFFORT: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttributionPath:
+    """A path without repeated nodes from where cost is spent to the node in question."""
+
+    nodes: tuple[int, ...]
+    """From the origin to the node in question; only the latter for its own cost."""
+    edges: tuple[int, ...]
+    shares: Floats
+    """[k, hops] the share of each edge."""
+    amounts: Integers
+    """[k] own cost of the origin times all shares on the path, in micro-units."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation:
+    """Paths and remainder, which add up to the loaded cost for each cost type."""
+
+    paths: list[AttributionPath]
+    remainder: Integers
+    """[k] what arrives on all other paths, also those that pass through a cycle repeatedly."""
+    complete: bool
+    """Whether all paths are listed; the remainder is then due to rounding and cycles only."""
+
+
+@dataclass(frozen=True, eq=False)
+class _PartialPath:
+    edges: tuple[int, ...]
+    start: int
+    seen: frozenset[int]
+    factor: Floats
+
+
+def explain_paths(
+    graph: CostGraph, attribution: Attribution, node: int, *, limit: int = 20
+) -> Explanation:
+    """The paths that contribute most to a node, at most `limit`, by best-first search."""
+    search = _Search(graph, attribution)
+    chosen = search.largest(node, limit)
+    paths = [search.path(partial, node) for partial in chosen]
+    explained = sum((each.amounts for each in paths), np.zeros(len(graph.types), dtype=np.int64))
+    return Explanation(
+        paths=paths,
+        remainder=attribution.loaded[:, node] - explained,
+        complete=search.exhausted,
+    )
+
+
+class _Search:
+    """A best-first search upstream, ordered by an upper bound of what a path can contribute."""
+
+    def __init__(self, graph: CostGraph, attribution: Attribution) -> None:
+        self._graph = graph
+        self._own = graph.costs.astype(np.float64)
+        self._loaded = attribution.loaded.astype(np.float64)
+        self._shares = attribution.shares.values
+        moving = np.flatnonzero(graph.upstream != graph.downstream)
+        target = graph.downstream[moving]
+        self._edges = moving[stable_order(target, graph.nodes)]
+        self._starts = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=graph.nodes))))
+        self.exhausted = False
+
+    def largest(self, node: int, limit: int) -> list[_PartialPath]:
+        turn = count()
+        start = _PartialPath((), node, frozenset([node]), np.ones(len(self._graph.types)))
+        to_follow = [(-self._upper_bound(start), next(turn), start)]
+        found: list[tuple[float, int, _PartialPath]] = []
+        result: list[_PartialPath] = []
+        for _ in range(_EFFORT * limit):
+            # A candidate is final when no open path has a larger upper bound.
+            while (
+                found and len(result) < limit and (not to_follow or found[0][0] <= to_follow[0][0])
+            ):
+                result.append(heapq.heappop(found)[2])
+            if not to_follow or len(result) == limit:
+                break
+            partial = heapq.heappop(to_follow)[2]
+            amount = float(np.abs(self._amounts(partial)).sum())
+            if amount:
+                heapq.heappush(found, (-amount, next(turn), partial))
+            for extension in self._extensions(partial):
+                heapq.heappush(to_follow, (-self._upper_bound(extension), next(turn), extension))
+        while found and len(result) < limit:
+            result.append(heapq.heappop(found)[2])
+        self.exhausted = not to_follow and not found
+        return result
+
+    def path(self, partial: _PartialPath, node: int) -> AttributionPath:
+        origins = tuple(int(self._graph.upstream[edge]) for edge in partial.edges)
+        return AttributionPath(
+            nodes=(*origins, node),
+            edges=partial.edges,
+            shares=self._shares[:, list(partial.edges)],
+            amounts=np.rint(self._amounts(partial)).astype(np.int64),
+        )
+
+    def _amounts(self, partial: _PartialPath) -> Floats:
+        return np.multiply(self._own[:, partial.start], partial.factor)
+
+    def _upper_bound(self, partial: _PartialPath) -> float:
+        """An upper bound of what this path and all its extensions contribute."""
+        loaded, own = self._loaded[:, partial.start], self._own[:, partial.start]
+        return float((np.maximum(np.abs(loaded), np.abs(own)) * partial.factor).sum())
+
+    def _extensions(self, partial: _PartialPath) -> list[_PartialPath]:
+        into = self._edges[self._starts[partial.start] : self._starts[partial.start + 1]]
+        extensions = []
+        for edge in into.tolist():
+            origin = int(self._graph.upstream[edge])
+            factor = partial.factor * self._shares[:, edge]
+            if origin not in partial.seen and factor.any():
+                extensions.append(
+                    _PartialPath((edge, *partial.edges), origin, partial.seen | {origin}, factor)
+                )
+        return extensions

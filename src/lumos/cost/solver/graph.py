@@ -1,15 +1,10 @@
-"""Datasets and jobs with their own cost, and who reads whom."""
+"""The cost graph: datasets and jobs with their own cost, and the edges between them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-
-Method = Literal["lineage_weighted", "equal_split", "last_touch"]
-METHODS: Final[tuple[Method, ...]] = get_args(Method)
-DEFAULT_METHOD: Final[Method] = "lineage_weighted"
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -18,9 +13,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CostGraph:
-    """n nodes, m edges, k cost types; every edge once. Self-edges carry nothing.
+    """n nodes, m edges, k cost types; every edge once, self-edges carry nothing.
 
-    Of `explicit` and `weights`, one row ([1, m]) speaks for all types.
+    `explicit` and `weights` may have one row ([1, m]) for all cost types.
     """
 
     urns: Sequence[str]
@@ -29,11 +24,11 @@ class CostGraph:
     costs: Integers
     """[k, n] own cost in micro-units; credits are negative."""
     live: Bools
-    """[n] whether this is an end use: somebody needs it beside the readers that are nodes."""
+    """[n] whether this is an end use: it has consumers that are not nodes of the graph."""
     upstream: Integers
     downstream: Integers
     explicit: Floats
-    """[k, m] shares that people set; nan where none is."""
+    """[k, m] shares that users set; nan where none is set."""
     weights: Floats
     """[k, m] bytes or rows read; nan where unknown."""
     last_read: Floats
@@ -66,13 +61,13 @@ class CostGraph:
         last_read: Mapping[tuple[str, str], float] | None = None,
         types: Sequence[str] | None = None,
     ) -> "CostGraph":
-        """A small graph by names: own cost in micro-units by node and type, and what is known."""
+        """A small graph from names: own cost in micro-units by node and type."""
         urns = list(costs)
         place = {urn: number for number, urn in enumerate(urns)}
         named = tuple(types or dict.fromkeys(name for own in costs.values() for name in own))
         upstream = np.array([place[pair[0]] for pair in edges], dtype=np.int64)
         downstream = np.array([place[pair[1]] for pair in edges], dtype=np.int64)
-        ends = nothing_reads(len(urns), upstream, downstream)
+        ends = unread_nodes(len(urns), upstream, downstream)
         for urn, flag in (live or {}).items():
             ends[place[urn]] = flag
         explicit = np.full((len(named), len(edges)), np.nan)
@@ -93,17 +88,17 @@ class CostGraph:
 
     @property
     def nodes(self) -> int:
-        """How many datasets and jobs there are."""
+        """The number of datasets and jobs."""
         return len(self.urns)
 
     @property
     def edges(self) -> int:
-        """How many edges there are, those of a node to itself included."""
+        """The number of edges, self-edges included."""
         return len(self.upstream)
 
 
-def nothing_reads(nodes: int, upstream: Integers, downstream: Integers) -> Bools:
-    """Which nodes nobody but themselves reads: end uses, where nothing else is said."""
+def unread_nodes(nodes: int, upstream: Integers, downstream: Integers) -> Bools:
+    """The nodes that no other node reads; by default these are end uses."""
     ends = np.ones(nodes, dtype=np.bool_)
     ends[upstream[upstream != downstream]] = False
     return ends

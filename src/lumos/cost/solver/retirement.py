@@ -1,8 +1,8 @@
-"""What to retire together: which few end uses, given up, free most of what is upstream.
+"""Plans which end uses to retire together to save most.
 
-A node is free when all end uses that need it are given up. Which sets of end uses nodes serve
-decides everything: giving up a set saves the cost of all nodes whose set lies inside of it. For one
-end use these are its subtree among post-dominators.
+A node can be removed when all end uses that need it are retired. So each node belongs to the set of
+end uses that need it, and retiring a set of end uses saves the cost of all nodes whose set is a
+subset. For one end use these are its subtree in the post-dominator tree.
 """
 
 import heapq
@@ -11,42 +11,153 @@ from typing import Final
 
 import numpy as np
 
-from lumos.cost.solver.end_sets import Ends, EndSets, all_end_sets, small_end_sets
 from lumos.cost.solver.graph import Bools, CostGraph, Integers
 from lumos.cost.solver.savings import avoidable_costs
+from lumos.cost.solver.topology import Adjacency, Topology, build_topology
 
-# All sets of so many end uses are tried: 65,536.
+EndUses = frozenset[int]
+
+
+class EndUseSets:
+    """The distinct sets of end uses, and which nodes are needed by exactly which set."""
+
+    def __init__(self, needed: Bools, set_of: Integers, numbers: dict[EndUses, int]) -> None:
+        self.needed = needed
+        self._set_of = set_of
+        self._numbers = numbers
+
+    def values(self, amounts: Integers) -> dict[EndUses, int]:
+        """For each set, the sum of amounts over the nodes that exactly its end uses need."""
+        sums = np.zeros(len(self._numbers), dtype=np.int64)
+        known = self._set_of >= 0
+        np.add.at(sums, self._set_of[known], amounts[known])
+        return dict(zip(self._numbers, sums.tolist(), strict=True))
+
+    def serving(self, sets: list[EndUses]) -> Integers:
+        """The nodes that belong to one of these sets, in ascending order."""
+        numbers = [self._numbers[members] for members in sets]
+        return np.flatnonzero(np.isin(self._set_of, numbers))
+
+
+def all_end_sets(graph: CostGraph) -> EndUseSets:
+    """The sets of all nodes, computed as bit masks; for at most 62 end uses."""
+    bits = np.zeros(graph.nodes, dtype=np.int64)
+    ends = np.flatnonzero(graph.live)
+    bits[ends] = 1 << np.arange(len(ends))
+    order = _reverse_topology(graph)
+    for level in order.levels:
+        for cycle in level.cycles.tolist():
+            members = order.cycles[cycle]
+            bits[members] = np.bitwise_or.reduce(bits[members])
+        np.bitwise_or.at(bits, graph.upstream[level.edges], bits[graph.downstream[level.edges]])
+    needed = bits > 0
+    masks, set_of = np.unique(bits[needed], return_inverse=True)
+    sets = {
+        frozenset(int(end) for place, end in enumerate(ends) if mask >> place & 1): number
+        for number, mask in enumerate(masks.tolist())
+    }
+    numbers = np.full(graph.nodes, -1, dtype=np.int64)
+    numbers[needed] = set_of
+    return EndUseSets(needed, numbers, sets)
+
+
+def small_end_sets(graph: CostGraph, most: int) -> EndUseSets:
+    """The sets of at most `most` end uses; nodes with larger sets have none."""
+    against = Adjacency(graph.nodes, graph.downstream, graph.upstream)
+    needed: Bools = against.origins(np.flatnonzero(graph.live)) >= 0
+    order = _reverse_topology(graph)
+    joining = _SetJoin(graph, most)
+    for level in order.levels:
+        nodes = level.nodes[needed[level.nodes]]
+        joining.join([[node] for node in nodes[order.cycle_of[nodes] < 0].tolist()])
+        cycles = order.cycle_of[nodes]
+        joining.join([order.cycles[cycle].tolist() for cycle in cycles[cycles >= 0].tolist()])
+    return EndUseSets(needed, joining.set_of, joining.numbers)
+
+
+class _SetJoin:
+    """Joins the sets of downstream nodes, beginning with nodes without readers."""
+
+    def __init__(self, graph: CostGraph, most: int) -> None:
+        self._along = Adjacency(graph.nodes, graph.upstream, graph.downstream)
+        self._live = graph.live
+        self._most = most
+        self._too_many = np.zeros(graph.nodes, dtype=np.bool_)
+        self._sets: list[EndUses] = []
+        self.numbers: dict[EndUses, int] = {}
+        self.set_of: Integers = np.full(graph.nodes, -1, dtype=np.int64)
+
+    def join(self, groups: list[list[int]]) -> None:
+        """Assign the joined set to each group: a single node or the members of a cycle."""
+        nodes = np.array([node for group in groups for node in group], dtype=np.int64)
+        targets, steps = self._along.next_to(nodes)
+        ends = np.cumsum(steps)
+        known: list[int] = self.set_of[targets].tolist()
+        above: list[bool] = self._too_many[targets].tolist()
+        until: list[int] = ends.tolist()
+        is_end: list[bool] = self._live[nodes].tolist()
+        found = np.full(len(nodes), -1, dtype=np.int64)
+        first = at = 0
+        for group in groups:
+            last = at + len(group)
+            through = slice(first, until[last - 1])
+            if not any(above[through]):
+                own = [node for node, live in zip(group, is_end[at:last], strict=True) if live]
+                found[at:last] = self._number(own, set(known[through]))
+            at, first = last, through.stop
+        self.set_of[nodes] = found
+        self._too_many[nodes] = found < 0
+
+    def _number(self, own: list[int], joined: set[int]) -> int:
+        joined.discard(-1)
+        if len(joined) == 1 and not own:
+            return joined.pop()
+        members = frozenset(own).union(*(self._sets[number] for number in joined))
+        if len(members) > self._most:
+            return -1
+        number = self.numbers.setdefault(members, len(self._sets))
+        if number == len(self._sets):
+            self._sets.append(members)
+        return number
+
+
+def _reverse_topology(graph: CostGraph) -> Topology:
+    """Levels against the edges, beginning with nodes without readers."""
+    return build_topology(graph.nodes, graph.downstream, graph.upstream)
+
+
+# Up to this number of end uses all subsets are tried: 65,536.
 _EXACT: Final = 16
-# Beyond these, groups of end uses that free little are not looked at.
+# With more candidates, sets that save little are not examined.
 _CANDIDATES: Final = 3000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RetirementGroup:
-    """End uses that free something only together, and all that goes with them."""
+    """End uses that only save something together, and everything that is removed with them."""
 
     ends: Integers
     gone: Integers
-    """The end uses, and what only they need."""
+    """The end uses, and the nodes that only they need."""
     saved: Integers
     """[k] micro-units."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Retirement:
-    """A plan that breaks nothing which stays; its groups are independent, the largest first."""
+class RetirementPlan:
+    """Independent groups, the largest savings first; nothing that remains breaks."""
 
     groups: list[RetirementGroup]
     saved: Integers
-    """[k] by all groups."""
+    """[k] savings of all groups."""
     exact: bool
-    """Whether no other choice saves more; otherwise the choice is a greedy one."""
+    """Whether no other choice saves more; otherwise the choice is greedy."""
     unneeded: Integers
-    """What no end use needs today, and may go in any case; no part of the groups."""
+    """Nodes that no end use needs today; they can be removed anyway and are not in the groups."""
     unneeded_saved: Integers
 
 
-def retirement(graph: CostGraph, top: int, avoidable: Bools | None = None) -> Retirement:
+def plan_retirement(graph: CostGraph, top: int, avoidable: Bools | None = None) -> RetirementPlan:
     """At most `top` end uses whose retirement together saves most."""
     costs = avoidable_costs(graph, avoidable)
     exact = int(graph.live.sum()) <= _EXACT
@@ -55,7 +166,7 @@ def retirement(graph: CostGraph, top: int, avoidable: Bools | None = None) -> Re
     chosen = _best(values, top) if exact else _greedy(values, top)
     groups = _groups(sets, values, chosen, costs)
     none = np.zeros(len(graph.types), dtype=np.int64)
-    return Retirement(
+    return RetirementPlan(
         groups=groups,
         saved=sum((each.saved for each in groups), none),
         exact=exact,
@@ -64,8 +175,8 @@ def retirement(graph: CostGraph, top: int, avoidable: Bools | None = None) -> Re
     )
 
 
-def _best(values: dict[Ends, int], top: int) -> Ends:
-    """All subsets at once: sums over subsets by adding, bit by bit, those without the bit."""
+def _best(values: dict[EndUses, int], top: int) -> EndUses:
+    """The best subset of end uses: sums over all subsets by a zeta transform."""
     ends = sorted(frozenset().union(*values))
     bit = {end: position for position, end in enumerate(ends)}
     sums = np.zeros(1 << len(ends), dtype=np.int64)
@@ -78,23 +189,23 @@ def _best(values: dict[Ends, int], top: int) -> Ends:
     sizes = np.bitwise_count(sets)
     allowed = np.flatnonzero(sizes <= top)
     most = allowed[sums[allowed] == sums[allowed].max()]
-    # Of those that save the same, the one that gives up least.
+    # Among equal savings, retire the fewest end uses.
     found = int(most[np.argmin(sizes[most])])
     return frozenset(end for end in ends if found >> bit[end] & 1)
 
 
-def _greedy(values: dict[Ends, int], top: int) -> Ends:
-    """The better of two ways to choose: what saves most next, and most for each end use."""
-    of_end: dict[int, list[Ends]] = {}
+def _greedy(values: dict[EndUses, int], top: int) -> EndUses:
+    """The better of two greedy choices: by savings, and by savings per end use."""
+    of_end: dict[int, list[EndUses]] = {}
     for members in values:
         for end in members:
             of_end.setdefault(end, []).append(members)
 
-    def alone(members: Ends) -> float:
+    def alone(members: EndUses) -> float:
         inside = sum(values.get(frozenset([end]), 0) for end in members)
         return (inside + (values[members] if len(members) > 1 else 0)) / len(members)
 
-    def freed(added: Ends, chosen: Ends) -> int:
+    def freed(added: EndUses, chosen: EndUses) -> int:
         together = chosen | added
         inside = {other for end in added for other in of_end[end] if other <= together}
         return sum(values[other] for other in inside)
@@ -102,7 +213,7 @@ def _greedy(values: dict[Ends, int], top: int) -> Ends:
     candidates = heapq.nlargest(_CANDIDATES, values, key=alone)
     plans = []
     for weight in (0.0, 1.0):
-        chosen: Ends = frozenset()
+        chosen: EndUses = frozenset()
         while True:
             best, most = chosen, 0.0
             for members in candidates:
@@ -118,11 +229,11 @@ def _greedy(values: dict[Ends, int], top: int) -> Ends:
 
 
 def _groups(
-    sets: EndSets, values: dict[Ends, int], chosen: Ends, costs: Integers
+    sets: EndUseSets, values: dict[EndUses, int], chosen: EndUses, costs: Integers
 ) -> list[RetirementGroup]:
-    """The chosen end uses, apart where nothing needs both."""
+    """The chosen end uses in groups that share no node."""
     inside = [members for members in values if members <= chosen]
-    parts: list[Ends] = []
+    parts: list[EndUses] = []
     for members in inside:
         touching = [part for part in parts if part & members]
         parts = [part for part in parts if not part & members]

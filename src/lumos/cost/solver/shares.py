@@ -1,45 +1,47 @@
-"""What part of a node's loaded cost each of its readers carries, and what stays with it."""
+"""The share of a node's cost that each reader takes on, and the share that it retains."""
 
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 import numpy as np
 
-from lumos.cost.solver.graph import Bools, CostGraph, Floats, Integers, Method
+from lumos.cost.solver.graph import Bools, CostGraph, Floats, Integers
+from lumos.cost.solver.topology import Topology, strong_components
 from lumos.errors import MisuseError
+from lumos.model.cost import AttributionMethod
 
-# Shares are decimals that people write; their sums in floats are off by less than this.
+# Upper bound of floating-point errors in sums of shares that users write as decimals.
 NOISE: Final = 1e-9
-# Sums of weights beyond these, or one divided by them, may be infinite.
+# Outside of these, sums of weights or their reciprocals may overflow.
 _LARGEST: Final = 1e300
 _SMALLEST: Final = 1e-300
 
 
 class InvalidShare(MisuseError):
-    """Shares that would carry more than there is, or less than nothing."""
+    """Shares that are negative or add up to more than 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shares:
-    """Shares by cost type; where no type differs from another, the rows are one in memory."""
+    """Shares by cost type; if all types have the same shares, the rows share memory."""
 
     values: Floats
-    """[k, m] of what is upstream, carried downstream."""
+    """[k, m] share of the upstream cost that the downstream node takes on."""
     kept: Floats
-    """[k, n] what stays."""
+    """[k, n] share that the node retains."""
     assumed: Bools
-    """[k, m] whether the share is an equal one for want of anything known."""
+    """[k, m] whether the share is an equal split because usage is unknown."""
 
     @property
     def uniform(self) -> bool:
-        """Whether all cost types are known to be divided the same way."""
+        """Whether all cost types have the same shares."""
         return len(self.values) == 1 or self.values.strides[0] == 0
 
 
-def shares(graph: CostGraph, method: Method) -> Shares:
-    """Explicit shares first; the method divides what they leave among the other edges.
+def compute_shares(graph: CostGraph, method: AttributionMethod) -> Shares:
+    """Explicit shares first; the method divides the remainder among the other edges.
 
-    A live end use that has readers counts as one reader more.
+    An end use that also has readers counts as one more reader.
     """
     weighted = method == "lineage_weighted"
     rows = max(len(graph.explicit), len(graph.weights) if weighted else 1)
@@ -76,11 +78,11 @@ def shares(graph: CostGraph, method: Method) -> Shares:
 
 
 class _Division:
-    """Divides what is left of each node among its free edges; gives what the nodes keep."""
+    """Divides the remaining share of each node among its free edges; returns what nodes retain."""
 
     def __init__(self, graph: CostGraph, free: Bools, left: Floats) -> None:
         self._graph = graph
-        # A slice of everything spares copies of the largest arrays there are.
+        # A full slice avoids copies of the largest arrays.
         self._free: Integers | slice = slice(None) if free.all() else np.flatnonzero(free)
         self._left = left
         self._source = graph.upstream[self._free]
@@ -91,12 +93,12 @@ class _Division:
         self._kept = np.where(graph.live & (self._readers > 0), self._equal, without)
 
     def equally(self, values: Floats) -> Floats:
-        """Every free edge the same."""
+        """Equal shares for all free edges."""
         values[self._free] = self._equal.take(self._source)
         return self._kept
 
     def by_weight(self, all_weights: Floats, values: Floats, assumed: Bools) -> Floats:
-        """By weight, and equally where one is unknown: a sum with nan in it is nan."""
+        """Shares by weight; equal shares if a weight is unknown (a sum with nan is nan)."""
         weights = all_weights[self._free]
         if (weights < 0).any() or np.isinf(weights).any():
             raise InvalidShare("Weights of edges must be finite and not negative.")
@@ -112,7 +114,7 @@ class _Division:
         return self._kept
 
     def _of_largest(self, weights: Floats) -> Floats:
-        """Weights as parts of the largest of their node, whose sums are no extreme floats."""
+        """Weights relative to the largest weight of their node, to avoid extreme sums."""
         largest = np.zeros(self._graph.nodes)
         np.fmax.at(largest, self._source, weights)
         return np.divide(
@@ -120,7 +122,7 @@ class _Division:
         )
 
     def by_last_read(self, values: Floats, assumed: Bools) -> Floats:
-        """All to the edge that was read last; those read at the same moment share it."""
+        """All to the edge that was read last; equal shares for simultaneous reads."""
         nodes = self._graph.nodes
         times = self._graph.last_read[self._free]
         times = np.where(np.isnan(times), -np.inf, times)
@@ -138,12 +140,12 @@ class _Division:
             instead = unknown[self._source]
             equal = self._equal[self._source]
             values[self._free] = np.where(instead, equal, values[self._free])
-            # A single reader carries the same whatever it reads.
+            # A single reader gets everything whatever its weight, so its share is not assumed.
             assumed[self._free] = instead & (self._readers > 1)[self._source]
 
 
 def _left(graph: CostGraph, values: Floats, row: int) -> Floats:
-    """What explicit shares leave of each node; noise of sums is taken for nothing."""
+    """The share that explicit shares leave at each node; rounding noise counts as zero."""
     wrong = (values < 0) | (values > 1 + NOISE)
     if wrong.any():
         edge = int(np.argmax(wrong))
@@ -162,7 +164,79 @@ def _left(graph: CostGraph, values: Floats, row: int) -> Floats:
     left: Floats = np.subtract(1.0, taken, dtype=np.float64)
     whole = left < NOISE
     if whole.any():
-        # What is taken for nothing must not get lost: the shares become exactly all there is.
+        # Scale the shares so that they add up to exactly 1, otherwise the noise would be lost.
         values /= np.where(whole, taken, 1.0)[graph.upstream]
     left[whole] = 0.0
     return left
+
+
+def close_cycles(graph: CostGraph, order: Topology, divided: Shares) -> tuple[Shares, Bools]:
+    """The shares without circulation in closed cycles, and which cycles are closed.
+
+    In a cycle that no cost leaves, cost would circulate forever. Instead, each member retains
+    its own cost and its inflow from outside.
+    """
+    types = len(graph.types)
+    closed = np.zeros((types, len(order.cycles)), dtype=np.bool_)
+    if not order.cycles:
+        return divided, closed
+    rows = 1 if divided.uniform else types
+    found = [_circulating_edges(graph, order, divided.values[row]) for row in range(rows)]
+    closed[:] = np.array([is_closed for _, is_closed in found])
+    if not any(len(edges) for edges, _ in found):
+        return divided, closed
+    values, kept = divided.values[:rows].copy(), divided.kept[:rows].copy()
+    for row, (edges, _) in enumerate(found):
+        values[row][edges] = 0.0
+        closed_nodes = np.unique(graph.upstream[edges])
+        carried = np.bincount(graph.upstream, values[row], minlength=graph.nodes)
+        kept[row][closed_nodes] = 1.0 - carried[closed_nodes]
+    changed = Shares(
+        values=np.broadcast_to(values, divided.values.shape),
+        kept=np.broadcast_to(kept, divided.kept.shape),
+        assumed=divided.assumed,
+    )
+    return changed, closed
+
+
+def _circulating_edges(graph: CostGraph, order: Topology, values: Floats) -> tuple[Integers, Bools]:
+    """The edges on which cost would circulate forever, and which cycles are closed."""
+    count = len(order.cycles)
+    inner = np.concatenate(order.inner)
+    circling = np.bincount(graph.upstream[inner], values[inner], minlength=graph.nodes)
+    leaking = (circling < 1.0 - NOISE) & (order.cycle_of >= 0)
+    leaks = np.bincount(order.cycle_of[leaking], minlength=count) > 0
+    blocked = inner[values[inner] <= 0.0]
+    blocks = np.bincount(order.cycle_of[graph.upstream[blocked]], minlength=count) > 0
+    is_closed = ~leaks & ~blocks
+    found = [inner[is_closed[order.cycle_of[graph.upstream[inner]]]]]
+    # If an edge carries nothing, only a part of the cycle may be closed.
+    for cycle in np.flatnonzero(blocks).tolist():
+        members, edges = order.cycles[cycle], order.inner[cycle]
+        source, target = graph.upstream[edges], graph.downstream[edges]
+        circulating = _circulating_in_cycle(members, source, target, values[edges])
+        found.append(edges[circulating])
+        is_closed[cycle] = len(np.unique(source[circulating])) == len(members)
+    return np.concatenate(found), is_closed
+
+
+def _circulating_in_cycle(
+    members: Integers, source: Integers, target: Integers, share: Floats
+) -> Bools:
+    """The edges inside of those parts of a cycle that no cost leaves."""
+    at, to = np.searchsorted(members, source), np.searchsorted(members, target)
+    size = len(members)
+    open_to = share > 0.0
+    lets_out = np.bincount(at, share, minlength=size) < 1.0 - NOISE
+    while True:
+        also = np.zeros(size, dtype=np.bool_)
+        also[at[open_to & lets_out[to]]] = True
+        if not (also & ~lets_out).any():
+            break
+        lets_out |= also
+    stuck = ~lets_out
+    among = open_to & stuck[at] & stuck[to]
+    labels = strong_components(stuck, at[among], to[among])
+    passing = np.zeros(size, dtype=np.bool_)
+    passing[labels[at[among & (labels[at] != labels[to])]]] = True
+    return among & ~passing[labels[at]]

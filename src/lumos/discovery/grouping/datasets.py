@@ -21,7 +21,7 @@ from lumos.discovery.grouping.state import GroupingState, RememberedPlace, key_o
 from lumos.discovery.grouping.values import BRACES
 from lumos.discovery.hints import ColumnSplit, Hints, free_names, hinted_location
 from lumos.discovery.summaries import PartitionKey, PlaceSummary, merged_keys
-from lumos.model.pattern import strip_extensions
+from lumos.model.dataset_pattern import strip_extensions
 
 # Marks the key of a dataset that a hint made.
 _BY_HINT: Final = "\0hint"

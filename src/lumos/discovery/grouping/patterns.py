@@ -20,7 +20,7 @@ from lumos.discovery.grouping.values import (
     month_number,
     sortable,
 )
-from lumos.model.pattern import COMPRESSION_EXTENSIONS, FORMAT_EXTENSIONS
+from lumos.model.dataset_pattern import COMPRESSION_EXTENSIONS, FORMAT_EXTENSIONS
 
 Partitions = tuple[tuple[str, str], ...]
 

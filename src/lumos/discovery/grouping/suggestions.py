@@ -14,8 +14,8 @@ from lumos.discovery.grouping.similarity import Groups, Key, folder_of_files, jo
 from lumos.discovery.grouping.state import PlaceKey, key_of
 from lumos.discovery.hints import Hints, free_names, hinted_location
 from lumos.discovery.summaries import PlaceSummary
+from lumos.model.dataset_pattern import strip_extensions
 from lumos.model.discovery import Suggestion
-from lumos.model.pattern import strip_extensions
 from lumos.storage import Hint
 
 # Characters that a pattern cannot stand for literally.

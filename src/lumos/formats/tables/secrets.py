@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from lumos.config.secret import names_secret
+from lumos.config.secret import is_secret_name
 
 # Names that writers of tables have for secrets, beside those of options.
 _SECRET: Final = re.compile(r"\bsas\b|(^|[-_.])(pass|auth)$", re.IGNORECASE)
@@ -28,5 +28,5 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in settings.items()
-        if not (names_secret(name) or _SECRET.search(name) or _TELLS_SECRET.search(value))
+        if not (is_secret_name(name) or _SECRET.search(name) or _TELLS_SECRET.search(value))
     }

@@ -14,8 +14,8 @@ from lumos.model.change import (
     NullabilityChanged,
     TypeChanged,
 )
-from lumos.model.meeting import Output, TableVersions, Value
 from lumos.model.schema import Field, Schema
+from lumos.model.type_use import OutputColumn, TableVersions, TypedValue
 from lumos.model.types import UNKNOWN, DataType, Unknown
 from lumos.schemas.apply import apply
 from lumos.schemas.paths import column_of
@@ -72,7 +72,7 @@ def _unquoted(path: str) -> str:
 
 
 def next_versions(
-    urn: str, schema: Schema | None, outputs: Iterable[Output], *, is_doubtful: bool
+    urn: str, schema: Schema | None, outputs: Iterable[OutputColumn], *, is_doubtful: bool
 ) -> TableVersions:
     """A dataset some of whose columns change."""
     columns: dict[str, Pair] = {}
@@ -94,7 +94,7 @@ def next_versions(
     )
 
 
-def as_stored(output: Output, stored: Field | None) -> Output:
+def as_stored(output: OutputColumn, stored: Field | None) -> OutputColumn:
     """A column with the type that its table has, where that holds what comes before and after.
 
     Reasoning may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in PostgreSQL.
@@ -118,7 +118,7 @@ def _holds(stored: DataType, types: Iterable[DataType]) -> bool:
     )
 
 
-def _changed(name: str, output: Output, stored: Field | None) -> Pair:
+def _changed(name: str, output: OutputColumn, stored: Field | None) -> Pair:
     before = stored
     if output.before is not None and (before is None or isinstance(before.type, Unknown)):
         before = Field(
@@ -137,7 +137,10 @@ def _changed(name: str, output: Output, stored: Field | None) -> Pair:
 
 
 def columns_of(
-    urn: str, versions: TableVersions, outputs: Iterable[Output], paths: dict[tuple[str, str], Path]
+    urn: str,
+    versions: TableVersions,
+    outputs: Iterable[OutputColumn],
+    paths: dict[tuple[str, str], Path],
 ) -> tuple[ColumnImpact, ...]:
     """The columns that change, each with the way to it; the ways are kept for those behind it."""
     found = []
@@ -161,5 +164,5 @@ def _written(versions: TableVersions, name: str) -> str:
     return next((each for each in versions.columns if each.casefold() == folded), name)
 
 
-def _value(field: Field | None) -> Value | None:
-    return None if field is None else Value(type=field.type, nullable=field.nullable)
+def _value(field: Field | None) -> TypedValue | None:
+    return None if field is None else TypedValue(type=field.type, nullable=field.nullable)

@@ -6,8 +6,8 @@ from typing import Protocol
 import msgspec
 
 from lumos.model.lineage import Edge
-from lumos.model.meeting import Effect, TableVersions
 from lumos.model.schema import Schema
+from lumos.model.type_use import StatementEffect, TableVersions
 
 Versions = Callable[[str], TableVersions]
 
@@ -54,6 +54,6 @@ class Reasoner(Protocol):
 
     def __call__(
         self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
-    ) -> Sequence[Effect]:
+    ) -> Sequence[StatementEffect]:
         """What changes for a dataset in each statement that makes it; none if none is found."""
         ...

@@ -12,20 +12,20 @@ from lumos.impact.rules.verdicts import (
     resolved,
     type_finding,
 )
-from lumos.model.change import Use
+from lumos.model.change import ConsumerUse
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.model.meeting import Output, Place, TableVersions, Value
 from lumos.model.schema import Field, Schema
+from lumos.model.type_use import ClauseKind, OutputColumn, TableVersions, TypedValue
 from lumos.model.types import Unknown
 
 ALL: Final = "*"
 Fact = TypeVar("Fact", ColumnMapping, ColumnUse)
 _USES: Final = {
-    UseKind.JOIN: Use.JOINED,
-    UseKind.GROUP_BY: Use.GROUPED,
-    UseKind.FILTER: Use.FILTERED,
-    UseKind.CONDITIONAL: Use.FILTERED,
-    UseKind.WINDOW: Use.GROUPED,
+    UseKind.JOIN: ConsumerUse.JOINED,
+    UseKind.GROUP_BY: ConsumerUse.GROUPED,
+    UseKind.FILTER: ConsumerUse.FILTERED,
+    UseKind.CONDITIONAL: ConsumerUse.FILTERED,
+    UseKind.WINDOW: ConsumerUse.GROUPED,
 }
 
 
@@ -44,7 +44,7 @@ class Read(NamedTuple):
     """What is decided of one dataset that a making reads, and its columns that change by it."""
 
     told: list[Told]
-    outputs: list[Output]
+    outputs: list[OutputColumn]
     is_doubtful: bool = False
 
 
@@ -54,7 +54,7 @@ def read(edge: Edge, versions: TableVersions, target: Schema | None) -> Read:
         text = f"which columns of {edge.upstream} it uses is not known: no SQL, no column lineage"
         return Read([Told(Decision(UNDETERMINED, text))], [], True)
     told: list[Told] = []
-    outputs: list[Output] = []
+    outputs: list[OutputColumn] = []
     is_doubtful = False
     mappings, uses = _by_column(edge.columns), _by_column(edge.uses)
     for name in _changed(versions, mappings, uses):
@@ -76,11 +76,11 @@ def read(edge: Edge, versions: TableVersions, target: Schema | None) -> Read:
         if starred and not mine:
             is_doubtful = True
             text = f"takes all columns of {edge.upstream}, of which nobody knows what they become"
-            told.append(Told(Decision(UNDETERMINED, text), Place.PROJECTION.value, ALL,
+            told.append(Told(Decision(UNDETERMINED, text), ClauseKind.PROJECTION.value, ALL,
                              starred[0].line, starred[0].file))  # fmt: skip
     if versions.is_reordered and any(each.positional and each.star for each in edge.columns):
         text = f"goes by the places of columns of {edge.upstream}, and they move"
-        told.append(Told(Decision(BREAKING, text), Place.INSERT.value, ALL))
+        told.append(Told(Decision(BREAKING, text), ClauseKind.INSERT.value, ALL))
     return Read(told, [each for each in outputs if each.before != each.after or each.is_lost],
                 is_doubtful)  # fmt: skip
 
@@ -104,15 +104,15 @@ def _changed(
 
 
 def _lost(fact: ColumnMapping | ColumnUse) -> Told:
-    usage = fact.usage.value if isinstance(fact, ColumnUse) else Place.PROJECTION.value
+    usage = fact.usage.value if isinstance(fact, ColumnUse) else ClauseKind.PROJECTION.value
     clause = fact.expression if isinstance(fact, ColumnUse) else fact.transformation
     text = f"what becomes of {fact.upstream} in {usage.replace('_', ' ')} cannot be told"
     return Told(Decision(UNDETERMINED, text), usage, clause, fact.line, fact.file)
 
 
-def _lost_output(mapping: ColumnMapping, name: str, key: str) -> Output:
-    return Output(
-        name=mapping.downstream, before=Value(), after=Value(), is_lost=True,
+def _lost_output(mapping: ColumnMapping, name: str, key: str) -> OutputColumn:
+    return OutputColumn(
+        name=mapping.downstream, before=TypedValue(), after=TypedValue(), is_lost=True,
         clause=mapping.transformation, line=mapping.line, origins=((key, name),),
     )  # fmt: skip
 
@@ -126,9 +126,9 @@ def _use(use: ColumnUse, before: Field | None, after: Field | None) -> Told:
     if before is None or after is None or isinstance(after.type, Unknown):
         text = f"what becomes of {use.upstream} in {where} cannot be told"
         return Told(Decision(UNDETERMINED, text), *place)
-    kinds = {_USES[use.usage]} if use.usage in _USES else set[Use]()
+    kinds = {_USES[use.usage]} if use.usage in _USES else set[ConsumerUse]()
     if use.negated:
-        kinds.add(Use.NOT_IN)
+        kinds.add(ConsumerUse.NOT_IN)
     found = [_nulls(use, before, after, kinds, where)]
     if before.type != after.type and use.cast_to is not None:
         found.append(Decision(COMPATIBLE, f"casts {use.upstream} to {use.cast_to} anyway"))
@@ -142,9 +142,11 @@ def _use(use: ColumnUse, before: Field | None, after: Field | None) -> Told:
     return Told(min(found, key=lambda each: rank(each.verdict)), *place)
 
 
-def _nulls(use: ColumnUse, before: Field, after: Field, kinds: set[Use], where: str) -> Decision:
-    if after.nullable and not before.nullable and kinds & {Use.JOINED, Use.NOT_IN}:
-        where = "NOT IN" if Use.NOT_IN in kinds else where
+def _nulls(
+    use: ColumnUse, before: Field, after: Field, kinds: set[ConsumerUse], where: str
+) -> Decision:
+    if after.nullable and not before.nullable and kinds & {ConsumerUse.JOINED, ConsumerUse.NOT_IN}:
+        where = "NOT IN" if ConsumerUse.NOT_IN in kinds else where
         return Decision(BREAKING, f"expects no nulls of {use.upstream} in {where}")
     return Decision(COMPATIBLE, f"works with {use.upstream} as it will be")
 
@@ -153,7 +155,7 @@ def _mapping(
     mapping: ColumnMapping, before: Field | None, after: Field | None, target: Schema | None
 ) -> Iterator[Told]:
     clause = mapping.transformation
-    place = (Place.PROJECTION.value, clause, mapping.line, mapping.file)
+    place = (ClauseKind.PROJECTION.value, clause, mapping.line, mapping.file)
     name = mapping.upstream
     if before is not None and after is None:
         text = (
@@ -188,9 +190,9 @@ def _of_type(mapping: ColumnMapping, before: Field, after: Field, stored: Field 
             f"{mapping.upstream} cannot be told without its SQL",
         )  # fmt: skip
     finding = type_finding(before.type, after.type)
-    uses = frozenset({Use.SINK}) if stored is not None else frozenset[Use]()
+    uses = frozenset({ConsumerUse.SINK}) if stored is not None else frozenset[ConsumerUse]()
     if stored is not None and stored.key:
-        uses |= {Use.KEY}
+        uses |= {ConsumerUse.KEY}
     verdict = resolved(finding, uses)
     if verdict is BREAKING:
         return Decision(BREAKING, "type mismatch in pipeline")
@@ -199,19 +201,19 @@ def _of_type(mapping: ColumnMapping, before: Field, after: Field, stored: Field 
 
 def _output(
     mapping: ColumnMapping, name: str, key: str, before: Field | None, after: Field | None
-) -> Output:
+) -> OutputColumn:
     is_same = mapping.derivation in (Derivation.IDENTITY, None) and mapping.cast_to is None
     old, new = _value(before), _value(after)
     is_lost = False
     if mapping.cast_to is not None and old is not None and new is not None:
-        new = Value(type=old.type, nullable=new.nullable)
+        new = TypedValue(type=old.type, nullable=new.nullable)
     elif not is_same and old is not None and new is not None and old.type == new.type:
         # What is made of it is of the type that it was, whatever that is.
-        old, new = Value(nullable=old.nullable), Value(nullable=new.nullable)
+        old, new = TypedValue(nullable=old.nullable), TypedValue(nullable=new.nullable)
     elif not is_same:
         is_lost = new is not None
-        old, new = Value(), Value() if is_lost else None
-    return Output(
+        old, new = TypedValue(), TypedValue() if is_lost else None
+    return OutputColumn(
         name=mapping.downstream,
         before=old,
         after=new,
@@ -223,8 +225,8 @@ def _output(
     )
 
 
-def _value(field: Field | None) -> Value | None:
-    return None if field is None else Value(type=field.type, nullable=field.nullable)
+def _value(field: Field | None) -> TypedValue | None:
+    return None if field is None else TypedValue(type=field.type, nullable=field.nullable)
 
 
 def _field(schema: Schema | None, name: str) -> Field | None:

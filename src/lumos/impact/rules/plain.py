@@ -12,8 +12,15 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.model.meeting import Act, Kind, Meeting, Place, TableVersions, Value
 from lumos.model.schema import Field
+from lumos.model.type_use import (
+    ClauseKind,
+    TableVersions,
+    TypedValue,
+    TypeFamily,
+    TypeUse,
+    UseAction,
+)
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -35,12 +42,12 @@ _EQUALITIES: Final = frozenset({"=", "<>", "!="})
 _BOTH: Final = re.compile(rf"{_NAME}{_OPERATOR}{_NAME}", re.IGNORECASE)
 _WITH_LITERAL: Final = re.compile(rf"{_NAME}{_OPERATOR}{_LITERAL}", re.IGNORECASE)
 _CLAUSES: Final = {
-    UseKind.JOIN: (re.compile(r"on\s+", re.IGNORECASE), Place.JOIN),
-    UseKind.FILTER: (re.compile(r"where\s+", re.IGNORECASE), Place.FILTER),
-    UseKind.GROUP_BY: (re.compile(r"group\s+by\s+", re.IGNORECASE), Place.GROUP_BY),
-    UseKind.SORT: (re.compile(r"order\s+by\s+", re.IGNORECASE), Place.SORT),
+    UseKind.JOIN: (re.compile(r"on\s+", re.IGNORECASE), ClauseKind.JOIN),
+    UseKind.FILTER: (re.compile(r"where\s+", re.IGNORECASE), ClauseKind.FILTER),
+    UseKind.GROUP_BY: (re.compile(r"group\s+by\s+", re.IGNORECASE), ClauseKind.GROUP_BY),
+    UseKind.SORT: (re.compile(r"order\s+by\s+", re.IGNORECASE), ClauseKind.SORT),
 }
-_LISTS: Final = {UseKind.GROUP_BY: Act.GROUPED, UseKind.SORT: Act.SORTED}
+_LISTS: Final = {UseKind.GROUP_BY: UseAction.GROUPED, UseKind.SORT: UseAction.SORTED}
 _WORD: Final = re.compile(r"[\w$]+")
 _LETTER: Final = re.compile(r"\w")
 _DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
@@ -77,7 +84,7 @@ Versions = Callable[[str], TableVersions]
 def meetings(
     use: ColumnUse, edge: Edge, pair: tuple[Field, Field], beside: Sequence[Edge],
     versions: Versions,
-) -> list[Meeting] | None:  # fmt: skip
+) -> list[TypeUse] | None:  # fmt: skip
     """What a plain use does with a column of another type; None if it is not that plain.
 
     `beside` are all edges of the statement, in which the other side of a comparison is found.
@@ -89,9 +96,9 @@ def meetings(
     start = begins.match(use.expression)
     if start is None:
         return None
-    before, after = (Value(type=each.type, nullable=each.nullable) for each in pair)
-    plain = Meeting(
-        place=place, act=Act.COMPARED, value=pair[0].name, before=before, after=after,
+    before, after = (TypedValue(type=each.type, nullable=each.nullable) for each in pair)
+    plain = TypeUse(
+        place=place, act=UseAction.COMPARED, value=pair[0].name, before=before, after=after,
         clause=use.expression, line=use.line, origins=((edge.upstream, pair[0].name),),
     )  # fmt: skip
     name = use.upstream.casefold()
@@ -122,7 +129,7 @@ class Extreme(NamedTuple):
     Of no rows at all it is null, unless it `is_of_rows`.
     """
 
-    meeting: Meeting
+    meeting: TypeUse
     is_of_rows: bool
 
 
@@ -135,9 +142,10 @@ def extreme(mapping: ColumnMapping, upstream: str, pair: tuple[Field, Field]) ->
         return None
     if not all(_is_well_known(each.type) for each in pair):
         return None
-    meeting = Meeting(
-        place=Place.PROJECTION, act=Act.AGGREGATED, value=match.group(3), before=_value(pair[0]),
-        after=_value(pair[1]), partner_text=match.group(1).upper(), accepts=(Kind.ANY,),
+    meeting = TypeUse(
+        place=ClauseKind.PROJECTION, act=UseAction.AGGREGATED, value=match.group(3),
+        before=_value(pair[0]), after=_value(pair[1]), partner_text=match.group(1).upper(),
+        accepts=(TypeFamily.ANY,),
         clause=mapping.transformation, line=mapping.line, origins=((upstream, pair[0].name),),
     )  # fmt: skip
     return Extreme(meeting, is_of_rows=match.group(4) is not None)
@@ -149,14 +157,14 @@ def _is_well_known(type: DataType) -> bool:
     return isinstance(type, String) or type in _WELL_KNOWN
 
 
-def _listed(plain: Meeting, name: str, body: str, act: Act) -> list[Meeting] | None:
+def _listed(plain: TypeUse, name: str, body: str, act: UseAction) -> list[TypeUse] | None:
     names = [_COLUMN.fullmatch(_DIRECTION.sub("", each.strip())) for each in body.split(",")]
     if not all(each is not None or item.strip().isdigit()
                for each, item in zip(names, body.split(","), strict=True)):  # fmt: skip
         return None
     if name not in [each.group(2).casefold() for each in names if each is not None]:
         return None
-    if act is Act.GROUPED and plain.after is not None and plain.after.type == STRING:
+    if act is UseAction.GROUPED and plain.after is not None and plain.after.type == STRING:
         # Whether texts of any length can be grouped by depends on the dialect.
         return None
     return [msgspec.structs.replace(plain, act=act)]
@@ -212,9 +220,9 @@ def _conditions(body: str) -> list[str] | None:
 
 def _partner(
     side: Side, use: ColumnUse, edge: Edge, beside: Sequence[Edge], versions: Versions
-) -> tuple[Value, Value] | None:
+) -> tuple[TypedValue, TypedValue] | None:
     if side.other is None:
-        value = Value(type=STRING if side.text.startswith("'") else INT32, nullable=False)
+        value = TypedValue(type=STRING if side.text.startswith("'") else INT32, nullable=False)
         return value, value
     holders = {
         other.upstream
@@ -243,8 +251,8 @@ def _is_in(each: ColumnUse, use: ColumnUse, name: str) -> bool:
     )
 
 
-def _value(field: Field) -> Value:
-    return Value(type=field.type, nullable=field.nullable)
+def _value(field: Field) -> TypedValue:
+    return TypedValue(type=field.type, nullable=field.nullable)
 
 
 def are_explained(names: Iterable[str], text: str, edges: Sequence[Edge]) -> bool:

@@ -25,8 +25,8 @@ from lumos.impact.rules.verdicts import (
     passed_on,
 )
 from lumos.model.change import Finding, Verdict
-from lumos.model.meeting import Act, Effect, Output, Place, TableVersions
 from lumos.model.schema import Field, Schema
+from lumos.model.type_use import ClauseKind, OutputColumn, StatementEffect, TableVersions, UseAction
 
 # How often a dataset is looked at again when data flows in a circle.
 _MOST_ROUNDS: Final = 4
@@ -47,14 +47,14 @@ class _Found:
 
     def __init__(self) -> None:
         self.told: dict[Told, None] = {}
-        self.outputs: dict[str, Output] = {}
+        self.outputs: dict[str, OutputColumn] = {}
         self.schema: Schema | None = None
         self.is_doubtful = False
 
     def tell(self, told: Iterable[Told]) -> None:
         self.told.update(dict.fromkeys(told))
 
-    def take(self, outputs: Iterable[Output]) -> None:
+    def take(self, outputs: Iterable[OutputColumn]) -> None:
         """Keeps columns that change; what nobody can tell of outweighs what somebody can."""
         for output in outputs:
             known = self.outputs.get(output.name)
@@ -176,7 +176,7 @@ class _Propagation:
         for effect in effects:
             self._effect(urn, effect, making, found)
 
-    def _effect(self, urn: str, effect: Effect, making: Making, found: _Found) -> None:
+    def _effect(self, urn: str, effect: StatementEffect, making: Making, found: _Found) -> None:
         failing: set[int] = set()
         for number, meeting in enumerate(effect.meetings):
             place = (meeting.place.value, meeting.clause, meeting.line, making.file,
@@ -191,7 +191,7 @@ class _Propagation:
             found.is_doubtful = True
         if effect.fields and found.schema is None and not effect.is_open:
             found.schema = schema_of(effect)
-        is_told = bool(failing) or any(each.act is Act.NAMED for each in effect.meetings)
+        is_told = bool(failing) or any(each.act is UseAction.NAMED for each in effect.meetings)
         schema = self._schemas.stored(urn)
         outputs = [_without_value(as_stored(each, _field(schema, each.name)), failing)
                    for each in effect.outputs]  # fmt: skip
@@ -199,7 +199,7 @@ class _Propagation:
         self._pass_on(urn, outputs, found, making.file, is_told=is_told)
 
     def _pass_on(
-        self, urn: str, outputs: Sequence[Output], found: _Found, file: str | None,
+        self, urn: str, outputs: Sequence[OutputColumn], found: _Found, file: str | None,
         *, is_told: bool = False,
     ) -> None:  # fmt: skip
         schema = self._schemas.stored(urn)
@@ -209,7 +209,7 @@ class _Propagation:
                 continue
             stored = _field(schema, output.name)
             is_key = stored is not None and stored.key
-            place = (Place.PROJECTION.value, output.clause, output.line, file, output.origins)
+            place = (ClauseKind.PROJECTION.value, output.clause, output.line, file, output.origins)
             found.tell(Told(each, *place) for each in _of_output(output, is_key=is_key))
         found.take(outputs)
 
@@ -266,7 +266,7 @@ def _field(schema: Schema | None, name: str) -> Field | None:
     return facts.field_named(schema, name) if schema is not None else None
 
 
-def _of_output(output: Output, *, is_key: bool) -> Iterator[Decision]:
+def _of_output(output: OutputColumn, *, is_key: bool) -> Iterator[Decision]:
     if output.after is None:
         yield Decision(BREAKING, f"no longer has {output.name}")
     elif output.before is None:
@@ -277,7 +277,7 @@ def _of_output(output: Output, *, is_key: bool) -> Iterator[Decision]:
         )
 
 
-def _without_value(output: Output, failing: set[int]) -> Output:
+def _without_value(output: OutputColumn, failing: set[int]) -> OutputColumn:
     """What cannot be computed any more is gone."""
     if output.before is None or not failing.intersection(output.meetings):
         return output

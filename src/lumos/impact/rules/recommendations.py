@@ -13,7 +13,7 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
-from lumos.model.meeting import Place
+from lumos.model.type_use import ClauseKind
 from lumos.model.urn import SCHEME, Urn, separator_of
 from lumos.schemas.wording import few
 
@@ -71,7 +71,7 @@ def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) 
 
 
 def _goes_by_places(reason: Reason) -> bool:
-    return reason.usage in (Place.INSERT.value, Place.UNION.value)
+    return reason.usage in (ClauseKind.INSERT.value, ClauseKind.UNION.value)
 
 
 def _could_come_beside(finding: Finding, *, has_successor: bool) -> bool:

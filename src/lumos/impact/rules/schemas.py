@@ -1,8 +1,8 @@
 """The schemas of datasets: those that are stored, and what the SQL that makes others says."""
 
 from lumos.impact.rules.downstream import Downstream, Reasoner
-from lumos.model.meeting import Effect, TableVersions
 from lumos.model.schema import Schema
+from lumos.model.type_use import StatementEffect, TableVersions
 
 
 class Schemas:
@@ -39,6 +39,6 @@ class Schemas:
         return TableVersions.of(urn, self.known(urn))
 
 
-def schema_of(effect: Effect) -> Schema:
+def schema_of(effect: StatementEffect) -> Schema:
     """The schema that a statement gives a table; of columns of one name the last counts."""
     return Schema(fields=tuple({field.name: field for field in effect.fields}.values()))

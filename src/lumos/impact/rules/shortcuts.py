@@ -13,8 +13,15 @@ from lumos.impact.rules.facts import ALL
 from lumos.impact.rules.kinds import has_structure
 from lumos.impact.rules.plain import are_explained
 from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
-from lumos.model.meeting import Effect, Meeting, Output, Place, TableVersions, Value
 from lumos.model.schema import Field
+from lumos.model.type_use import (
+    ClauseKind,
+    OutputColumn,
+    StatementEffect,
+    TableVersions,
+    TypedValue,
+    TypeUse,
+)
 from lumos.model.types import Unknown
 
 
@@ -40,7 +47,7 @@ _WRITES: Final = _Words("insert", "merge", "update", "delete", "copy")
 _OUTER: Final = _Words("left", "right", "full", "outer")
 _NOT_NULL: Final = re.compile(r"\bis\s+not\s+null\b")
 _COMPARING: Final = (UseKind.JOIN, UseKind.FILTER)
-_READ: Final = {Place.JOIN: 0, Place.PROJECTION: 1}
+_READ: Final = {ClauseKind.JOIN: 0, ClauseKind.PROJECTION: 1}
 _STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
 _SELECT: Final = _whole("select")
 _NESTING: Final = _Words(
@@ -97,7 +104,7 @@ def _has_no_star(edge: Edge) -> bool:
 
 def plain_effect(
     making: Making, changed: Mapping[str, TableVersions], versions: Versions
-) -> Effect | None:
+) -> StatementEffect | None:
     """What changes where changed columns are handed on and plainly used; None if there is more."""
     assert making.sql is not None
     text = making.sql.casefold()
@@ -114,7 +121,7 @@ def plain_effect(
     for edge in making.edges:
         for mapping in edge.columns:
             targets[mapping.downstream] = targets.get(mapping.downstream, 0) + 1
-    meetings: list[Meeting] = []
+    meetings: list[TypeUse] = []
     handed_on: list[_HandedOn] = []
     for edge in making.edges:
         if edge.upstream not in changed:
@@ -134,22 +141,24 @@ def plain_effect(
     if not _are_explained(changed, text, making.edges):
         return None
     once = tuple(dict.fromkeys(sorted(meetings, key=_when_read)))
-    return Effect(meetings=once, outputs=tuple(_with_its_meeting(each, once) for each in handed_on))
+    return StatementEffect(
+        meetings=once, outputs=tuple(_with_its_meeting(each, once) for each in handed_on)
+    )
 
 
 class _HandedOn(NamedTuple):
     """A column that is made of a changed one, and what it meets on the way."""
 
-    output: Output
-    meeting: Meeting | None = None
+    output: OutputColumn
+    meeting: TypeUse | None = None
 
 
-def _when_read(meeting: Meeting) -> int:
+def _when_read(meeting: TypeUse) -> int:
     """The order in which a statement is read."""
     return _READ.get(meeting.place, len(_READ))
 
 
-def _with_its_meeting(handed: _HandedOn, meetings: Sequence[Meeting]) -> Output:
+def _with_its_meeting(handed: _HandedOn, meetings: Sequence[TypeUse]) -> OutputColumn:
     if handed.meeting is None:
         return handed.output
     place = meetings.index(handed.meeting)
@@ -163,11 +172,11 @@ def _is_nested(text: str) -> bool:
 
 def _met(
     making: Making, edge: Edge, versions: TableVersions, all_versions: Versions
-) -> list[Meeting] | None:
+) -> list[TypeUse] | None:
     """What conditions, groupings and orders do with changed columns if all do it plainly."""
     names = {name.casefold(): name for name in versions.changed}
     compared = _compared(edge)
-    found: list[Meeting] = []
+    found: list[TypeUse] = []
     for use in edge.uses:
         if use.upstream == ALL:
             return None
@@ -284,11 +293,11 @@ def _changes_structure(versions: TableVersions) -> bool:
 
 def _output(
     mapping: ColumnMapping, upstream: str, before: Field, after: Field, line: int | None
-) -> Output:
-    return Output(
+) -> OutputColumn:
+    return OutputColumn(
         name=mapping.downstream,
-        before=Value(type=before.type, nullable=before.nullable),
-        after=Value(type=after.type, nullable=after.nullable),
+        before=TypedValue(type=before.type, nullable=before.nullable),
+        after=TypedValue(type=after.type, nullable=after.nullable),
         is_same_value=True,
         clause=mapping.transformation,
         line=line,

@@ -3,7 +3,7 @@
 import msgspec
 
 from lumos.model.change import AnySchemaChange, Verdict
-from lumos.model.meeting import Value
+from lumos.model.type_use import TypedValue
 
 
 def rank(verdict: Verdict) -> int:
@@ -39,8 +39,8 @@ class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    before: Value | None
-    after: Value | None
+    before: TypedValue | None
+    after: TypedValue | None
     path: tuple[tuple[str, str], ...]
 
 

@@ -19,9 +19,9 @@ from lumos.impact.rules.kinds import (
     words_for,
 )
 from lumos.impact.rules.values import rank
-from lumos.model.change import Finding, Use, Verdict
-from lumos.model.meeting import Act, Kind, Meeting, Place, Value
+from lumos.model.change import ConsumerUse, Finding, Verdict
 from lumos.model.schema import Field, Schema
+from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import (
     DATE,
     FLOATS,
@@ -46,8 +46,8 @@ BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
 _WHOLE: Final = frozenset({*SIGNED, *UNSIGNED})
-_CALLS: Final = (Act.CALLED, Act.AGGREGATED)
-_PAIRING: Final = (Act.COMPARED, Act.NOT_IN, Act.COMBINED)
+_CALLS: Final = (UseAction.CALLED, UseAction.AGGREGATED)
+_PAIRING: Final = (UseAction.COMPARED, UseAction.NOT_IN, UseAction.COMBINED)
 
 
 class Decision(NamedTuple):
@@ -58,7 +58,7 @@ class Decision(NamedTuple):
     fails: bool = False
 
 
-def resolved(finding: Finding, uses: frozenset[Use]) -> Verdict:
+def resolved(finding: Finding, uses: frozenset[ConsumerUse]) -> Verdict:
     """A rule's verdict where all uses of the value are known."""
     if any(use in finding.breaks_if for use in uses):
         return BREAKING
@@ -76,12 +76,12 @@ def type_finding(before: DataType, after: DataType) -> Finding:
     return judge(compare(old, new))[0]
 
 
-def decide(meeting: Meeting) -> tuple[Decision, ...]:
+def decide(meeting: TypeUse) -> tuple[Decision, ...]:
     """What becomes of a statement at one place: of the value's type, and of its nulls."""
     found = []
     if meeting.act in _STRUCTURAL:
         return (_STRUCTURAL[meeting.act](meeting),)
-    before, after = meeting.before or Value(), meeting.after or Value()
+    before, after = meeting.before or TypedValue(), meeting.after or TypedValue()
     if before.type != after.type or isinstance(after.type, Unknown):
         found.append(_of_type(meeting, before.type, after.type))
     if before.nullable is False and after.nullable:
@@ -89,34 +89,34 @@ def decide(meeting: Meeting) -> tuple[Decision, ...]:
     return tuple(found)
 
 
-def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+def _of_type(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     if meeting.accepts is not None and refuses(meeting.accepts, before, after):
         name, kinds = meeting.partner_text or "a function", words_for(meeting.accepts)
         text = f"passes {meeting.value} to {name}, which takes {kinds}"
         return Decision(BREAKING, text, fails=True)
-    if meeting.act is Act.CAST:
+    if meeting.act is UseAction.CAST:
         return _cast(meeting, before, after)
     if before == after:
         # Neither is known.
         return _lost(meeting)
     finding = type_finding(before, after)
-    if meeting.act is Act.COUNTED:
+    if meeting.act is UseAction.COUNTED:
         return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
-    if meeting.act is Act.HANDED_ON:
+    if meeting.act is UseAction.HANDED_ON:
         if isinstance(after, Unknown):
             return _lost(meeting)
         return Decision(COMPATIBLE, f"hands {meeting.value} on as it is")
-    if meeting.act is Act.SPELLED or _is_written_out(meeting, before, after):
+    if meeting.act is UseAction.SPELLED or _is_written_out(meeting, before, after):
         return _spelled(meeting, before, after)
-    if meeting.act is Act.ENCODED:
+    if meeting.act is UseAction.ENCODED:
         return _encoded(meeting, before, after)
-    if meeting.act is Act.HASHED:
+    if meeting.act is UseAction.HASHED:
         return _hashed(meeting, before, after)
-    if meeting.act is Act.STORED:
+    if meeting.act is UseAction.STORED:
         return _stored(meeting, finding, before, after)
     if _is_too_long(meeting, before, after):
         return Decision(BREAKING, f"counts days with {meeting.value} as {before.text}", fails=True)
-    if meeting.act is Act.DIVIDED and _is_whole_no_more(meeting, before, after):
+    if meeting.act is UseAction.DIVIDED and _is_whole_no_more(meeting, before, after):
         return Decision(BREAKING, f"divides {meeting.value} as a whole number")
     if meeting.is_literal and (gone := _gone_symbols(meeting, before, after)):
         return Decision(
@@ -131,36 +131,36 @@ def _of_type(meeting: Meeting, before: DataType, after: DataType) -> Decision:
         works = Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
         return _built_otherwise(meeting, before, after) or works
     match meeting.act:
-        case Act.COMPARED | Act.NOT_IN:
+        case UseAction.COMPARED | UseAction.NOT_IN:
             return _compared(meeting, finding, before, after)
-        case Act.COMBINED:
+        case UseAction.COMBINED:
             return _combined(meeting, finding, before, after)
-        case Act.CALLED | Act.AGGREGATED:
+        case UseAction.CALLED | UseAction.AGGREGATED:
             return _called(meeting, finding, before, after)
-        case Act.CALCULATED | Act.DIVIDED:
+        case UseAction.CALCULATED | UseAction.DIVIDED:
             return _calculated(meeting, finding, before, after)
-        case Act.GROUPED:
+        case UseAction.GROUPED:
             return _grouped(meeting, finding, before, after)
-        case Act.SORTED if keeps_order(before, after):
+        case UseAction.SORTED if keeps_order(before, after):
             return Decision(COMPATIBLE, f"sorts {_new(meeting)} in the same order")
         case _:
             return _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
 
 
-def _is_too_long(meeting: Meeting, before: DataType, after: DataType) -> bool:
+def _is_too_long(meeting: TypeUse, before: DataType, after: DataType) -> bool:
     """Days are added to dates with 32 bits nearly everywhere."""
     if SIGNED.get(before, 64) > 32 or SIGNED.get(after, 64) <= 32 or family(after) != "number":
         return False
     partner = _partner(meeting)
-    return meeting.act is Act.CALCULATED and partner is not None and family(partner) == "time"
+    return meeting.act is UseAction.CALCULATED and partner is not None and family(partner) == "time"
 
 
-def _is_whole_no_more(meeting: Meeting, before: DataType, after: DataType) -> bool:
+def _is_whole_no_more(meeting: TypeUse, before: DataType, after: DataType) -> bool:
     other = meeting.partner_before.type if meeting.partner_before is not None else None
     return before in _WHOLE and other in _WHOLE and after not in _WHOLE
 
 
-def _is_known_to_take(meeting: Meeting, before: DataType, after: DataType) -> bool:
+def _is_known_to_take(meeting: TypeUse, before: DataType, after: DataType) -> bool:
     """Whether a function takes the new type for certain, as it took the old one.
 
     Some functions take a decimal of one size only, that of the list they look it up in. No
@@ -173,17 +173,17 @@ def _is_known_to_take(meeting: Meeting, before: DataType, after: DataType) -> bo
     if takes(meeting.accepts, before) is not False or takes(meeting.accepts, after):
         return True
     # The dialect writes such values out where a text is wanted.
-    return Kind.TEXT in meeting.accepts and family(before) == family(after)
+    return TypeFamily.TEXT in meeting.accepts and family(before) == family(after)
 
 
-def _gone_symbols(meeting: Meeting, before: DataType, after: DataType) -> str | None:
+def _gone_symbols(meeting: TypeUse, before: DataType, after: DataType) -> str | None:
     if not (isinstance(before, Enum) and isinstance(after, Enum)):
         return None
     gone = [quoted_text(each) for each in before.symbols if each not in after.symbols]
     return next((each for each in gone if each in (meeting.partner_text or "")), None)
 
 
-def _spelled(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+def _spelled(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     kind = family(after)
     if kind is None:
         return _lost(meeting)
@@ -198,14 +198,18 @@ def _spelled(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     return Decision(COMPATIBLE, f"writes {meeting.value} out as text anyway")
 
 
-def _is_written_out(meeting: Meeting, before: DataType, after: DataType) -> bool:
+def _is_written_out(meeting: TypeUse, before: DataType, after: DataType) -> bool:
     """Whether a function of texts is given numbers or times, which the dialect writes out."""
-    if meeting.act not in _CALLS or meeting.accepts is None or Kind.TEXT not in meeting.accepts:
+    if (
+        meeting.act not in _CALLS
+        or meeting.accepts is None
+        or TypeFamily.TEXT not in meeting.accepts
+    ):
         return False
     return takes(meeting.accepts, before) is False and family(after) == family(before)
 
 
-def _encoded(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+def _encoded(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     if isinstance(after, Unknown):
         return _lost(meeting)
     name = meeting.partner_text or "a function"
@@ -215,7 +219,7 @@ def _encoded(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     return Decision(BREAKING, text)
 
 
-def _hashed(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+def _hashed(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     name = meeting.partner_text or "a function"
     if isinstance(before, String) and isinstance(after, String):
         return Decision(COMPATIBLE, f"passes {meeting.value} to {name} as text as before")
@@ -224,10 +228,10 @@ def _hashed(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     return Decision(UNDETERMINED if None in kinds or kinds[0] == kinds[1] else BREAKING, text)
 
 
-def _grouped(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
-    if resolved(finding, frozenset({Use.GROUPED})) is COMPATIBLE:
+def _grouped(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
+    if resolved(finding, frozenset({ConsumerUse.GROUPED})) is COMPATIBLE:
         return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
-    if Use.GROUPED in finding.breaks_if:
+    if ConsumerUse.GROUPED in finding.breaks_if:
         # More values are told apart from now on.
         return Decision(BREAKING, _expects(meeting, before))
     where, name = _where(meeting), meeting.value
@@ -243,14 +247,16 @@ def _grouped(meeting: Meeting, finding: Finding, before: DataType, after: DataTy
             return Decision(UNDETERMINED, text)
 
 
-def _by_rule(meeting: Meeting, finding: Finding, uses: frozenset[Use], text: str) -> Decision:
+def _by_rule(
+    meeting: TypeUse, finding: Finding, uses: frozenset[ConsumerUse], text: str
+) -> Decision:
     verdict = resolved(finding, uses)
     if verdict is COMPATIBLE:
         return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
     return Decision(verdict, text)
 
 
-def _cast(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+def _cast(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     to = meeting.partner.type if meeting.partner is not None else None
     shown = meeting.partner_text or "another type"
     if to is not None and not isinstance(to, Unknown):
@@ -270,10 +276,10 @@ def _cast(meeting: Meeting, before: DataType, after: DataType) -> Decision:
     )
 
 
-def _compared(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
-    uses = {Use.JOINED} if meeting.place is Place.JOIN else {Use.FILTERED}
-    if meeting.act is Act.NOT_IN:
-        uses.add(Use.NOT_IN)
+def _compared(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
+    uses = {ConsumerUse.JOINED} if meeting.place is ClauseKind.JOIN else {ConsumerUse.FILTERED}
+    if meeting.act is UseAction.NOT_IN:
+        uses.add(ConsumerUse.NOT_IN)
     found = _met(meeting, before, after, "compares {value} with {partner}")
     if found is not None:
         return found
@@ -284,12 +290,12 @@ def _compared(meeting: Meeting, finding: Finding, before: DataType, after: DataT
     return _by_rule(meeting, finding, frozenset(uses), _expects(meeting, before))
 
 
-def _combined(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+def _combined(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
     found = _met(meeting, before, after, "puts {value} together with {partner}")
     return found or _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
 
 
-def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Decision | None:
+def _met(meeting: TypeUse, before: DataType, after: DataType, words: str) -> Decision | None:
     """The verdict where two values must go together, or None where the rule alone decides."""
     partner = _partner(meeting)
     was = meeting.partner_before.type if meeting.partner_before is not None else None
@@ -308,7 +314,7 @@ def _met(meeting: Meeting, before: DataType, after: DataType, words: str) -> Dec
     return None
 
 
-def _built_otherwise(meeting: Meeting, before: DataType, after: DataType) -> Decision | None:
+def _built_otherwise(meeting: TypeUse, before: DataType, after: DataType) -> Decision | None:
     """Structures that meet must be built alike; how far, each dialect decides by itself.
 
     Spark refuses another number of fields and wider decimals, DuckDB casts field by field.
@@ -323,13 +329,13 @@ def _built_otherwise(meeting: Meeting, before: DataType, after: DataType) -> Dec
     return Decision(UNDETERMINED, text)
 
 
-def _alike(meeting: Meeting, before: DataType, after: DataType) -> Decision:
+def _alike(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     """Both sides change alike, and what was equal, or less, must still be."""
     name = meeting.value
     is_same: bool | None = True
     if meeting.is_ordering:
         is_same = keeps_order(before, after) or _is_compatible(type_finding(before, after))
-    elif meeting.act is not Act.COMBINED:
+    elif meeting.act is not UseAction.COMBINED:
         is_same = keeps_equality(before, after)
     if is_same:
         return Decision(COMPATIBLE, f"both sides of {name} change alike")
@@ -345,18 +351,18 @@ def _is_compatible(finding: Finding) -> bool:
     return resolved(finding, frozenset()) is COMPATIBLE
 
 
-def _called(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+def _called(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
     name = meeting.partner_text or "a function"
     if meeting.accepts is None or refuses(meeting.accepts, before, after) is None:
         return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
-    if Kind.ANY in meeting.accepts and keeps_order(before, after):
+    if TypeFamily.ANY in meeting.accepts and keeps_order(before, after):
         # Of all values that it takes, it finds the first or the last: MAX, MAX_BY.
         return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
     text = f"passes {meeting.value} to {name} as {before.text}"
     return _by_rule(meeting, finding, frozenset(), text)
 
 
-def _calculated(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+def _calculated(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
     if isinstance(after, Unknown):
         return _lost(meeting)
     text = f"calculates with {meeting.value} as {before.text}"
@@ -369,10 +375,12 @@ def _calculated(meeting: Meeting, finding: Finding, before: DataType, after: Dat
     return _by_rule(meeting, finding, frozenset(), text)
 
 
-def _stored(meeting: Meeting, finding: Finding, before: DataType, after: DataType) -> Decision:
+def _stored(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
     target = _partner(meeting)
     if target is None or isinstance(target, Unknown):
-        return _by_rule(meeting, finding, frozenset({Use.SINK}), _stores(meeting, after, target))
+        return _by_rule(
+            meeting, finding, frozenset({ConsumerUse.SINK}), _stores(meeting, after, target)
+        )
     fits = meet(after, target)
     if fits is None:
         return _lost(meeting)
@@ -383,28 +391,34 @@ def _stored(meeting: Meeting, finding: Finding, before: DataType, after: DataTyp
         return Decision(BREAKING, text, fails=True)
     if before == target or _holds(before, target):
         return Decision(BREAKING, _stores(meeting, after, target))
-    return _by_rule(meeting, finding, frozenset({Use.SINK}), _stores(meeting, after, target))
+    return _by_rule(
+        meeting, finding, frozenset({ConsumerUse.SINK}), _stores(meeting, after, target)
+    )
 
 
 def _holds(type: DataType, target: DataType) -> bool:
     return rank(type_finding(type, target).consumer) == rank(COMPATIBLE)
 
 
-def _of_nulls(meeting: Meeting) -> Decision:
+def _of_nulls(meeting: TypeUse) -> Decision:
     value = meeting.value
-    if meeting.act is Act.NOT_IN:
+    if meeting.act is UseAction.NOT_IN:
         return Decision(BREAKING, f"expects no nulls of {value} in NOT IN")
-    if meeting.act is Act.COMPARED and meeting.place is Place.JOIN:
+    if meeting.act is UseAction.COMPARED and meeting.place is ClauseKind.JOIN:
         return Decision(BREAKING, f"expects no nulls of {value} in JOIN")
-    if meeting.act is Act.STORED and meeting.partner is not None and not meeting.partner.nullable:
+    if (
+        meeting.act is UseAction.STORED
+        and meeting.partner is not None
+        and not meeting.partner.nullable
+    ):
         return Decision(BREAKING, f"stores {value} in a column that refuses nulls")
-    if meeting.act is Act.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
+    if meeting.act is UseAction.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
         return Decision(COMPATIBLE, f"replaces nulls of {value} anyway")
     return Decision(COMPATIBLE, f"works with nulls of {value} as well")
 
 
 def passed_on(
-    name: str, before: Value, after: Value, *, is_key: bool, is_lost: bool
+    name: str, before: TypedValue, after: TypedValue, *, is_key: bool, is_lost: bool
 ) -> tuple[Decision, ...]:
     """What it means that a dataset's own column changes."""
     found = []
@@ -415,7 +429,7 @@ def passed_on(
         found.append(Decision(UNDETERMINED, f"{name} becomes {after.type.text}"))
     elif before.type != after.type:
         finding = type_finding(before.type, after.type)
-        uses = frozenset({Use.KEY}) if is_key else frozenset[Use]()
+        uses = frozenset({ConsumerUse.KEY}) if is_key else frozenset[ConsumerUse]()
         verdict = resolved(finding, uses)
         text = f"{name} becomes {after.type.text}, was {before.type.text}"
         found.append(Decision(verdict, text))
@@ -425,15 +439,15 @@ def passed_on(
     return tuple(found)
 
 
-def _named(meeting: Meeting) -> Decision:
+def _named(meeting: TypeUse) -> Decision:
     return Decision(BREAKING, f"needs {meeting.value} in {_where(meeting)}")
 
 
-def _ambiguous(meeting: Meeting) -> Decision:
+def _ambiguous(meeting: TypeUse) -> Decision:
     return Decision(BREAKING, f"{meeting.value} means more than one column from now on")
 
 
-def _placed(meeting: Meeting) -> Decision:
+def _placed(meeting: TypeUse) -> Decision:
     what = "moves" if meeting.before == meeting.after else "comes"
     if meeting.after is None:
         what = "goes"
@@ -442,42 +456,42 @@ def _placed(meeting: Meeting) -> Decision:
     )  # fmt: skip
 
 
-def _keyed(meeting: Meeting) -> Decision:
+def _keyed(meeting: TypeUse) -> Decision:
     return Decision(BREAKING, f"joins by {meeting.value} as well from now on")
 
 
-def _lost(meeting: Meeting) -> Decision:
+def _lost(meeting: TypeUse) -> Decision:
     return Decision(
         UNDETERMINED, f"what becomes of {meeting.value} in {_where(meeting)} cannot be told"
     )
 
 
-_STRUCTURAL: Final[dict[Act, Callable[[Meeting], Decision]]] = {
-    Act.NAMED: _named,
-    Act.AMBIGUOUS: _ambiguous,
-    Act.PLACED: _placed,
-    Act.KEYED: _keyed,
-    Act.LOST: _lost,
+_STRUCTURAL: Final[dict[UseAction, Callable[[TypeUse], Decision]]] = {
+    UseAction.NAMED: _named,
+    UseAction.AMBIGUOUS: _ambiguous,
+    UseAction.PLACED: _placed,
+    UseAction.KEYED: _keyed,
+    UseAction.LOST: _lost,
 }
 
 
-def _partner(meeting: Meeting) -> DataType | None:
+def _partner(meeting: TypeUse) -> DataType | None:
     return meeting.partner.type if meeting.partner is not None else None
 
 
-def _expects(meeting: Meeting, before: DataType) -> str:
+def _expects(meeting: TypeUse, before: DataType) -> str:
     return f"expects {before.text} {meeting.value} in {_where(meeting)}"
 
 
-def _stores(meeting: Meeting, after: DataType, target: DataType | None) -> str:
+def _stores(meeting: TypeUse, after: DataType, target: DataType | None) -> str:
     column = f"a {target.text} column" if target is not None else "a column of another type"
     return f"stores {after.text} {meeting.value} in {column}"
 
 
-def _new(meeting: Meeting) -> str:
+def _new(meeting: TypeUse) -> str:
     after = meeting.after.type.text if meeting.after is not None else "no"
     return f"{after} {meeting.value}"
 
 
-def _where(meeting: Meeting) -> str:
+def _where(meeting: TypeUse) -> str:
     return meeting.place.value.replace("_", " ")

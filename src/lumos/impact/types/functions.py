@@ -5,19 +5,19 @@ from typing import Final
 
 from sqlglot import exp
 
-from lumos.model.meeting import Kind
+from lumos.model.type_use import TypeFamily
 
-Kinds = tuple[Kind, ...]
-ANY: Final[Kinds] = (Kind.ANY,)
-_NUMBER: Final[Kinds] = (Kind.NUMBER,)
-_EXACT: Final[Kinds] = (Kind.EXACT,)
-_INTEGER: Final[Kinds] = (Kind.INTEGER,)
-_SHORT: Final[Kinds] = (Kind.SHORT_INTEGER,)
-_TEXT: Final[Kinds] = (Kind.TEXT,)
-_TIME: Final[Kinds] = (Kind.TIME,)
-_TIME_OR_TEXT: Final[Kinds] = (Kind.TIME, Kind.TEXT)
-BOOLEAN: Final[Kinds] = (Kind.BOOLEAN,)
-NESTED: Final[Kinds] = (Kind.NESTED,)
+Kinds = tuple[TypeFamily, ...]
+ANY: Final[Kinds] = (TypeFamily.ANY,)
+_NUMBER: Final[Kinds] = (TypeFamily.NUMBER,)
+_EXACT: Final[Kinds] = (TypeFamily.EXACT,)
+_INTEGER: Final[Kinds] = (TypeFamily.INTEGER,)
+_SHORT: Final[Kinds] = (TypeFamily.SHORT_INTEGER,)
+_TEXT: Final[Kinds] = (TypeFamily.TEXT,)
+_TIME: Final[Kinds] = (TypeFamily.TIME,)
+_TIME_OR_TEXT: Final[Kinds] = (TypeFamily.TIME, TypeFamily.TEXT)
+BOOLEAN: Final[Kinds] = (TypeFamily.BOOLEAN,)
+NESTED: Final[Kinds] = (TypeFamily.NESTED,)
 
 
 def _classes(names: str) -> list[type[exp.Expr]]:
@@ -48,7 +48,7 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_alike(_TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT, group=_SHORT),
     **_alike(_TEXT, "SplitPart", part_index=_SHORT),
     **_alike(_TEXT, "SHA2 SHA2Digest", length=_SHORT),
-    **_alike((Kind.TEXT, Kind.NESTED), "JSONExtract JSONBExtract JSONBExtractScalar"),
+    **_alike((TypeFamily.TEXT, TypeFamily.NESTED), "JSONExtract JSONBExtract JSONBExtractScalar"),
     **_alike(
         _NUMBER,
         "Abs Ceil Floor Sqrt Cbrt Exp Ln Log Pow Sign Sum Avg Stddev StddevPop StddevSamp Variance "
@@ -64,7 +64,7 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     ),
     **_alike(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT),
     **_alike(_SHORT, "Chr Ntile"),
-    **_alike((Kind.INTEGER, Kind.TEXT), "Hex LowerHex"),
+    **_alike((TypeFamily.INTEGER, TypeFamily.TEXT), "Hex LowerHex"),
     **_alike(
         _TIME,
         "Year Month Day Week Quarter Hour Minute Second DayOfWeek DayOfMonth DayOfYear WeekOfYear "
@@ -86,8 +86,8 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         ANY,
         "Min Max ArgMax ArgMin ApproxTopK Array VarMap Map MapFromEntries JSONFormat",
     ),
-    **_alike((Kind.DATE,), "UnixDate"),
-    **_alike((Kind.NUMBER, Kind.TIME), "ToChar"),
+    **_alike((TypeFamily.DATE,), "UnixDate"),
+    **_alike((TypeFamily.NUMBER, TypeFamily.TIME), "ToChar"),
     **_alike(ANY, "Lag Lead NthValue", offset=_SHORT),
     # Not those of two lists, or of a list and an element: their types must go together.
     **_alike(NESTED, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
@@ -136,8 +136,8 @@ def taken(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
     return kinds
 
 
-_CAST: Final = {Kind.SHORT_INTEGER: Kind.NUMBER, Kind.INTEGER: Kind.NUMBER}
-_LONGER: Final = {Kind.SHORT_INTEGER: Kind.INTEGER}
+_CAST: Final = {TypeFamily.SHORT_INTEGER: TypeFamily.NUMBER, TypeFamily.INTEGER: TypeFamily.NUMBER}
+_LONGER: Final = {TypeFamily.SHORT_INTEGER: TypeFamily.INTEGER}
 
 
 def calculated(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
@@ -161,7 +161,11 @@ def is_element_at(node: exp.Bracket, dialect: str) -> bool:
 
 def cast_to_boolean(dialect: str) -> Kinds | None:
     """What can be cast to true or false, where that is not every number."""
-    return (Kind.SHORT_INTEGER, Kind.TEXT, Kind.BOOLEAN) if dialect in _POSTGRES else None
+    return (
+        (TypeFamily.SHORT_INTEGER, TypeFamily.TEXT, TypeFamily.BOOLEAN)
+        if dialect in _POSTGRES
+        else None
+    )
 
 
 def name_of(node: exp.Expr) -> str:

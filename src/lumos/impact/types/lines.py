@@ -6,9 +6,9 @@ from typing import TypeVar
 import msgspec
 from sqlglot import exp
 
-from lumos.model.meeting import Meeting, Output
+from lumos.model.type_use import OutputColumn, TypeUse
 
-Told = TypeVar("Told", Meeting, Output)
+Told = TypeVar("Told", TypeUse, OutputColumn)
 
 
 def star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,7 @@ from lumos.impact.types.types import from_sqlglot
 from lumos.impact.types.values import State, Values, root_of
 from lumos.lineage.sql.relation import Column, Excerpt
 from lumos.lineage.sql.texts import Clause
-from lumos.model.meeting import Act, Kind, Meeting, Place, Value
+from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import BOOLEAN, STRING, Array, Map, String
 
 _COMPARISONS: Final = (
@@ -40,7 +40,7 @@ _CONVERSION: Final = re.compile(
 )
 _LONGEST: Final = 120
 # They work whatever the value is.
-_HEEDLESS: Final = (Act.COUNTED, Act.CAST)
+_HEEDLESS: Final = (UseAction.COUNTED, UseAction.CAST)
 
 
 class Leaf(NamedTuple):
@@ -48,7 +48,7 @@ class Leaf(NamedTuple):
 
     node: exp.Expr
     column: Column
-    place: Place
+    place: ClauseKind
     excerpt: Excerpt | None
 
     @property
@@ -68,11 +68,11 @@ class Meetings:
         self._dialect = dialect
         # Whether the dialect refuses to write numbers out where texts are put together.
         self._takes_only_text = dialect == "bigquery"
-        self._found: dict[Meeting, set[int]] = {}
+        self._found: dict[TypeUse, set[int]] = {}
         self._seen: set[tuple[int, int]] = set()
 
     @property
-    def found(self) -> tuple[Meeting, ...]:
+    def found(self) -> tuple[TypeUse, ...]:
         return tuple(self._found)
 
     def within(self, nodes: Container[int]) -> tuple[int, ...]:
@@ -90,14 +90,14 @@ class Meetings:
             return
         if state.is_added:
             # The name meant something else before, or nothing that a query could use.
-            self.tell(leaf, Act.AMBIGUOUS, state)
+            self.tell(leaf, UseAction.AMBIGUOUS, state)
             return
         if state.is_gone:
             if not isinstance(leaf.column.maker, exp.Expr):
-                self.tell(leaf, Act.NAMED, state)
+                self.tell(leaf, UseAction.NAMED, state)
             return
         if state.is_lost and leaf.column.maker is None:
-            self.tell(leaf, Act.LOST, state)
+            self.tell(leaf, UseAction.LOST, state)
         if not isinstance(leaf.node, exp.Column):
             # A number that stands for a column in GROUP BY or ORDER BY.
             self._at_end(leaf, leaf.node, state)
@@ -140,18 +140,18 @@ class Meetings:
     def _at_end(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
         """What the clause as a whole does with the value."""
         parent = child.parent
-        if leaf.place is Place.GROUP_BY or (
+        if leaf.place is ClauseKind.GROUP_BY or (
             isinstance(parent, exp.Select)
             and child.arg_key == "expressions"
             and parent.args.get("distinct") is not None
         ):
-            self.tell(leaf, Act.GROUPED, state)
-        elif leaf.place is Place.SORT:
-            self.tell(leaf, Act.SORTED, state)
+            self.tell(leaf, UseAction.GROUPED, state)
+        elif leaf.place is ClauseKind.SORT:
+            self.tell(leaf, UseAction.SORTED, state)
         elif isinstance(parent, exp.Where | exp.Having | exp.Qualify) or child.arg_key == "on":
             self._condition(leaf, child, state)
         elif isinstance(parent, exp.Unnest | exp.Lateral | exp.Table | exp.Pivot):
-            self.tell(leaf, Act.LOST, state)
+            self.tell(leaf, UseAction.LOST, state)
 
     def _meet(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
         if isinstance(parent, _CONVERSIONS) and not _CONVERSION.search(leaf.clause or ""):
@@ -159,27 +159,27 @@ class Meetings:
             around = parent.parent if isinstance(parent.parent, exp.Func) else parent
             self._call(leaf, child, around, state)
         elif isinstance(parent, exp.Cast):
-            partner = Value(type=from_sqlglot(parent.to))
+            partner = TypedValue(type=from_sqlglot(parent.to))
             is_boolean = partner.type == BOOLEAN
-            self.tell(leaf, Act.CAST, state, partner=partner, partner_before=partner,
+            self.tell(leaf, UseAction.CAST, state, partner=partner, partner_before=partner,
                       partner_text=parent.to.sql().upper(),
                       accepts=functions.cast_to_boolean(self._dialect) if is_boolean else None,
                       )  # fmt: skip
         elif isinstance(parent, _CONVERTING) and child.arg_key == "this":
             made = self._values.of_node(parent)
-            self.tell(leaf, Act.CAST, state, partner=made.after, partner_before=made.before,
+            self.tell(leaf, UseAction.CAST, state, partner=made.after, partner_before=made.before,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Is):
             if isinstance(parent.expression, exp.Null):
-                self.tell(leaf, Act.COUNTED, state, partner_text="IS NULL")
+                self.tell(leaf, UseAction.COUNTED, state, partner_text="IS NULL")
             else:
-                partner = Value(type=BOOLEAN)
-                self.tell(leaf, Act.COMPARED, state, partner=partner, partner_before=partner)
+                partner = TypedValue(type=BOOLEAN)
+                self.tell(leaf, UseAction.COMPARED, state, partner=partner, partner_before=partner)
         elif isinstance(parent, _COMPARISONS):
             # One null among ALL, and no comparison holds.
             is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
             self._compare(leaf, state, [_other(parent, child)],
-                          Act.NOT_IN if is_with_all else Act.COMPARED,
+                          UseAction.NOT_IN if is_with_all else UseAction.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
             others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
@@ -211,22 +211,22 @@ class Meetings:
             beside = self._values.of_node(other) if other is not None else None
             accepts, name = functions.calculated(parent, self._dialect)
             is_whole = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
-            self.tell(leaf, Act.DIVIDED if is_whole else Act.CALCULATED, state,
+            self.tell(leaf, UseAction.DIVIDED if is_whole else UseAction.CALCULATED, state,
                       partner=beside.after if beside else None,
                       partner_before=beside.before if beside else None,
                       accepts=accepts, partner_text=name)  # fmt: skip
         elif isinstance(parent, exp.Distinct):
-            self.tell(leaf, Act.GROUPED, state)
+            self.tell(leaf, UseAction.GROUPED, state)
         elif isinstance(parent, exp.Count):
-            self.tell(leaf, Act.COUNTED, state, partner_text="COUNT")
+            self.tell(leaf, UseAction.COUNTED, state, partner_text="COUNT")
         elif isinstance(parent, exp.Window) and child.arg_key == "partition_by":
-            self.tell(leaf, Act.GROUPED, state)
+            self.tell(leaf, UseAction.GROUPED, state)
         elif _measures_list(parent, state):
-            self.tell(leaf, Act.COUNTED, state, accepts=functions.NESTED,
+            self.tell(leaf, UseAction.COUNTED, state, accepts=functions.NESTED,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
-                self.tell(leaf, Act.SORTED, state)
+                self.tell(leaf, UseAction.SORTED, state)
                 self._range(leaf, parent, state)
         elif isinstance(parent, exp.Where):
             self._condition(leaf, child, state)
@@ -234,10 +234,10 @@ class Meetings:
             self._index(leaf, parent, state)
         elif isinstance(parent, exp.Exists) and not isinstance(parent.this, exp.Query):
             # EXISTS (list, element -> condition)
-            self.tell(leaf, Act.CALLED, state, accepts=functions.NESTED,
+            self.tell(leaf, UseAction.CALLED, state, accepts=functions.NESTED,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, _SPELLING) and not self._takes_only_text:
-            self.tell(leaf, Act.SPELLED, state, partner_text=functions.name_of(parent))
+            self.tell(leaf, UseAction.SPELLED, state, partner_text=functions.name_of(parent))
         elif isinstance(parent, _TRANSPARENT):
             return
         else:
@@ -248,21 +248,21 @@ class Meetings:
         accepts = functions.taken(parent, argument, self._dialect)
         use = any_type.use_of(parent, argument, self._dialect)
         if use is not None:
-            is_lost = Act.HANDED_ON in use.acts and self._values.of_node(parent).is_lost
+            is_lost = UseAction.HANDED_ON in use.acts and self._values.of_node(parent).is_lost
             for act in use.acts:
-                self.tell(leaf, Act.LOST if is_lost else act, state, accepts=accepts,
+                self.tell(leaf, UseAction.LOST if is_lost else act, state, accepts=accepts,
                           partner_text=functions.name_of(parent))  # fmt: skip
             return
         if isinstance(parent, exp.Bracket) and _has_other_key(state):
             accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
-        self.tell(leaf, Act.AGGREGATED if is_aggregate else Act.CALLED, state,
+        self.tell(leaf, UseAction.AGGREGATED if is_aggregate else UseAction.CALLED, state,
                   accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
 
     def _condition(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
         """A value that is itself true or false."""
         if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
-            self.tell(leaf, Act.CALLED, state, accepts=functions.BOOLEAN,
+            self.tell(leaf, UseAction.CALLED, state, accepts=functions.BOOLEAN,
                       partner_text="a condition")  # fmt: skip
 
     def _range(self, leaf: Leaf, order: exp.Order, state: State) -> None:
@@ -274,7 +274,7 @@ class Meetings:
             offset = spec.args.get(key)
             if isinstance(offset, exp.Expr) and not isinstance(offset, exp.Var):
                 beside = self._values.of_node(offset)
-                self.tell(leaf, Act.CALCULATED, state, partner=beside.after,
+                self.tell(leaf, UseAction.CALCULATED, state, partner=beside.after,
                           partner_before=beside.before)  # fmt: skip
 
     def _index(self, leaf: Leaf, parent: exp.Bracket, state: State) -> None:
@@ -282,12 +282,12 @@ class Meetings:
         holder = self._values.of_node(parent.this).after
         held = holder.type if holder is not None else None
         if isinstance(held, Map) and not functions.is_element_at(parent, self._dialect):
-            key = Value(type=held.key)
-            self.tell(leaf, Act.COMPARED, state, partner=key, partner_before=key,
+            key = TypedValue(type=held.key)
+            self.tell(leaf, UseAction.COMPARED, state, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
             return
         is_list = isinstance(held, Array)
-        self.tell(leaf, Act.CALLED, state, partner_text="[...]",
+        self.tell(leaf, UseAction.CALLED, state, partner_text="[...]",
                   accepts=functions.place(parent, self._dialect) if is_list else None)  # fmt: skip
 
     def _in(self, leaf: Leaf, child: exp.Expr, parent: exp.In, state: State) -> None:
@@ -298,7 +298,7 @@ class Meetings:
         is_negated = isinstance(parent.parent, exp.Not) or (
             isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
         )
-        self._compare(leaf, state, others, Act.NOT_IN if is_negated else Act.COMPARED)
+        self._compare(leaf, state, others, UseAction.NOT_IN if is_negated else UseAction.COMPARED)
 
     def _choose(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
         """CASE and IF: a value that is compared, a condition, or one of the results."""
@@ -322,7 +322,7 @@ class Meetings:
 
     def _compare(
         self, leaf: Leaf, state: State, others: Iterable[exp.Expr],
-        act: Act = Act.COMPARED, *, is_ordering: bool = False,
+        act: UseAction = UseAction.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
         for other, text in _distinct(others):
             partner = self._values.of_node(_value_of(other))
@@ -340,25 +340,25 @@ class Meetings:
                 continue
             told = True
             partner = self._values.of_node(_value_of(other))
-            self.tell(leaf, Act.COMBINED, state, partner=partner.after,
+            self.tell(leaf, UseAction.COMBINED, state, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
                       is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
         if not told:
-            self.tell(leaf, Act.COMBINED, state, partner=state.after,
+            self.tell(leaf, UseAction.COMBINED, state, partner=state.after,
                       partner_before=state.before, partner_text=name)  # fmt: skip
 
     def tell(
-        self, leaf: Leaf, act: Act, state: State, *,
-        partner: Value | None = None, partner_before: Value | None = None,
+        self, leaf: Leaf, act: UseAction, state: State, *,
+        partner: TypedValue | None = None, partner_before: TypedValue | None = None,
         partner_text: str | None = None, is_literal: bool = False, is_ordering: bool = False,
-        accepts: tuple[Kind, ...] | None = None, root: int | None = None,
+        accepts: tuple[TypeFamily, ...] | None = None, root: int | None = None,
     ) -> None:  # fmt: skip
         """Keeps a meeting; `root` is what is computed there, unless it is the leaf's clause."""
         if state.is_lost and act not in _HEEDLESS:
-            act = Act.LOST
-        if act is Act.GROUPED and self._may_be_too_long(state):
-            act = Act.LOST
-        meeting = Meeting(
+            act = UseAction.LOST
+        if act is UseAction.GROUPED and self._may_be_too_long(state):
+            act = UseAction.LOST
+        meeting = TypeUse(
             place=leaf.place,
             act=act,
             value=leaf.node.name if isinstance(leaf.node, exp.Column) else leaf.column.name,
@@ -386,7 +386,7 @@ class Meetings:
             and not any_type.groups_by_text(self._dialect)
         )
 
-    def keep(self, meeting: Meeting) -> None:
+    def keep(self, meeting: TypeUse) -> None:
         """Keeps a meeting that somebody else found."""
         self._found.setdefault(meeting, set())
 
@@ -434,12 +434,12 @@ def _outside(leaf: Leaf, query: exp.Expr) -> Leaf:
     return leaf._replace(place=place, excerpt=excerpt)
 
 
-_CLAUSES: Final[dict[type[exp.Expr], tuple[Place, Clause]]] = {
-    exp.Where: (Place.FILTER, Clause.WHERE),
-    exp.Having: (Place.FILTER, Clause.HAVING),
-    exp.Qualify: (Place.FILTER, Clause.QUALIFY),
-    exp.Join: (Place.JOIN, Clause.ON),
-    exp.Select: (Place.PROJECTION, Clause.ITEM),
+_CLAUSES: Final[dict[type[exp.Expr], tuple[ClauseKind, Clause]]] = {
+    exp.Where: (ClauseKind.FILTER, Clause.WHERE),
+    exp.Having: (ClauseKind.FILTER, Clause.HAVING),
+    exp.Qualify: (ClauseKind.FILTER, Clause.QUALIFY),
+    exp.Join: (ClauseKind.JOIN, Clause.ON),
+    exp.Select: (ClauseKind.PROJECTION, Clause.ITEM),
 }
 
 

@@ -18,10 +18,17 @@ from lumos.lineage.sql.relation import Column, Excerpt, Relation
 from lumos.lineage.sql.scope import Scope, Source
 from lumos.lineage.sql.script import ALL, Parts, Script
 from lumos.model.lineage import Derivation, UseKind
-from lumos.model.meeting import Act, Effect, Meeting, Output, Place, Value
 from lumos.model.schema import Field
+from lumos.model.type_use import (
+    ClauseKind,
+    OutputColumn,
+    StatementEffect,
+    TypedValue,
+    TypeUse,
+    UseAction,
+)
 
-_PLACES: Final = {kind: Place(kind.value) for kind in UseKind}
+_PLACES: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
 _NAMING_SOME: Final = frozenset({"postgres", "redshift", "duckdb"})
 _PADDED_RIGHT: Final = frozenset({"LEFT", "FULL"})
@@ -31,7 +38,7 @@ _PADDED_LEFT: Final = frozenset({"RIGHT", "FULL"})
 def effects(
     sql: str, *, dialect: str | None, tables: Tables, is_wanted: Callable[[Parts], bool],
     with_fields: bool = False,
-) -> tuple[Effect, ...]:  # fmt: skip
+) -> tuple[StatementEffect, ...]:  # fmt: skip
     """What changes for the wanted tables that the script writes, one effect for each writing.
 
     `tables` and `is_wanted` are asked for names as the dialect folds them, not as they were quoted.
@@ -42,7 +49,7 @@ def effects(
     except RecursionError:
         pass
     with suppress(DeepProcessFailed):
-        found: tuple[Effect, ...] = call(
+        found: tuple[StatementEffect, ...] = call(
             _effects, asks={"tables": tables, "is_wanted": is_wanted},
             sql=sql, dialect=dialect, with_fields=with_fields,
         )  # fmt: skip
@@ -54,7 +61,7 @@ def effects(
 def _effects(
     sql: str, dialect: str | None, with_fields: bool, tables: Tables,
     is_wanted: Callable[[Parts], bool],
-) -> tuple[Effect, ...]:  # fmt: skip
+) -> tuple[StatementEffect, ...]:  # fmt: skip
     return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
 
 
@@ -112,7 +119,7 @@ class _Reasoning:
     def effects(
         self, sql: str, dialect: str | None, is_wanted: Callable[[Parts], bool],
         *, with_fields: bool,
-    ) -> tuple[Effect, ...]:  # fmt: skip
+    ) -> tuple[StatementEffect, ...]:  # fmt: skip
         script = self._read(sql, dialect)
         return tuple(
             self._effect(write, script, with_fields=with_fields)
@@ -136,7 +143,7 @@ class _Reasoning:
     def named(
         self, node: exp.Expr, column: Column, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
-        place = Place.PROJECTION if usage is None else _PLACES[usage]
+        place = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
         self._current.leaves[id(node)] = Leaf(node, column, place, excerpt)
         self._values.named[id(node)] = column
 
@@ -162,7 +169,7 @@ class _Reasoning:
         self, node: exp.Expr, columns: Sequence[Column], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
-        place = Place.PROJECTION if usage is None else _PLACES[usage]
+        place = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
         self._values.rows[id(node)] = columns
         self._current.rows += [(columns, Leaf(node, columns[0], place, excerpt))] if columns else []
 
@@ -180,7 +187,7 @@ class _Reasoning:
 
     # What it makes of that.
 
-    def _effect(self, write: _Write, script: Script, *, with_fields: bool) -> Effect:
+    def _effect(self, write: _Write, script: Script, *, with_fields: bool) -> StatementEffect:
         self._meetings = Meetings(self._values, self._dialect)
         line = script.statements[write.statement].line
         stars = dict(star_lines(write.node))
@@ -192,10 +199,10 @@ class _Reasoning:
         leaves = {} if write.creates else self._statements[write.statement].leaves
         found = self._outputs(write.result, leaves)
         if write.has_fixed_places:
-            self._place(write.given, Place.INSERT)
+            self._place(write.given, ClauseKind.INSERT)
         if not write.creates:
             found = self._store(write, found)
-        return Effect(
+        return StatementEffect(
             meetings=tuple(on_line(each, line, stars) for each in self._meetings.found),
             outputs=tuple(on_line(each, line, stars) for each in found),
             fields=self._fields(write.result) if with_fields else (),
@@ -228,10 +235,10 @@ class _Reasoning:
         for row, leaf in statement.rows:
             for column in self._values.changed_in_row(row):
                 state = self._values.of_column(column)
-                self._meetings.tell(leaf._replace(column=column), Act.LOST, state)
+                self._meetings.tell(leaf._replace(column=column), UseAction.LOST, state)
         for relation, names in statement.numbered:
             if not self._only_grows(relation, names):
-                self._place(relation, Place.PROJECTION)
+                self._place(relation, ClauseKind.PROJECTION)
         for node, branches, is_by_name in statement.unions.values():
             self._lay_over(node, branches, is_by_name=is_by_name)
 
@@ -245,11 +252,11 @@ class _Reasoning:
             origins = self._added(script, match.group(1)) if match else ()
             if match and origins:
                 self._meetings.keep(
-                    Meeting(
-                        place=Place.PROJECTION,
-                        act=Act.AMBIGUOUS,
+                    TypeUse(
+                        place=ClauseKind.PROJECTION,
+                        act=UseAction.AMBIGUOUS,
                         value=match.group(1),
-                        after=Value(),
+                        after=TypedValue(),
                         line=each.line,
                         origins=origins,
                     )
@@ -267,7 +274,7 @@ class _Reasoning:
                     found.append((versions.key, column))
         return tuple(found)
 
-    def _outputs(self, result: Relation, leaves: Mapping[int, Leaf]) -> list[Output]:
+    def _outputs(self, result: Relation, leaves: Mapping[int, Leaf]) -> list[OutputColumn]:
         """The columns of a result that change; `leaves` are named where they are stored."""
         found = []
         for column in result.everything():
@@ -280,7 +287,7 @@ class _Reasoning:
             facts = list(column.facts.values())
             excerpt = self._where_stored(column, leaves) or _excerpt_of(column)
             found.append(
-                Output(
+                OutputColumn(
                     name=spelled(column.name),
                     before=state.before,
                     after=state.after,
@@ -309,7 +316,7 @@ class _Reasoning:
             state = self._values.of_column(column)
             if state.is_added:
                 continue
-            value = state.before or Value()
+            value = state.before or TypedValue()
             nullable = value.nullable is not False
             fields.append(Field(name=spelled(column.name), type=value.type, nullable=nullable))
         return tuple(fields)
@@ -320,9 +327,9 @@ class _Reasoning:
         if not states or not all(state.is_gone or state.is_lost for state in states):
             return
         if not any(isinstance(column.maker, exp.Expr) for column in columns):
-            leaf = Leaf(node, columns[0], Place.PROJECTION, excerpt)
+            leaf = Leaf(node, columns[0], ClauseKind.PROJECTION, excerpt)
             worst = next((state for state in states if state.is_lost), states[0])
-            self._meetings.tell(leaf, Act.NAMED, worst)
+            self._meetings.tell(leaf, UseAction.NAMED, worst)
 
     def _compare_sides(
         self, name: str, sides: Sequence[Column | None], excerpt: Excerpt | None
@@ -333,12 +340,12 @@ class _Reasoning:
             state = self._values.of_column(column)
             if not state.is_touched:
                 continue
-            leaf = Leaf(exp.column(name), column, Place.JOIN, excerpt)
+            leaf = Leaf(exp.column(name), column, ClauseKind.JOIN, excerpt)
             partner = self._values.of_column(other) if other is not None else None
-            act = Act.NAMED if state.is_gone else Act.COMPARED
+            act = UseAction.NAMED if state.is_gone else UseAction.COMPARED
             if state.is_added:
                 # NATURAL joins by all names that both sides have.
-                act = Act.KEYED
+                act = UseAction.KEYED
             self._meetings.tell(
                 leaf, act, state, partner=partner.after if partner else None,
                 partner_before=partner.before if partner else None, partner_text=f"USING ({name})",
@@ -351,7 +358,7 @@ class _Reasoning:
             return
         if len({self._new_places(branch) for branch in branches}) > 1:
             for branch in branches:
-                self._place(branch, Place.UNION)
+                self._place(branch, ClauseKind.UNION)
         is_distinct = bool(node.args.get("distinct"))
         for branch in branches:
             for position, column in enumerate(branch.columns):
@@ -363,21 +370,21 @@ class _Reasoning:
                 others = [each.columns[position] for each in branches
                           if each is not branch and position < len(each.columns)
                           and not each.is_open]  # fmt: skip
-                leaf = self._leaf_of(column, Place.UNION)
+                leaf = self._leaf_of(column, ClauseKind.UNION)
                 for other in others:
                     partner = self._values.of_column(other)
                     self._meetings.tell(
-                        leaf, Act.COMBINED, state, partner=partner.after,
+                        leaf, UseAction.COMBINED, state, partner=partner.after,
                         partner_before=partner.before, partner_text=f"{node.key.upper()}",
                         root=id(column),
                     )  # fmt: skip
                 if is_distinct:
-                    self._meetings.tell(leaf, Act.GROUPED, state)
+                    self._meetings.tell(leaf, UseAction.GROUPED, state)
 
-    def _leaf_of(self, column: Column, place: Place) -> Leaf:
+    def _leaf_of(self, column: Column, place: ClauseKind) -> Leaf:
         return Leaf(exp.column(spelled(column.name)), column, place, _excerpt_of(column))
 
-    def _place(self, relation: Relation, place: Place) -> None:
+    def _place(self, relation: Relation, place: ClauseKind) -> None:
         """Columns that come, go or move within a list in which places count."""
         for column in relation.columns:
             state = self._values.of_column(column)
@@ -388,7 +395,7 @@ class _Reasoning:
             self._tell_place(moved, self._values.of_column(moved), place)
         for star in relation.stars:
             if self._values.may_change(star.everything()):
-                self._tell_place(star.everything(), State(Value(), Value(), True), place)
+                self._tell_place(star.everything(), State(TypedValue(), TypedValue(), True), place)
 
     def _repeat(self, relation: Relation) -> None:
         """New columns that are called as others of the same table."""
@@ -398,7 +405,9 @@ class _Reasoning:
                 continue
             state = self._values.of_column(column)
             if state.is_added:
-                self._meetings.tell(self._leaf_of(column, Place.PROJECTION), Act.AMBIGUOUS, state)
+                self._meetings.tell(
+                    self._leaf_of(column, ClauseKind.PROJECTION), UseAction.AMBIGUOUS, state
+                )
 
     def _new_places(self, relation: Relation) -> tuple[object, ...]:
         """Where columns come, go or move; arms of a union in which that is the same still fit."""
@@ -421,12 +430,12 @@ class _Reasoning:
             for place, state in enumerate(states)
         )
 
-    def _tell_place(self, column: Column, state: State, place: Place) -> None:
+    def _tell_place(self, column: Column, state: State, place: ClauseKind) -> None:
         leaf = self._leaf_of(column, place)
         self._meetings.keep(
-            Meeting(
+            TypeUse(
                 place=place,
-                act=Act.LOST if state.is_lost else Act.PLACED,
+                act=UseAction.LOST if state.is_lost else UseAction.PLACED,
                 value=spelled(column.name),
                 before=state.before,
                 after=state.after,
@@ -447,7 +456,7 @@ class _Reasoning:
                         return column
         return None
 
-    def _store(self, write: _Write, found: list[Output]) -> list[Output]:
+    def _store(self, write: _Write, found: list[OutputColumn]) -> list[OutputColumn]:
         """Columns that exist take what they are given, or refuse it; either way they stay."""
         versions = self._values.versions(write.table)
         going_on = []
@@ -463,9 +472,9 @@ class _Reasoning:
             if output.after is None and output.clause == ALL and not write.has_fixed_places:
                 # A star has to bring what the table has a column for.
                 self._meetings.keep(
-                    Meeting(
-                        place=Place.INSERT,
-                        act=Act.NAMED,
+                    TypeUse(
+                        place=ClauseKind.INSERT,
+                        act=UseAction.NAMED,
                         value=output.name,
                         before=output.before,
                         clause=output.clause,
@@ -475,11 +484,11 @@ class _Reasoning:
                 )
             if output.after is None or output.before is None:
                 continue
-            partner = Value(type=target.type, nullable=target.nullable)
+            partner = TypedValue(type=target.type, nullable=target.nullable)
             self._meetings.keep(
-                Meeting(
-                    place=Place.INSERT,
-                    act=Act.LOST if output.is_lost else Act.STORED,
+                TypeUse(
+                    place=ClauseKind.INSERT,
+                    act=UseAction.LOST if output.is_lost else UseAction.STORED,
                     value=output.name,
                     before=output.before,
                     after=output.after,

@@ -17,8 +17,8 @@ from lumos.impact.types.types import from_sqlglot, to_sqlglot
 from lumos.lineage.sql.names import Folding
 from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Row, Stored
 from lumos.lineage.sql.script import ALL, Parts
-from lumos.model.meeting import TableVersions, Value
 from lumos.model.schema import Field
+from lumos.model.type_use import TableVersions, TypedValue
 from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
 
 Tables = Callable[[Parts], TableVersions | None]
@@ -30,8 +30,8 @@ AFTER: Final = 1
 class State(NamedTuple):
     """A value before and after; None where it is not there. A lost one may be anything."""
 
-    before: Value | None
-    after: Value | None
+    before: TypedValue | None
+    after: TypedValue | None
     is_lost: bool = False
 
     @property
@@ -47,7 +47,7 @@ class State(NamedTuple):
         return self.before is None and self.after is not None
 
 
-_NOTHING: Final = Value()
+_NOTHING: Final = TypedValue()
 UNTOUCHED: Final = State(_NOTHING, _NOTHING)
 LOST: Final = State(_NOTHING, _NOTHING, True)
 
@@ -217,7 +217,7 @@ class Values:
 
     def _padded(self, state: State) -> State:
         before, after = (
-            None if each is None else Value(type=each.type, nullable=True)
+            None if each is None else TypedValue(type=each.type, nullable=True)
             for each in (state.before, state.after)
         )
         return State(before, after, state.is_lost)
@@ -233,7 +233,7 @@ class Values:
         is_lost = holder.is_lost or (holder.before != holder.after and is_vague)
         return State(before or _NOTHING, after if before else after or _NOTHING, is_lost)
 
-    def _inside(self, value: Value | None, path: Parts) -> Value | None:
+    def _inside(self, value: TypedValue | None, path: Parts) -> TypedValue | None:
         if value is None:
             return None
         type, nullable = value.type, value.nullable
@@ -248,7 +248,7 @@ class Values:
                 type, nullable = type.value, True
             else:
                 return _NOTHING
-        return Value(type=type, nullable=nullable)
+        return TypedValue(type=type, nullable=nullable)
 
     def _is_called(self, name: str, wanted: str) -> bool:
         return self._folding.stored(name) == wanted or name.lower() == wanted.lower()
@@ -265,11 +265,13 @@ class Values:
         is_touched = any(state.is_touched for state in states)
         return State(before, after, any(s.is_lost for s in states) or (is_touched and is_vague))
 
-    def _common(self, values: list[Value | None]) -> Value:
+    def _common(self, values: list[TypedValue | None]) -> TypedValue:
         present = [value for value in values if value is not None]
         nulls = [value.nullable for value in present]
         nullable = True if True in nulls else (None if None in nulls else False)
-        return Value(type=self._numbers.common(value.type for value in present), nullable=nullable)
+        return TypedValue(
+            type=self._numbers.common(value.type for value in present), nullable=nullable
+        )
 
     def makers(self, column: Column) -> set[int]:
         """The expressions and columns that a column's value goes through, each by its id."""
@@ -322,7 +324,7 @@ class Values:
             return LOST
         self._type(node)
         before, after = (
-            Value(type=self._types[version].get(id(node), UNKNOWN),
+            TypedValue(type=self._types[version].get(id(node), UNKNOWN),
                   nullable=self._nulls.of(node, version))
             for version in (BEFORE, AFTER)
         )  # fmt: skip
@@ -366,7 +368,7 @@ class Values:
             return self._member(state, path) if path else state
         if self._nulls.is_filtered(node, self.named):
             before, after = (
-                None if each is None else Value(type=each.type, nullable=False)
+                None if each is None else TypedValue(type=each.type, nullable=False)
                 for each in (state.before, state.after)
             )
             return State(before, after, state.is_lost)
@@ -376,7 +378,7 @@ class Values:
         if id(node) not in self.named:
             return None
         value = self._leaf(node)[version]
-        return value.nullable if isinstance(value, Value) else None
+        return value.nullable if isinstance(value, TypedValue) else None
 
     def _type(self, node: exp.Expr) -> None:
         """Lets the annotator type the whole expression around a node, in both versions."""
@@ -444,15 +446,15 @@ def _name(dialect: Dialect) -> str:
     return type(dialect).__name__.lower()
 
 
-def _value(field: Field | None) -> Value | None:
-    return None if field is None else Value(type=field.type, nullable=field.nullable)
+def _value(field: Field | None) -> TypedValue | None:
+    return None if field is None else TypedValue(type=field.type, nullable=field.nullable)
 
 
-def _element_of(value: Value | None) -> Value | None:
+def _element_of(value: TypedValue | None) -> TypedValue | None:
     if value is None:
         return None
     if isinstance(value.type, Array):
-        return Value(type=value.type.element, nullable=value.type.element_nullable)
+        return TypedValue(type=value.type.element, nullable=value.type.element_nullable)
     return _NOTHING
 
 

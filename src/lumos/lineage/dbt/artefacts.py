@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.errors import LumosError
 from lumos.lineage.reported import Problem
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 
 MANIFEST: Final = "manifest.json"
 CATALOG: Final = "catalog.json"

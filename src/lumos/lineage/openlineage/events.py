@@ -12,7 +12,7 @@ import msgspec
 
 from lumos.errors import LumosError
 from lumos.lineage.reported import Problem
-from lumos.model.json_decoder import NestedTooDeeply, decode_json
+from lumos.model.json_codec import NestedTooDeeply, decode_json
 
 # What a small gzipped file may become, and how long one event may be.
 MAX_BYTES: Final = 2 * 1024**3

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 
 Facet = TypeVar("Facet", bound=msgspec.Struct)
 

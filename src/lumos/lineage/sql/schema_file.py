@@ -3,8 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from lumos.config.tree import Block, ConfigurationError, Listing, Node, Problem, Scalar
-from lumos.config.yaml_tree import read
+from lumos.config.yaml_tree import (
+    ConfigNode,
+    ConfigProblem,
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    ScalarNode,
+    read_yaml,
+)
 from lumos.lineage.sql.script import Parts
 
 
@@ -33,8 +40,8 @@ def columns_in(file: Path) -> TableColumns:
     A table has a list of names, of `{name, type}`, or a mapping of names to types; these may also
     stand under `columns`.
     """
-    problems: list[Problem]
-    root, problems = read(file, environment={})
+    problems: list[ConfigProblem]
+    root, problems = read_yaml(file, environment={})
     tables = {name: _columns(entry.node, problems) for name, entry in root.entries.items()}
     if problems:
         raise ConfigurationError(problems)
@@ -45,24 +52,24 @@ def _parts(name: str) -> Parts:
     return tuple(part.strip(' "`[]').lower() for part in name.split("."))
 
 
-def _columns(node: Node, problems: list[Problem]) -> list[str]:
-    if isinstance(node, Block):
+def _columns(node: ConfigNode, problems: list[ConfigProblem]) -> list[str]:
+    if isinstance(node, MappingNode):
         inner = node.entries.get("columns")
-        if inner is not None and not isinstance(inner.node, Scalar):
+        if inner is not None and not isinstance(inner.node, ScalarNode):
             return _columns(inner.node, problems)
         return list(node.entries)
-    if isinstance(node, Listing):
+    if isinstance(node, ListNode):
         return [name for item in node.items if (name := _name(item, problems)) is not None]
     _refuse(node, problems, "a list of columns, or names with their types")
     return []
 
 
-def _name(node: Node, problems: list[Problem]) -> str | None:
-    if isinstance(node, Scalar) and not node.empty:
+def _name(node: ConfigNode, problems: list[ConfigProblem]) -> str | None:
+    if isinstance(node, ScalarNode) and not node.empty:
         return node.text
-    if isinstance(node, Block):
+    if isinstance(node, MappingNode):
         given = node.entries.get("name")
-        if given is not None and isinstance(given.node, Scalar):
+        if given is not None and isinstance(given.node, ScalarNode):
             return given.node.text
         if len(node.entries) == 1:
             return next(iter(node.entries))
@@ -70,5 +77,7 @@ def _name(node: Node, problems: list[Problem]) -> str | None:
     return None
 
 
-def _refuse(node: Node, problems: list[Problem], wanted: str) -> None:
-    problems.append(Problem(place=node.place, key=node.path, text=f"{node.path} must be {wanted}."))
+def _refuse(node: ConfigNode, problems: list[ConfigProblem], wanted: str) -> None:
+    problems.append(
+        ConfigProblem(place=node.place, key=node.path, text=f"{node.path} must be {wanted}.")
+    )

@@ -1,5 +1,5 @@
-"""Type systems of other tools, from and to the algebra; each module says what it cannot carry.
+"""Conversions between the type system of Lumos and those of other tools.
 
-A conversion never fails: what the other side lacks becomes its nearest relative, and what the
-algebra lacks becomes UNKNOWN with the foreign name.
+A conversion never fails: a type that the target lacks becomes its nearest equivalent, and a type
+that Lumos lacks becomes UNKNOWN with its original name. Each module lists what it loses.
 """

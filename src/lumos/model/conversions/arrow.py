@@ -16,9 +16,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from lumos.model.conversions.nearest import capped_decimal
-from lumos.model.conversions.place import TOO_DEEP, Place
+from lumos.model.conversions.fallback_types import capped_decimal
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import TOO_DEEP, TypePath
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -100,15 +100,15 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
 
 
 def type_from_arrow(type: pa.DataType) -> DataType:
-    """The Arrow type in the algebra; what cannot be told is UNKNOWN with its Arrow name."""
-    return _read(type, Place())
+    """The type of an Arrow type, or UNKNOWN with its Arrow name."""
+    return _read(type, TypePath())
 
 
 def schema_to_arrow(schema: Schema) -> pa.Schema:
     """The Arrow schema, with field ids and descriptions as metadata."""
     return pa.schema(
         [
-            _field(field.name, field.type, Place.of(field), nullable=field.nullable)
+            _field(field.name, field.type, TypePath.of(field), nullable=field.nullable)
             for field in schema.fields
         ]
     )
@@ -116,16 +116,16 @@ def schema_to_arrow(schema: Schema) -> pa.Schema:
 
 def type_to_arrow(type: DataType) -> pa.DataType:
     """The nearest Arrow type."""
-    return _write(type, Place())
+    return _write(type, TypePath())
 
 
 def _column(field: pa.Field) -> Field:
-    place = Place.column(field.name)
+    place = TypePath.column(field.name)
     type = _read_field(field, place)
     return place.field(field.name, type, nullable=field.nullable, native_type=str(field.type))
 
 
-def _read_field(field: pa.Field, place: Place) -> DataType:
+def _read_field(field: pa.Field, place: TypePath) -> DataType:
     metadata = field.metadata or {}
     described = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), b"")
     place.note(described.decode(errors="replace"), field_id=_whole_number(metadata.get(FIELD_ID)))
@@ -139,7 +139,7 @@ def _whole_number(text: bytes | None) -> int | None:
         return None
 
 
-def _read(type: pa.DataType, place: Place) -> DataType:
+def _read(type: pa.DataType, place: TypePath) -> DataType:
     type = _decoded(type)
     if type.id in _FROM_ID:
         return _FROM_ID[type.id]
@@ -160,7 +160,7 @@ def _read(type: pa.DataType, place: Place) -> DataType:
 
 
 def _decoded(type: pa.DataType) -> pa.DataType:
-    """The type of the values, once encodings and unfamiliar extensions are taken off."""
+    """The type of the values, without encodings and unknown extensions."""
     while True:
         if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
             type = type.value_type
@@ -174,7 +174,7 @@ def _decoded(type: pa.DataType) -> pa.DataType:
             return type
 
 
-def _read_nested(type: pa.DataType, place: Place) -> DataType:
+def _read_nested(type: pa.DataType, place: TypePath) -> DataType:
     if place.is_deepest:
         return TOO_DEEP
     if pa.types.is_map(type):
@@ -182,7 +182,7 @@ def _read_nested(type: pa.DataType, place: Place) -> DataType:
         value = _read_field(type.item_field, place.value())
         return Map(key, value, value_nullable=type.item_field.nullable)
     children = [type.field(index) for index in range(type.num_fields)]
-    # Loops rather than generators: a hundred levels of both would come near Python's own limit.
+    # Loops instead of generators, to stay within Python's recursion limit at a depth of 100.
     if pa.types.is_struct(type):
         members = []
         for child in children:
@@ -198,14 +198,14 @@ def _read_nested(type: pa.DataType, place: Place) -> DataType:
     return Array(_read_field(element, place.element()), element_nullable=element.nullable)
 
 
-def _field(name: str, type: DataType, place: Place, *, nullable: bool) -> pa.Field:
+def _field(name: str, type: DataType, place: TypePath, *, nullable: bool) -> pa.Field:
     facts = place.facts
     metadata = {
         FIELD_ID: None if facts.field_id is None else str(facts.field_id),
         _DESCRIPTIONS[0]: facts.description and _encodable(facts.description),
     }
     known = {key: value for key, value in metadata.items() if value is not None}
-    # Arrow refuses a column of nulls that may hold none.
+    # Arrow rejects a non-nullable column of type null.
     nullable = nullable or type == NULL
     return pa.field(
         _encodable(name), _write(type, place), nullable=nullable, metadata=known or None
@@ -213,11 +213,11 @@ def _field(name: str, type: DataType, place: Place, *, nullable: bool) -> pa.Fie
 
 
 def _encodable(text: str) -> str:
-    """The text with each lone surrogate replaced; Arrow keeps text in UTF-8."""
+    """The text with lone surrogates replaced, since Arrow requires UTF-8."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _write(type: DataType, place: Place) -> pa.DataType:
+def _write(type: DataType, place: TypePath) -> pa.DataType:
     match type:
         case Simple():
             return _ARROW[type]
@@ -256,7 +256,7 @@ def _opaque(name: str) -> pa.DataType:
     return pa.opaque(pa.binary(), _encodable(name), "lumos")
 
 
-def _write_nested(type: DataType, place: Place) -> pa.DataType:
+def _write_nested(type: DataType, place: TypePath) -> pa.DataType:
     match type:
         case Array(element, nullable):
             return pa.list_(_field("element", element, place.element(), nullable=nullable))

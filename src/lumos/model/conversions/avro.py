@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from lumos.model.conversions.fallback_types import SIGNED_FOR, distinct, plain_decimal
 from lumos.model.conversions.json_values import (
     default_text,
     default_value,
@@ -26,9 +27,8 @@ from lumos.model.conversions.json_values import (
     text_at,
     texts_at,
 )
-from lumos.model.conversions.nearest import SIGNED_FOR, distinct, plain_decimal
-from lumos.model.conversions.place import TOO_DEEP, Place, References
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import TOO_DEEP, NamedTypes, TypePath
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -125,25 +125,27 @@ def schema_from_avro(schema: AvroSchema) -> Schema:
 
 def type_from_avro(schema: AvroSchema) -> DataType:
     """The Avro type in the algebra; a nullable union is its other option."""
-    return _Reader().type(schema, "", Place())[0]
+    return _Reader().type(schema, "", TypePath())[0]
 
 
 def schema_to_avro(schema: Schema, *, name: str = "Record") -> dict[str, Any]:
     """A record of that name, valid for any Avro reader."""
-    members = [(field.name, field.type, field.nullable, Place.of(field)) for field in schema.fields]
-    return _Writer(name).record(Place(), members)
+    members = [
+        (field.name, field.type, field.nullable, TypePath.of(field)) for field in schema.fields
+    ]
+    return _Writer(name).record(TypePath(), members)
 
 
 def type_to_avro(type: DataType, *, name: str = "Record") -> AvroSchema:
     """The nearest Avro type; named types in it are called after `name` and their path."""
-    return _Writer(name).type(type, Place())
+    return _Writer(name).type(type, TypePath())
 
 
 class _Reader:
     """Reads one schema; a name defined on the way can be referred to after that."""
 
     def __init__(self) -> None:
-        self.references = References()
+        self.references = NamedTypes()
         self.definitions: dict[str, tuple[dict[str, Any], str]] = {}
 
     def columns(self, record: dict[str, Any]) -> Iterator[Field]:
@@ -153,19 +155,19 @@ class _Reader:
 
     def column(self, field: dict[str, Any], namespace: str, inside: frozenset[str]) -> Field:
         name = _field_name(field)
-        place = Place(path=Place.column(name).path, inside=inside)
+        place = TypePath(path=TypePath.column(name).path, inside=inside)
         type, nullable = self._field_type(field, namespace, place)
         native = _native_type(field.get("type"))
         return place.field(name, type, nullable=nullable, native_type=native)
 
     def _field_type(
-        self, field: dict[str, Any], namespace: str, place: Place
+        self, field: dict[str, Any], namespace: str, place: TypePath
     ) -> tuple[DataType, bool]:
         default = default_text(field["default"]) if "default" in field else None
         place.note(text_at(field, "doc"), default=default, field_id=number_at(field, "field-id"))
         return self.type(field.get("type"), namespace, place)
 
-    def type(self, schema: object, namespace: str, place: Place) -> tuple[DataType, bool]:
+    def type(self, schema: object, namespace: str, place: TypePath) -> tuple[DataType, bool]:
         """The type and whether null is among its values."""
         schema, nullable = _unwrapped(schema)
         if isinstance(schema, str):
@@ -178,7 +180,7 @@ class _Reader:
             type = UNKNOWN
         return type, nullable or type == NULL
 
-    def _union(self, options: list[Any], namespace: str, place: Place) -> DataType:
+    def _union(self, options: list[Any], namespace: str, place: TypePath) -> DataType:
         if place.is_deepest:
             return TOO_DEEP
         types = []
@@ -186,7 +188,7 @@ class _Reader:
             types.append(self.type(option, namespace, place.option(index))[0])
         return Union(types)
 
-    def _referred(self, name: str, namespace: str, place: Place) -> DataType:
+    def _referred(self, name: str, namespace: str, place: TypePath) -> DataType:
         for full_name in (f"{namespace}.{name}", name):
             if full_name in self.definitions:
                 cut = self.references.cut(full_name, place)
@@ -195,7 +197,7 @@ class _Reader:
                 )
         return Unknown(name)
 
-    def _annotated(self, schema: dict[str, Any], namespace: str, place: Place) -> DataType:
+    def _annotated(self, schema: dict[str, Any], namespace: str, place: TypePath) -> DataType:
         kind = schema.get("type")
         match kind:
             case "array":
@@ -219,7 +221,7 @@ class _Reader:
             case _:
                 return UNKNOWN
 
-    def _array(self, schema: dict[str, Any], namespace: str, place: Place) -> DataType:
+    def _array(self, schema: dict[str, Any], namespace: str, place: TypePath) -> DataType:
         if place.is_deepest:
             return TOO_DEEP
         entry = {
@@ -234,7 +236,7 @@ class _Reader:
         element, nullable = self.type(schema.get("items"), namespace, inner)
         return Array(element, element_nullable=nullable)
 
-    def _record(self, schema: dict[str, Any], namespace: str, place: Place) -> DataType:
+    def _record(self, schema: dict[str, Any], namespace: str, place: TypePath) -> DataType:
         name, namespace = self._define(schema, namespace)
         if name and name in place.inside:
             return Unknown(f"recursive:{name}")
@@ -337,7 +339,7 @@ class _Writer:
         self.names: set[str] = set()
 
     def record(
-        self, place: Place, members: Sequence[tuple[str, DataType, bool, Place]]
+        self, place: TypePath, members: Sequence[tuple[str, DataType, bool, TypePath]]
     ) -> dict[str, Any]:
         fields: list[dict[str, Any]] = []
         schema: dict[str, Any] = {"type": "record", "name": self._name(place), "fields": fields}
@@ -352,7 +354,7 @@ class _Writer:
             fields.append(field)
         return schema
 
-    def _field(self, name: str, type: DataType, nullable: bool, place: Place) -> dict[str, Any]:
+    def _field(self, name: str, type: DataType, nullable: bool, place: TypePath) -> dict[str, Any]:
         facts = place.facts
         schema = self._nullable(type, nullable, place)
         field: dict[str, Any] = {"name": name, "type": schema}
@@ -364,13 +366,13 @@ class _Writer:
             field["field-id"] = facts.field_id
         return field
 
-    def _nullable(self, type: DataType, nullable: bool, place: Place) -> AvroSchema:
+    def _nullable(self, type: DataType, nullable: bool, place: TypePath) -> AvroSchema:
         schema = self.type(type, place)
         if not nullable or schema == "null":
             return schema
         return ["null", *_branches([schema])]
 
-    def type(self, type: DataType, place: Place) -> AvroSchema:
+    def type(self, type: DataType, place: TypePath) -> AvroSchema:
         """The nearest Avro schema."""
         type = SIGNED_FOR.get(type, type)
         if type in _AVRO:
@@ -415,7 +417,7 @@ class _Writer:
             case _:
                 return "bytes"
 
-    def _map(self, type: Map, place: Place) -> AvroSchema:
+    def _map(self, type: Map, place: TypePath) -> AvroSchema:
         if _is_plain_text(type.key):
             values = self._nullable(type.value, type.value_nullable, place.value())
             map: dict[str, Any] = {"type": "map", "values": values}
@@ -426,7 +428,7 @@ class _Writer:
         ]
         return {"type": "array", "logicalType": "map", "items": self.record(place, entry)}
 
-    def _name(self, place: Place) -> str:
+    def _name(self, place: TypePath) -> str:
         steps = re.sub(r"[^A-Za-z0-9_]+", "_", place.path, flags=re.ASCII).strip("_")
         name = candidate = f"{self.root}_{steps}" if steps else self.root
         number = 1
@@ -473,7 +475,7 @@ def _collapsed(branches: list[Any]) -> AvroSchema:
     return branches if len(branches) > 1 else branches[0]
 
 
-def _with_ids(schema: dict[str, Any], places: dict[str, Place]) -> dict[str, Any]:
+def _with_ids(schema: dict[str, Any], places: dict[str, TypePath]) -> dict[str, Any]:
     ids = {key: place.facts.field_id for key, place in places.items()}
     return {**schema, **{key: number for key, number in ids.items() if number is not None}}
 

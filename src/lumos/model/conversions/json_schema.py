@@ -11,11 +11,13 @@
 A value may be missing or null where the algebra says nullable: JSON has both, a table has one.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
-from lumos.model.conversions.json_document import Document, JsonSchema, Plain, reference_in
+from lumos.model.conversions.fallback_types import distinct
 from lumos.model.conversions.json_values import (
+    default_text,
     default_value,
     number_at,
     object_at,
@@ -23,9 +25,8 @@ from lumos.model.conversions.json_values import (
     text_at,
     texts_at,
 )
-from lumos.model.conversions.nearest import distinct
-from lumos.model.conversions.place import TOO_DEEP, TOO_LARGE, Place
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import TOO_DEEP, TOO_LARGE, NamedTypes, TypePath
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -39,9 +40,11 @@ from lumos.model.types import (
     INT64,
     INTERVAL,
     JSON,
+    MAX_DEPTH,
     NULL,
     SIGNED,
     STRING,
+    UNKNOWN,
     UNSIGNED,
     UUID,
     Array,
@@ -59,6 +62,150 @@ from lumos.model.types import (
     Union,
     Unknown,
 )
+
+JsonSchema: TypeAlias = dict[str, Any] | bool
+
+_FOLDERS: Final = ("#/$defs/", "#/definitions/", "#/components/schemas/")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_CHOICES: Final = ("anyOf", "oneOf")
+# Annotations apply to the schema itself, not to referring schemas.
+_ANNOTATIONS: Final = ("title", "description", "default", "examples", "$comment", "$defs")
+
+
+class ResolvedJsonSchema(NamedTuple):
+    """A schema without references, with its options, or a replacement if it is cut off."""
+
+    schema: dict[str, Any]
+    place: TypePath
+    nullable: bool
+    options: tuple[dict[str, Any], ...] = ()
+    referred: bool = False
+    cut: DataType | None = None
+
+
+class JsonSchemaDocument:
+    """A schema document with the definitions that can be referenced."""
+
+    def __init__(self, document: JsonSchema) -> None:
+        self.document = document
+        self.references = NamedTypes()
+        # The document itself is a schema that encloses all others.
+        self.root = TypePath(inside=frozenset(["#"]))
+
+    def plain(self, schema: object, place: TypePath) -> ResolvedJsonSchema:
+        """Resolve references and combinations of a schema; annotations are noted at the path."""
+        nullable = referred = False
+        for _ in range(MAX_DEPTH):
+            if not isinstance(schema, dict):
+                # `true` allows any value, `false` none.
+                whole = JSON if schema is True else UNKNOWN
+                return ResolvedJsonSchema({}, place, nullable or schema is True, cut=whole)
+            _note(schema, place)
+            nullable = nullable or schema.get("nullable") is True
+            if pointer := reference_in(schema):
+                target = self._target(pointer)
+                cut = self.references.cut(pointer, place, called=self._name(pointer))
+                if target is None or cut is not None:
+                    return ResolvedJsonSchema(
+                        {}, place, nullable, cut=cut or Unknown(f"ref:{pointer}")
+                    )
+                referred, place = True, place.within(pointer)
+                schema = _merged([_without(schema, _REFERENCES), target])
+            elif parts := objects_at(schema, "allOf"):
+                if self.references.exhausted:
+                    return ResolvedJsonSchema({}, place, nullable, cut=TOO_LARGE)
+                parts, place = self._targets(parts, place)
+                referred = True
+                schema = _merged([_without(schema, ("allOf",)), *parts])
+            else:
+                options = _options(schema)
+                others = tuple(option for option in options if not _is_null(option))
+                nullable = nullable or len(others) < len(options)
+                if not options or len(others) > 1:
+                    return ResolvedJsonSchema(schema, place, nullable, others, referred)
+                schema = others[0] if others else {"type": "null"}
+        return ResolvedJsonSchema({}, place, nullable, cut=TOO_DEEP)
+
+    def _targets(
+        self, parts: list[dict[str, Any]], place: TypePath
+    ) -> tuple[list[dict[str, Any]], TypePath]:
+        """The parts of an `allOf` with references resolved, each reference once."""
+        targets = []
+        for part in parts:
+            pointer = reference_in(part)
+            target = part if pointer is None else self._target(pointer)
+            if pointer is None or target is None:
+                # References into other documents are kept; they make the whole type UNKNOWN.
+                targets.append(part)
+            elif pointer not in place.inside:
+                place = place.within(pointer)
+                targets.append(target)
+        return targets, place
+
+    def _name(self, pointer: str) -> str:
+        """The name of a referenced schema."""
+        if pointer == "#" and isinstance(self.document, dict):
+            return text_at(self.document, "title") or pointer
+        folder = next((folder for folder in _FOLDERS if pointer.startswith(folder)), "")
+        return pointer.removeprefix(folder)
+
+    def _target(self, pointer: str) -> dict[str, Any] | None:
+        """The schema at a JSON pointer into this document."""
+        if pointer != "#" and not pointer.startswith("#/"):
+            return None
+        found: Any = self.document
+        for step in unquote(pointer).split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list):
+                found = dict(zip(map(str, range(len(found))), found, strict=True))
+            found = found.get(step) if isinstance(found, dict) else None
+        return {} if found is True else found if isinstance(found, dict) else None
+
+
+def reference_in(schema: dict[str, Any]) -> str | None:
+    """The pointer of a reference, or None."""
+    return next((text for word in _REFERENCES if (text := text_at(schema, word))), None)
+
+
+def _note(schema: dict[str, Any], place: TypePath) -> None:
+    default = default_text(schema["default"]) if "default" in schema else None
+    place.note(text_at(schema, "description") or text_at(schema, "title"), default=default)
+
+
+def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The alternatives of a schema; next to named properties they are conditions, not types."""
+    if "properties" in schema:
+        return []
+    options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
+    own = _without(schema, (*_CHOICES, *_ANNOTATIONS))
+    return [_merged([option, own]) for option in options]
+
+
+def _is_null(schema: dict[str, Any]) -> bool:
+    if "const" in schema:
+        return schema["const"] is None
+    return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None]
+
+
+def _without(schema: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    left_out = frozenset(words)
+    return {word: value for word, value in schema.items() if word not in left_out}
+
+
+def _merged(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The intersection of schemas; where they disagree, the first one wins."""
+    merged: dict[str, Any] = {}
+    for schema in schemas:
+        for word, value in schema.items():
+            known = merged.get(word)
+            if word == "properties" and isinstance(value, dict):
+                merged[word] = {**object_at(merged, word), **_without(value, known or ())}
+            elif word in ("required", "allOf") and isinstance(value, list):
+                merged[word] = [*(known if isinstance(known, list) else ()), *value]
+            else:
+                merged.setdefault(word, value)
+    return merged
+
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -122,20 +269,22 @@ def type_from_json_schema(schema: JsonSchema) -> DataType:
 
 def schema_to_json_schema(schema: Schema) -> dict[str, Any]:
     """An object schema of draft 2020-12."""
-    members = [(field.name, field.type, field.nullable, Place.of(field)) for field in schema.fields]
+    members = [
+        (field.name, field.type, field.nullable, TypePath.of(field)) for field in schema.fields
+    ]
     return {"$schema": DRAFT, **_object(members)}
 
 
 def type_to_json_schema(type: DataType) -> dict[str, Any]:
     """The nearest JSON Schema of the type's values, nulls aside."""
-    return _write(type, Place())
+    return _write(type, TypePath())
 
 
 class _Reader:
     """Reads one document, whose parts may refer to each other."""
 
     def __init__(self, schema: JsonSchema) -> None:
-        self.document = Document(schema)
+        self.document = JsonSchemaDocument(schema)
         self.references = self.document.references
 
     def columns(self) -> Iterator[Field]:
@@ -152,13 +301,13 @@ class _Reader:
         else:
             yield self._column("value", self.document.document, root, required=True)
 
-    def _column(self, name: str, schema: object, root: Place, *, required: bool) -> Field:
-        place = Place(path=Place.column(name).path, inside=root.inside)
+    def _column(self, name: str, schema: object, root: TypePath, *, required: bool) -> Field:
+        place = TypePath(path=TypePath.column(name).path, inside=root.inside)
         type, nullable = self.type(schema, place)
         native = _native_type(schema)
         return place.field(name, type, nullable=nullable or not required, native_type=native)
 
-    def type(self, schema: object, place: Place) -> tuple[DataType, bool]:
+    def type(self, schema: object, place: TypePath) -> tuple[DataType, bool]:
         """The type and whether null is among its values."""
         plain = self.document.plain(schema, place)
         if plain.cut is not None:
@@ -168,7 +317,7 @@ class _Reader:
             self.references.written(type)
         return type, plain.nullable or nullable or type in (NULL, JSON)
 
-    def _plain_type(self, plain: Plain) -> tuple[DataType, bool]:
+    def _plain_type(self, plain: ResolvedJsonSchema) -> tuple[DataType, bool]:
         schema, place = plain.schema, plain.place
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list) and values:
@@ -183,13 +332,14 @@ class _Reader:
         kind = others[0] if others else "null" if kinds else "any"
         return self._of_kind(kind, schema, place), len(others) < len(kinds)
 
-    def _union(self, schemas: tuple[dict[str, Any], ...], place: Place) -> tuple[DataType, bool]:
+    def _union(self, schemas: tuple[dict[str, Any], ...], place: TypePath) -> tuple[DataType, bool]:
         if place.is_deepest:
             return TOO_DEEP, True
         types: list[DataType] = []
         nullable = False
         for index, schema in enumerate(schemas):
-            # What an option shares with its union is read once for each, so it counts.
+            # The parts that options share with their union are expanded for each option, so they
+            # count.
             if self.references.exhausted:
                 types.append(TOO_LARGE)
                 break
@@ -199,7 +349,7 @@ class _Reader:
             nullable = nullable or may_be_null
         return _one_of(types) if types else NULL, nullable
 
-    def _of_kind(self, kind: str, schema: dict[str, Any], place: Place) -> DataType:
+    def _of_kind(self, kind: str, schema: dict[str, Any], place: TypePath) -> DataType:
         match kind:
             case "any":
                 return JSON
@@ -220,7 +370,7 @@ class _Reader:
             case _:
                 return Unknown(kind)
 
-    def _array(self, schema: dict[str, Any], place: Place) -> DataType:
+    def _array(self, schema: dict[str, Any], place: TypePath) -> DataType:
         items = schema.get("items")
         elements = objects_at(schema, "prefixItems") or objects_at(schema, "items")
         if isinstance(items, dict):
@@ -228,7 +378,7 @@ class _Reader:
         element, nullable = self.type({"anyOf": elements}, place.element())
         return Array(element, element_nullable=nullable)
 
-    def _object(self, schema: dict[str, Any], place: Place) -> DataType:
+    def _object(self, schema: dict[str, Any], place: TypePath) -> DataType:
         further = schema.get("additionalProperties")
         properties = object_at(schema, "properties")
         values = [each for each in object_at(schema, "patternProperties").values() if each]
@@ -248,7 +398,7 @@ class _Reader:
 
 
 def _kinds(schema: dict[str, Any]) -> list[str]:
-    """The JSON types that the schema names or, by its words, implies; none means any."""
+    """The JSON types that the schema names or implies by its keywords; none means any."""
     kind = text_at(schema, "type")
     named = [kind] if kind else list(dict.fromkeys(texts_at(schema, "type")))
     return named or next(([kind] for word, kind in _IMPLIED if word in schema), [])
@@ -304,7 +454,7 @@ def _native_type(schema: object) -> str | None:
     return " ".join(word for word in (kind, text_at(schema, "format")) if word) or None
 
 
-def _object(members: list[tuple[str, DataType, bool, Place]]) -> dict[str, Any]:
+def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, Any]:
     names = distinct(name for name, _, _, _ in members)
     properties = {}
     required = []
@@ -316,7 +466,7 @@ def _object(members: list[tuple[str, DataType, bool, Place]]) -> dict[str, Any]:
     return {**schema, "required": required} if required else schema
 
 
-def _annotated(schema: dict[str, Any], place: Place) -> dict[str, Any]:
+def _annotated(schema: dict[str, Any], place: TypePath) -> dict[str, Any]:
     facts = place.facts
     if facts.description:
         schema["description"] = facts.description
@@ -329,7 +479,7 @@ def _annotated(schema: dict[str, Any], place: Place) -> dict[str, Any]:
     return schema
 
 
-def _write_nullable(type: DataType, nullable: bool, place: Place) -> dict[str, Any]:
+def _write_nullable(type: DataType, nullable: bool, place: TypePath) -> dict[str, Any]:
     schema = _write(type, place)
     if not nullable:
         return schema
@@ -342,7 +492,7 @@ def _write_nullable(type: DataType, nullable: bool, place: Place) -> dict[str, A
     return schema
 
 
-def _write(type: DataType, place: Place) -> dict[str, Any]:
+def _write(type: DataType, place: TypePath) -> dict[str, Any]:
     """The schema, as a new value that the caller may add to."""
     if type in _WRITTEN:
         return dict(_WRITTEN[type])

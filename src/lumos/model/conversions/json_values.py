@@ -1,4 +1,4 @@
-"""Careful reads from JSON that somebody else wrote, and a field's default in it."""
+"""Tolerant access to JSON of other tools, and conversion of default values."""
 
 import json
 import math
@@ -36,21 +36,21 @@ def texts_at(value: dict[str, Any], key: str) -> list[str]:
 
 
 def default_text(value: object) -> str | None:
-    """A default as the model keeps it: JSON text, except that a string stands for itself."""
+    """A default as text: JSON, except that a string is itself."""
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value, ensure_ascii=False)
     except (RecursionError, TypeError, ValueError):
-        # A default that nests thousands of levels deep, or that is no JSON, is noise.
+        # Defaults that nest too deep or are not JSON are dropped.
         return None
 
 
 def default_value(text: str) -> Any:
-    """The JSON value of a default's text; the text itself where it is no JSON."""
+    """The JSON value of a default's text, or the text itself if it is not JSON."""
     try:
         value = json.loads(text)
     except (RecursionError, ValueError):
         return text
-    # Python reads NaN and Infinity, which are no JSON.
+    # Python accepts NaN and Infinity, which are not JSON.
     return text if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,10 +14,10 @@
 import re
 from typing import Any, Final, TypeAlias
 
+from lumos.model.conversions.fallback_types import SIGNED_FOR, capped_decimal, member_per_option
 from lumos.model.conversions.json_values import number_at, object_at, objects_at, text_at
-from lumos.model.conversions.nearest import SIGNED_FOR, capped_decimal, member_per_option
-from lumos.model.conversions.place import TOO_DEEP, Place
 from lumos.model.schema import Schema
+from lumos.model.type_path import TOO_DEEP, TypePath
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -96,7 +96,7 @@ def schema_from_spark(value: dict[str, Any]) -> Schema:
     fields = []
     for field in objects_at(value, "fields"):
         name = text_at(field, "name") or ""
-        place = Place.column(name)
+        place = TypePath.column(name)
         type = _read_field(field, place)
         nullable = field.get("nullable") is not False
         fields.append(place.field(name, type, nullable=nullable, native_type=_native_type(field)))
@@ -104,15 +104,15 @@ def schema_from_spark(value: dict[str, Any]) -> Schema:
 
 
 def type_from_spark(value: SparkType) -> DataType:
-    """The type of a DataType's JSON value; what cannot be told is UNKNOWN with its name."""
-    return _read(value, Place())
+    """The type of a DataType's JSON value, or UNKNOWN with its name."""
+    return _read(value, TypePath())
 
 
 def schema_to_spark(schema: Schema) -> dict[str, Any]:
     """The JSON value of a StructType, for `StructType.fromJson`."""
     return _struct(
         [
-            _write_field(field.name, field.type, field.nullable, Place.of(field))
+            _write_field(field.name, field.type, field.nullable, TypePath.of(field))
             for field in schema.fields
         ]
     )
@@ -120,7 +120,7 @@ def schema_to_spark(schema: Schema) -> dict[str, Any]:
 
 def type_to_spark(type: DataType) -> SparkType:
     """The JSON value of the nearest Spark type."""
-    return _write(type, Place())
+    return _write(type, TypePath())
 
 
 def _native_type(field: dict[str, Any]) -> str | None:
@@ -128,7 +128,7 @@ def _native_type(field: dict[str, Any]) -> str | None:
     return declared or text_at(field, "type") or text_at(object_at(field, "type"), "type")
 
 
-def _read_field(field: dict[str, Any], place: Place) -> DataType:
+def _read_field(field: dict[str, Any], place: TypePath) -> DataType:
     metadata = object_at(field, "metadata")
     ids = (number_at(metadata, key) for key in _FIELD_IDS)
     place.note(
@@ -142,7 +142,7 @@ def _read_field(field: dict[str, Any], place: Place) -> DataType:
     return declared if type == STRING and isinstance(declared, String) else type
 
 
-def _read(value: object, place: Place) -> DataType:
+def _read(value: object, place: TypePath) -> DataType:
     for _ in range(MAX_DEPTH):
         if not isinstance(value, dict) or value.get("type") != "udt":
             break
@@ -184,7 +184,7 @@ def _unit(digits: int) -> Unit:
     return next((unit for unit, most in _TIME_DIGITS.items() if digits <= most), "ns")
 
 
-def _read_nested(value: dict[str, Any], place: Place) -> DataType:
+def _read_nested(value: dict[str, Any], place: TypePath) -> DataType:
     if place.is_deepest:
         return TOO_DEEP
     match value.get("type"):
@@ -213,7 +213,7 @@ def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "struct", "fields": fields}
 
 
-def _write_field(name: str, type: DataType, nullable: bool, place: Place) -> dict[str, Any]:
+def _write_field(name: str, type: DataType, nullable: bool, place: TypePath) -> dict[str, Any]:
     facts = place.facts
     length = type.length if isinstance(type, String) else None
     metadata = {
@@ -226,7 +226,7 @@ def _write_field(name: str, type: DataType, nullable: bool, place: Place) -> dic
     return {"name": name, "type": _write(type, place), "nullable": nullable, "metadata": known}
 
 
-def _write(type: DataType, place: Place) -> SparkType:
+def _write(type: DataType, place: TypePath) -> SparkType:
     type = SIGNED_FOR.get(type, type)
     if type in _NAMES:
         return _NAMES[type]

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, NoReturn
 
 import msgspec
 
-from lumos.model.conversions.sql import Dialect, type_from_sql, type_to_sql
+from lumos.model.conversions.sql_types import Dialect, type_from_sql, type_to_sql
 from lumos.model.schema import Field, Schema
-from lumos.model.text import SchemaSyntaxError
+from lumos.model.types import SchemaSyntaxError
 
 _TOKENS: Final = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
@@ -46,7 +46,7 @@ _COLUMN_CHANGES: Final = frozenset({"ADD", "DROP", "ALTER", "RENAME", "MODIFY", 
 _FOLDED: Final = {"postgres": str.lower, "snowflake": str.upper}
 
 
-class Table(NamedTuple):
+class SqlTable(NamedTuple):
     """A table as one statement describes it; `unquoted` names may stand in any case."""
 
     name: str
@@ -77,7 +77,7 @@ class _Column(NamedTuple):
     description: str | None = None
 
 
-def tables_from_sql(text: str, dialect: Dialect) -> tuple[Table, ...]:
+def tables_from_sql(text: str, dialect: Dialect) -> tuple[SqlTable, ...]:
     """Every table that the text creates; raises SchemaSyntaxError."""
     return _Reader(text, dialect).tables()
 
@@ -113,8 +113,8 @@ class _Reader:
         self.tokens.append(_Token("end", "", len(text)))
         self.at = 0
 
-    def tables(self) -> tuple[Table, ...]:
-        found: dict[str, Table] = {}
+    def tables(self) -> tuple[SqlTable, ...]:
+        found: dict[str, SqlTable] = {}
         while self._peek().kind != "end":
             if self._take("CREATE"):
                 table = self._create()
@@ -125,7 +125,7 @@ class _Reader:
             self._skip_statement()
         return tuple(found.values())
 
-    def _create(self) -> Table | None:
+    def _create(self) -> SqlTable | None:
         while self._peek().kind == "word" and self._peek().word != "TABLE":
             if self._next().word in ("VIEW", "INDEX", "FUNCTION", "SCHEMA", "DATABASE", "TYPE"):
                 return None
@@ -140,7 +140,7 @@ class _Reader:
         partitions = self._partitioning()
         return self._table(name, columns, key, partitions)
 
-    def _alter(self, found: dict[str, Table]) -> None:
+    def _alter(self, found: dict[str, SqlTable]) -> None:
         """Takes a primary key that is added later; refuses what changes columns."""
         self._take("ONLY")
         self._take("IF", "EXISTS")
@@ -288,7 +288,7 @@ class _Reader:
 
     def _table(
         self, name: str, columns: list[_Column], key: list[str], partitions: list[_Column]
-    ) -> Table:
+    ) -> SqlTable:
         columns = [*columns, *(each for each in partitions if each.type)]
         names = {self._folded(each.name, each.quoted) for each in partitions}
         keys = {each.casefold() for each in key}
@@ -303,7 +303,7 @@ class _Reader:
                 field = msgspec.structs.replace(field, key=True, nullable=False)
             fields[field.name] = field
         unquoted = frozenset(self._folded(each.name, False) for each in columns if not each.quoted)
-        return Table(name, Schema(fields=tuple(fields.values())), unquoted)
+        return SqlTable(name, Schema(fields=tuple(fields.values())), unquoted)
 
     def _field(self, column: _Column) -> Field:
         return Field(
@@ -390,7 +390,7 @@ class _Reader:
         raise SchemaSyntaxError(problem, line=line, column=at - self.text.rfind("\n", 0, at))
 
 
-def _with_key(table: Table, key: Iterable[str]) -> Table:
+def _with_key(table: SqlTable, key: Iterable[str]) -> SqlTable:
     names = {name.casefold() for name in key}
     return table._replace(schema=Schema(fields=tuple(_keyed(table.schema.fields, names))))
 

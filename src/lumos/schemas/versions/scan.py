@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from lumos.model.change import ChangeEvent, EventType, Finding
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.version import CloudVersion
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge

@@ -8,7 +8,7 @@ import msgspec
 
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Verdict
-from lumos.model.pattern import DatasetPattern
+from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.version import ChangeType, Level
 from lumos.schemas.changes import events_of, milestones_of, versions_of
 from lumos.schemas.output import given

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.model.text import SchemaSyntaxError, parse_type
-from lumos.model.types import DataType
+from lumos.model.types import DataType, SchemaSyntaxError, parse_type
 from lumos.snapshots.format.document import KINDS, Header, Kind
 from lumos.snapshots.format.positions import UNNAMED, located
 from lumos.snapshots.format.repetition import repeated_key

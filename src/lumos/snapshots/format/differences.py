@@ -11,9 +11,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.model.change import Verdict
-from lumos.model.codec import to_plain
 from lumos.model.dataset import (
     ASPECTS,
     Documentation,
@@ -25,6 +24,7 @@ from lumos.model.dataset import (
     Quality,
     UpstreamEdge,
 )
+from lumos.model.json_codec import to_plain
 from lumos.model.lineage import ColumnMapping, ColumnUse
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import quoted_name
@@ -160,7 +160,7 @@ def differences_of(
 
 
 def _of_dataset(
-    before: Entry, after: Entry, judge: Judge, aspects: Iterable[str]
+    before: CatalogEntry, after: CatalogEntry, judge: Judge, aspects: Iterable[str]
 ) -> Iterator[tuple[str, Found]]:
     for aspect in aspects:
         old, new = getattr(before, aspect, None), getattr(after, aspect, None)
@@ -196,7 +196,7 @@ def _of_other_kind(
             yield _SERVES[kind], each
 
 
-def _schema(before: Entry, after: Entry, judge: Judge) -> Iterator[Found]:
+def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator[Found]:
     old, new = before.schema, after.schema
     if old is None or new is None:
         yield from _value("", old and str(old), new and str(new), _RELIED_ON)

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 
 FORMAT: Final = "lumos-snapshot"
 FORMAT_VERSION: Final = "1.0"
@@ -119,7 +119,7 @@ USERS: Final = Kind("users", "user", User, "name")
 GROUPS: Final = Kind("groups", "group", Group, "name")
 JOBS: Final = Kind("jobs", "job", Job, "urn")
 OTHERS: Final = Kind("others", "other", Other, "urn")
-DATASETS: Final = Kind("datasets", "dataset", Entry, "urn")
+DATASETS: Final = Kind("datasets", "dataset", CatalogEntry, "urn")
 # In the order in which they stand in a file: datasets are many, and what they refer to is known
 # by then.
 KINDS: Final = (GLOSSARY, USERS, GROUPS, JOBS, OTHERS, DATASETS)

@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple, TypeGuard
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.model.conversions.sql import Dialect, type_from_sql
-from lumos.model.text import parse_type
-from lumos.model.types import Unknown
+from lumos.model.conversions.sql_types import Dialect, type_from_sql
+from lumos.model.types import Unknown, parse_type
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.snapshots.format.codec import Malformed
 from lumos.snapshots.format.document import DATASETS, FORMAT, GLOSSARY, JOBS, Kind

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lumos.model.catalog import Entry
+from lumos.model.catalog import CatalogEntry
 from lumos.snapshots.format.codec import canonical
 from lumos.snapshots.format.document import (
     DATASETS,
@@ -45,7 +45,7 @@ class Tally:
                     self._owners.add((owner.kind, owner.name))
             if (governance := value.governance) is not None:
                 self._tags.update(governance.tags)
-            if isinstance(value, Entry) and value.deleted:
+            if isinstance(value, CatalogEntry) and value.deleted:
                 self._deleted += 1
 
     def summary(self) -> dict[str, Any]:

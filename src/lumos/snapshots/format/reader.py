@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.snapshots.format.codec import (
     Malformed,
     Sealed,
@@ -67,7 +67,7 @@ class Snapshot:
     ) -> None:
         """Nothing stays open between reads; the block says where the snapshot is in use."""
 
-    def datasets(self) -> Iterator[Entry]:
+    def datasets(self) -> Iterator[CatalogEntry]:
         """All datasets."""
         return self.entries(DATASETS)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from lumos.model.catalog import Entry, GlossaryTerm, Group, Job, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.snapshots.format.codec import Malformed, key_of
 from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, Kind
 
@@ -88,7 +88,7 @@ class References:
 def references_of(value: Any) -> Iterable[Reference]:
     """All that an entry refers to."""
     match value:
-        case Entry():
+        case CatalogEntry():
             return _of_dataset(value)
         case Job():
             return _of_job(value)
@@ -102,7 +102,7 @@ def references_of(value: Any) -> Iterable[Reference]:
             return ()
 
 
-def _of_dataset(dataset: Entry) -> Iterator[Reference]:
+def _of_dataset(dataset: CatalogEntry) -> Iterator[Reference]:
     if dataset.lineage is not None:
         for index, edge in enumerate(dataset.lineage.upstream):
             yield Reference("lineage.upstream", index, _NODES, edge.urn)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from lumos.errors import MisuseError
-from lumos.model.catalog import Entry, Job
+from lumos.model.catalog import CatalogEntry, Job
 from lumos.model.dataset import Quality, Versioning
 from lumos.model.urn import SCHEME
 from lumos.model.version import CloudVersion, SchemaVersion
@@ -24,7 +24,7 @@ class Oddity(NamedTuple):
 
 def oddities(key: str, value: Any) -> Iterator[Oddity]:
     """All that is odd with an entry."""
-    if isinstance(value, Entry):
+    if isinstance(value, CatalogEntry):
         yield from _of_dataset(value)
     elif isinstance(value, Job) and not _SCHEME_OF_URN.match(key):
         yield Oddity("urn", "urn", f"'{key}' is no URN.")
@@ -32,7 +32,7 @@ def oddities(key: str, value: Any) -> Iterator[Oddity]:
         yield Oddity("name", "value", "The name is empty.")
 
 
-def _of_dataset(dataset: Entry) -> Iterator[Oddity]:
+def _of_dataset(dataset: CatalogEntry) -> Iterator[Oddity]:
     if (schema := dataset.schema) is not None:
         names = [field.name for field in schema.fields]
         if len(set(names)) != len(names):

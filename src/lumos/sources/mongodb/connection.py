@@ -20,8 +20,8 @@ from pymongo.errors import (
 )
 from pymongo.uri_parser import parse_uri
 
-from lumos.config.secret import MASK, names_secret, redacted
-from lumos.config.sources import MongodbSource as Settings
+from lumos.config.secret import MASK, is_secret_name, redact
+from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.sources.interface import SourceNotUsable
 from lumos.sources.mongodb.observed import DECODING
 
@@ -156,7 +156,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         text = re.sub(r"^[^\s,]+:\d+: ", "", text)
         for secret in self._secrets():
             text = text.replace(secret, MASK)
-        return redacted(text).rstrip(".")
+        return redact(text).rstrip(".")
 
     def _hosts(self, named: tuple[str, ...]) -> str:
         if self.uri.startswith(_SRV):
@@ -190,8 +190,8 @@ def _secrets_in(query: str) -> Iterator[str]:
         name, _, value = option.partition("=")
         if name.casefold() == _MECHANISM:
             pairs = (each.partition(":") for each in unquote_plus(value).split(","))
-            yield from (text for key, _, text in pairs if names_secret(key))
-        elif names_secret(name):
+            yield from (text for key, _, text in pairs if is_secret_name(key))
+        elif is_secret_name(name):
             yield value
 
 

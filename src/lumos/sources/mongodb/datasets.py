@@ -6,7 +6,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.model.dataset import Location, Statistics
-from lumos.model.discovery import FoundDataset, Told
+from lumos.model.discovery import FoundDataset, SourceMetadata
 from lumos.model.schema import Schema, fingerprint
 from lumos.model.types import quoted_text
 from lumos.sources.interface import Remembered
@@ -40,7 +40,7 @@ def dataset_of(path: str, answer: Answer, known: Remembered | None, address: str
     """A collection or view under the server's own names."""
     work = answer.work
     options: dict[str, Any] = msgspec.json.decode(work.options)
-    told = Told(properties=_properties(answer, options))
+    told = SourceMetadata(properties=_properties(answer, options))
     schema = _schema(answer, options, told, known)
     return FoundDataset(
         path=path,
@@ -60,7 +60,7 @@ def dataset_of(path: str, answer: Answer, known: Remembered | None, address: str
 
 
 def _schema(
-    answer: Answer, options: dict[str, Any], told: Told, known: Remembered | None
+    answer: Answer, options: dict[str, Any], told: SourceMetadata, known: Remembered | None
 ) -> Schema:
     validator = options.get("validator")
     rules = Rules.of(
@@ -99,7 +99,7 @@ def _capped(options: dict[str, Any]) -> str:
     return f"{options.get('size', 0)} bytes{documents}"
 
 
-def _content(format: str, told: Told, schema: Schema) -> str:
+def _content(format: str, told: SourceMetadata, schema: Schema) -> str:
     """Changes with all that is told beside the schema; that documents come and go is not seen."""
     facts = {
         **told.properties,

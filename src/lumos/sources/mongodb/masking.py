@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
-from lumos.config.secret import MASK, names_secret, redacted
+from lumos.config.secret import MASK, is_secret_name, redact
 
 # They say of which form a value is, and not which it is.
 _OF_FORM: Final = ("$type", "$exists", "$size")
@@ -80,15 +80,15 @@ def _masked(value: Any) -> Any:
         }
     if isinstance(value, list):
         # `["$password", ...]` compares whatever the operator is.
-        is_secret = any(_is_field(each) and names_secret(each) for each in value)
+        is_secret = any(_is_field(each) and is_secret_name(each) for each in value)
         return [
             _hidden(each) if is_secret and not _is_field(each) else _masked(each) for each in value
         ]
-    return redacted(value) if isinstance(value, str) else value
+    return redact(value) if isinstance(value, str) else value
 
 
 def _under(key: str, value: Any) -> Any:
-    if names_secret(key) or (key in _CODE and isinstance(value, str) and names_secret(value)):
+    if is_secret_name(key) or (key in _CODE and isinstance(value, str) and is_secret_name(value)):
         return _hidden(value)
     if key == _DECLARATION:
         return _declared(value, of_secret=False)
@@ -121,7 +121,7 @@ def _declared(value: Any, *, of_secret: bool) -> Any:
     for rule, each in value.items():
         if rule in _OF_KEYS and isinstance(each, Mapping):
             rules[rule] = {
-                name: _declared(more, of_secret=of_secret or names_secret(name))
+                name: _declared(more, of_secret=of_secret or is_secret_name(name))
                 for name, more in each.items()
             }
         elif rule in _OF_VALUES and of_secret:
@@ -150,13 +150,13 @@ def _means_secret(value: Any) -> bool:
         )
     if isinstance(value, list):
         return any(map(_means_secret, value))
-    return _is_field(value) and names_secret(value)
+    return _is_field(value) and is_secret_name(value)
 
 
 def _names(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_names, value))
-    return names_secret(value) if isinstance(value, str) else _means_secret(value)
+    return is_secret_name(value) if isinstance(value, str) else _means_secret(value)
 
 
 def _is_field(value: object) -> TypeGuard[str]:

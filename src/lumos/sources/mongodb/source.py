@@ -11,7 +11,7 @@ from bson.errors import BSONError
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
-from lumos.config.sources import MongodbSource as Settings
+from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, Problem
 from lumos.model.urn import Urn

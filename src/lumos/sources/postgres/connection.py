@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from lumos.config.secret import MASK, ConnectionString
-from lumos.config.sources import PostgresSource as Settings
+from lumos.config.sources import PostgresSourceSettings as Settings
 from lumos.sources.interface import SourceNotUsable
 
 OLDEST: Final = 12

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from lumos.model.dataset import Definition, Location, Owner, Statistics
-from lumos.model.discovery import FoundDataset, Told
+from lumos.model.discovery import FoundDataset, SourceMetadata
 from lumos.model.schema import Field, Schema, fingerprint
 from lumos.model.types import quoted_text
 from lumos.sources.postgres.types import Types, Use
@@ -185,7 +185,7 @@ def _statistics(relation: Relation, catalog: Catalog) -> Statistics:
     )
 
 
-def _told(relation: Relation, catalog: Catalog) -> Told:
+def _told(relation: Relation, catalog: Catalog) -> SourceMetadata:
     properties = {
         "server": relation.server,
         "extension": relation.extension,
@@ -196,7 +196,7 @@ def _told(relation: Relation, catalog: Catalog) -> Told:
         },
     }
     definition = catalog.definitions.get(relation.oid)
-    return Told(
+    return SourceMetadata(
         description=relation.comment,
         owner=_owner(relation),
         definition=None
@@ -212,7 +212,7 @@ def _owner(relation: Relation) -> Owner | None:
     return Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group")
 
 
-def _content(format: str, partitioning: str | None, told: Told, schema: Schema) -> str:
+def _content(format: str, partitioning: str | None, told: SourceMetadata, schema: Schema) -> str:
     """Changes with all that is told beside the schema; that rows come and go is not seen."""
     facts: dict[str, str | None] = {
         **told.properties,

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import psycopg
 from psycopg import errors
 
-from lumos.config.sources import PostgresSource as Settings
+from lumos.config.sources import PostgresSourceSettings as Settings
 from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.model.urn import Urn

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from lumos.model.conversions.place import LONGEST_EXPANSION, TOO_DEEP, TOO_LARGE
-from lumos.model.conversions.sql import type_from_sql
+from lumos.model.conversions.sql_types import type_from_sql
+from lumos.model.type_path import LONGEST_EXPANSION, TOO_DEEP, TOO_LARGE
 from lumos.model.types import MAX_DEPTH, Array, DataType, Enum, Member, Struct, Unknown
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from lumos.config.secret import MASK
-from lumos.config.sources import AzureSource
+from lumos.config.sources import AzureSourceSettings
 from lumos.storage.interface import Access
 
 _PUBLIC: Final = "core.windows.net"
@@ -56,7 +56,7 @@ class AzureAccess(Access, frozen=True, kw_only=True):
     anonymous: bool = False
 
     @classmethod
-    def of(cls, source: AzureSource) -> Self:
+    def of(cls, source: AzureSourceSettings) -> Self:
         """The access that a section of the configuration describes."""
         text = source.connection_string.reveal() if source.connection_string else ""
         told = cls._of_text(text)

@@ -8,7 +8,7 @@ from typing import Final, Self
 import msgspec
 
 from lumos.config.secret import MASK
-from lumos.config.sources import GcsSource
+from lumos.config.sources import GcsSourceSettings
 from lumos.storage.interface import Access
 
 _GOOGLE: Final = "https://storage.googleapis.com"
@@ -27,7 +27,7 @@ class GcsAccess(Access, frozen=True, kw_only=True):
     anonymous: bool = False
 
     @classmethod
-    def of(cls, source: GcsSource) -> Self:
+    def of(cls, source: GcsSourceSettings) -> Self:
         """The access that a section describes; a file of keys travels along, if it can be read."""
         text = source.credentials.reveal() if source.credentials else ""
         file = source.credentials_file or ""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lumos.config.secret import MASK
-from lumos.config.sources import HdfsSource
+from lumos.config.sources import HdfsSourceSettings
 from lumos.storage.hdfs.site import Site
 from lumos.storage.interface import Access
 
@@ -30,7 +30,7 @@ class HdfsAccess(Access, frozen=True, kw_only=True):
     kerberos: bool = False
 
     @classmethod
-    def of(cls, source: HdfsSource) -> Self:
+    def of(cls, source: HdfsSourceSettings) -> Self:
         """The access that a section of the configuration describes."""
         return cls(
             urls=source.urls,

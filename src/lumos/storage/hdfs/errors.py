@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from lumos.config.secret import redacted
+from lumos.config.secret import redact
 from lumos.storage.errors import (
     StorageBusy,
     StorageDenied,
@@ -49,4 +49,4 @@ def _told(body: bytes) -> tuple[str, str]:
         return "", ""
     # What follows are the lines of the server's own stack.
     first = message.strip().partition("\n")[0].rstrip(". ")
-    return name, redacted(first)[:300]
+    return name, redact(first)[:300]

@@ -8,7 +8,7 @@ from typing import Final, Self
 import msgspec
 
 from lumos.config.secret import MASK
-from lumos.config.sources import S3Source
+from lumos.config.sources import S3SourceSettings
 from lumos.storage.interface import Access
 from lumos.storage.s3.profiles import Profiles
 from lumos.storage.s3.signing import amazon_domain
@@ -32,7 +32,7 @@ class S3Access(Access, frozen=True, kw_only=True):
     path_style: bool = False
 
     @classmethod
-    def of(cls, source: S3Source) -> Self:
+    def of(cls, source: S3SourceSettings) -> Self:
         """The access that a section of the configuration describes."""
         return cls(
             endpoint_url=source.endpoint_url or "",

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 from sqlalchemy import Connection
 
-from lumos.model.codec import to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.json_codec import to_json
 from lumos.store import tables
 from lumos.store.lineage.merging import all_mappings, all_uses
 from lumos.store.lineage.rows import DOWNSTREAM, EDGES, REPORTER, UPSTREAM, among, edge_of

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Connection, delete, select, text
 
 from lumos.model.catalog import Job
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.lineage import JobRun
 from lumos.store import tables
 from lumos.store.lineage.rows import among

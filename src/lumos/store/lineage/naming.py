@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, delete, or_, select, update
 
-from lumos.model.codec import from_json, to_json
 from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.lineage.merging import all_mappings, all_uses
 from lumos.store.lineage.rows import EDGE, Body, among, node_ids

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, delete, select
 
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.lineage.rows import REPORTER, among
 

@@ -7,8 +7,8 @@ import msgspec
 from sqlalchemy import Connection, and_, func, not_, or_, select
 
 from lumos.model.catalog import Job
-from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
+from lumos.model.json_codec import from_json
 from lumos.model.lineage import Script, UnparsedStatement
 from lumos.model.urn import Urn
 from lumos.store import tables

@@ -19,7 +19,7 @@ from sqlalchemy import (
     select,
 )
 
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge
 from lumos.store import tables
 from lumos.store.lineage.values import KeptEdge

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, delete, exists, select
 
-from lumos.model.codec import to_json
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import Script
 from lumos.store import tables
 from lumos.store.lineage.rows import EDGE, REPORTER, among, node_ids, present_names

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, delete, select
 
-from lumos.model.codec import from_json, to_json
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.lineage import UnparsedStatement
 from lumos.store import tables
 from lumos.store.lineage.rows import REPORTER, among, present_names

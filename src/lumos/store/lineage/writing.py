@@ -10,8 +10,8 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, select, text, update
 
 from lumos.model.catalog import Job
-from lumos.model.codec import from_json
 from lumos.model.dataset import Lineage
+from lumos.model.json_codec import from_json
 from lumos.model.lineage import Edge, Script, UnparsedStatement
 from lumos.store import tables
 from lumos.store.lineage import jobs as reported_jobs

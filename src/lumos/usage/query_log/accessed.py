@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from lumos.lineage.reported import Known, Place, Reference, ReportedEdge, TableName
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import SCHEME
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias
 import msgspec
 
 from lumos.errors import LumosError
-from lumos.model.json_decoder import decode_json
+from lumos.model.json_codec import decode_json
 from lumos.usage.query_log import server_log
 from lumos.usage.query_log.layouts import (
     CSVLOG_COLUMNS,

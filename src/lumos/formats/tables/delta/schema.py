@@ -9,9 +9,9 @@ import msgspec
 from lumos.formats.names import with_distinct_names
 from lumos.formats.tables.delta.actions import Damaged, Metadata
 from lumos.model.conversions.json_values import object_at, objects_at, text_at
-from lumos.model.conversions.place import Place
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import TypePath
 
 PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 # What Delta says of a column beyond Spark's schema. The last value that an identity column gave
@@ -61,7 +61,7 @@ def _spelled(schema: Schema, partition_columns: Sequence[str]) -> frozenset[str]
 
 
 def _field(field: Field, partitions: frozenset[str], told: dict[str, dict[str, str]]) -> Field:
-    own = Place.column(field.name).path
+    own = TypePath.column(field.name).path
     inside = {nested.path: nested for nested in field.nested}
     for path, properties in told.items():
         if path != own and path.startswith((f"{own}.", f"{own}[", f"{own}{{")):
@@ -75,11 +75,11 @@ def _field(field: Field, partitions: frozenset[str], told: dict[str, dict[str, s
     )
 
 
-def _told(value: dict[str, Any], place: Place | None) -> Iterator[tuple[str, dict[str, str]]]:
+def _told(value: dict[str, Any], place: TypePath | None) -> Iterator[tuple[str, dict[str, str]]]:
     """What the metadata of each field says, by the field's path."""
     for field in objects_at(value, "fields"):
         name = text_at(field, "name") or ""
-        here = Place.column(name) if place is None else place.member(name)
+        here = TypePath.column(name) if place is None else place.member(name)
         metadata = object_at(field, "metadata")
         properties = {key: _text(metadata[key]) for key in _TOLD if key in metadata}
         if properties:
@@ -87,7 +87,7 @@ def _told(value: dict[str, Any], place: Place | None) -> Iterator[tuple[str, dic
         yield from _inside(field.get("type"), here)
 
 
-def _inside(type: object, place: Place) -> Iterator[tuple[str, dict[str, str]]]:
+def _inside(type: object, place: TypePath) -> Iterator[tuple[str, dict[str, str]]]:
     if not isinstance(type, dict) or place.is_deepest:
         return
     match type.get("type"):

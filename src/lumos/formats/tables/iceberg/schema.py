@@ -18,8 +18,8 @@ from lumos.model.conversions.json_values import (
     objects_at,
     text_at,
 )
-from lumos.model.conversions.place import TOO_DEEP, Place
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import TOO_DEEP, TypePath
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -128,7 +128,7 @@ class _Reading:
 
     def column(self, described: dict[str, Any]) -> Field:
         name = text_at(described, "name") or ""
-        place = Place.column(name)
+        place = TypePath.column(name)
         self._note(described, place)
         type, native = self._type(described.get("type"), place)
         field = place.field(
@@ -140,7 +140,7 @@ class _Reading:
         told = {INITIAL_DEFAULT: default_text(initial) or ""}
         return msgspec.structs.replace(field, properties=told)
 
-    def _note(self, described: dict[str, Any], place: Place) -> None:
+    def _note(self, described: dict[str, Any], place: TypePath) -> None:
         id = number_at(described, "id")
         default = described.get("write-default")
         if default is not None or described.get("initial-default") is not None:
@@ -153,7 +153,7 @@ class _Reading:
         if id is not None:
             self.names.setdefault(id, place.path)
 
-    def _type(self, type: object, place: Place) -> tuple[DataType, str]:
+    def _type(self, type: object, place: TypePath) -> tuple[DataType, str]:
         """The type, and Iceberg's own text for it."""
         if isinstance(type, str):
             return self._scalar(type)
@@ -178,7 +178,7 @@ class _Reading:
             case other:
                 return self._unknown(other or "unnamed")
 
-    def _struct(self, type: dict[str, Any], place: Place) -> tuple[DataType, str]:
+    def _struct(self, type: dict[str, Any], place: TypePath) -> tuple[DataType, str]:
         members: list[Member] = []
         natives: list[str] = []
         for described in objects_at(type, "fields"):
@@ -191,7 +191,7 @@ class _Reading:
         return Struct(members), f"struct<{','.join(natives)}>"
 
     def _part(
-        self, type: dict[str, Any], name: str, id: int | None, place: Place
+        self, type: dict[str, Any], name: str, id: int | None, place: TypePath
     ) -> tuple[DataType, str]:
         place.note(field_id=id)
         if id is not None:

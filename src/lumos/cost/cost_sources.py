@@ -1,0 +1,370 @@
+"""The inputs that users maintain: imported meters (resource usage of jobs) and cost overrides."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from lumos.annotations.selection import found_urn
+from lumos.config import Settings
+from lumos.config.prices import CurrencyMix, engine_of, exact_decimal, overrides_of, prices_of
+from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.cost import COST_TYPES, CostType, MeteredUsage
+from lumos.model.money import amount_of, micros
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.progress import Progress, no_progress
+from lumos.store import Store
+from lumos.store.actor import audit, who
+from lumos.store.costs import ALWAYS, KeptOverride, MeterChange, stretch_of
+from lumos.store.errors import AmbiguousName, UnknownDataset
+
+_BATCH: Final = 500
+
+
+class IngestedMeter(Report, frozen=True, kw_only=True):
+    """What was imported for one reporter; `jobs` counts the jobs and datasets with usage."""
+
+    reporter: str
+    kind: str
+    files: int
+    jobs: int
+    added: int
+    changed: int
+    unchanged: int
+    since: datetime | None
+    until: datetime | None
+
+
+class MeteringReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos cost ingest`."""
+
+    format_version: str = FORMAT_VERSION
+    meters: tuple[IngestedMeter, ...]
+    remarks: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class ListedMeter(Report, frozen=True, kw_only=True):
+    """A reporter of resource usage and the time that its data covers."""
+
+    reporter: str
+    rows: int
+    since: datetime
+    until: datetime
+
+
+class MetersReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos cost meters`."""
+
+    format_version: str = FORMAT_VERSION
+    meters: tuple[ListedMeter, ...]
+
+
+class ForgottenMeter(Report, frozen=True, kw_only=True):
+    """The result of `lumos cost remove --meter`."""
+
+    format_version: str = FORMAT_VERSION
+    reporter: str
+    rows: int
+
+
+class ListedOverride(Report, frozen=True, kw_only=True):
+    """A monthly cost that a user has set."""
+
+    urn: str
+    type: str
+    amount: Decimal
+    currency: str
+    since: date | None
+    until: date | None
+    reason: str
+    author: str
+    origin: str
+
+
+class OverridesReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos cost list`, `set` and `remove`; `removed` counts removed overrides."""
+
+    format_version: str = FORMAT_VERSION
+    overrides: tuple[ListedOverride, ...]
+    removed: int = 0
+
+
+class CostSources:
+    """Imports meters and manages overrides; the SDK property `cost_sources`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Callable[[], Store],
+        make_store: Callable[[], Store],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._make_store = make_store
+        self._clock = clock
+
+    def ingest(
+        self,
+        *paths: str | Path,
+        name: str | None = None,
+        engine: str = "",
+        replace: bool = False,
+        progress: Progress = no_progress,
+    ) -> MeteringReport:
+        """Import usage from Spark event logs, dbt run results, CSV tables, or folders of these.
+
+        `name` is the reporter name for all files, `engine` the engine if a file does not
+        name one; `replace` first deletes what the same reporter imported before. An
+        unreadable file is reported and skipped; a table with invalid rows is rejected.
+        """
+        store = self._make_store()
+        ingest = _MeterImport(store, self._currency, self._clock(), name=name, replace=replace)
+        for meter in find_meters(paths):
+            progress(meter.name)
+            try:
+                reading = read_meter(meter, engine=engine_of(engine))
+            except UnreadableMeter as problem:
+                ingest.problems.append(str(problem))
+                continue
+            ingest.take(reading)
+        if not ingest.readings and not ingest.problems:
+            raise MisuseError(
+                f"No usage found in {', '.join(map(str, paths))}: no Spark event log, no "
+                "run_results.json of dbt and no table with the columns job, quantity or amount."
+            )
+        ingest.check_overlaps()
+        return ingest.written()
+
+    def meters(self) -> MetersReport:
+        """The reporters of resource usage and the time that their data covers."""
+        return MetersReport(
+            meters=tuple(
+                ListedMeter(
+                    reporter=each.reporter, rows=each.rows, since=each.first, until=each.last
+                )
+                for each in self._store().costs.meters()
+            )
+        )
+
+    def forget(self, reporter: str) -> ForgottenMeter:
+        """Delete everything that a reporter imported."""
+        store = self._store()
+        known = [each.reporter for each in store.costs.meters()]
+        if reporter not in known and f"table:{reporter}" in known:
+            reporter = f"table:{reporter}"
+        if reporter not in known:
+            raise UnknownName(
+                "meter", reporter, known, listed="Meters", next="See all with: lumos cost meters"
+            )
+        with store.transaction() as transaction:
+            rows = transaction.costs.forget(reporter)
+            audit(transaction, "cost.forget", reporter, at=self._clock())
+        return ForgottenMeter(reporter=reporter, rows=rows)
+
+    def set(
+        self,
+        target: str,
+        costs: Mapping[str, Decimal | int | str],
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        currency: str | None = None,
+        reason: str = "",
+    ) -> OverridesReport:
+        """Set the monthly own cost of a dataset or job by cost type."""
+        types = {_cost_type(name): micros(amount) for name, amount in costs.items()}
+        if not types:
+            raise MisuseError("No cost given. Write it as: lumos cost set orders storage=120")
+        if currency is not None and currency.upper() != self._currency:
+            raise CurrencyMix({currency.upper(), self._currency}, "The amount and prices are in")
+        first, last = _day(since) or ALWAYS, _day(until)
+        if last is not None and last < first:
+            raise MisuseError(f"--until {last} is before --since {first}.")
+        store = self._store()
+        urn = _resolve_urn(store, target)
+        at = self._clock()
+        with store.transaction() as transaction:
+            for cost_type, amount in types.items():
+                transaction.costs.set_override(
+                    KeptOverride(
+                        urn, cost_type, first, last, amount, self._currency, reason, who(), at
+                    )
+                )
+                details = f"{cost_type} {amount_of(amount)} {self._currency} since {first}"
+                audit(transaction, "cost.set", urn, at=at, details=details)
+        return self.overrides(urn)
+
+    def unset(self, target: str, types: Iterable[str] = ()) -> OverridesReport:
+        """Remove the overrides of a dataset or job, for some cost types or for all."""
+        store = self._store()
+        names = {_cost_type(each) for each in types}
+        kept = store.costs.overrides()
+        urn = target if target in {each.urn for each in kept} else _resolve_urn(store, target)
+        with store.transaction() as transaction:
+            removed = transaction.costs.unset_override({urn, target}, names)
+            if removed:
+                audit(transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names))
+        if not removed:
+            known = [each.urn for each in kept]
+            raise UnknownName(
+                "override", target, known, listed="Overrides", next="See all with: lumos cost list"
+            )
+        report = self.overrides(urn)
+        return OverridesReport(overrides=report.overrides, removed=removed)
+
+    def overrides(self, target: str | None = None) -> OverridesReport:
+        """Overrides from commands and from the configuration, for one target or for all."""
+        kept = (
+            ListedOverride(
+                urn=each.urn,
+                type=each.type,
+                amount=amount_of(each.amount),
+                currency=each.currency,
+                since=None if each.since == ALWAYS else each.since,
+                until=each.until,
+                reason=each.reason,
+                author=each.author,
+                origin="command",
+            )
+            for each in self._store().costs.overrides()
+        )
+        every = (*kept, *self._configured())
+        return OverridesReport(
+            overrides=tuple(each for each in every if target in (None, each.urn))
+        )
+
+    def _configured(self) -> Iterable[ListedOverride]:
+        for each in overrides_of(self._settings):
+            for cost_type, amount in each.costs.items():
+                yield ListedOverride(
+                    urn=each.target,
+                    type=cost_type,
+                    amount=exact_decimal(amount),
+                    currency=self._currency,
+                    since=each.first_day,
+                    until=each.last_day,
+                    reason=each.reason,
+                    author="",
+                    origin="configuration",
+                )
+
+    @property
+    def _currency(self) -> str:
+        return prices_of(self._settings).currency
+
+
+class _MeterImport:
+    """Collects meter readings and writes them in one transaction."""
+
+    def __init__(
+        self, store: Store, currency: str, at: datetime, *, name: str | None, replace: bool
+    ) -> None:
+        self._store = store
+        self._currency = currency
+        self._at = at
+        self._name = name
+        self._replace = replace
+        self.readings: dict[tuple[str, str], list[MeterReading]] = {}
+        self.problems: list[str] = []
+
+    def take(self, reading: MeterReading) -> None:
+        """Collect a reading; raises if its amounts are in another currency."""
+        currencies = {each.currency for each in reading.metered if each.currency is not None}
+        if currencies - {self._currency}:
+            where = f"{reading.meter.name} and the configuration are in"
+            raise CurrencyMix({*currencies, self._currency}, where)
+        reporter = self._name or reading.reporter
+        self.readings.setdefault((reporter, reading.meter.kind), []).append(reading)
+
+    def check_overlaps(self) -> None:
+        """Raise if files of one reporter contain different usage for the same time."""
+        by_subject: dict[tuple[str, tuple[str, ...]], list[tuple[MeteredUsage, str]]] = {}
+        for (reporter, _), several in self.readings.items():
+            for reading in several:
+                for each in reading.metered:
+                    if not each.run:
+                        usages = by_subject.setdefault((reporter, each.subject), [])
+                        usages.append((each, reading.meter.name))
+        for (reporter, _), usages in by_subject.items():
+            usages.sort(key=lambda one: (one[0].started_at, one[0].ended_at))
+            for (one, file), (other, another) in pairwise(usages):
+                if one != other and one.overlaps(other):
+                    raise MisuseError(
+                        f"{file} and {another} both have the name {reporter} and different usage "
+                        f"of {one.target} {stretch_of(one)}. Keep one of them, or import each with "
+                        "its own --name."
+                    )
+
+    def written(self) -> MeteringReport:
+        """Write all readings in one transaction and return what changed."""
+        at, forgotten = self._at, set()
+        meters: list[IngestedMeter] = []
+        with self._store.transaction() as transaction:
+            costs = transaction.costs
+            for (reporter, kind), several in self.readings.items():
+                if self._replace and reporter not in forgotten:
+                    costs.forget(reporter)
+                    forgotten.add(reporter)
+                change = MeterChange()
+                for start in range(0, len(several), _BATCH):
+                    some = several[start : start + _BATCH]
+                    rows = [each for reading in some for each in reading.metered]
+                    done = costs.meter(reporter, rows, at=at, whole_runs=kind != "table")
+                    change = MeterChange(*(a + b for a, b in zip(change, done, strict=True)))
+                meters.append(_import_summary(reporter, kind, several, change))
+                audit(transaction, "cost.ingest", reporter, at=at)
+        remarks = [each for some in self.readings.values() for one in some for each in one.remarks]
+        return MeteringReport(
+            meters=tuple(meters), remarks=tuple(remarks), problems=tuple(self.problems)
+        )
+
+
+def _import_summary(
+    reporter: str, kind: str, several: list[MeterReading], change: MeterChange
+) -> IngestedMeter:
+    rows = [each for reading in several for each in reading.metered]
+    return IngestedMeter(
+        reporter=reporter,
+        kind=kind,
+        files=len(several),
+        jobs=len({(each.target, each.is_dataset) for each in rows}),
+        added=change.added,
+        changed=change.changed,
+        unchanged=change.unchanged,
+        since=min((each.started_at for each in rows), default=None),
+        until=max((each.ended_at for each in rows), default=None),
+    )
+
+
+def _resolve_urn(store: Store, name: str) -> str:
+    """The URN of a dataset or job."""
+    try:
+        return found_urn(store, name)
+    except UnknownDataset:
+        jobs = [job.urn for job in store.lineage.jobs() if name in (job.urn, job.name)]
+        if len(jobs) == 1:
+            return jobs[0]
+        if jobs:
+            raise AmbiguousName(name, tuple(jobs[:5])) from None
+        raise
+
+
+def _cost_type(name: str) -> CostType:
+    for known in COST_TYPES:
+        if known == name.strip().lower():
+            return known
+    raise UnknownName("cost type", name, COST_TYPES, listed="Cost types")
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise MisuseError(f"Invalid day '{text}'. Write it as 2024-01-15.") from None

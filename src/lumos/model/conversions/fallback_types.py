@@ -1,0 +1,62 @@
+"""Replacements for types that several target systems lack."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from lumos.model.types import (
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DataType,
+    Decimal,
+    Member,
+    Struct,
+    Union,
+)
+
+# The smallest signed type that holds every value.
+SIGNED_FOR: Final[dict[DataType, DataType]] = {
+    UINT8: INT16,
+    UINT16: INT32,
+    UINT32: INT64,
+    UINT64: Decimal(20, 0),
+}
+
+
+def plain_decimal(precision: int, scale: int) -> Decimal:
+    """An at least as wide decimal whose scale lies between 0 and its precision."""
+    # A negative scale means trailing zeros before the point, a scale above the precision zeros
+    # after it.
+    digits = precision - min(scale, 0)
+    return Decimal(max(digits, scale), max(scale, 0))
+
+
+def capped_decimal(precision: int, scale: int, *, at: int) -> Decimal:
+    """A decimal of at most `at` digits; digits before the point take precedence."""
+    plain = plain_decimal(precision, scale)
+    whole = (plain.precision or at) - plain.scale
+    digits = min(whole + plain.scale, at)
+    return Decimal(digits, min(plain.scale, max(digits - whole, 0)))
+
+
+def member_per_option(union: Union) -> Struct:
+    """A struct in which exactly one member is set, as Spark reads the unions of Avro."""
+    return Struct(Member(f"member{index}", option) for index, option in enumerate(union.options))
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names in order, repeated ones with a number."""
+    taken: set[str] = set()
+    result: list[str] = []
+    for name in names:
+        candidate, number = name, 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        result.append(candidate)
+    return result

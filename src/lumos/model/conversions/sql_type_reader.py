@@ -1,0 +1,256 @@
+"""Reads the type texts of SQL catalogs, such as `struct<a:array<int>>` or `numeric(10,2)[]`.
+
+sqlglot is no help here: it takes `struct<a-b:int>` for an empty struct, `integer ARRAY` for an
+integer and `bit varying(5)` for a bit without saying so, and rejects `uniontype` and enums whole.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
+
+from lumos.model.type_path import TOO_DEEP
+from lumos.model.types import MAX_DEPTH, Array, DataType, Map, Member, Struct, Union
+
+Dialect = Literal["postgres", "snowflake", "bigquery", "hive"]
+
+# Clauses that may follow a member's type, and so are no part of its name.
+_CLAUSES: Final = r"(?:not|null|comment|options|collate|default)\b"
+_WORD: Final = r"[^\W\d][\w$]*"
+_STRING: Final = r"'(?:[^'\\]|''|\\.)*'"
+_FLAGS: Final = re.IGNORECASE | re.DOTALL
+
+_SPACE: Final = re.compile(r"\s*")
+_PLAIN_NAME: Final = re.compile(_WORD)
+# Hive's metastore writes names bare, whatever they hold.
+_BARE_HIVE_NAME: Final = re.compile(r"[^:<>,`]+(?=:)")
+_NOT_NULL: Final = re.compile(r"not\s+null\b", _FLAGS)
+_COMMENT: Final = re.compile(rf"(?:comment|collate)\s*{_STRING}", _FLAGS)
+_OPTIONS: Final = re.compile(r"options\s*(?=\()", _FLAGS)
+_DIMENSION: Final = re.compile(r"\[\s*\d*\s*\]")
+_NUMBERS: Final = re.compile(r"\(\s*-?\d{1,19}\s*(?:,\s*-?\d{1,19}\s*)*\)", re.ASCII)
+
+
+class _Grammar(NamedTuple):
+    """How a dialect quotes names, and which of its types hold others."""
+
+    quoted: re.Pattern[str]
+    words: re.Pattern[str]
+    skipped: re.Pattern[str]
+    containers: frozenset[str]
+
+
+def _grammar(quoted: str, *containers: str) -> _Grammar:
+    word = f"(?:(?!{_CLAUSES}){_WORD}|{quoted})"
+    return _Grammar(
+        quoted=re.compile(quoted, _FLAGS),
+        words=re.compile(rf"{word}(?:\s*\.\s*{word})*(?:\s+(?!{_CLAUSES}){_WORD})*", _FLAGS),
+        skipped=re.compile(rf"{quoted}|{_STRING}|[^<>()`'\"]+|.", _FLAGS),
+        containers=frozenset(containers),
+    )
+
+
+_GRAMMARS: Final[dict[Dialect, _Grammar]] = {
+    "postgres": _grammar(r'"(?:[^"]|"")*"'),
+    "snowflake": _grammar(r'"(?:[^"]|"")*"', "array(", "map(", "object("),
+    "bigquery": _grammar(r"`(?:[^`\\]|\\.)*`", "array<", "struct<"),
+    "hive": _grammar(r"`(?:[^`]|``)*`", "array<", "map<", "struct<", "uniontype<"),
+}
+
+
+class SqlTypeName(NamedTuple):
+    """A type's words in lower case, the numbers in its brackets, and its text as it stands."""
+
+    words: str
+    numbers: tuple[int, ...] | None
+    text: str
+
+
+class UnreadableType(Exception):
+    """A text that does not follow its dialect's grammar; it never leaves the conversion."""
+
+
+def quoted(name: str, dialect: Dialect) -> str:
+    """The name in the quotes of the dialect."""
+    if dialect == "bigquery":
+        return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+    mark = "`" if dialect == "hive" else '"'
+    return mark + name.replace(mark, mark * 2) + mark
+
+
+def _unquoted(text: str, dialect: Dialect) -> str:
+    if dialect == "bigquery":
+        return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
+    return text[1:-1].replace(text[0] * 2, text[0])
+
+
+class SqlTypeReader:
+    """Reads one text; `scalar` says what a type without parts is called in the algebra."""
+
+    def __init__(
+        self, text: str, dialect: Dialect, scalar: Callable[[SqlTypeName], DataType]
+    ) -> None:
+        self.text = text
+        self.dialect: Dialect = dialect
+        self.scalar = scalar
+        self.at = 0
+        self.grammar = _GRAMMARS[dialect]
+
+    def whole(self) -> DataType:
+        """The type, if it is all that the text holds."""
+        type = self._type(1)
+        self._take(_SPACE)
+        if self.at < len(self.text):
+            raise UnreadableType(self.text)
+        return type
+
+    def _take(self, pattern: re.Pattern[str]) -> str | None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        return match.group()
+
+    def _mark(self, marks: str) -> str:
+        """The next character if it is one of these, taken."""
+        self._take(_SPACE)
+        found = self.text[self.at : self.at + 1]
+        if not found or found not in marks:
+            return ""
+        self.at += 1
+        return found
+
+    def _expect(self, marks: str) -> str:
+        found = self._mark(marks)
+        if not found:
+            raise UnreadableType(self.text)
+        return found
+
+    def _type(self, depth: int) -> DataType:
+        self._take(_SPACE)
+        start = self.at
+        words = self._take(self.grammar.words)
+        if words is None:
+            raise UnreadableType(self.text)
+        end = self.at
+        opening = self._mark("<(")
+        if words.lower() + opening in self.grammar.containers:
+            if depth >= MAX_DEPTH:
+                self._skip_brackets()
+                return TOO_DEEP
+            return self._container(words.lower(), depth + 1)
+        self.at = end
+        type = self._scalar(words, opening, start)
+        return self._array_of(type, depth) if self.dialect == "postgres" else type
+
+    def _scalar(self, words: str, opening: str, start: int) -> DataType:
+        numbers: tuple[int, ...] | None = ()
+        if opening:
+            before = self.at
+            self._mark(opening)
+            self._skip_brackets()
+            brackets = self.text[before : self.at].strip()
+            is_numeric = _NUMBERS.fullmatch(brackets)
+            numbers = tuple(map(int, brackets[1:-1].split(","))) if is_numeric else None
+            end = self.at
+            self._take(_SPACE)
+            rest = self._take(self.grammar.words)
+            words, self.at = (f"{words} {rest}", self.at) if rest else (words, end)
+        text = self.text[start : self.at]
+        return self.scalar(SqlTypeName(" ".join(words.lower().split()), numbers, text))
+
+    def _skip_brackets(self) -> None:
+        """Moves behind the bracket that closes the one just taken."""
+        open_brackets = 1
+        while open_brackets:
+            token = self._take(self.grammar.skipped)
+            if token is None:
+                raise UnreadableType(self.text)
+            open_brackets += (token in "<(") - (token in ">)")
+
+    def _array_of(self, type: DataType, depth: int) -> DataType:
+        dimensions = 0
+        while self._mark("["):
+            self.at -= 1
+            if self._take(_DIMENSION) is None:
+                raise UnreadableType(self.text)
+            dimensions += 1
+        if dimensions > MAX_DEPTH - depth:
+            type, dimensions = TOO_DEEP, MAX_DEPTH - depth
+        for _ in range(dimensions):
+            type = Array(type)
+        return type
+
+    def _container(self, kind: str, depth: int) -> DataType:
+        match kind:
+            case "array":
+                element, nullable = self._nullable_type(depth)
+                self._expect(">)")
+                return Array(element, element_nullable=nullable)
+            case "map":
+                key = self._type(depth)
+                self._expect(",")
+                value, nullable = self._nullable_type(depth)
+                self._expect(">)")
+                return Map(key, value, value_nullable=nullable)
+            case "uniontype":
+                options: list[DataType] = []
+                while not self._mark(">"):
+                    if options:
+                        self._expect(",")
+                    options.append(self._type(depth))
+                return Union(options)
+            case _:
+                return self._struct(depth)
+
+    def _struct(self, depth: int) -> DataType:
+        members: list[Member] = []
+        while not self._mark(">)"):
+            if members:
+                self._expect(",")
+            name = self._member_name(len(members) + 1)
+            type, nullable = self._nullable_type(depth)
+            members.append(Member(name, type, nullable=nullable))
+        return Struct(members)
+
+    def _nullable_type(self, depth: int) -> tuple[DataType, bool]:
+        type = self._type(depth)
+        nullable = True
+        while True:
+            self._take(_SPACE)
+            if self._take(_NOT_NULL):
+                nullable = False
+            elif self._take(_OPTIONS) is not None:
+                self._expect("(")
+                self._skip_brackets()
+            elif self._take(_COMMENT) is None:
+                return type, nullable
+
+    def _member_name(self, position: int) -> str:
+        self._take(_SPACE)
+        start = self.at
+        name = self._take(self.grammar.quoted)
+        if name is not None:
+            name = _unquoted(name, self.dialect)
+        elif self.dialect == "hive":
+            name = (self._take(_BARE_HIVE_NAME) or "").strip()
+        else:
+            name = self._take(_PLAIN_NAME)
+        if self.dialect == "hive":
+            self._expect(":")
+        elif self.dialect == "bigquery" and self._mark(",<(>"):
+            # What looked like the name was the type of a member without one.
+            self.at, name = start, f"_field_{position}"
+        if name is None:
+            raise UnreadableType(self.text)
+        return name
+
+
+DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
+    "postgres": "postgres",
+    "redshift": "postgres",
+    "snowflake": "snowflake",
+    "bigquery": "bigquery",
+    "hive": "hive",
+}
+# Where neither the platform nor the user says which it is, the one that knows most types.
+GUESSED_DIALECTS: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")

@@ -1,0 +1,451 @@
+"""Type texts of Postgres, Snowflake, BigQuery and Hive, from and to the algebra.
+
+| direction      | lost                                                                         |
+|----------------|------------------------------------------------------------------------------|
+| from any       | CHAR's padding; fractions of seconds between the units (timestamp(2) is ms)   |
+| from any       | the longest length of bytes: BINARY(n) in the algebra is a fixed one           |
+| from Postgres  | citext (STRING), the zone of timetz, the fields of intervals, array sizes      |
+| from Snowflake | the widths of integers (all DECIMAL(38,0)) and floats; LTZ or TZ               |
+| to any         | UINTn (the next signed type), FLOAT16, ENUM symbols, UNKNOWN that is no name   |
+| to Postgres    | INT8, units below us, NOT NULL inside; MAP, STRUCT, UNION (jsonb)              |
+| to Snowflake   | integers and DURATION (NUMBER), FLOAT32, UUID, INTERVAL (text), UNION (VARIANT) |
+| to BigQuery    | integers (INT64), units (us), MAP, arrays in arrays (structs), UNION (JSON)    |
+| to Hive        | NOT NULL, units (ns), TIME, UUID, JSON, INTERVAL (string), DURATION (bigint)   |
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from lumos.model.conversions.fallback_types import SIGNED_FOR, capped_decimal, plain_decimal
+from lumos.model.conversions.sql_type_reader import (
+    Dialect,
+    SqlTypeName,
+    SqlTypeReader,
+    UnreadableType,
+    quoted,
+)
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    INTERVAL,
+    JSON,
+    NULL,
+    SIGNED,
+    STRING,
+    UINT32,
+    UNITS,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Duration,
+    Map,
+    Member,
+    String,
+    Struct,
+    Time,
+    Timestamp,
+    Union,
+    Unit,
+    Unknown,
+    quoted_name,
+)
+
+__all__ = ["Dialect", "type_from_sql", "type_to_sql"]
+
+_Reading: TypeAlias = DataType | Callable[[tuple[int, ...]], DataType]
+
+_DIGITS: Final[dict[Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def type_from_sql(text: str, dialect: Dialect) -> DataType:
+    """The type that the text names in the dialect, or UNKNOWN with that text."""
+    text = text.strip()
+
+    def scalar(name: SqlTypeName) -> DataType:
+        return _scalar(name, dialect)
+
+    try:
+        return SqlTypeReader(text, dialect, scalar).whole()
+    except UnreadableType:
+        return Unknown(text)
+
+
+def _scalar(name: SqlTypeName, dialect: Dialect) -> DataType:
+    words = name.words
+    if dialect == "postgres":
+        words = words.removeprefix("pg_catalog.")
+        element = words.removesuffix(" array") if words.endswith(" array") else ""
+        # Postgres calls the array of a type by the type's name with an underscore before it.
+        element = element or (words[1:] if words.startswith("_") else "")
+        if element:
+            return Array(_scalar(SqlTypeName(element, name.numbers, element), dialect))
+    reading = _READINGS[dialect].get(words)
+    if reading is None or name.numbers is None:
+        return Unknown(name.text)
+    try:
+        return reading if isinstance(reading, DataType) else reading(name.numbers)
+    except ValueError:
+        return Unknown(name.text)
+
+
+def _unit(digits: int) -> Unit:
+    return next((unit for unit, most in _DIGITS.items() if digits <= most), "ns")
+
+
+def _decimal(unbounded: Decimal) -> _Reading:
+    return lambda numbers: Decimal(*numbers[:2]) if numbers else unbounded
+
+
+def _string(missing: int | None = None, *, unlimited: tuple[int, ...] = ()) -> _Reading:
+    def reading(numbers: tuple[int, ...]) -> DataType:
+        length = numbers[0] if numbers else missing
+        return String(None if length in unlimited else length)
+
+    return reading
+
+
+def _time(digits: int) -> _Reading:
+    return lambda numbers: Time(_unit(numbers[0] if numbers else digits))
+
+
+def _timestamp(digits: int, *, zoned: bool = False) -> _Reading:
+    return lambda numbers: Timestamp(_unit(numbers[0] if numbers else digits), zoned=zoned)
+
+
+def _float(numbers: tuple[int, ...]) -> DataType:
+    return FLOAT32 if numbers and numbers[0] <= 24 else FLOAT64
+
+
+def _named(reading: _Reading, names: str) -> dict[str, _Reading]:
+    return dict.fromkeys(names.split("|"), reading)
+
+
+_INTERVAL_FIELDS: Final = "|".join(
+    f"interval {field}"
+    for field in (
+        "year", "month", "day", "hour", "minute", "second", "year to month", "day to hour",
+        "day to minute", "day to second", "hour to minute", "hour to second", "minute to second",
+    )
+)  # fmt: skip
+# Snowflake reports its two defaults as if they had been declared.
+_SNOWFLAKE_UNLIMITED: Final = (16_777_216, 134_217_728)
+
+_READINGS: Final[dict[Dialect, dict[str, _Reading]]] = {
+    "postgres": {
+        **_named(BOOLEAN, "boolean|bool"),
+        **_named(INT16, "smallint|int2|smallserial|serial2"),
+        **_named(INT32, "integer|int|int4|serial|serial4"),
+        **_named(INT64, "bigint|int8|bigserial|serial8"),
+        **_named(UINT32, "oid"),
+        **_named(FLOAT32, "real|float4"),
+        **_named(FLOAT64, "double precision|float8"),
+        **_named(_float, "float"),
+        **_named(_decimal(Decimal()), "numeric|decimal|dec"),
+        **_named(Decimal(19, 2), "money"),
+        **_named(STRING, "text|citext|name"),
+        **_named(_string(), "character varying|char varying|varchar|bpchar"),
+        **_named(_string(1), "character|char"),
+        **_named(BINARY, "bytea"),
+        **_named(DATE, "date"),
+        **_named(_time(6), "time|time without time zone|timetz|time with time zone"),
+        **_named(_timestamp(6), "timestamp|timestamp without time zone"),
+        **_named(_timestamp(6, zoned=True), "timestamptz|timestamp with time zone"),
+        **_named(INTERVAL, f"interval|{_INTERVAL_FIELDS}"),
+        **_named(UUID, "uuid"),
+        **_named(JSON, "json|jsonb"),
+        **_named(Map(STRING, STRING), "hstore"),
+        **_named(Array(Unknown()), "array"),
+    },
+    "snowflake": {
+        **_named(BOOLEAN, "boolean"),
+        **_named(Decimal(38, 0), "int|integer|bigint|smallint|tinyint|byteint"),
+        **_named(_decimal(Decimal(38, 0)), "number|numeric|decimal|dec"),
+        **_named(FLOAT64, "float|float4|float8|double|double precision|real"),
+        **_named(
+            _string(unlimited=_SNOWFLAKE_UNLIMITED),
+            "varchar|string|text|nvarchar|nvarchar2|char varying|nchar varying|character varying",
+        ),
+        **_named(_string(1, unlimited=_SNOWFLAKE_UNLIMITED), "char|character|nchar"),
+        **_named(BINARY, "binary|varbinary"),
+        **_named(DATE, "date"),
+        **_named(_time(9), "time"),
+        **_named(
+            _timestamp(9),
+            "timestamp_ntz|timestampntz|timestamp|datetime|timestamp without time zone",
+        ),
+        **_named(
+            _timestamp(9, zoned=True),
+            "timestamp_tz|timestamptz|timestamp with time zone|"
+            "timestamp_ltz|timestampltz|timestamp with local time zone",
+        ),
+        **_named(JSON, "variant"),
+        **_named(Map(STRING, JSON), "object"),
+        **_named(Array(JSON), "array"),
+        **_named(UUID, "uuid"),
+    },
+    "bigquery": {
+        **_named(BOOLEAN, "bool|boolean"),
+        **_named(INT64, "int64|int|integer|bigint|smallint|tinyint|byteint"),
+        **_named(FLOAT64, "float64|float"),
+        **_named(_decimal(Decimal(38, 9)), "numeric|decimal"),
+        **_named(_decimal(Decimal(76, 38)), "bignumeric|bigdecimal"),
+        **_named(_string(), "string"),
+        **_named(BINARY, "bytes"),
+        **_named(DATE, "date"),
+        **_named(Time("us"), "time"),
+        **_named(Timestamp("us"), "datetime"),
+        **_named(_timestamp(6, zoned=True), "timestamp"),
+        **_named(INTERVAL, "interval"),
+        **_named(JSON, "json"),
+    },
+    "hive": {
+        **_named(BOOLEAN, "boolean"),
+        **_named(INT8, "tinyint"),
+        **_named(INT16, "smallint"),
+        **_named(INT32, "int|integer"),
+        **_named(INT64, "bigint"),
+        **_named(FLOAT32, "float"),
+        **_named(FLOAT64, "double|double precision"),
+        **_named(_decimal(Decimal(10, 0)), "decimal|numeric|dec"),
+        **_named(_string(), "string|varchar|char"),
+        **_named(BINARY, "binary"),
+        **_named(DATE, "date"),
+        **_named(Timestamp("ns"), "timestamp"),
+        **_named(Timestamp("ns", zoned=True), "timestamp with local time zone|timestamplocaltz"),
+        **_named(Duration("ns"), "interval_day_time|interval day to second"),
+        **_named(INTERVAL, "interval|interval_year_month|interval year to month"),
+        **_named(NULL, "void"),
+    },
+}
+
+_WRITTEN: Final[dict[Dialect, dict[DataType, str]]] = {
+    "postgres": {
+        BOOLEAN: "boolean",
+        INT8: "smallint",
+        INT16: "smallint",
+        INT32: "integer",
+        INT64: "bigint",
+        FLOAT16: "real",
+        FLOAT32: "real",
+        FLOAT64: "double precision",
+        STRING: "text",
+        BINARY: "bytea",
+        DATE: "date",
+        Decimal(): "numeric",
+        INTERVAL: "interval",
+        UUID: "uuid",
+        JSON: "jsonb",
+        **{Duration(unit): "interval" for unit in UNITS},
+    },
+    "snowflake": {
+        BOOLEAN: "BOOLEAN",
+        # As many digits as the largest value has.
+        **{type: f"NUMBER({len(str(2 ** (bits - 1)))},0)" for type, bits in SIGNED.items()},
+        FLOAT16: "FLOAT",
+        FLOAT32: "FLOAT",
+        FLOAT64: "FLOAT",
+        STRING: "VARCHAR",
+        BINARY: "BINARY",
+        DATE: "DATE",
+        Decimal(): "NUMBER(38,18)",
+        UUID: "VARCHAR(36)",
+        JSON: "VARIANT",
+        Array(JSON): "ARRAY",
+        Map(STRING, JSON): "OBJECT",
+        **{Duration(unit): "NUMBER(19,0)" for unit in UNITS},
+    },
+    "bigquery": {
+        BOOLEAN: "BOOL",
+        **dict.fromkeys(SIGNED, "INT64"),
+        FLOAT16: "FLOAT64",
+        FLOAT32: "FLOAT64",
+        FLOAT64: "FLOAT64",
+        STRING: "STRING",
+        BINARY: "BYTES",
+        DATE: "DATE",
+        Decimal(): "BIGNUMERIC",
+        Decimal(38, 9): "NUMERIC",
+        Decimal(76, 38): "BIGNUMERIC",
+        INTERVAL: "INTERVAL",
+        JSON: "JSON",
+        **{Duration(unit): "INTERVAL" for unit in UNITS},
+        **{Time(unit): "TIME" for unit in UNITS},
+        **{Timestamp(unit): "DATETIME" for unit in UNITS},
+        **{Timestamp(unit, zoned=True): "TIMESTAMP" for unit in UNITS},
+    },
+    "hive": {
+        BOOLEAN: "boolean",
+        INT8: "tinyint",
+        INT16: "smallint",
+        INT32: "int",
+        INT64: "bigint",
+        FLOAT16: "float",
+        FLOAT32: "float",
+        FLOAT64: "double",
+        STRING: "string",
+        BINARY: "binary",
+        DATE: "date",
+        Decimal(): "decimal(38,18)",
+        NULL: "void",
+        **{Duration(unit): "bigint" for unit in UNITS},
+        **{Timestamp(unit): "timestamp" for unit in UNITS},
+        **{Timestamp(unit, zoned=True): "timestamp with local time zone" for unit in UNITS},
+    },
+}
+_LONGEST_STRING: Final[dict[Dialect, int]] = {
+    "postgres": 10_485_760,
+    "snowflake": 134_217_728,
+    "bigquery": 2**63 - 1,
+    "hive": 65_535,
+}
+_SAFE_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(\([\w, ]*\)|<\w+>)?\Z", re.ASCII)
+
+
+def type_to_sql(type: DataType, dialect: Dialect) -> str:
+    """The nearest type of the dialect, as it stands in a column definition."""
+    type = SIGNED_FOR.get(type, type)
+    written = _WRITTEN[dialect]
+    if type in written:
+        return written[type]
+    match type:
+        case Decimal(int(precision), scale):
+            return _write_decimal(precision, scale, dialect)
+        case String(int(length)) if length <= _LONGEST_STRING[dialect]:
+            name = {"bigquery": "STRING", "snowflake": "VARCHAR"}.get(dialect, "varchar")
+            return f"{name}({length})"
+        case Binary(int(length)) if dialect == "bigquery" and length < 2**63:
+            return f"BYTES({length})"
+        case Binary(int(length)) if dialect == "snowflake" and length <= 8_388_608:
+            return f"BINARY({length})"
+        case Binary():
+            return written[BINARY]
+        case Time(unit) if dialect != "hive":
+            return _write_time("time", unit, dialect)
+        case Timestamp(unit, zoned):
+            names = {"postgres": ("timestamp", "timestamptz")}
+            plain, with_zone = names.get(dialect, ("timestamp_ntz", "timestamp_tz"))
+            return _write_time(with_zone if zoned else plain, unit, dialect)
+        case Array() | Map() | Struct() | Union():
+            return _NESTED[dialect](type)
+        case Unknown(name) if _SAFE_NAME.match(name) and type_from_sql(name, dialect) == type:
+            return name
+        case _:
+            return written[STRING]
+
+
+def _write_time(name: str, unit: Unit, dialect: Dialect) -> str:
+    if dialect == "snowflake":
+        return f"{name.upper()}({_DIGITS[unit]})"
+    return f"{name}({_DIGITS[unit]})" if unit in ("s", "ms") else name
+
+
+def _write_decimal(precision: int, scale: int, dialect: Dialect) -> str:
+    match dialect:
+        case "postgres":
+            fits = precision <= 1000 and abs(scale) <= 1000
+            return f"numeric({precision},{scale})" if fits else "numeric"
+        case "bigquery":
+            plain = plain_decimal(precision, scale)
+            whole = (plain.precision or 0) - plain.scale
+            if plain.scale <= 9 and whole <= 29:
+                return f"NUMERIC({plain.precision},{plain.scale})"
+            fits = plain.scale <= 38 and whole <= 38
+            return f"BIGNUMERIC({plain.precision},{plain.scale})" if fits else "BIGNUMERIC"
+        case "snowflake" | "hive":
+            capped = capped_decimal(precision, scale, at=38)
+            name = "NUMBER" if dialect == "snowflake" else "decimal"
+            # Snowflake's scale ends at 37.
+            scale = min(capped.scale, 37) if dialect == "snowflake" else capped.scale
+            return f"{name}({capped.precision},{scale})"
+
+
+def _required(type: DataType, nullable: bool, dialect: Dialect) -> str:
+    return type_to_sql(type, dialect) + ("" if nullable else " NOT NULL")
+
+
+def _members(members: tuple[Member, ...], dialect: Dialect) -> str:
+    texts = []
+    for each in members:
+        type = _required(each.type, each.nullable, dialect)
+        texts.append(f"{quoted(each.name, dialect)} {type}")
+    return ", ".join(texts)
+
+
+def _write_postgres(type: DataType) -> str:
+    return f"{type_to_sql(type.element, 'postgres')}[]" if isinstance(type, Array) else "jsonb"
+
+
+def _write_snowflake(type: DataType) -> str:
+    match type:
+        case Array(element, nullable):
+            return f"ARRAY({_required(element, nullable, 'snowflake')})"
+        case Map(key, value, nullable):
+            # The only keys are text and whole numbers.
+            is_key = isinstance(key, String) or (isinstance(key, Decimal) and key.scale == 0)
+            name = type_to_sql(key if is_key or key in SIGNED else STRING, "snowflake")
+            return f"MAP({name}, {_required(value, nullable, 'snowflake')})"
+        case Struct(members) if members:
+            return f"OBJECT({_members(members, 'snowflake')})"
+        case Struct():
+            return "OBJECT"
+        case _:
+            return "VARIANT"
+
+
+def _write_bigquery(type: DataType) -> str:
+    match type:
+        case Array(element, nullable):
+            inner = type_to_sql(element, "bigquery")
+            # BigQuery has no arrays of arrays.
+            if inner.startswith("ARRAY<"):
+                inner = f"STRUCT<`element` {inner}>"
+            return f"ARRAY<{inner}>"
+        case Map(key, value, nullable):
+            entry = (Member("key", key, nullable=False), Member("value", value, nullable=nullable))
+            return f"ARRAY<STRUCT<{_members(entry, 'bigquery')}>>"
+        case Struct(members) if members:
+            return f"STRUCT<{_members(members, 'bigquery')}>"
+        case _:
+            return "JSON"
+
+
+def _write_hive(type: DataType) -> str:
+    match type:
+        case Array(element):
+            return f"array<{type_to_sql(element, 'hive')}>"
+        case Map(key, value):
+            nested = isinstance(key, Array | Map | Struct | Union)
+            name = type_to_sql(STRING if nested else key, "hive")
+            return f"map<{name},{type_to_sql(value, 'hive')}>"
+        case Struct(members):
+            texts = []
+            for each in members:
+                name = (
+                    each.name if quoted_name(each.name) == each.name else quoted(each.name, "hive")
+                )
+                texts.append(f"{name}:{type_to_sql(each.type, 'hive')}")
+            return f"struct<{','.join(texts)}>"
+        case Union(options):
+            names = [type_to_sql(option, "hive") for option in options]
+            return f"uniontype<{','.join(names)}>"
+        case _:
+            return "string"
+
+
+_NESTED: Final[dict[Dialect, Callable[[DataType], str]]] = {
+    "postgres": _write_postgres,
+    "snowflake": _write_snowflake,
+    "bigquery": _write_bigquery,
+    "hive": _write_hive,
+}

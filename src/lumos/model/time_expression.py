@@ -1,0 +1,54 @@
+"""Parses times and durations in command arguments: `7d`, `12h`, `2024-01-15`."""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from lumos.errors import MisuseError
+
+_DURATION: Final = re.compile(r"(\d{1,9})(s|m|h|d|w)\Z", re.ASCII)
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_time(text: str, *, now: datetime, end: bool = False) -> datetime:
+    """Parse a time; UTC if no zone is given.
+
+    A duration means that long ago. A date is its first moment, or with `end` its last.
+    """
+    if length := parse_duration(text):
+        try:
+            return now - length
+        except OverflowError:
+            raise _not_understood(text) from None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return _instant(text)
+    start = datetime.combine(day, time(), UTC)
+    return start + timedelta(days=1, microseconds=-1) if end else start
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """The duration of `45s`, `30m`, `12h`, `7d` or `2w`, or None for other text."""
+    match = _DURATION.match(text.strip().lower())
+    if match is None:
+        return None
+    try:
+        return timedelta(**{_UNITS[match.group(2)]: int(match.group(1))})
+    except OverflowError:
+        raise _not_understood(text) from None
+
+
+def _instant(text: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text.strip())
+        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _not_understood(text) from None
+
+
+def _not_understood(text: str) -> MisuseError:
+    return MisuseError(
+        f"'{text}' is not a time. Use a duration such as 30m, 12h or 7d, a date such as "
+        "2024-01-15, or a time such as 2024-01-15T10:30Z"
+    )

@@ -1,0 +1,194 @@
+"""Paths of nested fields inside a column's type, used by all conversions.
+
+Paths: `column.member`, `array[]`, `map{}` (its values), `map{key}`, `union<0>`; unusual names are
+in backticks.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import MAX_DEPTH, Array, DataType, Map, Struct, Union, Unknown, quoted_name
+
+TOO_DEEP: Final = Unknown("too deep")
+TOO_LARGE: Final = Unknown("too large")
+# Types that refer to each other can be small on disk and endless when expanded.
+LONGEST_EXPANSION: Final = 1_000_000
+
+
+class TypePath(msgspec.Struct, frozen=True, kw_only=True):
+    """A path inside a column's type with its depth, the enclosing named types, and notes."""
+
+    path: str = ""
+    depth: int = 1
+    inside: frozenset[str] = frozenset()
+    notes: dict[str, NestedField] = {}
+
+    @classmethod
+    def column(cls, name: str) -> "TypePath":
+        """The path of a column."""
+        return cls(path=quoted_name(name))
+
+    @classmethod
+    def of(cls, field: Field) -> "TypePath":
+        """The path of a column with its known facts, for conversions that write them."""
+        place = cls.column(field.name)
+        place.note(field.description, default=field.default, field_id=field.field_id)
+        place.notes.update((nested.path, nested) for nested in field.nested)
+        return place
+
+    @property
+    def is_deepest(self) -> bool:
+        """Whether nothing may be nested below this path."""
+        return self.depth >= MAX_DEPTH
+
+    @property
+    def facts(self) -> NestedField:
+        """The facts noted at this path."""
+        return self.notes.get(self.path) or NestedField(path=self.path)
+
+    def member(self, name: str) -> "TypePath":
+        return self._below(f".{quoted_name(name)}" if self.path else quoted_name(name))
+
+    def element(self) -> "TypePath":
+        return self._below("[]")
+
+    def key(self) -> "TypePath":
+        return self._below("{key}")
+
+    def value(self) -> "TypePath":
+        return self._below("{}")
+
+    def option(self, index: int) -> "TypePath":
+        return self._below(f"<{index}>")
+
+    def _below(self, step: str) -> "TypePath":
+        return msgspec.structs.replace(self, path=self.path + step, depth=self.depth + 1)
+
+    def within(self, name: str) -> "TypePath":
+        """The same path inside of one more named type."""
+        return msgspec.structs.replace(self, inside=self.inside | {name})
+
+    def note(
+        self,
+        description: str | None = None,
+        *,
+        default: str | None = None,
+        field_id: int | None = None,
+    ) -> None:
+        """Note facts about this path; earlier facts take precedence."""
+        known = self.facts
+        merged = NestedField(
+            path=self.path,
+            description=known.description or description or None,
+            default=default if known.default is None else known.default,
+            field_id=field_id if known.field_id is None else known.field_id,
+        )
+        if merged != NestedField(path=self.path):
+            self.notes[self.path] = merged
+
+    def field(
+        self, name: str, type: DataType, *, nullable: bool, native_type: str | None = None
+    ) -> Field:
+        """The column at this path, with everything that was noted inside of its type."""
+        own = self.facts
+        return Field(
+            name=name,
+            type=type,
+            nullable=nullable,
+            default=own.default,
+            description=own.description,
+            native_type=native_type,
+            field_id=own.field_id,
+            nested=tuple(note for path, note in self.notes.items() if path != self.path),
+        )
+
+
+class NamedTypes:
+    """Limits the expansion of named types in a foreign schema."""
+
+    def __init__(self) -> None:
+        self._written = 0
+
+    def cut(self, name: str, place: TypePath, *, called: str = "") -> Unknown | None:
+        """The replacement for a named type that cannot be expanded (again), or None."""
+        if name in place.inside:
+            return Unknown(f"recursive:{called or name}")
+        return TOO_LARGE if self.exhausted else None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the limit is reached."""
+        return self._written > LONGEST_EXPANSION
+
+    def written(self, type: DataType) -> DataType:
+        """The type, after counting its size."""
+        self._written += len(type.text)
+        return type
+
+
+class NestedPart(NamedTuple):
+    """A part of a column's type; only members of structs have names."""
+
+    path: str
+    name: str | None
+    type: DataType
+    nullable: bool
+
+
+def nested_parts(field: Field) -> Iterator[NestedPart]:
+    """All parts of a column's type, each before its own parts."""
+    yield from _inside(quoted_name(field.name), field.type)
+
+
+def removed_paths(before: Field, after: Field) -> frozenset[str]:
+    """The paths inside of a column that another type of it lacks."""
+    if before.type == after.type:
+        return frozenset()
+    there = {part.path for part in nested_parts(after)}
+    return frozenset(part.path for part in nested_parts(before)) - there
+
+
+def _inside(path: str, type: DataType) -> Iterator[NestedPart]:
+    for part in _directly_inside(path, type):
+        yield part
+        yield from _inside(part.path, part.type)
+
+
+def _directly_inside(path: str, type: DataType) -> Iterator[NestedPart]:
+    match type:
+        case Struct(members):
+            for member in members:
+                below = f"{path}.{quoted_name(member.name)}"
+                yield NestedPart(below, member.name, member.type, member.nullable)
+        case Array(element, nullable):
+            yield NestedPart(f"{path}[]", None, element, nullable)
+        case Map(key, value, nullable):
+            yield NestedPart(f"{path}{{key}}", None, key, False)
+            yield NestedPart(f"{path}{{}}", None, value, nullable)
+        case Union(options):
+            for number, option in enumerate(options):
+                yield NestedPart(f"{path}<{number}>", None, option, True)
+        case _:
+            return
+
+
+def leaf_fields(schema: Schema) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
+    """Path, names and type of each column or struct member with values of its own.
+
+    Elements of lists and maps belong to their list or map.
+    """
+    for field in schema.fields:
+        yield from _leaves(field.type, TypePath.column(field.name), (field.name,))
+
+
+def _leaves(
+    type: DataType, place: TypePath, names: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
+    if isinstance(type, Struct) and type.members:
+        for member in type.members:
+            yield from _leaves(member.type, place.member(member.name), (*names, member.name))
+    else:
+        yield place.path, names, type
