@@ -24,7 +24,7 @@ import pyarrow.json
 import pyarrow.orc
 import pyarrow.parquet
 
-from lumos.formats import read_file
+from lumos.formats.identification import read_file
 from lumos.storage import LocalStorage
 
 COLUMNS = 30

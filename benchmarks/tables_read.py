@@ -16,13 +16,14 @@ ALL = 1_000_000
 def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
     """Lumos, with what an earlier reading left, if any; it leaves that for the next."""
     from lumos.discovery.table_folder import StoredFolder
-    from lumos.formats.tables import READERS, Entry
+    from lumos.formats.tables import READERS
+    from lumos.formats.tables.interface import FileEntry
     from lumos.storage import LocalStorage
 
     class Counted(StoredFolder):
         listed = opened = 0
 
-        def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+        def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
             self.listed += 1
             return super().entries(folder, after=after)
 

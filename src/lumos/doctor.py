@@ -195,7 +195,7 @@ def _catalog(catalog: Platform) -> str:
 
 
 def _spark(settings: Settings) -> Iterator[Check]:
-    from lumos.spark.health import executor_facts
+    from lumos.spark.executors import executor_facts
     from lumos.spark.session import spark_session
 
     name = f"spark {settings.spark.master}"

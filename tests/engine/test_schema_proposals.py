@@ -166,7 +166,7 @@ def test_bytes_that_are_no_text_are_refused_with_their_place(tmp_path: Path) -> 
 
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(UnreadableSchema, match="does not end as Parquet does"):
+    with pytest.raises(UnreadableSchema, match="does not end with Parquet"):
         read(tmp_path / "p.parquet")
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from formats.material import MemoryFile
 from guards import limit_memory, limited_time
-from lumos.formats import UnreadableFile, pack_columns, read_file, unpack_columns
+from lumos.formats.columns import pack_columns, unpack_columns
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
 
 ENDINGS = (".parquet", ".parq", ".orc", ".avro")
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
-from lumos.formats import FileFacts, read_file
+from lumos.formats.identification import read_file
+from lumos.formats.interface import FileFacts
 
 
 class MemoryFile:

@@ -7,7 +7,9 @@ import random
 import sys
 
 from guards import limit_memory, limited_time
-from lumos.formats import UnreadableFile, pack_columns, read_file, unpack_columns
+from lumos.formats.columns import pack_columns, unpack_columns
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
 
 from .material import MemoryFile, valid_files
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lumos.formats import UnreadableFile, read_file
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
 
 from .material import MemoryFile, avro_bytes, facts_of
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.formats import (
+from lumos.formats import parquet as parquet_columns
+from lumos.formats.columns import (
     ColumnFacts,
     column_statistics,
     merge_columns,
     pack_columns,
-    parquet_columns,
     unpack_columns,
 )
-from lumos.formats.varints import Malformed
+from lumos.formats.varints import MalformedData
 
 from .material import TABLE, facts_of, orc_bytes, parquet_bytes
 
@@ -206,7 +206,7 @@ def test_what_the_pattern_matches_is_what_walking_finds() -> None:
                 continue
             try:
                 chunk, end = parquet_columns._walked_chunk(bytes(footer), position)
-            except Malformed as problem:
+            except MalformedData as problem:
                 pytest.fail(f"matched what is malformed: {problem}")
             assert (parquet_columns._matched_chunk(match), match.end()) == (chunk, end)
             compared += 1

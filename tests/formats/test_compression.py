@@ -11,7 +11,8 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from lumos.formats import UnreadableFile, read_file
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
 
 from .material import COMPRESS, TABLE, MemoryFile, facts_of, found, parquet_bytes
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.model.schema import parse_schema
 
 from .material import COMPRESS, facts_of

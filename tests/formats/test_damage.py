@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 
 from .material import facts_of, valid_files
 

@@ -7,7 +7,9 @@ import zipfile
 import pyarrow as pa
 import pytest
 
-from lumos.formats import FORMATS, UnreadableFile, identify, interface, read_file
+from lumos.formats import interface
+from lumos.formats.identification import FORMATS, identify, read_file
+from lumos.formats.interface import UnreadableFile
 
 from .material import (
     ROWS,

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.formats.json_types import type_of_values
-from lumos.formats.scalars import type_of_texts
-from lumos.formats.widening import MOST_MEMBERS, struct_or_map, widened
+from lumos.formats.inference import MOST_MEMBERS, struct_or_map, type_of_texts, widen
+from lumos.formats.json import type_of_values
 from lumos.model.types import BOOLEAN, FLOAT64, INT64, NULL, STRING, Array, Map, Struct
 
 TEXTS = st.sampled_from(
@@ -28,7 +27,7 @@ VALUES = st.recursive(
 @given(parts=st.lists(st.lists(TEXTS, max_size=4), min_size=1, max_size=4))
 def test_the_type_of_texts_is_that_of_their_parts_widened(parts: list[list[str]]) -> None:
     whole = type_of_texts([text for part in parts for text in part])
-    assert whole == reduce(widened, map(type_of_texts, parts))
+    assert whole == reduce(widen, map(type_of_texts, parts))
 
 
 def by_name(type: Any) -> Any:
@@ -45,7 +44,7 @@ def by_name(type: Any) -> Any:
 @given(parts=st.lists(st.lists(VALUES, max_size=4), min_size=1, max_size=4))
 def test_the_type_of_json_values_is_that_of_their_parts_widened(parts: list[list[Any]]) -> None:
     whole = type_of_values([value for part in parts for value in part])
-    assert by_name(whole) == by_name(reduce(widened, map(type_of_values, parts)))
+    assert by_name(whole) == by_name(reduce(widen, map(type_of_values, parts)))
 
 
 @given(values=st.lists(VALUES, max_size=6))
@@ -64,7 +63,7 @@ def test_json_values_have_the_type_of_their_own_text(values: list[Any]) -> None:
     ],
 )
 def test_types_widen_both_ways(left: Any, right: Any, together: Any) -> None:
-    assert widened(left, right) == widened(right, left) == together
+    assert widen(left, right) == widen(right, left) == together
 
 
 def test_an_object_with_data_for_keys_is_a_map() -> None:
@@ -72,4 +71,4 @@ def test_an_object_with_data_for_keys_is_a_map() -> None:
     few = {"other": FLOAT64}
     assert isinstance(struct_or_map(few), Struct)
     assert struct_or_map(many) == Map(STRING, INT64)
-    assert widened(struct_or_map(few), struct_or_map(many)) == Map(STRING, FLOAT64)
+    assert widen(struct_or_map(few), struct_or_map(many)) == Map(STRING, FLOAT64)

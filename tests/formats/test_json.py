@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 
 from .material import COMPRESS, MemoryFile, facts_of, found, read_file
 

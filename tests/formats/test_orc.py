@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.formats import UnreadableFile, read_file
-from lumos.formats.names import with_distinct_names
-from lumos.formats.orc_compression import unpacked
-from lumos.formats.varints import Malformed
+from lumos.formats.columns import with_distinct_names
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.orc import decompress_stream
+from lumos.formats.varints import MalformedData
 from lumos.model.conversions.arrow import schema_from_arrow
 
 from .material import TABLE, MemoryFile, facts_of, orc_bytes
@@ -174,8 +175,8 @@ def block(content: bytes, *, original: bool = False) -> bytes:
     ],
 )
 def test_no_block_unfolds_to_more_than_it_may(codec: int, content: bytes) -> None:
-    with pytest.raises(Malformed):
-        unpacked(block(content), codec, 256 * 1024)
+    with pytest.raises(MalformedData):
+        decompress_stream(block(content), codec, 256 * 1024)
 
 
 def test_a_block_of_zlib_that_unfolds_to_too_much_is_cut() -> None:
@@ -183,12 +184,12 @@ def test_a_block_of_zlib_that_unfolds_to_too_much_is_cut() -> None:
 
     compressor = zlib.compressobj(wbits=-15)
     bomb = compressor.compress(bytes(50_000_000)) + compressor.flush()
-    assert len(unpacked(block(bomb), 1, 1024)) == 1024
+    assert len(decompress_stream(block(bomb), 1, 1024)) == 1024
 
 
 @given(parts=st.lists(st.binary(max_size=20), max_size=30), repeat=st.integers(1, 40))
 def test_lz4_blocks_unfold_to_what_was_compressed(parts: list[bytes], repeat: int) -> None:
     content = b"".join(parts) * repeat
     compressed = pa.compress(content, codec="lz4_raw", asbytes=True)
-    assert unpacked(block(compressed), 4, 1024 * 1024) == content
-    assert unpacked(block(content, original=True), 4, 1024 * 1024) == content
+    assert decompress_stream(block(compressed), 4, 1024 * 1024) == content
+    assert decompress_stream(block(content, original=True), 4, 1024 * 1024) == content

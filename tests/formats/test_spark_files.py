@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lumos.formats import FileFacts, merge_columns
+from lumos.formats.columns import merge_columns
+from lumos.formats.interface import FileFacts
 
 from .material import found
 

@@ -4,7 +4,7 @@ import pytest
 
 from lumos.errors import MisuseError
 from lumos.formats.compression import COMPRESSIONS
-from lumos.formats.naming import FORMATS
+from lumos.formats.identification import FORMATS
 from lumos.model.dataset_pattern import DatasetPattern, strip_extensions
 
 ORDERS = "lumos://s3/lake/sales/orders"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.spark.arrays import column
+from lumos.spark.arrays import arrow_array
 
 KINDS = {
     pa.string(): st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
@@ -23,19 +23,19 @@ KINDS = {
 @given(data=st.data())
 def test_an_array_holds_what_arrow_itself_would_put_there(type: pa.DataType, data: Any) -> None:
     values = data.draw(st.lists(st.none() | KINDS[type], max_size=40))
-    made = column(values, type)
+    made = arrow_array(values, type)
     made.validate(full=True)
     assert made.equals(pa.array(values, type))
 
 
 def test_other_types_are_refused() -> None:
     with pytest.raises(TypeError, match="float"):
-        column([1.0], pa.float32())
+        arrow_array([1.0], pa.float32())
 
 
 def test_pandas_is_not_imported() -> None:
     code = (
-        "import sys, pyarrow as pa\nfrom lumos.spark.arrays import column\n"
-        "column(['a', None], pa.string())\nassert 'pandas' not in sys.modules"
+        "import sys, pyarrow as pa\nfrom lumos.spark.arrays import arrow_array\n"
+        "arrow_array(['a', None], pa.string())\nassert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from lumos.discovery.current_schema import Memory, ShapePresent, choose, completed
-from lumos.formats import MAYBE_INTEGERS
+from lumos.formats.interface import MAYBE_INTEGERS
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import FLOAT64, INT64
 

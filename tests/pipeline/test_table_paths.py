@@ -15,14 +15,15 @@ from formats.tables.hudi_tables import table_of
 from lumos.discovery.table_folder import StoredFolder
 from lumos.discovery.table_paths import TablePaths, without_dot_segments
 from lumos.discovery.tables import Memory
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables import READERS
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import parse_type
-from lumos.profiles.columns import leaves_of
-from lumos.profiles.job import Facts, Job, read_tasks
-from lumos.profiles.table_files import table_files
+from lumos.profiles.columns import profiled_columns
+from lumos.profiles.files import table_files
+from lumos.profiles.job import ProfileJob, read_tasks
+from lumos.profiles.measurements import FileTotals
 from lumos.storage import USUAL, LocalStorage
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
@@ -302,14 +303,14 @@ def secret(outside: Path) -> Path:
     return outside / "secret.parquet"
 
 
-def profiled(table: Path, *roots: Path) -> Facts:
+def profiled(table: Path, *roots: Path) -> FileTotals:
     """What is counted of a Delta table with the column `a`."""
     folder = StoredFolder(LocalStorage(), str(table))
     facts, memory = READERS["delta"].read(folder, None, most_commits=10)
     found = table_files(str(table), Memory("delta", to_json(facts), memory))
-    leaves = tuple(leaves_of(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
-    job = Job(leaves, USUAL, found.fields, roots=tuple(map(str, roots)))
-    counted: dict[int, Facts] = {}
+    leaves = tuple(profiled_columns(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
+    job = ProfileJob(leaves, USUAL, found.fields, roots=tuple(map(str, roots)))
+    counted: dict[int, FileTotals] = {}
     tasks = (file.task for file in found.files)
     assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))
     return counted[0]

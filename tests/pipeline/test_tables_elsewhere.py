@@ -258,7 +258,7 @@ def _inside_another(lake: Path) -> None:
     ("write", "reason"),
     [
         (_shared, "of several tables"),
-        (_copied_alone, "does not say that it belongs there"),
+        (_copied_alone, "has no 'write.metadata.path'"),
         (_above_its_table, "above its table"),
         (_around_another, "would hold other ones"),
         (_inside_another, "would be part of another one"),

@@ -15,7 +15,7 @@ from lumos.discovery.listing import plan, plan_left_over
 from lumos.discovery.parts import Part, PartIndex, read_part
 from lumos.discovery.scan_task import Done, Job, Work
 from lumos.discovery.summaries import PlaceSummary
-from lumos.spark.spill import Pile
+from lumos.spark.spill import SpillSort
 from lumos.storage import USUAL, Listed, Marker, Selection
 
 _FORMS = ("orders", "users", "clicks")
@@ -184,7 +184,7 @@ def test_where_tables_do_not_count_their_files_are_like_any_others(
 def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
     files = [Listed(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
     decode = msgspec.msgpack.Decoder(list[Listed]).decode
-    with closing(Pile(decode, key=attrgetter("path"), most=64)) as pile:
+    with closing(SpillSort(decode, key=attrgetter("path"), most=64)) as pile:
         for each in files:
             pile.add(each)
         assert list(pile.in_order()) == sorted(files)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lumos.spark import class_archive, jvm
+from lumos.spark import jvm
 from lumos.spark.session import is_local
 
 SLEEP = """
@@ -47,7 +47,7 @@ def test_the_jvm_ends_with_its_python(tmp_path: Path, end: signal.Signals) -> No
         stderr=subprocess.DEVNULL,
         text=True,
         cwd=tmp_path,
-        env={**os.environ, class_archive.OFF: "off"},
+        env={**os.environ, jvm.ARCHIVE_SWITCH: "off"},
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "READY\n"
@@ -89,33 +89,33 @@ def test_only_threads_of_this_machine_count_as_local() -> None:
 
 
 def test_the_archive_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(class_archive.OFF, "off")
-    assert class_archive.archive_file("java", jvm.spark_home()) is None
-    assert class_archive.options("java", jvm.spark_home()) == []
+    monkeypatch.setenv(jvm.ARCHIVE_SWITCH, "off")
+    assert jvm.archive_file("java", jvm.spark_home()) is None
+    assert jvm.archive_options("java", jvm.spark_home()) == []
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
-    monkeypatch.delenv(class_archive.OFF, raising=False)
+    monkeypatch.delenv(jvm.ARCHIVE_SWITCH, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    class_archive.build_if_missing("java", jvm.spark_home())
-    assert class_archive.options("java", jvm.spark_home()) == []
+    jvm.build_archive_if_missing("java", jvm.spark_home())
+    assert jvm.archive_options("java", jvm.spark_home()) == []
 
 
 @pytest.mark.slow
 def test_an_archive_is_made_used_and_made_anew_for_another_java(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(class_archive.OFF, raising=False)
+    monkeypatch.delenv(jvm.ARCHIVE_SWITCH, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     build = [sys.executable, "-m", "lumos.discovery.class_archive", "java", str(jvm.spark_home())]
     subprocess.run(build, check=True)
-    file = class_archive.archive_file("java", jvm.spark_home())
+    file = jvm.archive_file("java", jvm.spark_home())
     assert file is not None
     assert file.stat().st_size > 50_000_000
-    assert f"-XX:SharedArchiveFile={file}" in class_archive.options("java", jvm.spark_home())
+    assert f"-XX:SharedArchiveFile={file}" in jvm.archive_options("java", jvm.spark_home())
     older = file.with_name(f"{file.name.rpartition('-')[0]}-0000.jsa")
     file.rename(older)
     subprocess.run(build, check=True)
@@ -143,7 +143,7 @@ def test_a_signal_to_all_processes_leaves_the_jvm_to_its_python(tmp_path: Path) 
         check=False,
         cwd=tmp_path,
         start_new_session=True,
-        env={**os.environ, class_archive.OFF: "off"},
+        env={**os.environ, jvm.ARCHIVE_SWITCH: "off"},
     )
     assert done.stdout == "HEARD\n3\n", done.stderr
 
@@ -171,7 +171,7 @@ def test_a_session_takes_the_jvm_that_was_started_ahead_if_it_fits(
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**os.environ, class_archive.OFF: "off"},
+        env={**os.environ, jvm.ARCHIVE_SWITCH: "off"},
     )
     assert done.stdout == "3\n1\n", done.stderr
 
@@ -192,7 +192,7 @@ def test_a_jvm_that_nobody_took_ends_with_its_python_in_silence(tmp_path: Path) 
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**os.environ, class_archive.OFF: "off"},
+        env={**os.environ, jvm.ARCHIVE_SWITCH: "off"},
     )
     assert done.stderr == ""
     assert not is_alive(int(done.stdout))
@@ -205,9 +205,9 @@ def test_a_cache_folder_that_cannot_be_used_is_done_without(
     cache: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
-    monkeypatch.delenv(class_archive.OFF, raising=False)
-    assert class_archive.options(jvm.java_command(), jvm.spark_home()) == []
-    class_archive.build_if_missing(jvm.java_command(), jvm.spark_home())
+    monkeypatch.delenv(jvm.ARCHIVE_SWITCH, raising=False)
+    assert jvm.archive_options(jvm.java_command(), jvm.spark_home()) == []
+    jvm.build_archive_if_missing(jvm.java_command(), jvm.spark_home())
 
 
 def test_a_user_without_a_home_has_no_archive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +215,6 @@ def test_a_user_without_a_home_has_no_archive(monkeypatch: pytest.MonkeyPatch) -
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv(class_archive.OFF, raising=False)
+    monkeypatch.delenv(jvm.ARCHIVE_SWITCH, raising=False)
     monkeypatch.setattr(Path, "home", no_home)
-    assert class_archive.options(jvm.java_command(), jvm.spark_home()) == []
+    assert jvm.archive_options(jvm.java_command(), jvm.spark_home()) == []

@@ -1,4 +1,4 @@
-"""Builds the class-data-sharing archive of `lumos.spark.class_archive` from a small scan."""
+"""Builds the class-data-sharing archive of `lumos.spark.jvm` from a small scan."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from lumos.spark.class_archive import archive_file
+from lumos.spark.jvm import archive_file
 
 
 def build(java: str, spark_home: Path) -> Path | None:

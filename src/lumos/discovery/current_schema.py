@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.formats import MAYBE_INTEGERS
+from lumos.formats.interface import MAYBE_INTEGERS
 from lumos.model.dataset import DriftedShape
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema

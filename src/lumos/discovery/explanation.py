@@ -17,7 +17,7 @@ from lumos.discovery.owned_paths import Claims
 from lumos.discovery.parts import read_identities, read_part
 from lumos.discovery.summaries import FileRow, PlaceSummary, merged_places, summarise
 from lumos.discovery.table_explanation import Tables, tables_among
-from lumos.formats import FORMATS
+from lumos.formats.identification import FORMATS
 from lumos.model.discovery import Suggestion
 from lumos.model.schema import Schema
 from lumos.storage import Access, Listed, Selection, Storage, storage_of

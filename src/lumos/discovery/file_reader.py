@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from lumos.discovery.summaries import FileRow
-from lumos.formats import UnreadableFile, pack_columns, read_file
+from lumos.formats.columns import pack_columns
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
 from lumos.storage import Listed, Storage
 
 # No file has this size: what could not be opened is tried again by the next scan.

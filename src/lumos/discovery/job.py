@@ -43,7 +43,7 @@ from lumos.discovery.tables import (
     table_row,
     table_worker,
 )
-from lumos.formats.tables import TableFacts
+from lumos.formats.tables.interface import TableFacts
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.model.json_codec import from_json
 from lumos.spark.problems import MOST_OF_ALL, ProblemList

@@ -9,8 +9,9 @@ from lumos.discovery.current_schema import Choice, Memory, ShapePresent, choose,
 from lumos.discovery.grouping.datasets import Group
 from lumos.discovery.partitions import partition_fields, scheme
 from lumos.discovery.summaries import PlaceSummary, added
-from lumos.formats import FORMATS, column_statistics, merge_columns
-from lumos.formats.widening import widened
+from lumos.formats.columns import column_statistics, merge_columns
+from lumos.formats.identification import FORMATS
+from lumos.formats.inference import widen
 from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.json_codec import from_json, to_json
@@ -203,7 +204,7 @@ def _steady_type(type: DataType, before: DataType) -> DataType:
             return Array(_steady_type(type.element, before.element))
         case Map(), Map():
             return Map(type.key, _steady_type(type.value, before.value))
-    return before if widened(before, type) == before else type
+    return before if widen(before, type) == before else type
 
 
 def _inferred_choice(
@@ -246,7 +247,7 @@ def _inferred(schemas: Iterable[Schema]) -> Schema:
     for schema in schemas:
         for field in schema.fields:
             known = fields.get(field.name)
-            type = field.type if known is None else widened(known.type, field.type)
+            type = field.type if known is None else widen(known.type, field.type)
             fields[field.name] = Field(name=field.name, type=type)
     return Schema(fields=tuple(fields.values()))
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lumos.discovery.summaries import FileRow, Summary
-from lumos.spark.arrays import column
+from lumos.spark.arrays import arrow_array
 from lumos.storage import Access, Stretch, storage_of
 
 # Raised whenever files must be read or placed anew because Lumos understands them better.
@@ -117,7 +117,9 @@ def write_part(
 ) -> Part:
     """Writes the rows of some places as a part below a folder."""
     columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
-    arrays = [column(values, field.type) for values, field in zip(columns, _FILES, strict=True)]
+    arrays = [
+        arrow_array(values, field.type) for values, field in zip(columns, _FILES, strict=True)
+    ]
     footer = {_SUMMARY: msgspec.msgpack.encode(summary)}
     table = pa.Table.from_arrays(arrays, schema=_FILES.with_metadata(footer))
     sink = pa.BufferOutputStream()

@@ -16,9 +16,9 @@ from lumos.discovery.owned_paths import Claims
 from lumos.discovery.parts import LOST, Part, read_identities, read_part, write_part
 from lumos.discovery.summaries import Earlier, FileRow, Summary, summarise
 from lumos.model.discovery import Problem
-from lumos.spark.arrays import column
+from lumos.spark.arrays import arrow_array
 from lumos.spark.problems import ProblemList
-from lumos.spark.spill import Pile
+from lumos.spark.spill import SpillSort
 from lumos.storage import Access, Listed, Listing, Marker, Selection, Stretch, Unlisted, storage_of
 from lumos.storage.markers import strays_from
 
@@ -144,7 +144,7 @@ def _result(number: int, done: Done) -> pa.RecordBatch:
     problems = done.unlisted.total + summary.all_problems.total
     encoded = msgspec.msgpack.encode(done)
     row = (number, summary.listed, done.read, summary.failed, problems, encoded)
-    arrays = [column([value], field.type) for value, field in zip(row, _RESULTS, strict=True)]
+    arrays = [arrow_array([value], field.type) for value, field in zip(row, _RESULTS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_RESULTS)
 
 
@@ -157,7 +157,7 @@ decode_done: Final = msgspec.msgpack.Decoder(Done).decode
 
 
 def _do(job: Job, work: Work) -> Done:
-    with closing(Pile(_decode_listed, key=attrgetter("path"))) as pile:
+    with closing(SpillSort(_decode_listed, key=attrgetter("path"))) as pile:
         markers, strays, unlisted = _list(job, work, pile)
         claims = Claims((*job.claims, *(marker.folder for marker in markers)))
         files = claims.without(pile.in_order())
@@ -176,7 +176,7 @@ def _do(job: Job, work: Work) -> Done:
 
 
 def _list(
-    job: Job, work: Work, pile: Pile[Listed]
+    job: Job, work: Work, pile: SpillSort[Listed]
 ) -> tuple[list[Marker], set[str], list[Unlisted]]:
     """Puts the work's files on a pile, and tells what else was met."""
     selection = job.selection

@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.discovery.grouping.patterns import Placement, place, tells_time
 from lumos.discovery.hints import ColumnSplit, Hints
-from lumos.formats import ColumnFacts, merge_columns, unpack_columns
+from lumos.formats.columns import ColumnFacts, merge_columns, unpack_columns
 from lumos.formats.interface import LARGEST
 from lumos.model.discovery import Problem
 from lumos.spark.problems import ProblemCount, ProblemList, count_problems

@@ -7,8 +7,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lumos.discovery.table_folder import folder_of, home_around
 from lumos.discovery.tables import Memory, TableKept, live_files, memory_of
-from lumos.formats import UnreadableFile
-from lumos.formats.tables import KINDS, READERS, TableFacts
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables import KINDS, READERS
+from lumos.formats.tables.interface import TableFacts
 from lumos.model.json_codec import from_json, to_json
 from lumos.storage import (
     Access,

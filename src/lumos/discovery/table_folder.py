@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Final
 
 from lumos.discovery.table_paths import TablePaths, without_dot_segments
-from lumos.formats import UnreadableFile
-from lumos.formats.tables import Entry
-from lumos.formats.tables.iceberg import home_of
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.iceberg.metadata import find_table_home
+from lumos.formats.tables.interface import FileEntry
 from lumos.storage import Listed, LocalStorage, Storage
 from lumos.storage.markers import LOGS, METADATA
 from lumos.storage.schemes import canonical
@@ -34,15 +34,15 @@ class StoredFolder:
         self._storage = storage
         self._inside = f"{root.rstrip('/')}/"
         self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
-        self._listings: dict[str, list[Entry]] = {}
+        self._listings: dict[str, list[FileEntry]] = {}
         self._sizes: dict[str, int] = {}
 
-    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+    def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         if (known := self._listings.get(folder)) is not None:
             yield from (entry for entry in known if entry.name > after)
             return
         path = self._paths.resolve(self._inside + folder if folder else self.root)
-        kept: list[Entry] = []
+        kept: list[FileEntry] = []
         for listed in self._storage.entries(path, after=after):
             entry = self._entry(listed)
             yield entry
@@ -51,14 +51,14 @@ class StoredFolder:
         if not after and len(kept) <= _MOST_KEPT:
             self._listings[folder] = kept
 
-    def below(self) -> Iterator[Entry]:
+    def below(self) -> Iterator[FileEntry]:
         for listed in self._storage.entries(self.root, deep=True, without=LOGS):
             name = listed.path[len(self._inside) :]
             if isinstance(self._storage, LocalStorage):
                 # A file may be a link; object stores have none, and what they list is inside.
                 self._paths.resolve(listed.path)
             if not self._left_out or not listed.path.startswith(self._left_out):
-                yield Entry(name, listed.size, listed.modified, listed.etag)
+                yield FileEntry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:
         place = self._paths.resolve(self._path(path))
@@ -78,11 +78,11 @@ class StoredFolder:
     def _path(self, path: str) -> str:
         return self._inside + path
 
-    def _entry(self, listed: Listed) -> Entry:
+    def _entry(self, listed: Listed) -> FileEntry:
         if len(self._sizes) < _MOST_KEPT:
             self._sizes[listed.path] = listed.size
         name = listed.path.rpartition("/")[2]
-        return Entry(name, listed.size, listed.modified, listed.etag)
+        return FileEntry(name, listed.size, listed.modified, listed.etag)
 
 
 class ApartFolder(StoredFolder):
@@ -109,7 +109,7 @@ class ApartFolder(StoredFolder):
         self._told = told
         self._location = location
 
-    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+    def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         if folder != METADATA:
             yield from super().entries(folder, after=after)
             return
@@ -133,7 +133,7 @@ class ApartFolder(StoredFolder):
         return f"{self.log}/{name}" if in_log else super()._path(path)
 
     @cached_property
-    def _in_log(self) -> dict[str, Entry]:
+    def _in_log(self) -> dict[str, FileEntry]:
         return {
             entry.name: entry
             for listed in self._storage.entries(self._paths.resolve(self.log))
@@ -155,7 +155,7 @@ def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "")
 
     Of a lake that was moved or copied as a whole, the table lies beside its metadata as before.
     """
-    home = home_of(ApartFolder(storage, log, log, scanned=scanned))
+    home = find_table_home(ApartFolder(storage, log, log, scanned=scanned))
     told = canonical(home.metadata, log).rstrip("/")
     location = canonical(home.location, log).rstrip("/")
     root = without_dot_segments(_moved(location, told, log))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.storage.schemes import ADDRESS, absolute
 
 OUTSIDE: Final = "outside_path"

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from lumos.config.secret import redact
 from lumos.discovery.table_folder import StoredFolder, folder_of, home_around
-from lumos.formats import KnownSchema, Remark, UnreadableFile, check_width
-from lumos.formats.tables import KINDS, READERS, LiveFile, TableFacts
+from lumos.formats.interface import KnownSchema, Remark, UnreadableFile, check_width
+from lumos.formats.tables import KINDS, READERS
+from lumos.formats.tables.interface import LiveFile, TableFacts
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
     OF_TABLE,
@@ -22,7 +23,7 @@ from lumos.model.discovery import (
     TableState,
 )
 from lumos.model.json_codec import from_json, to_json
-from lumos.spark.arrays import column
+from lumos.spark.arrays import arrow_array
 from lumos.storage import Access, Selection, Storage, storage_of
 from lumos.storage.markers import LOGS, METADATA, is_iceberg
 from lumos.storage.schemes import absolute, canonical
@@ -142,7 +143,7 @@ def table_worker(job: TableJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator
 
 def _result(number: int, done: TableDone) -> pa.RecordBatch:
     row = (number, done.root, done.read, len(done.problems), msgspec.msgpack.encode(done))
-    arrays = [column([value], field.type) for value, field in zip(row, _RESULTS, strict=True)]
+    arrays = [arrow_array([value], field.type) for value, field in zip(row, _RESULTS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_RESULTS)
 
 

@@ -1,4 +1,4 @@
-"""Statistics of columns: how they travel, and how those of many files become a dataset's.
+"""Columns of files: distinct names, and statistics that are merged into those of a dataset.
 
 Minima and maxima are data, so only those of numbers and times are kept, never those of texts.
 """
@@ -27,22 +27,22 @@ from lumos.model.types import (
     Timestamp,
 )
 
-# What minimum and maximum count: a number, days or microseconds since 1970, microseconds of a day.
-Kind: TypeAlias = Literal["", "number", "date", "time", "timestamp", "timestamptz"]
+# The unit of bounds: a number, days or microseconds since 1970, microseconds of a day; or none.
+BoundKind: TypeAlias = Literal["", "number", "date", "time", "timestamp", "timestamptz"]
 Number: TypeAlias = int | float | decimal.Decimal
 
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
 class ColumnFacts(NamedTuple):
-    """What a file says of one leaf column; a count that it does not tell is None.
+    """The statistics of one leaf column in a file; None is unknown.
 
-    `minimum` and `maximum` hold for all values only if `bounded`; a column without any value is
+    `minimum` and `maximum` hold for all values only if `bounded`; a column without values is
     bounded and has neither.
     """
 
     path: str
-    kind: Kind
+    kind: BoundKind
     null_count: int | None
     compressed_bytes: int | None
     minimum: Number | None
@@ -50,22 +50,22 @@ class ColumnFacts(NamedTuple):
     bounded: bool
 
 
-class Leaf(NamedTuple):
-    """A column, or a part of one, that holds values of its own."""
+class LeafColumn(NamedTuple):
+    """A column, or a part of a nested one, that is not nested itself."""
 
     path: str
     type: DataType
-    kind: Kind
+    kind: BoundKind
 
 
-def leaves(schema: Schema) -> list[Leaf]:
-    """A schema's leaf columns in the order in which files store them."""
+def leaf_columns(schema: Schema) -> list[LeafColumn]:
+    """The leaf columns of a schema in the order in which files store them."""
     return [
         leaf for field in schema.fields for leaf in _leaves(field.type, TypePath.column(field.name))
     ]
 
 
-def _leaves(type: DataType, place: TypePath) -> Iterator[Leaf]:
+def _leaves(type: DataType, place: TypePath) -> Iterator[LeafColumn]:
     match type:
         case Struct(members):
             for member in members:
@@ -76,11 +76,11 @@ def _leaves(type: DataType, place: TypePath) -> Iterator[Leaf]:
             yield from _leaves(key, place.key())
             yield from _leaves(value, place.value())
         case _:
-            yield Leaf(place.path, type, kind_of_values(type))
+            yield LeafColumn(place.path, type, bound_kind(type))
 
 
-def kind_of_values(type: DataType) -> Kind:
-    """What a type's minimum and maximum count; nothing where they are not to be kept."""
+def bound_kind(type: DataType) -> BoundKind:
+    """The unit of a type's bounds; empty if they are not kept."""
     match type:
         case Timestamp(_, zoned):
             return "timestamptz" if zoned else "timestamp"
@@ -97,21 +97,21 @@ def kind_of_values(type: DataType) -> Kind:
 _MINIMUM: Final = ColumnFacts._fields.index("minimum")
 _MAXIMUM: Final = ColumnFacts._fields.index("maximum")
 _encoder = msgspec.msgpack.Encoder()
-# Without types: decoding straight into ColumnFacts takes three times as long.
+# Without types: decoding into ColumnFacts directly takes three times as long.
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
 
 def pack_columns(columns: Sequence[ColumnFacts]) -> bytes:
-    """A file's columns in the short form in which they travel."""
+    """Encode the columns of a file for the transport from executors."""
     return _encoder.encode(columns)
 
 
 def unpack_columns(packed: bytes) -> tuple[ColumnFacts, ...]:
-    """The columns of that short form."""
+    """Decode the columns of `pack_columns`."""
     columns = _decoder.decode(packed)
     for column in columns:
         if isinstance(column[_MINIMUM], str) or isinstance(column[_MAXIMUM], str):
-            # Decimals travel as text.
+            # Decimals are encoded as text.
             column[_MINIMUM : _MAXIMUM + 1] = map(_number, column[_MINIMUM : _MAXIMUM + 1])
     return tuple(map(ColumnFacts._make, columns))
 
@@ -121,22 +121,22 @@ def _number(value: Any) -> Number | None:
 
 
 def merge_columns(files: Iterable[Sequence[ColumnFacts]]) -> tuple[ColumnFacts, ...]:
-    """The columns of several files together, in the order in which they are first met."""
+    """The statistics of several files together, in the order of first occurrence."""
     merged: dict[str, ColumnFacts] = {}
     for columns in files:
         for column in columns:
             known = merged.get(column.path)
-            merged[column.path] = column if known is None else _both(known, column)
+            merged[column.path] = column if known is None else _merge_pair(known, column)
     return tuple(merged.values())
 
 
-def _both(left: ColumnFacts, right: ColumnFacts) -> ColumnFacts:
+def _merge_pair(left: ColumnFacts, right: ColumnFacts) -> ColumnFacts:
     _, kind, nulls, size, minimum, maximum, bounded = left
     path, its_kind, its_nulls, its_size, its_minimum, its_maximum, its_bounded = right
     nulls = None if nulls is None or its_nulls is None else nulls + its_nulls
     size = None if size is None or its_size is None else size + its_size
     if kind != its_kind:
-        # A number and a time have no order between them.
+        # Numbers and times cannot be compared.
         return ColumnFacts(path, "", nulls, size, None, None, False)
     if minimum is None or (its_minimum is not None and its_minimum < minimum):
         minimum = its_minimum
@@ -146,7 +146,7 @@ def _both(left: ColumnFacts, right: ColumnFacts) -> ColumnFacts:
 
 
 def column_statistics(columns: Iterable[ColumnFacts]) -> dict[str, ColumnStatistics]:
-    """The columns as a dataset tells of them; bounds that do not hold for all values go."""
+    """The statistics of a dataset's columns; bounds that do not hold for all values are dropped."""
     return {
         column.path: ColumnStatistics(
             null_count=column.null_count,
@@ -158,14 +158,14 @@ def column_statistics(columns: Iterable[ColumnFacts]) -> dict[str, ColumnStatist
     }
 
 
-def _text(value: Number | None, kind: Kind) -> str | None:
+def _text(value: Number | None, kind: BoundKind) -> str | None:
     if value is None or kind == "number":
         return None if value is None else str(value)
     days = kind == "date"
     try:
         at = _EPOCH + (timedelta(days=int(value)) if days else timedelta(microseconds=int(value)))
     except OverflowError:
-        # Beyond the years that a calendar here can tell.
+        # Outside of the years 1 to 9999.
         return None
     match kind:
         case "date":
@@ -176,3 +176,42 @@ def _text(value: Number | None, kind: Kind) -> str | None:
             return f"{at.isoformat()}Z"
         case _:
             return at.isoformat()
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Distinct names of columns; missing and repeated ones get their position as a suffix."""
+    taken = set(names)
+    if len(taken) == len(names) and "" not in taken:
+        return list(names)
+    used: set[str] = set()
+    distinct: list[str] = []
+    for position, given in enumerate(names, start=1):
+        name = given or f"column_{position}"
+        while name in used or (name != given and name in taken):
+            name = f"{name}_{position}"
+        used.add(name)
+        distinct.append(name)
+    return distinct
+
+
+def name_of_empty_key(names: Sequence[str]) -> str | None:
+    """The distinct name that stands for an empty one, if any."""
+    numbered = enumerate(names, start=1)
+    return next((name for number, name in numbered if _is_made_for(name, number)), None)
+
+
+def _is_made_for(name: str, position: int) -> bool:
+    start = f"column_{position}"
+    return name.startswith(start) and not name[len(start) :].replace(f"_{position}", "")
+
+
+def with_distinct_names(schema: Schema) -> Schema:
+    """The schema with distinct names of its columns."""
+    names = [field.name for field in schema.fields]
+    distinct = distinct_names(names)
+    if names == distinct:
+        return schema
+    renamed = zip(schema.fields, distinct, strict=True)
+    return Schema(
+        fields=tuple(msgspec.structs.replace(field, name=name) for field, name in renamed)
+    )

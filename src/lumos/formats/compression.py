@@ -1,4 +1,4 @@
-"""Text that is compressed as a whole file: its beginning, however much the rest would unfold to."""
+"""Decompression with limits: the beginning of compressed files, and blocks of containers."""
 
 import bz2
 import zlib
@@ -8,45 +8,46 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from lumos.formats.interface import RangedBytes, Sample, UnreadableFile
+from lumos.formats.varints import MalformedData, TruncatedData, read_unsigned
 
-# zstd's library gives nothing of a step that the sample's end cuts, so steps are short.
+# pyarrow returns nothing of a read that the end of the sample cuts, so reads are short.
 _STEP: Final = 4096
 _BZIP2_BLOCKS: Final = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 
-class Unpacked(NamedTuple):
-    """What compressed bytes unfold to, and whether that is all they hold."""
+class Decompressed(NamedTuple):
+    """Decompressed bytes, and whether they are the whole content."""
 
     data: bytes
     finished: bool
 
 
-class Damaged(Exception):
-    """Bytes that cannot be unfolded."""
+class CorruptCompression(Exception):
+    """Bytes that cannot be decompressed."""
 
 
 class Compression(NamedTuple):
-    """One way to compress a file."""
+    """A method to compress files."""
 
     name: str
     suffixes: tuple[str, ...]
     magic: bytes
-    # Enough compressed bytes to hold the first block, before which nothing can be unfolded.
+    # Enough compressed bytes for the first block; less cannot be decompressed.
     first_read: int
-    unpack: Callable[[bytes, int], Unpacked]
+    unpack: Callable[[bytes, int], Decompressed]
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """What a file that begins like this is compressed with."""
+    """The compression of a file with this beginning, if any."""
     for each in COMPRESSIONS:
         if head.startswith(each.magic):
-            # Text may begin like bzip2's mark; its first block must follow, or its end.
+            # Text may begin with bzip2's magic bytes; in bzip2 the first block follows, or the end.
             is_text = each.magic.isascii() and head[4:10] not in _BZIP2_BLOCKS
             return None if is_text else each
     return None
 
 
-class Plain:
+class PlainContent:
     """The content of a file that is not compressed."""
 
     def __init__(self, file: RangedBytes) -> None:
@@ -57,47 +58,47 @@ class Plain:
         return Sample(data, len(data) == self._file.size, self._file.size)
 
 
-class Compressed:
+class CompressedContent:
     """The content of a compressed file."""
 
     def __init__(self, file: RangedBytes, compression: Compression) -> None:
         self._file = file
         self._compression = compression
-        self._known: dict[int, Sample] = {}
+        self._samples: dict[int, Sample] = {}
 
     def sample(self, length: int) -> Sample:
-        """The first bytes: as many as a compressed beginning of that length holds, but no more."""
-        if length not in self._known:
-            self._known[length] = self._unpacked(length)
-        return self._known[length]
+        """The first bytes, as many as a compressed beginning of that length holds."""
+        if length not in self._samples:
+            self._samples[length] = self._decompress(length)
+        return self._samples[length]
 
-    def _unpacked(self, length: int) -> Sample:
+    def _decompress(self, length: int) -> Sample:
         stored = self._file.head(max(length, self._compression.first_read))
         complete = len(stored) == self._file.size
         try:
             data, finished = self._compression.unpack(stored, length)
-        except Damaged as problem:
+        except CorruptCompression as problem:
             raise UnreadableFile(
                 "corrupt_file", f"Its {self._compression.name} data is damaged: {problem}"
             ) from None
         if complete and not finished and len(data) < length:
-            raise UnreadableFile("corrupt_file", f"Its {self._compression.name} data is cut off.")
+            raise UnreadableFile("corrupt_file", f"Its {self._compression.name} data is truncated.")
         whole = complete and finished
         return Sample(data, whole, len(data) if whole else None)
 
 
-def _gzip(stored: bytes, limit: int) -> Unpacked:
+def _gzip(stored: bytes, limit: int) -> Decompressed:
     try:
-        return _in_turn(stored, limit, b"\x1f\x8b", lambda: zlib.decompressobj(31))
+        return _decompress_members(stored, limit, b"\x1f\x8b", lambda: zlib.decompressobj(31))
     except zlib.error as problem:
-        raise Damaged(problem) from None
+        raise CorruptCompression(problem) from None
 
 
-def _bzip2(stored: bytes, limit: int) -> Unpacked:
+def _bzip2(stored: bytes, limit: int) -> Decompressed:
     try:
-        return _in_turn(stored, limit, b"BZh", bz2.BZ2Decompressor)
+        return _decompress_members(stored, limit, b"BZh", bz2.BZ2Decompressor)
     except OSError as problem:
-        raise Damaged(problem) from None
+        raise CorruptCompression(problem) from None
 
 
 class _Decompressor(Protocol):
@@ -110,21 +111,21 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def _in_turn(
+def _decompress_members(
     stored: bytes, limit: int, magic: bytes, decompressor: Callable[[], _Decompressor]
-) -> Unpacked:
-    """A file may be several compressed ones, one after the other; what else follows is padding."""
+) -> Decompressed:
+    """Decompress the members of a file; anything after them is padding."""
     data = b""
     while stored.startswith(magic) and len(data) < limit:
         member = decompressor()
         data += member.decompress(stored, limit - len(data))
         if not member.eof:
-            return Unpacked(data, finished=False)
+            return Decompressed(data, finished=False)
         stored = member.unused_data
-    return Unpacked(data, finished=not stored.startswith(magic))
+    return Decompressed(data, finished=not stored.startswith(magic))
 
 
-def _zstd(stored: bytes, limit: int) -> Unpacked:
+def _zstd(stored: bytes, limit: int) -> Decompressed:
     steps: list[bytes] = []
     total = 0
     try:
@@ -132,13 +133,13 @@ def _zstd(stored: bytes, limit: int) -> Unpacked:
             while total < limit:
                 step = stream.read(min(_STEP, limit - total))
                 if not step:
-                    return Unpacked(b"".join(steps), finished=True)
+                    return Decompressed(b"".join(steps), finished=True)
                 steps.append(step)
                 total += len(step)
     except (pa.ArrowException, OSError) as problem:
         if "Truncated" not in str(problem):
-            raise Damaged(problem) from None
-    return Unpacked(b"".join(steps), finished=False)
+            raise CorruptCompression(problem) from None
+    return Decompressed(b"".join(steps), finished=False)
 
 
 COMPRESSIONS: Final = (
@@ -146,3 +147,47 @@ COMPRESSIONS: Final = (
     Compression("zstd", (".zst", ".zstd"), b"\x28\xb5\x2f\xfd", 256 * 1024, _zstd),
     Compression("bzip2", (".bz2",), b"BZh", 1024 * 1024, _bzip2),
 )
+
+
+def decompress_block(decompressor: _Decompressor, block: bytes, most: int) -> bytes:
+    """The content of a block of at most `most` bytes; raises MalformedData."""
+    try:
+        content = decompressor.decompress(block, most + 1)
+    except (zlib.error, OSError, EOFError) as problem:
+        raise MalformedData(f"A compressed block is damaged: {problem}") from None
+    if len(content) <= most and not decompressor.eof:
+        raise TruncatedData("A compressed block is truncated.")
+    return check_block_size(content, most)
+
+
+def decompress_deflate(block: bytes, most: int) -> bytes:
+    """The content of a block of raw deflate data."""
+    return decompress_block(zlib.decompressobj(-15), block, most)
+
+
+def decompress_zstd(block: bytes, most: int) -> bytes:
+    """The content of a block of zstd data."""
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+            return check_block_size(stream.read(most + 1), most)
+    except (pa.ArrowException, OSError) as problem:
+        raise MalformedData(f"A compressed block is damaged: {problem}") from None
+
+
+def decompress_snappy(block: bytes, most: int) -> bytes:
+    """The content of a block of raw Snappy data, which begins with the length of the content."""
+    length, _ = read_unsigned(block, 0)
+    if length > most:
+        raise MalformedData(f"A block is larger than {most:,} bytes.")
+    try:
+        content: bytes = pa.decompress(block, length, codec="snappy", asbytes=True)
+    except (pa.ArrowException, OSError) as problem:
+        raise MalformedData(f"A compressed block is damaged: {problem}") from None
+    return content
+
+
+def check_block_size(content: bytes, most: int) -> bytes:
+    """The content; raises MalformedData if it is too large."""
+    if len(content) > most:
+        raise MalformedData(f"A block is larger than {most:,} bytes.")
+    return content

@@ -1,11 +1,19 @@
-"""CSV and its relatives: dialect, names and types inferred from a bounded sample, always alike."""
+"""CSV and its relatives: dialect, names and types are inferred from a bounded sample.
 
+The same sample always gives the same schema.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
 from collections.abc import Sequence
-from itertools import zip_longest
+from functools import cached_property
+from itertools import pairwise, zip_longest
 from typing import ClassVar, Final, NamedTuple
 
-from lumos.formats.csv_dialect import Table, divided
-from lumos.formats.csv_header import Column, is_header
+from lumos.formats.columns import distinct_names
+from lumos.formats.inference import NULLS, type_of_texts
 from lumos.formats.interface import (
     MOST_COLUMNS,
     Content,
@@ -14,12 +22,350 @@ from lumos.formats.interface import (
     TextFormat,
     UnreadableFile,
     check_width,
-    inferred,
+    inferred_schema,
 )
-from lumos.formats.names import distinct_names
-from lumos.formats.scalars import type_of_texts
 from lumos.formats.text import text_of
-from lumos.model.types import NULL, STRING, DataType
+from lumos.model.types import INT64, NULL, STRING, DataType
+
+# ^A is Hive's default.
+_DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
+# Rarely used: accepted only for a row of names above rows of equal width.
+_RARE_DELIMITERS: Final = ("$", "^", "~")
+_COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .-]*\Z")
+_NO_DELIMITER: Final = "\x1f"
+_DELIMITER_BY_SUFFIX: Final = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
+# Suffixes of text that is not delimited by spaces.
+_DELIMITED_SUFFIXES: Final = frozenset({".csv", *_DELIMITER_BY_SUFFIX})
+# Numbers and, in access logs of services, times and addresses.
+_MEASURE: Final = re.compile(
+    r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z|NaN\Z"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.:+-]*Z?\Z|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?\Z",
+    re.ASCII,
+)
+_LEAST_SPACED: Final = 3
+_QUOTE: Final = '"'
+_ESCAPED_QUOTE: Final = '\\"'
+# Excel's first line for other programs.
+_DECLARED: Final = re.compile(r"sep=([,\t;|])\n")
+_DECIMAL_COMMA: Final = re.compile(r"\s*-?[0-9]+,[0-9]+\s*\Z", re.ASCII)
+_LOG_LINE: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d,\d{3}\b", re.ASCII)
+_LEAST_SHARE: Final = 0.5
+_REGULAR_SHARE: Final = 0.95
+_FEWEST_CELLS: Final = 6
+_MOST_COMPARED: Final = 100
+_MOST_SPACES: Final = 2
+
+
+class DelimitedTable:
+    """Rows of cells under one delimiter; `names` if a comment above them names the columns.
+
+    `skipped` lines precede the rows. Quotes are ordinary characters unless `quoted`; `escape`
+    precedes a quote inside of a cell.
+    """
+
+    def __init__(
+        self,
+        delimiter: str,
+        rows: list[list[str]],
+        *,
+        names: list[str] | None = None,
+        escape: str | None = None,
+        quoted: bool = True,
+    ) -> None:
+        self.delimiter = delimiter
+        self.rows = rows
+        self.names = names
+        self.escape = escape
+        self.quoted = quoted
+        self.skipped = 0
+
+    @cached_property
+    def _widths(self) -> Counter[int]:
+        return Counter(map(len, self.rows))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all rows have the same number of cells, and more than one."""
+        return len(self._widths) == 1 and 1 not in self._widths
+
+    @property
+    def is_free_of_quotes(self) -> bool:
+        """Whether no cell contains a quote, a sign of cells that were split in the wrong place."""
+        return not any(_QUOTE in cell for row in self.rows for cell in row)
+
+    @property
+    def widest(self) -> int:
+        """The number of cells in the longest row."""
+        return max(self._widths, default=0)
+
+    @cached_property
+    def commonest(self) -> int:
+        """The number of cells that most rows have."""
+        return max(self._widths, key=lambda width: (self._widths[width], width), default=0)
+
+    @cached_property
+    def share(self) -> float:
+        """The share of rows with the commonest number of cells; 0 if that is one cell."""
+        return self._widths[self.commonest] / len(self.rows) if self.commonest > 1 else 0.0
+
+    @property
+    def is_headed(self) -> bool:
+        """Whether the first row has more than one cell, and no row has more than it."""
+        return 1 < len(self.rows[0]) == self.widest
+
+    @cached_property
+    def is_regular(self) -> bool:
+        """Whether there are several rows, nearly all of one width, with several filled columns."""
+        if len(self.rows) < 2 or self.commonest * len(self.rows) < _FEWEST_CELLS:
+            return False
+        if self.share < _REGULAR_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
+            return False
+        return sum(any(map(str.strip, column)) for column in zip(*self._full_rows, strict=True)) > 1
+
+    @property
+    def is_wordy(self) -> bool:
+        """Whether the cells contain sentences, as in prose and logs."""
+        spaces = sum(cell.strip().count(" ") for row in self._full_rows for cell in row)
+        return spaces > _MOST_SPACES * len(self._full_rows) * self.commonest
+
+    @cached_property
+    def _full_rows(self) -> list[list[str]]:
+        return [row for row in self.rows[:_MOST_COMPARED] if len(row) == self.commonest]
+
+
+def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
+    """The complete rows of a text, split by the delimiter that gives the most regular rows."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not whole:
+        text = text[: text.rfind("\n") + 1] or text
+    declared = _DECLARED.match(text)
+    if declared:
+        below = text[declared.end() :].lstrip("\n")
+        table = _parsed(below, declared[1], whole=whole)
+        table.skipped = _lines_above(below, text)
+        return table
+    comment, below = _without_comments(text)
+    below = below.lstrip("\n") or below
+    skipped, text = _lines_above(below, text), below
+    table = _split_by_best_delimiter(text, whole=whole, suggested=_DELIMITER_BY_SUFFIX.get(suffix))
+    if suffix not in _DELIMITER_BY_SUFFIX and not table.is_regular:
+        spaced = None if suffix in _DELIMITED_SUFFIXES else _split_by_spaces(text)
+        table = spaced or _split_by_rare_delimiter(text) or table
+    if comment is not None:
+        names = comment.split(table.delimiter)
+        if len(names) == table.commonest > 1:
+            table.names = names
+    table.skipped = skipped
+    return table
+
+
+def _lines_above(below: str, text: str) -> int:
+    return text.count("\n", 0, len(text) - len(below))
+
+
+def _without_comments(text: str) -> tuple[str | None, str]:
+    """The last comment line at the beginning of a text, and the text below the comments."""
+    start, comment = 0, None
+    while text.startswith("#", start):
+        end = text.find("\n", start)
+        if end < 0 or end + 1 == len(text):
+            # Nothing else follows, so these lines are not comments.
+            return None, text
+        comment = text[start:end].lstrip("# ")
+        start = end + 1
+    return comment, text[start:] if start else text
+
+
+def _split_by_best_delimiter(text: str, *, whole: bool, suggested: str | None) -> DelimitedTable:
+    first_line = text[: text.find("\n") + 1] or text
+    in_first_line = [each for each in _DELIMITERS if each in first_line]
+    if len(in_first_line) == 1:
+        table = _read(text, in_first_line[0], whole=whole)
+        if table.is_even:
+            return table
+    tables = [_read(text, each, whole=whole) for each in _DELIMITERS if each in text]
+    best = max(tables, key=lambda table: _quality(table, suggested), default=None)
+    if best is None or (best.share < _LEAST_SHARE and not best.is_headed):
+        return _parsed(text, _NO_DELIMITER, whole=whole)
+    return best
+
+
+def _split_by_spaces(text: str) -> DelimitedTable | None:
+    """The text split at spaces, if columns of numbers show that it is a table."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    _allow_cells_of(text)
+    if not _are_spaced(list(map(_split_at_spaces, lines[:_MOST_COMPARED]))):
+        return None
+    rows = list(map(_split_at_spaces, lines))
+    return DelimitedTable(" ", rows) if len(set(map(len, rows))) == 1 else None
+
+
+def _split_by_rare_delimiter(text: str) -> DelimitedTable | None:
+    """The text split by a rare delimiter, if column names precede rows of equal width."""
+    for delimiter in _RARE_DELIMITERS:
+        head = text[: text.find("\n") + 1].rstrip("\n").split(delimiter)
+        if len(head) >= _LEAST_SPACED and all(map(_COLUMN_NAME.match, head)):
+            table = DelimitedTable(delimiter, _split(text, delimiter))
+            if table.is_even and table.is_regular:
+                return table
+    return None
+
+
+def _are_spaced(rows: list[list[str]]) -> bool:
+    """Whether rows have an equal width of three or more, and half of the columns are numbers.
+
+    One such column is enough below names that do not occur in prose, such as combined_score.
+    """
+    if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _LEAST_SPACED:
+        return False
+    columns = zip(*rows[1:], strict=True)
+    measured = sum(all(map(_MEASURE.match, column)) for column in columns)
+    is_headed = all(map(_COLUMN_NAME.match, rows[0])) and any("_" in cell for cell in rows[0])
+    return 2 * measured >= len(rows[0]) or (is_headed and measured > 0)
+
+
+def _split_at_spaces(line: str) -> list[str]:
+    if _QUOTE not in line:
+        return line.split()
+    return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), [])
+
+
+def _quality(table: DelimitedTable, suggested: str | None) -> tuple[float, bool, bool, int, int]:
+    return (
+        table.share,
+        table.delimiter == suggested,
+        table.delimiter == ";" and table.share == 1.0 and _has_decimal_commas(table),
+        table.commonest,
+        -_DELIMITERS.index(table.delimiter),
+    )
+
+
+def _has_decimal_commas(table: DelimitedTable) -> bool:
+    """Whether all commas are decimal separators; they would give rows of equal width too."""
+    cells = [cell for row in table.rows for cell in row if "," in cell]
+    return bool(cells) and all(map(_DECIMAL_COMMA.match, cells))
+
+
+def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
+    """The text with CSV's quotes or, if that gives irregular rows, with those of other dialects."""
+    table = _parsed(text, delimiter, whole=whole)
+    if _QUOTE not in text:
+        return table
+    if _ESCAPED_QUOTE in text and not (table.is_even and table.is_free_of_quotes):
+        escaped = _parsed(text, delimiter, whole=whole, escape="\\")
+        if escaped.share >= table.share:
+            table = escaped
+    if not table.is_even:
+        unquoted = DelimitedTable(delimiter, _split(text, delimiter), quoted=False)
+        if unquoted.share > table.share:
+            table = unquoted
+    return table
+
+
+def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> DelimitedTable:
+    if _QUOTE not in text:
+        return DelimitedTable(delimiter, _split(text, delimiter))
+    _allow_cells_of(text)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, escapechar=escape, strict=False
+    )
+    rows = [row for row in reader if row]
+    if not whole and len(rows) > 1 and text.count(_QUOTE) % 2:
+        # The sample ends in a quoted cell.
+        rows.pop()
+    return DelimitedTable(delimiter, rows, escape=escape)
+
+
+def _allow_cells_of(text: str) -> None:
+    """Allow long cells, because the sample is bounded already."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+
+
+def _split(text: str, delimiter: str) -> list[list[str]]:
+    return [line.split(delimiter) for line in text.split("\n") if line]
+
+
+_DIGITS: Final = re.compile(r"[0-9]+")
+_SMALL: Final = re.compile(r"[^\W\d_A-Z]+")
+_CAPITALS: Final = re.compile(r"[A-Z]+")
+# Patterns that names have as often as values.
+_COMMON_PATTERNS: Final = ("a", "Aa", "A")
+_MOST_COMPARED_VALUES: Final = 50
+_FEW: Final = 3
+_LONGEST_NAME: Final = 128
+_MOST_WORDS: Final = 8
+
+
+class CsvColumn(NamedTuple):
+    """The first cell of a column, and the type and texts of the cells below it."""
+
+    top: str
+    type: DataType
+    below: Sequence[str]
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the values are not just text."""
+        return self.type is not STRING and self.type is not NULL
+
+
+def is_header(columns: Sequence[CsvColumn]) -> bool:
+    """Whether the first cells are the names of the columns."""
+    named = [column for column in columns if column.top]
+    tops = [column.top for column in named]
+    if not tops or any(map(_is_too_long, tops)):
+        return False
+    values = [top for top in tops if type_of_texts([top]) is not STRING]
+    if all(column.type is NULL for column in columns):
+        return not values
+    # Text above numbers or dates is a name.
+    evident = sum(column.is_typed and column.top not in values for column in named)
+    if values:
+        return evident >= len(values) or (len(values) < len(tops) and _are_years(values))
+    return evident > 0 or _has_other_patterns(named)
+
+
+def _is_too_long(top: str) -> bool:
+    return len(top) > _LONGEST_NAME or top.count(" ") >= _MOST_WORDS
+
+
+def _are_years(values: Sequence[str]) -> bool:
+    """Whether the values in the header are consecutive years, as in statistical tables."""
+    if len(values) < 2 or type_of_texts(values) is not INT64:
+        return False
+    years = [int(value) for value in values]
+    return 1000 < years[0] < 3000 and all(after - before == 1 for before, after in pairwise(years))
+
+
+def _has_other_patterns(named: Sequence[CsvColumn]) -> bool:
+    """Whether the first row differs from the rows below it, if all of them are text."""
+    tops = {column.top for column in named}
+    if len(tops) < len(named) or any(column.top in column.below for column in named):
+        return False
+    return sum(_difference(column.top, column.below) for column in named) >= 0
+
+
+def _difference(top: str, below: Sequence[str]) -> int:
+    """1 if a cell has another pattern than all values below it, -1 if it has the same, else 0."""
+    compared = sorted({cell.strip() for cell in below} - NULLS)[:_MOST_COMPARED_VALUES]
+    patterns = {_pattern(value) for value in compared}
+    lengths = {len(value) for value in compared}
+    same_length = len(lengths) == 1 and len(compared) >= _FEW
+    if len(patterns) == 1:
+        if _pattern(top) not in patterns:
+            return 1
+        is_alike = patterns.isdisjoint(_COMMON_PATTERNS) or (same_length and len(top) in lengths)
+        return -1 if is_alike else 0
+    if same_length:
+        return -1 if len(top) in lengths else 1
+    return 0
+
+
+def _pattern(value: str) -> str:
+    """The value with each run of digits, lower-case and upper-case letters as one character."""
+    return _CAPITALS.sub("A", _SMALL.sub("a", _DIGITS.sub("9", value)))
+
 
 _SAMPLE: Final = 64 * 1024
 _LONG_SAMPLE: Final = 4 * 1024 * 1024
@@ -33,38 +379,40 @@ class Csv(TextFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".psv", ".tab")
 
     def recognises(self, sample: Sample) -> bool:
-        table = divided(text_of(sample), whole=sample.whole)
+        table = split_table(text_of(sample), whole=sample.whole)
         if not table.is_regular or table.widest > MOST_COLUMNS:
             return False
-        # Where there are sentences, only names above columns of values tell a table from prose.
+        # Sentences may be prose, unless there are names above columns of numbers or times.
         return not table.is_wordy or _columns(table).is_evident
 
     def divides(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
-        table = divided(text_of(sample), whole=sample.whole)
+        table = split_table(text_of(sample), whole=sample.whole)
         return table.is_even and not table.is_wordy and table.widest <= MOST_COLUMNS
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
-        table = divided(text_of(sample), whole=sample.whole, suffix=suffix)
+        table = split_table(text_of(sample), whole=sample.whole, suffix=suffix)
         if not table.rows:
             raise UnreadableFile("empty_file", "The file has no rows.")
         check_width(table.widest)
         columns = _columns(table)
         rows = len(table.rows) - columns.has_header
-        known = inferred(tuple(distinct_names(columns.names)), tuple(columns.types))
+        known = inferred_schema(tuple(distinct_names(columns.names)), tuple(columns.types))
         if sample.whole:
             return FileFacts(known, rows, row_count_exact=True)
         if sample.total is None:
             return FileFacts(known, None, row_count_exact=False)
-        estimate = round(rows * sample.total / _complete_bytes(sample.data))
+        data = sample.data
+        complete = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 or len(data)
+        estimate = round(rows * sample.total / complete)
         return FileFacts(known, estimate, row_count_exact=False)
 
 
-class Dialect(NamedTuple):
-    """How the rows of a whole file are to be divided, as far as its sample tells.
+class CsvDialect(NamedTuple):
+    """How to split the rows of a file, inferred from its sample.
 
-    `above` lines stand above the first row of values, its header among them.
+    `above` lines precede the first row of values, including the header.
     """
 
     delimiter: str
@@ -73,18 +421,18 @@ class Dialect(NamedTuple):
     above: int
 
 
-def dialect_of(content: Content, *, suffix: str = "") -> Dialect:
-    """The dialect of a file with such a name; raises UnreadableFile."""
+def dialect_of(content: Content, *, suffix: str = "") -> CsvDialect:
+    """The dialect of a file with this suffix; raises UnreadableFile."""
     sample = _sample(content)
-    table = divided(text_of(sample), whole=sample.whole, suffix=suffix)
+    table = split_table(text_of(sample), whole=sample.whole, suffix=suffix)
     above = table.skipped
     if table.rows and _columns(table).has_header:
         above += 1 + sum(cell.count("\n") for cell in table.rows[0])
-    return Dialect(table.delimiter, table.quoted, table.escape, above)
+    return CsvDialect(table.delimiter, table.quoted, table.escape, above)
 
 
 def _sample(content: Content) -> Sample:
-    """The file's beginning, as long as it takes to hold a header and a row."""
+    """The beginning of the file, long enough for a header and a row."""
     for length in (_SAMPLE, _LONG_SAMPLE):
         sample = content.sample(length)
         if sample.whole or max(sample.data.count(b"\n"), sample.data.count(b"\r")) > 1:
@@ -92,12 +440,8 @@ def _sample(content: Content) -> Sample:
     raise UnreadableFile("line_too_long", f"A line is longer than {_LONG_SAMPLE:,} bytes.")
 
 
-def _complete_bytes(data: bytes) -> int:
-    return max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 or len(data)
-
-
 class _Columns(NamedTuple):
-    """The columns' names and types, and whether the first row holds the names."""
+    """The names and types of columns, and whether the first row is a header."""
 
     names: list[str]
     types: list[DataType]
@@ -105,11 +449,11 @@ class _Columns(NamedTuple):
 
     @property
     def is_evident(self) -> bool:
-        """Whether a header stands above columns that are more than text."""
+        """Whether there is a header above columns that are not just text."""
         return self.has_header and any(type not in (STRING, NULL) for type in self.types)
 
 
-def _columns(table: Table) -> _Columns:
+def _columns(table: DelimitedTable) -> _Columns:
     width = table.widest
     rows = table.rows[: max(_LEAST_ROWS, _MOST_CELLS // width)]
     if table.names is not None:
@@ -119,7 +463,7 @@ def _columns(table: Table) -> _Columns:
     top = _padded([cell.strip() for cell in rows[0]], width)
     below = _transposed(rows[1:], width)
     types = [type_of_texts(cells) for cells in below]
-    if is_header([Column(*column) for column in zip(top, types, below, strict=True)]):
+    if is_header([CsvColumn(*column) for column in zip(top, types, below, strict=True)]):
         return _Columns(top, types, has_header=True)
     types = [type_of_texts([cell, *cells]) for cell, cells in zip(top, below, strict=True)]
     return _Columns([""] * width, types, has_header=False)
@@ -130,7 +474,7 @@ def _padded(names: list[str], width: int) -> list[str]:
 
 
 def _transposed(rows: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
-    """Each column's cells; rows that are too short have empty ones."""
+    """The cells of each column; short rows are padded with empty cells."""
     columns: list[Sequence[str]] = [*zip_longest(*rows, fillvalue="")]
     columns.extend(() for _ in range(width - len(columns)))
     return columns

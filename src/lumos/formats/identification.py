@@ -1,8 +1,18 @@
-"""Finds a file's format and reads it: by its magic bytes if it has some, else by name and text."""
+"""Identifies a file's format, by magic bytes, name and text, and reads the file."""
 
-from typing import Final, TypeAlias
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
 
-from lumos.formats.compression import Compressed, Compression, Plain, compression_of
+from lumos.formats.avro import Avro
+from lumos.formats.compression import (
+    COMPRESSIONS,
+    CompressedContent,
+    Compression,
+    PlainContent,
+    compression_of,
+)
+from lumos.formats.csv import Csv
 from lumos.formats.interface import (
     BinaryFormat,
     Content,
@@ -15,31 +25,182 @@ from lumos.formats.interface import (
     UnreadableFile,
     check_width,
 )
-from lumos.formats.naming import BINARY, CSV, JSON, Promise, promise_of
-from lumos.formats.strangers import stranger
+from lumos.formats.json import Json
+from lumos.formats.orc import Orc
+from lumos.formats.parquet import Parquet
 from lumos.formats.text import first_character, is_text
-from lumos.formats.window import Window
 
-Found: TypeAlias = tuple[Format, FileFacts]
+
+class CachedRanges:
+    """Ranged reads that cache the longest beginning and end, so that no byte is fetched twice."""
+
+    __slots__ = ("_file", "_head", "_tail", "size")
+
+    def __init__(self, file: RangedBytes) -> None:
+        self._file = file
+        self._head = b""
+        self._tail = b""
+        self.size = file.size
+
+    def head(self, length: int) -> bytes:
+        length = min(length, self.size)
+        if len(self._head) < length:
+            whole = len(self._tail) == self.size
+            self._head = self._tail if whole else self._file.head(length)
+        return self._head[:length]
+
+    def tail(self, length: int) -> bytes:
+        length = min(length, self.size)
+        if len(self._tail) < length:
+            whole = len(self._head) == self.size
+            self._tail = self._head if whole else self._file.tail(length)
+        return self._tail[-length:] if length < len(self._tail) else self._tail
+
+
+_FOREIGN_MAGIC: Final = (
+    (b"\x89PNG\r\n", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"GIF8", "a GIF picture"),
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive or an office document"),
+    (b"PK\x05\x06", "an empty ZIP archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\xfd7zXZ\x00", "compressed with xz"),
+    (b"\x04\x22\x4d\x18", "compressed with LZ4"),
+    (b"\xff\x06\x00\x00sNaPpY", "compressed with Snappy"),
+    (b"ARROW1\x00\x00", "an Arrow or Feather file"),
+    (b"SQLite format 3\x00", "a SQLite database"),
+    (b"\x89HDF\r\n", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old office document"),
+    (b"\x7fELF", "a program"),
+    (b"\xca\xfe\xba\xbe", "a Java class"),
+)
+_MARKUP: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*<(?:\?(xml)|!doctype html|html)\b", re.IGNORECASE
+)
+
+
+def foreign_format(head: bytes) -> str | None:
+    """The kind of a file with these first bytes, if it cannot be a dataset."""
+    for magic, title in _FOREIGN_MAGIC:
+        if head.startswith(magic):
+            return title
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    markup = _MARKUP.match(head)
+    if markup:
+        return "XML" if markup[1] else "HTML"
+    return None
+
+
+CSV: Final = Csv()
+JSON: Final = Json()
+BINARY: Final[tuple[BinaryFormat, ...]] = (Parquet(), Avro(), Orc())
+FORMATS: Final[dict[str, Format]] = {format.name: format for format in (*BINARY, CSV, JSON)}
+_FORMAT_OF: Final = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
+_COMPRESSION_OF: Final = {
+    suffix: compression for compression in COMPRESSIONS for suffix in compression.suffixes
+}
+_UNSUPPORTED_COMPRESSIONS: Final = frozenset(
+    {".snappy", ".sz", ".lz4", ".deflate", ".xz", ".lzo", ".br", ".z"}
+)
+# Suffixes of files that are not datasets, unless magic bytes say otherwise.
+_OTHER_SUFFIXES: Final = frozenset({
+    # images, audio, video, fonts
+    ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".svg", ".ico", ".heic",
+    ".psd", ".mp3", ".mp4", ".m4a", ".wav", ".flac", ".ogg", ".avi", ".mov", ".mkv", ".webm",
+    ".ttf", ".otf", ".woff", ".woff2",
+    # 3D models
+    ".obj", ".mtl", ".stl", ".ply", ".gcode",
+    # archives and binaries
+    ".zip", ".tar", ".tgz", ".tbz2", ".txz", ".7z", ".rar", ".jar", ".war", ".whl", ".egg", ".iso",
+    ".dmg", ".exe", ".dll", ".so", ".dylib", ".class", ".pyc", ".o", ".a", ".bin",
+    # documents
+    ".md", ".rst", ".adoc", ".tex", ".pdf", ".doc", ".docx", ".xls", ".xlsx", ".xlsm", ".ppt",
+    ".pptx", ".odt", ".ods", ".rtf", ".htm", ".html", ".xhtml", ".css",
+    # source code and configuration
+    ".py", ".ipynb", ".r", ".rmd", ".jl", ".scala", ".java", ".kt", ".groovy", ".js", ".mjs", ".ts",
+    ".tsx", ".jsx", ".vue", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".go", ".rs", ".rb", ".php",
+    ".pl", ".pm", ".lua", ".swift", ".m", ".sh", ".bash", ".zsh", ".fish", ".bat", ".cmd", ".ps1",
+    ".sql", ".hql", ".ddl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env",
+    ".properties", ".xml", ".xsd", ".xsl", ".wsdl", ".proto", ".thrift", ".avdl", ".avsc",
+    ".gradle", ".lock", ".tf", ".mk", ".cmake", ".patch", ".diff",
+    # checksums, keys and temporary files
+    ".crc", ".md5", ".sha1", ".sha256", ".sig", ".asc", ".pem", ".key", ".crt", ".tmp", ".swp",
+    ".bak", ".pid", ".db", ".sqlite",
+})  # fmt: skip
+# Names of the parts that Hadoop jobs, Hive and Spark write.
+_PART_NAME: Final = re.compile(r"(?:part-(?:[a-z0-9]{1,8}-){0,3}\d{4,6}|\d{6}_\d{1,3})\Z", re.ASCII)
+
+
+class FileNameHints(NamedTuple):
+    """The format, compression and suffixes in a file name.
+
+    `is_other` for suffixes of files that are not datasets, `is_part` for names of data files
+    without a format.
+    """
+
+    format: Format | None
+    suffix: str
+    compression: Compression | None = None
+    compression_suffix: str = ""
+    is_other: bool = False
+    is_part: bool = False
+
+    @property
+    def ending(self) -> str:
+        """The suffixes that describe the content."""
+        return self.suffix + self.compression_suffix
+
+
+def hints_from_name(name: str) -> FileNameHints:
+    """The format and compression that a file name suggests."""
+    stem, last = _split(name)
+    packed = last if last in _COMPRESSION_OF or last in _UNSUPPORTED_COMPRESSIONS else ""
+    suffix = _split(stem)[1] if packed else last
+    is_part = suffix == ".tbl" or (not suffix and _PART_NAME.match(stem) is not None)
+    return _cached_hints(suffix, packed, is_part=is_part)
+
+
+def _split(name: str) -> tuple[str, str]:
+    dot = name.rfind(".")
+    return (name, "") if dot < 0 else (name[:dot], name[dot:].lower())
+
+
+@lru_cache(maxsize=4096)
+def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> FileNameHints:
+    return FileNameHints(
+        format=_FORMAT_OF.get(suffix),
+        suffix=suffix,
+        compression=_COMPRESSION_OF.get(compression_suffix),
+        compression_suffix=compression_suffix,
+        is_other=suffix in _OTHER_SUFFIXES,
+        is_part=is_part,
+    )
+
+
+IdentifiedFile: TypeAlias = tuple[Format, FileFacts]
 
 _HEAD: Final = 64 * 1024
 # Enough for magic bytes.
-_GLANCE: Final = 16
+_MAGIC_BYTES: Final = 16
 
 
 def identify(name: str, head: bytes) -> Format | None:
-    """The format of a file with that name and beginning, or nothing if it is no data file."""
-    promise = promise_of(name)
-    marked = _marked(head)
-    if marked is not None or promise.format is not None or promise.is_other:
-        return marked or promise.format
-    return _recognised(Sample(head, whole=False, total=None), promise)
+    """The format of a file with this name and beginning; None if it is not a data file."""
+    hints = hints_from_name(name)
+    by_magic = _format_by_magic(head)
+    if by_magic is not None or hints.format is not None or hints.is_other:
+        return by_magic or hints.format
+    return _recognise_text(Sample(head, whole=False, total=None), hints)
 
 
-def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> Found | None:
-    """A data file's format and facts, nothing for other files; raises UnreadableFile.
+def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> IdentifiedFile | None:
+    """Read a data file; None for other files; raises UnreadableFile.
 
-    A file that is what its name says costs one ranged read, unless its footer is very long.
+    A file with the right name takes one ranged read, unless its footer is very long.
     """
     found = _read(name, file, column_stats=column_stats)
     if found is not None:
@@ -47,100 +208,91 @@ def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> Fo
     return found
 
 
-def _read(name: str, file: RangedBytes, *, column_stats: bool) -> Found | None:
-    promise = promise_of(name)
-    promised = promise.format
+def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile | None:
+    hints = hints_from_name(name)
+    named = hints.format
     if file.size == 0:
-        if promised is None:
+        if named is None:
             return None
         raise UnreadableFile("empty_file", "The file has no bytes.")
-    window = Window(file)
-    if isinstance(promised, BinaryFormat) and promised.claims(window):
-        facts = promised.read(window, column_stats=column_stats)
-        return promised, _remarked(facts, promise, promised, None)
-    head = window.head(_GLANCE if promise.is_other else _HEAD)
-    marked = _marked(head)
-    if marked is not None and marked.claims(window):
-        facts = marked.read(window, column_stats=column_stats)
-        return marked, _remarked(facts, promise, marked, None)
-    if promise.is_other:
+    ranges = CachedRanges(file)
+    if isinstance(named, BinaryFormat) and named.claims(ranges):
+        facts = named.read(ranges, column_stats=column_stats)
+        return named, _with_remarks(facts, hints, named, None)
+    head = ranges.head(_MAGIC_BYTES if hints.is_other else _HEAD)
+    by_magic = _format_by_magic(head)
+    if by_magic is not None and by_magic.claims(ranges):
+        facts = by_magic.read(ranges, column_stats=column_stats)
+        return by_magic, _with_remarks(facts, hints, by_magic, None)
+    if hints.is_other:
         return None
-    found = _read_text(promise, window, compression_of(head))
+    found = _read_text(hints, ranges, compression_of(head))
     if found is not None:
         return found
-    # What is left may be a binary file without its end; to read it tells what is wrong.
-    cut_off = promised if isinstance(promised, BinaryFormat) else marked
-    if cut_off is None or (cut_off is not promised and is_text(head)):
+    # It may be a truncated binary file; reading it raises the right error.
+    truncated = named if isinstance(named, BinaryFormat) else by_magic
+    if truncated is None or (truncated is not named and is_text(head)):
         return None
-    return cut_off, cut_off.read(window)
+    return truncated, truncated.read(ranges)
 
 
-def _marked(head: bytes) -> BinaryFormat | None:
+def _format_by_magic(head: bytes) -> BinaryFormat | None:
     return next((format for format in BINARY if format.claims_head(head)), None)
 
 
 def _read_text(
-    promise: Promise, file: RangedBytes, compression: Compression | None
-) -> Found | None:
-    content: Content = Plain(file) if compression is None else Compressed(file, compression)
+    hints: FileNameHints, file: RangedBytes, compression: Compression | None
+) -> IdentifiedFile | None:
+    content: Content = (
+        PlainContent(file) if compression is None else CompressedContent(file, compression)
+    )
     sample = content.sample(_HEAD)
-    promised = promise.format
+    named = hints.format
     try:
         if compression is not None:
             _refuse_second_layer(sample, compression)
-        elif promise.compression_suffix:
-            _refuse_unsupported(sample, promise)
-        _refuse_stranger(sample, promise)
+        elif hints.compression_suffix and hints.compression is None and not is_text(sample.data):
+            suffix = hints.compression_suffix
+            reason = f"The compression {suffix} is not supported. Use gzip, zstd, bzip2."
+            raise UnreadableFile("unsupported_compression", reason)
+        if (foreign := foreign_format(sample.data)) is not None:
+            raise UnreadableFile("mislabelled", f"It is named {hints.ending} but is {foreign}.")
     except UnreadableFile:
-        # Without a name that says so, it need not be data at all.
-        if promised is None:
+        # Without a suffix of a data format, it is not taken for a data file.
+        if named is None:
             return None
         raise
-    if isinstance(promised, TextFormat):
-        format: TextFormat | None = _really(promised, sample)
+    if isinstance(named, TextFormat):
+        format: TextFormat | None = _format_of_text(named, sample)
     else:
-        format = _recognised(sample, promise)
+        format = _recognise_text(sample, hints)
     if format is None:
         return None
-    facts = format.read(content, suffix=promise.suffix)
-    return format, _remarked(facts, promise, format, compression)
+    facts = format.read(content, suffix=hints.suffix)
+    return format, _with_remarks(facts, hints, format, compression)
 
 
 def _refuse_second_layer(sample: Sample, compression: Compression) -> None:
     if compression_of(sample.data) is not None:
         raise UnreadableFile("nested_compression", "The file is compressed twice.")
-    inside = _marked(sample.data)
+    inside = _format_by_magic(sample.data)
     if inside is not None and not is_text(sample.data):
         raise UnreadableFile(
             "compressed_container",
-            f"It is {inside.title} inside {compression.name}, which no engine reads: "
-            f"{inside.title} compresses itself.",
+            f"It is {inside.title} inside {compression.name}, which engines do not read: "
+            f"{inside.title} files are compressed internally.",
         )
 
 
-def _refuse_unsupported(sample: Sample, promise: Promise) -> None:
-    if promise.compression is None and not is_text(sample.data):
-        raise UnreadableFile(
-            "unsupported_compression",
-            f"Its compression {promise.compression_suffix} is not read; gzip, zstd and bzip2 are.",
-        )
-
-
-def _refuse_stranger(sample: Sample, promise: Promise) -> None:
-    found = stranger(sample.data)
-    if found is not None:
-        raise UnreadableFile("mislabelled", f"It is named {promise.ending} but is {found}.")
-
-
-def _really(promised: TextFormat, sample: Sample) -> TextFormat:
-    """The text's format: the promised one unless the text is clearly of another."""
+def _format_of_text(named: TextFormat, sample: Sample) -> TextFormat:
+    """The format of the text: the one in the name, unless the text is clearly of another."""
     looks_like_json = first_character(sample) in ("{", "[")
     other = JSON if looks_like_json else CSV
-    return other if other is not promised and other.recognises(sample) else promised
+    return other if other is not named and other.recognises(sample) else named
 
 
-def _recognised(sample: Sample, promise: Promise) -> TextFormat | None:
-    """The format of text that no ending speaks for."""
+def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
+    """The format of text in a file without a known suffix."""
     if not is_text(sample.data):
         return None
     for format in (JSON, CSV):
@@ -148,31 +300,31 @@ def _recognised(sample: Sample, promise: Promise) -> TextFormat | None:
             if format.recognises(sample):
                 return format
         except UnreadableFile:
-            # What cannot be read as this format may be another, or no data at all.
+            # It may be another format, or not data.
             continue
-    # Of a part of a table, however short it is, little evidence is enough.
-    return CSV if promise.is_part and CSV.divides(sample) else None
+    # The name says that it is part of a table, so little evidence is enough.
+    return CSV if hints.is_part and CSV.divides(sample) else None
 
 
-def _remarked(
-    facts: FileFacts, promise: Promise, format: Format, compression: Compression | None
+def _with_remarks(
+    facts: FileFacts, hints: FileNameHints, format: Format, compression: Compression | None
 ) -> FileFacts:
-    """The facts, with a remark for each way in which the name is wrong."""
-    promised = promise.compression_suffix != ""
-    as_named = compression is promise.compression and (compression is not None) == promised
-    if format is promise.format and as_named:
+    """The facts, with a remark for each contradiction between name and content."""
+    has_suffix = hints.compression_suffix != ""
+    is_as_named = compression is hints.compression and (compression is not None) == has_suffix
+    if format is hints.format and is_as_named:
         return facts
     remarks = list(facts.remarks)
-    if format is not promise.format and (promise.format is not None or promise.is_other):
-        remarks.append(_mislabelled(promise.suffix, format.title))
-    if compression is None and promise.compression_suffix:
-        remarks.append(_mislabelled(promise.compression_suffix, "not compressed"))
-    elif compression is not None and not as_named:
-        named = promise.compression_suffix or (promise.suffix if promise.format else "")
-        if named:
-            remarks.append(_mislabelled(named, f"compressed with {compression.name}"))
+    if format is not hints.format and (hints.format is not None or hints.is_other):
+        remarks.append(_mislabelled_as(hints.suffix, format.title))
+    if compression is None and hints.compression_suffix:
+        remarks.append(_mislabelled_as(hints.compression_suffix, "not compressed"))
+    elif compression is not None and not is_as_named:
+        suffix = hints.compression_suffix or (hints.suffix if hints.format else "")
+        if suffix:
+            remarks.append(_mislabelled_as(suffix, f"compressed with {compression.name}"))
     return facts._replace(remarks=tuple(remarks))
 
 
-def _mislabelled(suffix: str, found: str) -> Remark:
+def _mislabelled_as(suffix: str, found: str) -> Remark:
     return Remark("mislabelled", f"It is named {suffix} but is {found}.")

@@ -1,4 +1,4 @@
-"""What a file format tells about one file."""
+"""The interface of file formats, and what they report about a file."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -6,35 +6,35 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from lumos.errors import LumosError
-from lumos.formats.columns import ColumnFacts, Leaf, leaves
+from lumos.formats.columns import ColumnFacts, LeafColumn, leaf_columns
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType
 
-# No count or size beyond it is believed; larger ones fit into no store.
+# Larger counts and sizes do not fit into the store and are taken for damage.
 LARGEST: Final = 2**63 - 1
 MOST_COLUMNS: Final = 20_000
 
 
 class UnreadableFile(LumosError):
-    """A file that is not what it says or cannot be read; it becomes a problem, never a crash."""
+    """A file that cannot be read; it is reported as a problem and ends no scan."""
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
-        # Libraries' own words inside it may run over lines, or lack the full stop.
+        # Messages of libraries may have several lines, and no full stop.
         self.reason = " ".join(reason.split()).rstrip(".") + "."
         super().__init__(self.reason)
 
 
 def check_width(columns: int) -> None:
-    """Refuse more columns than a schema may have in any format; nested leaf fields count."""
+    """Raise UnreadableFile if there are too many leaf columns."""
     if columns > MOST_COLUMNS:
         reason = f"It has {columns:,} columns; at most {MOST_COLUMNS:,} are read."
         raise UnreadableFile("too_many_columns", reason)
 
 
 class RangedBytes(Protocol):
-    """Ranged reads of one file, whatever storage it lies in."""
+    """Ranged reads of a file in any storage."""
 
     @property
     def size(self) -> int: ...
@@ -45,30 +45,30 @@ class RangedBytes(Protocol):
 
 
 class Remark(NamedTuple):
-    """Something odd about a file that can be read all the same."""
+    """A remark on a file that can be read in spite of it."""
 
     code: str
     reason: str
 
 
-# The tag of a column of doubles that may only be integers with gaps, as pandas writes them.
+# The tag of FLOAT64 columns that may be integers with missing values, as pandas writes them.
 MAYBE_INTEGERS: Final = "maybe-integers"
 
 
 @dataclass(frozen=True, eq=False)
 class KnownSchema:
-    """A schema with what is worked out from it once, however many files have it."""
+    """A schema with values that are computed once for all files that share it."""
 
     schema: Schema
 
     @cached_property
     def shape(self) -> str:
-        """The schema's fingerprint of shape."""
+        """The fingerprint of the schema's shape."""
         return self.schema.shape
 
     @cached_property
     def full(self) -> str:
-        """The schema's full fingerprint."""
+        """The full fingerprint of the schema."""
         return self.schema.full
 
     @cached_property
@@ -77,13 +77,13 @@ class KnownSchema:
         return to_json(self.schema)
 
     @cached_property
-    def leaves(self) -> list[Leaf]:
+    def leaves(self) -> list[LeafColumn]:
         """The leaf columns in the order in which files store them."""
-        return leaves(self.schema)
+        return leaf_columns(self.schema)
 
 
 class FileFacts(NamedTuple):
-    """Schema and size of one file, and what is odd about it; `columns` only when asked for."""
+    """The schema and row count of a file; `columns` only if requested."""
 
     known: KnownSchema
     row_count: int | None
@@ -93,7 +93,7 @@ class FileFacts(NamedTuple):
 
     @property
     def schema(self) -> Schema:
-        """The file's schema."""
+        """The schema of the file."""
         return self.known.schema
 
 
@@ -103,30 +103,30 @@ class Format(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    # Whether files carry their schema; otherwise it is inferred from a sample and may widen.
+    # Whether files contain their schema; otherwise it is inferred from a sample.
     declares_schema: ClassVar[bool]
 
 
 class BinaryFormat(Format):
-    """A format with magic bytes and a schema of its own."""
+    """A format with magic bytes and a schema in each file."""
 
     declares_schema: ClassVar[bool] = True
 
     @abstractmethod
     def claims_head(self, head: bytes) -> bool:
-        """Whether a whole file of this format may begin like this."""
+        """Whether a file with this beginning may be of this format."""
 
     @abstractmethod
     def claims(self, file: RangedBytes) -> bool:
-        """Whether the file is marked as this format; costs no more than `read` reads anyway."""
+        """Whether the file has the magic bytes of this format; reads no more than `read` does."""
 
     @abstractmethod
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
-        """The file's facts; raises UnreadableFile."""
+        """Read schema and row count; raises UnreadableFile."""
 
 
 class Sample(NamedTuple):
-    """The beginning of a text file's content, or the whole; `total` is its length where known."""
+    """The beginning of a text file's content, or all of it; `total` is its length if known."""
 
     data: bytes
     whole: bool
@@ -134,10 +134,10 @@ class Sample(NamedTuple):
 
 
 class Content(Protocol):
-    """The content of a text file, whatever compresses it."""
+    """The content of a text file, decompressed."""
 
     def sample(self, length: int) -> Sample:
-        """The content's first bytes, about so many; raises UnreadableFile."""
+        """The first bytes of the content, about this many; raises UnreadableFile."""
 
 
 class TextFormat(Format):
@@ -147,15 +147,15 @@ class TextFormat(Format):
 
     @abstractmethod
     def recognises(self, sample: Sample) -> bool:
-        """Whether text that no name speaks for is clearly of this format."""
+        """Whether text of unknown format is clearly of this one."""
 
     @abstractmethod
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
-        """The facts of a file with such a name; raises UnreadableFile."""
+        """Read schema and row count of a file with this suffix; raises UnreadableFile."""
 
 
 @lru_cache(maxsize=2048)
-def inferred(names: tuple[str, ...], types: tuple[DataType, ...]) -> KnownSchema:
-    """The schema of columns with those names and types, all of which may hold nulls."""
+def inferred_schema(names: tuple[str, ...], types: tuple[DataType, ...]) -> KnownSchema:
+    """The schema of nullable columns with these names and types."""
     fields = (Field(name=name, type=type) for name, type in zip(names, types, strict=True))
     return KnownSchema(Schema(fields=tuple(fields)))

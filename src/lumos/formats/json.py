@@ -1,8 +1,22 @@
-"""JSON: an array, lines, or objects one after the other; names and types from a bounded sample."""
+"""JSON: an array, lines, or consecutive objects; the schema is inferred from a bounded sample.
+
+The schema is the union of all records in the sample, with keys in the order of appearance.
+
+Texts stay STRING even if they look like dates: a column that turned from DATE to STRING at the
+first other text would be a false alarm.
+"""
 
 import codecs
-from typing import Any, ClassVar, Final
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Final, NamedTuple
 
+import msgspec
+
+from lumos.formats.columns import distinct_names
+from lumos.formats.inference import INT64_RANGE, MOST_MEMBERS, struct_or_map, type_of_integer, widen
 from lumos.formats.interface import (
     Content,
     FileFacts,
@@ -12,12 +26,238 @@ from lumos.formats.interface import (
     TextFormat,
     UnreadableFile,
     check_width,
-    inferred,
+    inferred_schema,
 )
-from lumos.formats.json_records import Records, all_records, cut_record, quick_records
-from lumos.formats.json_types import columns_of, name_of, type_of_values
-from lumos.formats.names import distinct_names
 from lumos.formats.text import first_character, text_of
+from lumos.model.type_path import TOO_DEEP
+from lumos.model.types import (
+    BOOLEAN,
+    FLOAT64,
+    MAX_DEPTH,
+    NULL,
+    STRING,
+    Array,
+    DataType,
+    Map,
+)
+
+_SCALARS: Final[dict[type, DataType]] = {bool: BOOLEAN, float: FLOAT64, str: STRING}
+_NUMBERS: Final = {int, float}
+
+
+def columns_of(records: Sequence[dict[str, Any]]) -> dict[str, Sequence[Any]]:
+    """The values of each key in the records that have it."""
+    keys = list(records[0])
+    if all(list(record) == keys for record in records):
+        columns = zip(*map(dict.values, records), strict=True)
+        return dict(zip(keys, columns, strict=True))
+    found: dict[str, list[Any]] = {}
+    for record in records:
+        for key, value in record.items():
+            if key in found:
+                found[key].append(value)
+            else:
+                found[key] = [value]
+    return dict(found)
+
+
+def type_of_values(values: Iterable[Any], depth: int = 1) -> DataType:
+    """The narrowest type of all values."""
+    values = values if isinstance(values, Sequence) else list(values)
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    if len(kinds) == 1:
+        [kind] = kinds
+        if kind in _SCALARS:
+            return _SCALARS[kind]
+        if kind is int:
+            return _type_of_integers(values)
+        return _nested(values, kind, depth)
+    if not kinds:
+        return NULL
+    if kinds == _NUMBERS:
+        integers = [value for value in values if type(value) is int]
+        return widen(_type_of_integers(integers), FLOAT64)
+    return STRING
+
+
+def _type_of_integers(values: Iterable[int | None]) -> DataType:
+    found: DataType = NULL
+    for value in values:
+        if value is not None and (found is NULL or value not in INT64_RANGE):
+            found = widen(found, type_of_integer(value))
+    return found
+
+
+def _nested(values: Sequence[Any], kind: type, depth: int) -> DataType:
+    if depth >= MAX_DEPTH:
+        return TOO_DEEP
+    present = [value for value in values if value is not None]
+    if kind is list:
+        return Array(type_of_values(chain.from_iterable(present), depth + 1))
+    columns = columns_of(present)
+    if len(columns) > MOST_MEMBERS:
+        every = chain.from_iterable(map(dict.values, present))
+        return Map(STRING, type_of_values(every, depth + 1))
+    members = {key: type_of_values(column, depth + 1) for key, column in columns.items()}
+    return struct_or_map({name_of(key): type for key, type in members.items()})
+
+
+def name_of(key: str) -> str:
+    """The key with lone surrogates replaced, so that it can be encoded."""
+    return (
+        key if key.isascii() else key.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|["{}\[\]]', re.DOTALL)
+_CLOSING: Final = {"{": "}", "[": "]"}
+_LONGEST_INTEGER: Final = 100
+# Attempts to find the end of the last whole record in an array that the sample cuts.
+_TRIES: Final = 3
+_MOST_BAD: Final = 100
+
+
+class JsonRecords(NamedTuple):
+    """Values, the number of invalid ones between them, and their share of the text."""
+
+    values: list[Any]
+    bad: int = 0
+    share: float = 1.0
+    is_array: bool = False
+
+
+def _integer(text: str) -> int:
+    # Python refuses to parse very long ones, and all of them are too large anyway.
+    return int(text) if len(text) <= _LONGEST_INTEGER else 10**_LONGEST_INTEGER
+
+
+_fast_decoder = msgspec.json.Decoder()
+# Slower, but tells where a value ends, and accepts NaN.
+_decoder = json.JSONDecoder(parse_int=_integer)
+
+
+def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
+    """The values in valid UTF-8 text that may be cut at its end; None if anything else is wrong."""
+    if whole:
+        values = _decode_lines(data)
+        if values is None:
+            return None
+        only = values[0] if len(values) == 1 else None
+        return JsonRecords(only, is_array=True) if isinstance(only, list) else JsonRecords(values)
+    if data.lstrip()[:1] == b"[":
+        return _decode_cut_array(data)
+    for end in (data.rfind(b"\n") + 1, data.rfind(b"\n}") + 2):
+        values = _decode_lines(data[:end])
+        if values:
+            return JsonRecords(values, share=end / len(data))
+    return None
+
+
+def _decode_cut_array(data: bytes) -> JsonRecords | None:
+    end = len(data)
+    for _ in range(_TRIES):
+        end = data.rfind(b"}", 0, end)
+        if end < 0:
+            return None
+        values = _decode_lines(data[: end + 1] + b"]")
+        if values is not None and len(values) == 1:
+            return JsonRecords(values[0], share=end / len(data), is_array=True)
+    return None
+
+
+def _decode_lines(data: bytes) -> list[Any] | None:
+    try:
+        return _fast_decoder.decode_lines(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def decode_records(text: str, *, whole: bool) -> JsonRecords:
+    """The values in any text, with invalid ones counted; may raise RecursionError."""
+    start = _after_space(text, 0)
+    if text.startswith("[", start):
+        array = _elements(text, start + 1, whole=whole)
+        if array is not None:
+            return array
+    return _sequence(text, whole=whole)
+
+
+def _elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
+    """The complete elements of an array; None if more text follows it."""
+    values: list[Any] = []
+    end = position
+    try:
+        while True:
+            position = _after_space(text, position)
+            if text.startswith("]", position):
+                is_all = _after_space(text, position + 1) == len(text)
+                return JsonRecords(values, is_array=True) if is_all else None
+            value, position = _decoder.raw_decode(text, position)
+            position = end = _after_space(text, position)
+            values.append(value)
+            if text.startswith(",", position):
+                position += 1
+            elif not text.startswith("]", position):
+                break
+    except ValueError:
+        pass
+    # A sample may end inside of an array, a whole file may not.
+    return JsonRecords(values, bad=int(whole), share=end / len(text), is_array=True)
+
+
+def _sequence(text: str, *, whole: bool) -> JsonRecords:
+    values: list[Any] = []
+    bad = position = end = 0
+    while bad <= _MOST_BAD + len(values):
+        position = _after_space(text, position)
+        if position == len(text):
+            break
+        try:
+            value, position = _decoder.raw_decode(text, position)
+            values.append(value)
+            end = position
+        except ValueError:
+            next_line = text.find("\n{", position)
+            if next_line < 0:
+                bad += whole
+                break
+            bad += 1
+            position = next_line + 1
+    return JsonRecords(values, bad=bad, share=(end or 1) / len(text))
+
+
+def decode_cut_record(text: str) -> Any | None:
+    """A record that is longer than the text, as far as it has complete objects in a list."""
+    open: list[str] = []
+    complete: tuple[int, str] | None = None
+    for token in _TOKEN.finditer(text):
+        kind = text[token.start()]
+        if kind in _CLOSING:
+            open.append(kind)
+        elif kind != '"':
+            if not open or _CLOSING[open.pop()] != kind:
+                return None
+            if kind == "}" and open[-1:] == ["["]:
+                complete = token.end(), "".join(open)
+        elif len(token[0]) == 1:
+            # The text ends inside of quotes.
+            break
+    if complete is None:
+        return None
+    end, still_open = complete
+    closing = "".join(_CLOSING[kind] for kind in reversed(still_open))
+    try:
+        return _decoder.decode(text[:end] + closing)
+    except ValueError:
+        return None
+
+
+def _after_space(text: str, position: int) -> int:
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
+
 
 _SAMPLE: Final = 64 * 1024
 _LONG_SAMPLE: Final = 1024 * 1024
@@ -42,36 +282,40 @@ class Json(TextFormat):
             records = _records(sample)
             if sample.whole or records.values:
                 return _facts(records, sample)
-        return _cut_facts(sample)
+        return _facts_of_cut_record(sample)
 
 
-def _records(sample: Sample) -> Records:
+def _records(sample: Sample) -> JsonRecords:
     data = sample.data.removeprefix(codecs.BOM_UTF8)
     try:
-        quick = quick_records(data, whole=sample.whole)
-        return all_records(text_of(sample), whole=sample.whole) if quick is None else quick
+        valid = decode_valid_records(data, whole=sample.whole)
+        return decode_records(text_of(sample), whole=sample.whole) if valid is None else valid
     except RecursionError:
         raise UnreadableFile("too_deep", "Its values nest too deeply to be read.") from None
 
 
-def _facts(records: Records, sample: Sample) -> FileFacts:
+def _facts(records: JsonRecords, sample: Sample) -> FileFacts:
     values, bad = records.values, records.bad
     if records.is_array and bad:
-        raise UnreadableFile("corrupt_file", "The JSON array is cut off or damaged.")
+        raise UnreadableFile("corrupt_file", "The JSON array is truncated or damaged.")
     objects = [value for value in values if type(value) is dict]
     if objects:
         bad += len(values) - len(objects)
         known = _schema(objects)
     elif records.is_array or any(type(value) is list for value in values):
-        known = inferred(("value",), (type_of_values(values),)) if values else inferred((), ())
+        known = (
+            inferred_schema(("value",), (type_of_values(values),))
+            if values
+            else inferred_schema((), ())
+        )
     elif bad or values:
-        raise UnreadableFile("not_json", "The file holds no JSON objects.")
+        raise UnreadableFile("not_json", "The file contains no JSON objects.")
     else:
         raise UnreadableFile("empty_file", "The file has no records.")
     good = len(objects or values)
     if bad > good:
-        raise UnreadableFile("corrupt_file", f"{bad} of {bad + good} records are no JSON objects.")
-    remark = Remark("bad_records", f"{bad} of {bad + good} records are no JSON objects.")
+        raise UnreadableFile("corrupt_file", f"{bad} of {bad + good} records are not JSON objects.")
+    remark = Remark("bad_records", f"{bad} of {bad + good} records are not JSON objects.")
     remarks = (remark,) if bad else ()
     if sample.whole:
         return FileFacts(known, good, row_count_exact=True, remarks=remarks)
@@ -81,9 +325,9 @@ def _facts(records: Records, sample: Sample) -> FileFacts:
     return FileFacts(known, estimate, row_count_exact=False, remarks=remarks)
 
 
-def _cut_facts(sample: Sample) -> FileFacts:
-    """The facts of a file whose first record alone is longer than any sample."""
-    record = cut_record(text_of(sample))
+def _facts_of_cut_record(sample: Sample) -> FileFacts:
+    """The facts of a file whose first record is longer than the sample."""
+    record = decode_cut_record(text_of(sample))
     if type(record) is not dict:
         raise UnreadableFile("line_too_long", f"A record is longer than {_LONG_SAMPLE:,} bytes.")
     reason = f"Its first record is longer than {_LONG_SAMPLE:,} bytes; only that much was read."
@@ -96,4 +340,4 @@ def _schema(objects: list[dict[str, Any]]) -> KnownSchema:
     columns = columns_of(objects)
     check_width(len(columns))
     names = distinct_names([name_of(key) for key in columns])
-    return inferred(tuple(names), tuple(map(type_of_values, columns.values())))
+    return inferred_schema(tuple(names), tuple(map(type_of_values, columns.values())))

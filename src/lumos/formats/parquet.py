@@ -1,22 +1,33 @@
-"""Parquet: the footer alone tells schema, rows and statistics.
+"""Parquet: the footer holds schema, rows and statistics.
 
-A footer begins with its schema list, so that the footers of one table begin with the same bytes.
-Only bytes that were not met before are parsed, and nothing but the schema list reaches the parser:
-the rest of a damaged footer makes it abort the process. The Arrow schema that some writers add is
-left aside, since other engines do not see it either.
+A footer begins with its schema list, so the footers of a table begin with the same bytes, and only
+new ones are parsed. pyarrow gets nothing but the schema list, because other damaged parts of a
+footer make it abort the process. The Arrow schema that some writers add is ignored, as other
+engines ignore it.
 """
 
-from collections.abc import Iterable
-from functools import cached_property
+import decimal
+import math
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, lru_cache
 from math import isfinite
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lumos.formats import thrift
-from lumos.formats.columns import ColumnFacts
+from lumos.formats.columns import (
+    BoundKind,
+    ColumnFacts,
+    Number,
+    bound_kind,
+    merge_columns,
+    with_distinct_names,
+)
 from lumos.formats.interface import (
     MAYBE_INTEGERS,
     BinaryFormat,
@@ -25,30 +36,352 @@ from lumos.formats.interface import (
     RangedBytes,
     UnreadableFile,
 )
-from lumos.formats.names import with_distinct_names
-from lumos.formats.parquet_columns import Column, columns_of, read_columns
-from lumos.formats.varints import Malformed, signed
+from lumos.formats.thrift import (
+    BINARY,
+    INT32,
+    INT64,
+    LIST,
+    STOP,
+    STRUCT,
+    binary,
+    elements,
+    field,
+    skip,
+)
+from lumos.formats.varints import MalformedData, read_signed
 from lumos.model.conversions.arrow import schema_from_arrow
 from lumos.model.schema import Schema
 from lumos.model.type_path import TypePath
-from lumos.model.types import FLOAT64
+from lumos.model.types import FLOAT64, FLOATS, UNSIGNED, DataType, Decimal, Time, Timestamp
+
+Bounds: TypeAlias = tuple[Number, Number]
+# Decodes minimum and maximum, given the number of their physical type; None if they are invalid.
+DecodeBounds: TypeAlias = Callable[[bytes, bytes, int], Bounds | None]
+
+# Parquet's numbers of physical types.
+_INT96: Final = 3
+_BYTE_ARRAYS: Final = (6, 7)
+
+_FLOAT_LAYOUTS: Final = {2: struct.Struct("<e"), 4: struct.Struct("<f"), 8: struct.Struct("<d")}
+_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+_INT64: Final = range(-(2**63), 2**63)
+_LONGEST_DECIMAL: Final = 32
+
+
+class BoundsDecoder(NamedTuple):
+    """Decodes the bounds of a type.
+
+    The oldest writers compared all values as signed, so their bounds are right for `signed` types
+    only.
+    """
+
+    read: DecodeBounds
+    signed: bool = True
+
+
+def bounds_decoder(type: DataType) -> BoundsDecoder | None:
+    """The decoder of a type's bounds; None for types whose bounds are not kept."""
+    match type:
+        case Decimal(_, scale):
+            return BoundsDecoder(_decimals(scale), signed=False)
+        case Timestamp(unit) | Time(unit):
+            return BoundsDecoder(_times(*_MICROSECONDS[unit]))
+        case _ if type in FLOATS:
+            return BoundsDecoder(_floats)
+        case _ if type in UNSIGNED:
+            return BoundsDecoder(_unsigned, signed=False)
+        case _:
+            return BoundsDecoder(_integers) if bound_kind(type) else None
+
+
+def _integers(low: bytes, high: bytes, _: int) -> tuple[int, int] | None:
+    if len(low) > 8 or len(high) > 8:
+        return None
+    return int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
+
+
+def _unsigned(low: bytes, high: bytes, _: int) -> Bounds | None:
+    if len(low) > 8 or len(high) > 8:
+        return None
+    return int.from_bytes(low, "little"), int.from_bytes(high, "little")
+
+
+def _floats(low: bytes, high: bytes, _: int) -> Bounds | None:
+    layout = _FLOAT_LAYOUTS.get(len(low))
+    if layout is None or len(high) != layout.size:
+        return None
+    [least], [most] = layout.unpack(low), layout.unpack(high)
+    return None if math.isnan(least) or math.isnan(most) else (least, most)
+
+
+def _times(factor: int, divisor: int) -> DecodeBounds:
+    def read(low: bytes, high: bytes, physical: int) -> Bounds | None:
+        stored = None if physical == _INT96 else _integers(low, high, physical)
+        if stored is None:
+            return None
+        least, most = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
+        return (least, most) if least in _INT64 and most in _INT64 else None
+
+    return read
+
+
+def _decimals(scale: int) -> DecodeBounds:
+    def read(low: bytes, high: bytes, physical: int) -> Bounds | None:
+        if max(len(low), len(high)) > _LONGEST_DECIMAL:
+            return None
+        if physical not in _BYTE_ARRAYS:
+            low, high = low[::-1], high[::-1]
+        return _decimal(low, scale), _decimal(high, scale)
+
+    return read
+
+
+def _decimal(stored: bytes, scale: int) -> decimal.Decimal:
+    # From text, because arithmetic would round to the precision of the decimal context.
+    return decimal.Decimal(f"{int.from_bytes(stored, 'big', signed=True)}E{-scale}")
+
+
+# Field numbers in FileMetaData, RowGroup, ColumnChunk, ColumnMetaData and Statistics.
+_ROW_GROUPS: Final = 4
+_COLUMNS: Final = 1
+_METADATA: Final = 3
+_TYPE, _VALUES, _COMPRESSED, _STATISTICS = 1, 5, 7, 12
+_OLD_MAXIMUM, _OLD_MINIMUM, _NULLS, _MAXIMUM, _MINIMUM = 1, 2, 3, 5, 6
+
+
+class ParquetColumn(NamedTuple):
+    """A leaf column and the decoder of its bounds."""
+
+    path: str
+    kind: BoundKind
+    bounds: BoundsDecoder | None
+
+
+class _Chunk(NamedTuple):
+    """The metadata of one column in one row group."""
+
+    physical: int
+    values: int
+    compressed: int
+    nulls: int | None
+    old_maximum: bytes | None
+    old_minimum: bytes | None
+    maximum: bytes | None
+    minimum: bytes | None
+
+
+def parquet_columns(known: KnownSchema) -> list[ParquetColumn]:
+    """The leaf columns of a schema."""
+    return [ParquetColumn(leaf.path, leaf.kind, bounds_decoder(leaf.type)) for leaf in known.leaves]
+
+
+def read_statistics(
+    footer: bytes, position: int, columns: Sequence[ParquetColumn]
+) -> tuple[ColumnFacts, ...]:
+    """The statistics of the columns, if the row groups have the columns of the schema.
+
+    `position` is where the schema list ends.
+    """
+    groups = [
+        [_facts(column, chunk) for column, chunk in zip(columns, chunks, strict=True)]
+        for chunks in _row_groups(footer, position)
+        if len(chunks) == len(columns)
+    ]
+    return tuple(groups[0]) if len(groups) == 1 else merge_columns(groups)
+
+
+def _facts(column: ParquetColumn, chunk: _Chunk) -> ColumnFacts:
+    path, kind, bounds = column
+    physical, values, compressed, nulls, old_maximum, old_minimum, maximum, minimum = chunk
+    if bounds is not None:
+        if (maximum is None or minimum is None) and bounds.signed:
+            maximum, minimum = old_maximum, old_minimum
+        if maximum is not None and minimum is not None:
+            found = bounds.read(minimum, maximum, physical)
+            if found is not None:
+                return ColumnFacts(path, kind, nulls, compressed, found[0], found[1], True)
+    without_values = kind != "" and nulls == values
+    return ColumnFacts(path, kind, nulls, compressed, None, None, without_values)
+
+
+def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
+    id = 2
+    while True:
+        id, type, position = field(footer, position, id)
+        if type == STOP:
+            return
+        if id == _ROW_GROUPS:
+            break
+        position = skip(footer, position, type)
+    count, position = _struct_list(footer, position, type)
+    for _ in range(count):
+        chunks, position = _row_group(footer, position)
+        yield chunks
+
+
+def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
+    chunks: list[_Chunk] = []
+    usual = _usual_chunk().match
+    id = 0
+    while True:
+        id, type, position = field(footer, position, id)
+        if type == STOP:
+            return chunks, position
+        if id != _COLUMNS:
+            position = skip(footer, position, type)
+            continue
+        count, position = _struct_list(footer, position, type)
+        for _ in range(count):
+            match = usual(footer, position)
+            if match is None:
+                chunk, position = _walked_chunk(footer, position)
+            else:
+                chunk, position = _matched_chunk(match), match.end()
+            chunks.append(chunk)
+
+
+def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
+    """The number of structs in a list and the position of the first."""
+    if type != LIST:
+        raise MalformedData("A field is not a list.")
+    count, type, position = elements(footer, position)
+    if count and type != STRUCT:
+        raise MalformedData("A list does not hold structs.")
+    return count, position
+
+
+def _walked_chunk(footer: bytes, position: int) -> tuple[_Chunk, int]:
+    found: dict[tuple[int, ...], int | bytes] = {}
+    position = _walk(footer, position, (), found)
+    number = {key: value for key, value in found.items() if isinstance(value, int)}
+    text = {key: value for key, value in found.items() if isinstance(value, bytes)}
+    inside = (_METADATA, _STATISTICS)
+    chunk = _Chunk(
+        physical=number.get((_METADATA, _TYPE), -1),
+        values=number.get((_METADATA, _VALUES), -1),
+        compressed=number.get((_METADATA, _COMPRESSED), 0),
+        nulls=number.get((*inside, _NULLS)),
+        old_maximum=text.get((*inside, _OLD_MAXIMUM)),
+        old_minimum=text.get((*inside, _OLD_MINIMUM)),
+        maximum=text.get((*inside, _MAXIMUM)),
+        minimum=text.get((*inside, _MINIMUM)),
+    )
+    return chunk, position
+
+
+def _walk(
+    footer: bytes, position: int, path: tuple[int, ...], found: dict[tuple[int, ...], int | bytes]
+) -> int:
+    """Collect the numbers and binary values of a column chunk by their paths of field ids."""
+    id = 0
+    while True:
+        id, type, position = field(footer, position, id)
+        inner = (*path, id)
+        if type == STOP:
+            return position
+        if type in (INT32, INT64):
+            found[inner], position = read_signed(footer, position)
+        elif type == BINARY:
+            found[inner], position = binary(footer, position)
+        elif type == STRUCT and inner in ((_METADATA,), (_METADATA, _STATISTICS)):
+            position = _walk(footer, position, inner, found)
+        else:
+            position = skip(footer, position, type)
+
+
+@cache
+def _usual_chunk() -> re.Pattern[bytes]:
+    """A pattern of column chunks in the layout of nearly all writers.
+
+    Every file of a lake passes here, and one match takes much less time than walking the fields. A
+    field's header holds its type and the distance to the id of the field before it.
+    """
+    number = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+    text = _either(rb"%b.{%d}" % (re.escape(bytes([length])), length) for length in range(128))
+    numbers = _counted(5, number) + b"|" + _counted(6, number)
+    any_number = rb"[%b]%b" % (_headers(5, 6), number)
+    flag = rb"[%b]" % _headers(1, 2)
+    any_numbers = rb"[%b](?:%b)" % (_headers(9), numbers)
+    plain_record = rb"(?:%b|%b|%b)*+\x00" % (any_number, flag, any_numbers)
+    records = _counted(12, plain_record)
+    rest = rb"(?:%b|%b|[%b]%b|[%b](?:%b))*+\x00" % (
+        any_number, any_numbers, _headers(12), plain_record, _headers(9), records,
+    )  # fmt: skip
+    return re.compile(
+        rb"(?:\x26%(number)b\x1c|\x3c)"  # offset in the file
+        rb"\x15(%(number)b)\x19(?:%(encodings)b)\x19(?:%(path)b)\x15%(number)b"  # type, codec
+        rb"\x16(%(number)b)\x16%(number)b\x16(%(number)b)\x26%(number)b"  # values, bytes
+        rb"(?:\x26%(number)b\x1c|\x3c|\x16%(number)b\x16%(number)b\x1c|\x16%(number)b\x2c)"
+        rb"(?:\x18(%(text)b)\x18(%(text)b)\x16|\x36)(%(number)b)"  # old bounds, nulls
+        rb"(?:(?:\x16%(number)b\x18|\x28)(%(text)b)\x18(%(text)b))?"  # bounds
+        rb"[\x11\x12]{0,2}\x00%(rest)b(?:%(any_number)b)*+\x00"
+        % {
+            b"number": number,
+            b"encodings": _counted(5, number),
+            b"path": _counted(8, text),
+            b"text": text,
+            b"rest": rest,
+            b"any_number": any_number,
+        },
+        re.DOTALL,
+    )
+
+
+def _either(patterns: Iterator[bytes]) -> bytes:
+    return rb"(?:%b)" % b"|".join(patterns)
+
+
+def _headers(*types: int) -> bytes:
+    """A character class of the short headers of fields with these types."""
+    return b"".join(
+        re.escape(bytes([delta << 4 | type])) for delta in range(1, 16) for type in types
+    )
+
+
+def _counted(type: int, element: bytes) -> bytes:
+    """A pattern of lists of up to 14 such elements."""
+    return _either(
+        rb"%b(?:%b){%d}" % (re.escape(bytes([count << 4 | type])), element, count)
+        for count in range(15)
+    )
+
+
+def _matched_chunk(match: re.Match[bytes]) -> _Chunk:
+    physical, values, compressed, old_maximum, old_minimum, nulls, maximum, minimum = match.groups()
+    return _Chunk(
+        _number(physical),
+        _number(values),
+        _number(compressed),
+        _number(nulls),
+        None if old_maximum is None else old_maximum[1:],
+        None if old_minimum is None else old_minimum[1:],
+        None if maximum is None else maximum[1:],
+        None if minimum is None else minimum[1:],
+    )
+
+
+# The same small counts and sizes occur in many columns.
+@lru_cache(maxsize=16_384)
+def _number(encoded: bytes) -> int:
+    return read_signed(encoded, 0)[0]
+
 
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED: Final = b"PARE"
-# Nearly every footer fits; a longer one costs one more read.
+# Nearly every footer fits into the first read; a longer one takes one more.
 _FIRST_READ: Final = 64 * 1024
 _LARGEST_FOOTER: Final = 256 * 1024 * 1024
 
-# What pandas writes down beside the schema.
+# Part of the metadata that pandas adds.
 _PANDAS: Final = b'"pandas_version"'
 
 _SCHEMA: Final = 2
 _ROWS: Final = 3
-# The header of the row count right behind the schema, where all writers have it.
+# The header of the row count, which all writers put right after the schema.
 _ROWS_NEXT: Final = b"\x16"
-# Schemas of one table that differ late begin alike, so a few share this key.
+# Similar schemas of a table share their first bytes, so a few of them share a key.
 _KEY: Final = 96
-_MOST_MET: Final = 4096
+_MOST_CACHED: Final = 4096
 
 
 class Parquet(BinaryFormat):
@@ -57,7 +390,7 @@ class Parquet(BinaryFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".parq", ".pq")
 
     def __init__(self) -> None:
-        self._met: dict[bytes, tuple[_Beginning, ...]] = {}
+        self._cache: dict[bytes, tuple[_SchemaPrefix, ...]] = {}
         self._count = 0
 
     def claims_head(self, head: bytes) -> bool:
@@ -69,36 +402,36 @@ class Parquet(BinaryFormat):
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
         footer = _footer(file)
         try:
-            beginning = self._beginning(footer)
-            rows = _row_count(footer, beginning.length)
-            with_doubles = bool(beginning.doubles) and _PANDAS in footer
+            prefix = self._schema_prefix(footer)
+            rows = _row_count(footer, prefix.length)
+            may_hold_integers = bool(prefix.doubles) and _PANDAS in footer
             columns = (
-                read_columns(footer, beginning.length, beginning.columns)
-                if column_stats or with_doubles
+                read_statistics(footer, prefix.length, prefix.columns)
+                if column_stats or may_hold_integers
                 else ()
             )
-        except Malformed as problem:
-            raise _damaged(problem) from None
-        known = beginning.marked(columns) if with_doubles else beginning.known
-        told = columns if column_stats else ()
-        return FileFacts(known, rows, row_count_exact=True, columns=told)
+        except MalformedData as problem:
+            raise _corrupt_footer(problem) from None
+        known = prefix.marked(columns) if may_hold_integers else prefix.known
+        statistics = columns if column_stats else ()
+        return FileFacts(known, rows, row_count_exact=True, columns=statistics)
 
-    def _beginning(self, footer: bytes) -> "_Beginning":
-        alike = self._met.get(footer[:_KEY], ())
-        for beginning in alike:
-            if footer.startswith(beginning.data):
-                return beginning
-        beginning = _Beginning(footer)
-        if self._count >= _MOST_MET:
-            self._met.clear()
+    def _schema_prefix(self, footer: bytes) -> "_SchemaPrefix":
+        alike = self._cache.get(footer[:_KEY], ())
+        for prefix in alike:
+            if footer.startswith(prefix.data):
+                return prefix
+        prefix = _SchemaPrefix(footer)
+        if self._count >= _MOST_CACHED:
+            self._cache.clear()
             self._count = 0
-        self._met[footer[:_KEY]] = (beginning, *alike)
+        self._cache[footer[:_KEY]] = (prefix, *alike)
         self._count += 1
-        return beginning
+        return prefix
 
 
-class _Beginning:
-    """A footer's bytes up to the end of its schema list, and what they mean."""
+class _SchemaPrefix:
+    """A footer's bytes up to the end of its schema list, and the schema in them."""
 
     def __init__(self, footer: bytes) -> None:
         start, end = _schema_list(footer)
@@ -108,12 +441,12 @@ class _Beginning:
         self._marked = {frozenset[str](): self.known}
 
     @cached_property
-    def columns(self) -> list[Column]:
-        return columns_of(self.known)
+    def columns(self) -> list[ParquetColumn]:
+        return parquet_columns(self.known)
 
     @cached_property
     def doubles(self) -> dict[str, str]:
-        """The names of the columns of doubles by their paths."""
+        """The names of the FLOAT64 columns by path."""
         fields = self.known.schema.fields
         return {
             TypePath.column(field.name).path: field.name
@@ -122,7 +455,7 @@ class _Beginning:
         }
 
     def marked(self, columns: Iterable[ColumnFacts]) -> KnownSchema:
-        """The schema of a file of pandas, whose integers are doubles where some are missing."""
+        """The schema of a file by pandas, which stores integers with missing values as doubles."""
         names = frozenset(
             self.doubles[column.path]
             for column in columns
@@ -157,57 +490,60 @@ def _footer(file: RangedBytes) -> bytes:
         raise UnreadableFile("encrypted_file", "The Parquet footer is encrypted.")
     if len(tail) < 12 or not tail.endswith(_MAGIC):
         raise UnreadableFile(
-            "not_parquet", "The file does not end as Parquet does: cut off, or something else."
+            "not_parquet",
+            "The file does not end with Parquet's magic bytes: it is truncated, or not Parquet.",
         )
     needed = int.from_bytes(tail[-8:-4], "little") + 8
     if needed > min(file.size, _LARGEST_FOOTER):
-        raise UnreadableFile("corrupt_file", "The Parquet footer claims more bytes than there are.")
+        raise UnreadableFile(
+            "corrupt_file", "The length of the Parquet footer is larger than the file."
+        )
     if needed > len(tail):
         tail = file.tail(needed)
     return tail[-needed:-8]
 
 
 def _schema_list(footer: bytes) -> tuple[int, int]:
-    """Where the value of the schema field begins and ends."""
+    """Where the schema list begins and ends."""
     id = position = 0
     while True:
         id, type, start = thrift.field(footer, position, id)
         if type == thrift.STOP:
-            raise Malformed("It has no schema.")
+            raise MalformedData("It has no schema.")
         position = thrift.skip(footer, start, type)
         if id == _SCHEMA:
             if type != thrift.LIST:
-                raise Malformed("Its schema is no list.")
+                raise MalformedData("Its schema is not a list.")
             return start, position
 
 
 def _row_count(footer: bytes, position: int) -> int:
     if footer[position : position + 1] == _ROWS_NEXT:
-        rows, _ = signed(footer, position + 1)
+        rows, _ = read_signed(footer, position + 1)
     else:
-        rows = _searched_row_count(footer)
+        rows = _find_row_count(footer)
     if rows < 0:
-        raise Malformed("It tells of less than no rows.")
+        raise MalformedData(f"It has a negative row count ({rows}).")
     return rows
 
 
-def _searched_row_count(footer: bytes) -> int:
+def _find_row_count(footer: bytes) -> int:
     id = position = 0
     while True:
         id, type, position = thrift.field(footer, position, id)
         if type == thrift.STOP:
-            raise Malformed("It does not tell its rows.")
+            raise MalformedData("It has no row count.")
         if id == _ROWS and type == thrift.INT64:
-            return signed(footer, position)[0]
+            return read_signed(footer, position)[0]
         position = thrift.skip(footer, position, type)
 
 
 def _schema(schema_list: bytes) -> Schema:
-    """The schema of a file that holds nothing but that schema list."""
+    """The schema that pyarrow reads from a file with nothing but this schema list."""
     footer = b"\x15\x02\x19" + schema_list + b"\x16\x00\x19\x0c\x00"
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     try:
-        # Engines tell INT96 to the microsecond: nanoseconds would not reach years such as 9999.
+        # Engines read INT96 in microseconds: nanoseconds would not reach years such as 9999.
         opened = pq.ParquetFile(
             pa.BufferReader(file), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
         )
@@ -216,8 +552,8 @@ def _schema(schema_list: bytes) -> Schema:
         if "too deeply nested" in str(problem) or isinstance(problem, RecursionError):
             reason = "The schema nests too deeply to be read."
             raise UnreadableFile("too_deep", reason) from None
-        raise _damaged(problem) from None
+        raise _corrupt_footer(problem) from None
 
 
-def _damaged(problem: Exception) -> UnreadableFile:
+def _corrupt_footer(problem: Exception) -> UnreadableFile:
     return UnreadableFile("corrupt_file", f"The Parquet footer is damaged: {problem}")

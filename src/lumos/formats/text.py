@@ -1,27 +1,27 @@
-"""Bytes of a sample as text."""
+"""The encoding of text files, and the text of their samples."""
 
 import codecs
 from typing import Final
 
 from lumos.formats.interface import Sample, UnreadableFile
 
-_MARKS: Final = (
+_BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# No text holds them, but for ^A, which divides the columns of Hive's text files, and ^Z and escape.
+# Not in text, unlike ^A, which Hive puts between columns, ^Z and escape.
 _CONTROL: Final = bytes({*range(0x09), *range(0x0E, 0x20)} - {0x01, 0x1A, 0x1B})
-# What stands for nothing in Windows-1252.
-_NOT_WESTERN: Final = bytes.fromhex("81 8d 8f 90 9d")
+# Bytes that are undefined in Windows-1252.
+_NOT_WINDOWS: Final = bytes.fromhex("81 8d 8f 90 9d")
 _LONGEST_CHARACTER: Final = 4
 _BEGINNING: Final = 256
 
 
 def text_of(sample: Sample) -> str:
-    """The sample's text: UTF-8, UTF-16 or UTF-32 by their marks, or what Windows had before."""
+    """The text of a sample: UTF-8, UTF-16 or UTF-32 by byte order marks, else Windows-1252."""
     data = sample.data
     encoding = _encoding(data)
     try:
@@ -30,8 +30,8 @@ def text_of(sample: Sample) -> str:
         cut = problem.start >= len(data) - _LONGEST_CHARACTER and (
             not sample.whole or encoding != "utf-8"
         )
-        # The sample's end may cut one character in two.
-        text = data[: problem.start].decode(encoding) if cut else _western(data)
+        # The end of the sample may cut a character.
+        text = data[: problem.start].decode(encoding) if cut else _decode_windows(data)
     if encoding not in ("utf-8", "utf-8-sig"):
         data = text.encode(errors="replace")
     if len(data.translate(None, _CONTROL)) != len(data):
@@ -40,20 +40,20 @@ def text_of(sample: Sample) -> str:
 
 
 def encoding_of(sample: Sample) -> str:
-    """The encoding that the sample's text is read with."""
+    """The encoding of the file that a sample is the beginning of."""
     encoding = _encoding(sample.data)
     try:
         codecs.getincrementaldecoder(encoding)().decode(sample.data, sample.whole)
     except UnicodeDecodeError:
-        return "latin-1" if any(byte in sample.data for byte in _NOT_WESTERN) else "cp1252"
+        return "latin-1" if any(byte in sample.data for byte in _NOT_WINDOWS) else "cp1252"
     return encoding
 
 
 def _encoding(data: bytes) -> str:
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return encoding
-    # Text in UTF-16 without a mark: every other byte of plain letters is zero.
+    # UTF-16 without a byte order mark: every other byte of ASCII letters is zero.
     beginning = data[:64]
     if len(beginning) >= 4 and b"\x00" in beginning:
         even, odd = beginning[::2].count(0), beginning[1::2].count(0)
@@ -64,7 +64,7 @@ def _encoding(data: bytes) -> str:
     return "utf-8"
 
 
-def _western(data: bytes) -> str:
+def _decode_windows(data: bytes) -> str:
     try:
         return data.decode("cp1252")
     except UnicodeDecodeError:
@@ -72,7 +72,7 @@ def _western(data: bytes) -> str:
 
 
 def is_text(data: bytes) -> bool:
-    """Whether bytes are the beginning of some text."""
+    """Whether bytes are the beginning of text."""
     try:
         text_of(Sample(data, whole=False, total=None))
     except UnreadableFile:
@@ -81,5 +81,5 @@ def is_text(data: bytes) -> bool:
 
 
 def first_character(sample: Sample) -> str:
-    """The first character of the text that is no space."""
+    """The first character of the text that is not a space."""
     return text_of(Sample(sample.data[:_BEGINNING], whole=False, total=None)).lstrip()[:1]

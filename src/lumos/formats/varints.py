@@ -1,6 +1,6 @@
-"""Numbers of variable length, as Thrift, Avro and protocol buffers write them.
+"""Variable-length numbers of Thrift, Avro and protocol buffers.
 
-No read leaves the data: what claims more than there is raises `CutOff`.
+Reads beyond the end of the data raise `TruncatedData`.
 """
 
 from typing import Final
@@ -8,16 +8,16 @@ from typing import Final
 _MOST_BITS: Final = 70
 
 
-class Malformed(ValueError):
+class MalformedData(ValueError):
     """Bytes that the format does not allow."""
 
 
-class CutOff(Malformed):
+class TruncatedData(MalformedData):
     """Bytes that end too early."""
 
 
-def unsigned(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned number and the position after it."""
+def read_unsigned(data: bytes, position: int) -> tuple[int, int]:
+    """An unsigned varint and the position after it."""
     value = shift = 0
     for at in range(position, len(data)):
         byte = data[at]
@@ -26,23 +26,23 @@ def unsigned(data: bytes, position: int) -> tuple[int, int]:
             return value, at + 1
         shift += 7
         if shift >= _MOST_BITS:
-            raise Malformed("A number is longer than any may be.")
-    raise CutOff("The data ends inside a number.")
+            raise MalformedData("A number has more than 64 bits.")
+    raise TruncatedData("The data ends inside a number.")
 
 
-def signed(data: bytes, position: int) -> tuple[int, int]:
-    """A number in zigzag and the position after it."""
-    value, position = unsigned(data, position)
-    return unfolded(value), position
+def read_signed(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint and the position after it."""
+    value, position = read_unsigned(data, position)
+    return decode_zigzag(value), position
 
 
-def unfolded(value: int) -> int:
-    """The signed number that zigzag stores as this one."""
+def decode_zigzag(value: int) -> int:
+    """The signed number that zigzag encodes as this one."""
     return (value >> 1) ^ -(value & 1)
 
 
-def within(data: bytes, position: int) -> int:
-    """The position, unless the data ends before."""
+def check_end(data: bytes, position: int) -> int:
+    """The position; raises TruncatedData if the data ends before it."""
     if position > len(data):
-        raise CutOff("The data ends inside a value.")
+        raise TruncatedData("The data ends inside a value.")
     return position

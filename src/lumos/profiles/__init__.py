@@ -1,1 +1,1 @@
-"""Profiles of datasets: measured on demand, kept as part of their quality."""
+"""Profiles of datasets: column statistics that are measured on demand from the rows."""

@@ -1,14 +1,16 @@
-"""Which columns of a schema are measured, and as what."""
+"""The columns that a profile measures, and their names in the files of tables."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
 
 from lumos.model.dataset import (
     Dataset,
 )
 from lumos.model.privacy import private_paths
 from lumos.model.schema import Schema
-from lumos.model.type_path import leaf_fields
+from lumos.model.type_path import TypePath, leaf_fields
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -32,21 +34,21 @@ from lumos.model.types import (
     Timestamp,
 )
 
-Kind: TypeAlias = Literal[
+ValueKind: TypeAlias = Literal[
     "boolean", "integer", "unsigned", "float", "decimal", "date", "time", "timestamp", "duration",
     "text", "bytes", "list", "map", "opaque",
 ]  # fmt: skip
-# Kinds whose values are numbers, or count days or parts of seconds.
+# Kinds whose values are integers, or count days or fractions of seconds.
 WHOLE: Final = frozenset({"integer", "date", "time", "timestamp", "duration"})
 ORDERED: Final = WHOLE | {"unsigned", "float", "decimal"}
 SIZED: Final = frozenset({"text", "bytes", "list", "map"})
 
 
-class Leaf(NamedTuple):
-    """A column, or a member of a struct, that holds values of its own.
+class ProfiledColumn(NamedTuple):
+    """A column, or a member of a struct, that is not a struct itself.
 
-    `names` lead to it from the top. Nothing but counts is measured of it unless `values`; its most
-    frequent values only if `top`.
+    `names` are the path to it. Only counts are measured unless `values` is set; frequent values
+    only if `top` is.
     """
 
     path: str
@@ -56,31 +58,31 @@ class Leaf(NamedTuple):
     top: bool = False
 
     @property
-    def kind(self) -> Kind:
-        """What its values are measured as."""
-        return kind_of_values(self.type)
+    def kind(self) -> ValueKind:
+        """The kind of its values."""
+        return value_kind(self.type)
 
 
-def leaves_of(schema: Schema) -> list[Leaf]:
-    """The leaves of a schema; what is inside of lists and maps belongs to these."""
-    return [Leaf(path, names, type) for path, names, type in leaf_fields(schema)]
+def profiled_columns(schema: Schema) -> list[ProfiledColumn]:
+    """The columns of a schema; lists and maps are not divided further."""
+    return [ProfiledColumn(path, names, type) for path, names, type in leaf_fields(schema)]
 
 
-def types_of(leaves: Iterable[Leaf]) -> dict[str, DataType]:
-    """The columns that leaves belong to, with no more in them than these."""
-    by_name: dict[str, list[Leaf]] = {}
+def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
+    """The types of top-level columns, with only these leaves in their structs."""
+    by_name: dict[str, list[ProfiledColumn]] = {}
     for leaf in leaves:
         by_name.setdefault(leaf.names[0], []).append(leaf._replace(names=leaf.names[1:]))
     return {
         name: found[0].type
         if not found[0].names
-        else Struct(Member(inside, type) for inside, type in types_of(found).items())
+        else Struct(Member(inside, type) for inside, type in column_types(found).items())
         for name, found in by_name.items()
     }
 
 
-def kind_of_values(type: DataType) -> Kind:
-    """What values of a type are measured as."""
+def value_kind(type: DataType) -> ValueKind:
+    """The kind of values that a type has."""
     match type:
         case Decimal():
             return "decimal"
@@ -114,10 +116,10 @@ def kind_of_values(type: DataType) -> Kind:
             return "boolean" if type == BOOLEAN else "opaque"
 
 
-def measurable(
-    leaves: Sequence[Leaf], dataset: Dataset, *, named: Collection[str] = ()
-) -> list[Leaf]:
-    """The leaves, each with what of its values may be measured; `named` texts may be told."""
+def with_permissions(
+    leaves: Sequence[ProfiledColumn], dataset: Dataset, *, named: Collection[str] = ()
+) -> list[ProfiledColumn]:
+    """The columns with permission to measure values, by privacy; texts only if `named`."""
     private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
     allowed = []
     for leaf in leaves:
@@ -126,3 +128,92 @@ def measurable(
         top = may and (not is_text or leaf.path in named)
         allowed.append(leaf._replace(values=may and not is_text, top=top))
     return allowed
+
+
+# Delta's property with the name of a column in files.
+_PHYSICAL: Final = "delta.columnMapping.physicalName"
+# Iceberg's property with the names of columns in files without field ids.
+_NAME_MAPPING: Final = "schema.name-mapping.default"
+
+# Names in files by field id.
+NamesInFiles: TypeAlias = Mapping[int, tuple[str, ...]]
+
+
+class KnownField(NamedTuple):
+    """A column, or a member of a struct, with its names in the table and in files.
+
+    In files without ids it has one of its `aliases`, if the table defines them, else its name.
+    """
+
+    name: str
+    physical: str | None = None
+    id: int | None = None
+    inside: tuple["KnownField", ...] = ()
+    aliases: tuple[str, ...] | None = None
+
+    @property
+    def names_in_files(self) -> tuple[str, ...]:
+        """Its names in files without field ids."""
+        if self.physical is not None:
+            return (self.physical,)
+        return (self.name,) if self.aliases is None else self.aliases
+
+
+def known_fields(schema: Schema, properties: Mapping[str, str] = {}) -> tuple[KnownField, ...]:
+    """The columns of a table whose files may have other names for them."""
+    mapping = _name_mapping(properties.get(_NAME_MAPPING))
+    found = []
+    for field in schema.fields:
+        place = TypePath.column(field.name)
+        notes = {
+            note.path: (note.properties.get(_PHYSICAL), note.field_id) for note in field.nested
+        }
+        inside = _inside(field.type, place, notes, mapping)
+        physical = field.properties.get(_PHYSICAL)
+        aliases = _aliases(field.field_id, mapping)
+        found.append(KnownField(field.name, physical, field.field_id, inside, aliases))
+    return tuple(found)
+
+
+def _name_mapping(text: str | None) -> NamesInFiles | None:
+    """Iceberg's name mapping; None if there is none, or an invalid one."""
+    if text is None:
+        return None
+    try:
+        return dict(_mapped_names(msgspec.json.decode(text, type=list[_Mapped])))
+    except msgspec.MsgspecError:
+        return None
+
+
+class _Mapped(msgspec.Struct, rename="kebab"):
+    names: tuple[str, ...] = ()
+    field_id: int | None = None
+    fields: list["_Mapped"] = []
+
+
+def _mapped_names(fields: Iterable[_Mapped]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for field in fields:
+        if field.field_id is not None:
+            yield field.field_id, field.names
+        yield from _mapped_names(field.fields)
+
+
+def _aliases(id: int | None, mapping: NamesInFiles | None) -> tuple[str, ...] | None:
+    return None if mapping is None or id is None else mapping.get(id, ())
+
+
+def _inside(
+    type: DataType,
+    place: TypePath,
+    notes: Mapping[str, tuple[str | None, int | None]],
+    mapping: NamesInFiles | None,
+) -> tuple[KnownField, ...]:
+    if not isinstance(type, Struct):
+        return ()
+    found = []
+    for member in type.members:
+        below = place.member(member.name)
+        physical, id = notes.get(below.path, (None, None))
+        inside = _inside(member.type, below, notes, mapping)
+        found.append(KnownField(member.name, physical, id, inside, _aliases(id, mapping)))
+    return tuple(found)

@@ -1,113 +1,113 @@
-"""The files of a dataset, as its last scan saw them."""
+"""The files of a dataset at its last scan, as tasks for a profile."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
 from lumos.discovery.explain import selection_of, urns_in
+from lumos.discovery.explanation import DataFile, Lens
 from lumos.discovery.hint_store import with_stored_hints
+from lumos.discovery.manifest import Manifests
 from lumos.discovery.resolve import file_roots
 from lumos.discovery.state import state_folder
+from lumos.discovery.tables import Memory, live_files, memory_of
 from lumos.errors import MisuseError
+from lumos.formats.tables import READERS
+from lumos.formats.tables.iceberg.schema import INITIAL_DEFAULT
+from lumos.formats.tables.interface import LiveFile, TableFacts
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
+from lumos.model.json_codec import from_json
+from lumos.model.schema import Schema
+from lumos.model.types import Array, Map, Struct
+from lumos.profiles.columns import KnownField, known_fields, value_kind
+from lumos.profiles.plan import SourceFile, identity_of
+from lumos.profiles.tasks import HUDI_SLICE, FileTask
 from lumos.sources.addresses import access_of
 from lumos.storage import Access
-from lumos.storage.schemes import is_same_store
+from lumos.storage.schemes import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
-if TYPE_CHECKING:
-    from lumos.discovery.explanation import DataFile
-    from lumos.discovery.tables import TableKept
-    from lumos.profiles.column_names import KnownField
-    from lumos.profiles.plan import SourceFile
-
+_LOG: Final = "hudi-log"
+# Bytes in Delta's protocol; Spark writes them unescaped.
+_ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-_LOST: Final = "what the last scan knew of its files is not there any more."
+_LOST: Final = "the state of its last scan is missing. Run lumos ingest."
 
 
 class NotProfiled(MisuseError):
-    """A dataset whose rows Lumos cannot read."""
+    """A dataset that cannot be profiled."""
 
     def __init__(self, urn: str, why: str) -> None:
         self.urn = urn
         super().__init__(f"{urn} cannot be profiled: {why}")
 
 
-class Counted(Protocol):
-    """Statistics, as a dataset or as a report has them."""
+class HasFileCount(Protocol):
+    """The statistics of a dataset or of a report."""
 
     @property
     def file_count(self) -> int: ...
 
 
-class Located(NamedTuple):
-    """A dataset, its files, how they are reached, and what of them is not taken into account.
+class LocatedFiles(NamedTuple):
+    """A dataset and its files, with remarks on what a profile ignores.
 
-    The files are read from the state one after the other, once. `fields` are the columns of a table
-    by what its files call them, and `roots` the places that it may have files in.
+    The files can be iterated once. `fields` are the columns of a table by their names in files,
+    and `roots` the locations in which files of a table are opened.
     """
 
     dataset: Dataset
-    files: "Iterator[SourceFile]"
+    files: Iterator[SourceFile]
     access: Access
-    fields: "tuple[KnownField, ...]" = ()
+    fields: tuple[KnownField, ...] = ()
     remarks: tuple[Problem, ...] = ()
     roots: tuple[str, ...] = ()
 
 
-def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located:
-    """The files of a dataset; raises NotProfiled where there are none to read."""
+def locate(settings: Settings, store: Store, urn: str, *, state: str) -> LocatedFiles:
+    """The files of a dataset; raises NotProfiled if there are none to read."""
     dataset = store.get(urn)
-    known = _known(store, dataset)
+    known = _scanned_dataset(store, dataset)
     if not has_files(dataset.format, dataset.statistics):
         raise NotProfiled(urn, "it has no files. Rows of databases and streams are not read.")
     scan = store.last_scan(known.source)
     if scan is None:
-        raise NotProfiled(urn, "no scan of this store has seen its files. Run lumos ingest first.")
+        raise NotProfiled(urn, "it has not been scanned with this store. Run lumos ingest first.")
     root = known.source.partition(":")[2]
-    from lumos.discovery.explanation import Lens
-    from lumos.discovery.manifest import Manifests
-
     selection = selection_of(with_stored_hints(settings, store), root)
     state_access = access_of(state, settings.sources)
     manifest = Manifests(state_folder(state, known.source), state_access).read(scan.manifest)
-    place = dataset.location.uri if dataset.location else ""
-    if place in manifest.tables:
-        found = _table(dataset, selection.access, manifest.tables[place], state_access)
-        return found._replace(roots=_scanned_roots(settings, store, root))
+    location = dataset.location.uri if dataset.location else ""
+    if location in manifest.tables:
+        memory = memory_of(manifest.tables[location], state_access)
+        if memory is None:
+            raise NotProfiled(urn, _LOST)
+        files, fields, remarks = table_files(location, memory)
+        roots = _scanned_roots(settings, store, root)
+        return LocatedFiles(dataset, files, selection.access, fields, tuple(remarks), roots)
     lens = Lens.of_scan(selection, manifest, state_access=state_access)
     urn_of = urns_in(settings, root)
     group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
-    files = iter(()) if group is None else map(_source_file, lens.files_of(group))
-    first = next(files, None)
+    group_files = iter(()) if group is None else map(_source_file, lens.files_of(group))
+    first = next(group_files, None)
     if first is None:
-        raise NotProfiled(urn, f"{_LOST} Run lumos ingest.")
-    return Located(dataset, chain([first], files), selection.access)
+        raise NotProfiled(urn, _LOST)
+    return LocatedFiles(dataset, chain([first], group_files), selection.access)
 
 
-def has_files(format: str | None, statistics: Counted | None) -> bool:
-    """Whether a dataset is one of files; a table is, even when all its rows were deleted."""
-    from lumos.formats.tables import READERS
-
+def has_files(format: str | None, statistics: HasFileCount | None) -> bool:
+    """Whether a dataset consists of files, as tables do even if all rows were deleted."""
     return statistics is not None and (statistics.file_count > 0 or format in READERS)
 
 
-def _table(dataset: Dataset, access: Access, kept: "TableKept", state_access: Access) -> Located:
-    from lumos.discovery.tables import memory_of
-    from lumos.profiles.table_files import table_files
-
-    memory = memory_of(kept, state_access)
-    if memory is None or dataset.location is None:
-        raise NotProfiled(dataset.urn, f"{_LOST} Run lumos ingest.")
-    files, fields, remarks = table_files(dataset.location.uri, memory)
-    return Located(dataset, files, access, fields, tuple(remarks))
-
-
 def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ...]:
-    """The root of a scan, and others of the same store: of other scans, and of the sources."""
+    """The root of a scan, and the roots of other scans and sources in the same storage."""
     scanned = [scan.source.partition(":")[2] for scan in store.scans()]
     configured = [
         each
@@ -119,20 +119,17 @@ def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ..
     return tuple(dict.fromkeys([root, *(each for each in files if is_same_store(each, root))]))
 
 
-def _known(store: Store, dataset: Dataset) -> KnownDataset:
+def _scanned_dataset(store: Store, dataset: Dataset) -> KnownDataset:
     state = store.state(dataset.urn)
     if state == "missing":
-        raise NotProfiled(dataset.urn, "it was gone at the last scan.")
+        raise NotProfiled(dataset.urn, "it was missing at the last scan.")
     if state == "split":
         raise NotProfiled(dataset.urn, "it was split into other datasets. Profile those.")
-    like_it = store.list(DatasetFilter(contains=dataset.urn))
-    return next(each for each in like_it if each.urn == dataset.urn)
+    matches = store.list(DatasetFilter(contains=dataset.urn))
+    return next(each for each in matches if each.urn == dataset.urn)
 
 
-def _source_file(file: "DataFile") -> "SourceFile":
-    from lumos.profiles.plan import SourceFile, identity_of
-    from lumos.profiles.rows import FileTask
-
+def _source_file(file: DataFile) -> SourceFile:
     row = file.row
     assert row.format is not None, "files of datasets have a format"
     task = FileTask(
@@ -149,3 +146,127 @@ def _source_file(file: "DataFile") -> "SourceFile":
     )
     partition = "/".join(f"{key}={value}" for key, value in file.partitions)
     return SourceFile(task, partition, identity_of(row.path, row.size, row.modified, row.etag))
+
+
+class TableFiles(NamedTuple):
+    """The files of a table, its columns, and remarks on what a profile ignores."""
+
+    files: Iterator[SourceFile]
+    fields: tuple[KnownField, ...]
+    remarks: list[Problem]
+
+
+def table_files(root: str, memory: Memory) -> TableFiles:
+    """The live files of a table as tasks, with the deletes and constants in its log.
+
+    The tasks do not contain the fields of the table, which are the same for all of them.
+    """
+    facts = from_json(memory.facts, TableFacts)
+    fields = known_fields(facts.schema, facts.properties)
+    return TableFiles(_files(root, memory, facts, fields), fields, _remarks(root, memory))
+
+
+def _files(
+    root: str, memory: Memory, facts: TableFacts, fields: tuple[KnownField, ...]
+) -> Iterator[SourceFile]:
+    fields_hash = identity_of(fields)
+    names = tuple(field.name for field in facts.schema.fields)
+    initial = _initial_values(facts.schema)
+    binary = {each.name for each in facts.schema.fields if value_kind(each.type) == "bytes"}
+    for live, logs in _slices(live_files(memory)):
+        is_slice = bool(logs) or live.format == _LOG
+        path = absolute(live.path, root)
+        constants = initial | {
+            name: _decode_delta_value(text, name in binary) if memory.kind == "delta" else text
+            for name, text in live.partition
+        }
+        deletes = tuple(
+            msgspec.structs.replace(each, path=each.path and absolute(each.path, root))
+            for each in live.deletes
+            if each.kind != "equality"
+        )
+        task = FileTask(
+            path,
+            live.size + sum(log.size for log in logs),
+            HUDI_SLICE if is_slice else live.format,
+            unit=0,
+            names=names,
+            constants=tuple(constants.items()),
+            deletes=deletes,
+            path_in_log=live.path,
+            logs=tuple(log.path for log in logs),
+            table_root=root,
+        )
+        partition = "/".join(f"{name}={value}" for name, value in live.partition)
+        yield SourceFile(task, partition, _identity(task, fields_hash))
+
+
+def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:
+    """Yield each file with the log files that change its rows."""
+    base: LiveFile | None = None
+    logs: list[LiveFile] = []
+    for file in files:
+        if file.format == _LOG and base is not None and _group(file) == _group(base):
+            logs.append(file)
+            continue
+        if base is not None:
+            yield base, logs
+        base, logs = file, []
+    if base is not None:
+        yield base, logs
+
+
+def _group(file: LiveFile) -> tuple[str, str]:
+    folder, _, name = file.path.rpartition("/")
+    return folder, name.lstrip(".").partition("_")[0]
+
+
+def _decode_delta_value(text: str | None, is_binary: bool) -> str | bytes | None:
+    """The partition value that Delta's protocol encodes as text; empty text is null."""
+    if is_binary and text and _ESCAPED.fullmatch(text):
+        return bytes.fromhex(text.replace(r"\u00", ""))
+    return text or None
+
+
+def _initial_values(schema: Schema) -> dict[str, str | bytes | None]:
+    """Iceberg's initial defaults: the values of columns that are missing in a file."""
+    defaults: dict[str, str | bytes | None] = {}
+    for field in schema.fields:
+        text = field.properties.get(INITIAL_DEFAULT)
+        if text is None or isinstance(field.type, Struct | Array | Map):
+            continue
+        is_bytes = value_kind(field.type) == "bytes"
+        defaults[field.name] = _decode_hex(text) if is_bytes else text
+    return defaults
+
+
+def _decode_hex(text: str) -> bytes:
+    """Bytes or a UUID from hexadecimal digits."""
+    try:
+        return bytes.fromhex(text.replace("-", ""))
+    except ValueError:
+        return text.encode("utf-8", "replace")
+
+
+def _identity(task: FileTask, fields_hash: bytes) -> bytes:
+    """The identity of a task's rows; it also changes with names of columns in the table."""
+    facts = (task.path, task.size, task.format, fields_hash.hex(), task.constants)
+    deletes = (
+        f"{each.kind} {each.path} {each.offset} {each.inline.hex()}" for each in task.deletes
+    )
+    return identity_of(*facts, *deletes, *task.logs)
+
+
+def _remarks(root: str, memory: Memory) -> list[Problem]:
+    if memory.kind != "iceberg":
+        return []
+    equality = sum(
+        any(each.kind == "equality" for each in live.deletes) for live in live_files(memory)
+    )
+    if not equality:
+        return []
+    reason = (
+        f"{equality:,} files have equality deletes, which are not supported: the deleted rows "
+        "are counted."
+    )
+    return [Problem(path=root, code="unsupported_feature", reason=reason, remark=True)]

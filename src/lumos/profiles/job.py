@@ -1,34 +1,192 @@
-"""The job that measures: tasks read rows and count, Spark sketches, sums come home.
+"""The Spark job of a profile: tasks read rows and count, Spark builds sketches.
 
-Tasks travel as rows that say where the files to read are written down, so that the driver and the
-code of the job stay small however many files there are.
+Distinct values are estimated with Spark's HLL sketches, quantiles with its KLL sketches. A KLL
+sketch contains some of the values, so there is none of columns whose values must not be stored.
+
+The files to read are stored in the state folder, and rows of a table tell Spark's tasks where, so
+the driver and the code of the job stay small for any number of files.
 """
 
+import hashlib
+import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lumos.discovery.table_paths import TablePaths
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.model.discovery import Problem
-from lumos.profiles.column_names import KnownField
-from lumos.profiles.columns import Leaf, types_of
-from lumos.profiles.deletes import deleted_rows
-from lumos.profiles.rows import Batch, FileTask, batches
-from lumos.profiles.sketches import Sent, Sketches, sent, sql_schema
-from lumos.profiles.stored_tasks import StoredPart, stored_tasks
-from lumos.profiles.tallies import Tally
-from lumos.profiles.values import values_of
+from lumos.profiles.columns import ORDERED, WHOLE, KnownField, ProfiledColumn, column_types
+from lumos.profiles.measurements import (
+    RANKS,
+    ColumnTally,
+    Estimates,
+    FileTotals,
+    ProfileResult,
+    Sketches,
+    UnitMeasurement,
+)
+from lumos.profiles.plan import (
+    Division,
+    MeasuredUnit,
+    MeasurementCache,
+    SourceFiles,
+    StoredPart,
+    divide,
+    store_part,
+    stored_tasks,
+    task_parts,
+)
+from lumos.profiles.rows import deleted_rows, read_batches
+from lumos.profiles.tasks import FileTask, RowBatch
+from lumos.profiles.values import column_values
 from lumos.spark.problems import MOST_OF_ALL, ProblemCount, ProblemList
+from lumos.spark.session import is_local
 from lumos.spark.tasks import task_rows
 from lumos.storage import USUAL, Access, storage_of
 
-# What a task counts of a unit's files, beside the values that Spark sketches.
-_FIRST: Final = [
+_HLL_BITS: Final = 12
+# An error of about 0.45 % of the rows; Spark's default of 200 has 1.3 %, too much for the 1st and
+# 99th percentile.
+_KLL_SIZE: Final = 1000
+_SQL_TYPES: Final = {
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+}
+
+
+class SketchInput(NamedTuple):
+    """The values of a column for Spark and, for quantiles of some types, the same as doubles."""
+
+    leaf: int
+    name: str
+    type: pa.DataType
+    doubles: str | None
+    quantiles: bool
+
+    @property
+    def fields(self) -> list[tuple[str, pa.DataType]]:
+        """Names and types of the columns for Spark."""
+        doubles = [(self.doubles, pa.float64())] if self.doubles else []
+        return [(self.name, self.type), *doubles]
+
+    def arrays(self, values: pa.Array) -> list[pa.Array]:
+        """The columns for Spark, made from the values that a tally returned."""
+        array = values
+        if pa.types.is_uint64(array.type):
+            array = array.view(pa.int64())
+        arrays = [array if array.type == self.type else array.cast(self.type)]
+        if self.doubles:
+            arrays.append(values.cast(pa.float64(), safe=False))
+        return arrays
+
+    def aggregates(self) -> list[Column]:
+        """The sketches of the columns; doubles are hashed, because HLL does not accept them."""
+        values = F.col(self.name)
+        hashed = F.xxhash64(values) if self.type == pa.float64() else values
+        present = F.when(values.isNotNull(), hashed) if hashed is not values else values
+        sketches = [F.hll_sketch_agg(present, F.lit(_HLL_BITS)).alias(f"{self.name}_distinct")]
+        if self.quantiles:
+            of_integers = self.type == pa.int64() and self.doubles is None
+            sketch = F.kll_sketch_agg_bigint if of_integers else F.kll_sketch_agg_double
+            quantiles = sketch(F.col(self.doubles or self.name), F.lit(_KLL_SIZE))
+            kind = "integers" if of_integers else "numbers"
+            sketches.append(quantiles.alias(f"{self.name}_{kind}"))
+        return sketches
+
+
+def sketch_inputs(leaves: Sequence[ProfiledColumn]) -> list[SketchInput]:
+    """The columns to sketch; nothing is estimated for others."""
+    inputs: list[SketchInput] = []
+    for number, leaf in enumerate(leaves):
+        name = f"v{number}"
+        quantiles = leaf.values and leaf.kind in ORDERED
+        if leaf.kind in WHOLE:
+            inputs.append(SketchInput(number, name, pa.int64(), None, quantiles))
+        elif leaf.kind in ("unsigned", "decimal"):
+            type = pa.int64() if leaf.kind == "unsigned" else pa.string()
+            inputs.append(
+                SketchInput(number, name, type, f"d{number}" if quantiles else None, quantiles)
+            )
+        elif leaf.kind == "float":
+            inputs.append(SketchInput(number, name, pa.float64(), None, quantiles))
+        elif leaf.kind in ("text", "bytes"):
+            type = pa.string() if leaf.kind == "text" else pa.binary()
+            inputs.append(SketchInput(number, name, type, None, False))
+    return inputs
+
+
+_SKETCHES_SCHEMA: Final = pa.schema(
+    [
+        ("leaf", pa.int64()),
+        ("distinct", pa.binary()),
+        ("integers", pa.binary()),
+        ("numbers", pa.binary()),
+    ]
+)
+
+
+def estimate(spark: SparkSession, sketches: Iterable[tuple[int, Sketches]]) -> dict[int, Estimates]:
+    """The estimates from all sketches of each column."""
+    rows = list(sketches)
+    if not rows:
+        return {}
+    columns: list[Sequence[Any]] = [[leaf for leaf, _ in rows]]
+    columns += zip(*(each for _, each in rows), strict=True)
+    arrays = [
+        pa.array(values, each.type) for values, each in zip(columns, _SKETCHES_SCHEMA, strict=True)
+    ]
+    frame = spark.createDataFrame(pa.Table.from_arrays(arrays, schema=_SKETCHES_SCHEMA))
+    return {
+        row["leaf"]: Estimates(row["distinct"], tuple(row["integers"] or row["numbers"] or ()))
+        for row in _estimates_by_leaf(frame).toArrow().to_pylist()
+    }
+
+
+def _estimates_by_leaf(frame: DataFrame) -> DataFrame:
+    """One row for each column with the estimates from its merged sketches."""
+    ranks = F.array(*map(F.lit, RANKS))
+    integers = _merge_sketches("integers", F.kll_sketch_merge_bigint)
+    numbers = _merge_sketches("numbers", F.kll_sketch_merge_double)
+    return (
+        frame.groupBy("leaf")
+        .agg(
+            F.hll_union_agg("distinct").alias("distinct"),
+            F.collect_list("integers").alias("integers"),
+            F.collect_list("numbers").alias("numbers"),
+        )
+        .select(
+            "leaf",
+            F.hll_sketch_estimate("distinct").alias("distinct"),
+            F.when(F.size("integers") > 0, F.kll_sketch_get_quantile_bigint(integers, ranks)).alias(
+                "integers"
+            ),
+            F.when(F.size("numbers") > 0, F.kll_sketch_get_quantile_double(numbers, ranks)).alias(
+                "numbers"
+            ),
+        )
+    )
+
+
+def _merge_sketches(name: str, merge: Any) -> Column:
+    """All sketches of a list merged into one; Spark has an aggregate for it only since 4.1.2."""
+    listed = F.col(name)
+    rest = F.slice(listed, F.lit(2), F.greatest(F.size(listed) - 1, F.lit(0)))
+    return F.reduce(rest, F.get(listed, F.lit(0)), lambda one, other: merge(one, other))
+
+
+# The totals of a unit; the columns of values for Spark follow them.
+_TOTALS: Final = [
     ("unit", pa.int64()),
     ("rows", pa.int64()),
     ("files", pa.int64()),
@@ -41,7 +199,7 @@ _FIRST: Final = [
         ("code", pa.string()), ("remark", pa.bool_()), ("count", pa.int64()),
     ]))),
 ]  # fmt: skip
-_FIRST_IN_SPARK: Final = (
+_TOTALS_SQL: Final = (
     "unit bigint, rows bigint, files bigint, tallies binary, "
     "problems array<struct<path string, reason string, code string, remark boolean>>, "
     "problem_counts array<struct<code string, remark boolean, count bigint>>"
@@ -49,181 +207,162 @@ _FIRST_IN_SPARK: Final = (
 _PARTS: Final = pa.schema([("files", pa.int64()), ("bytes", pa.int64()), ("tasks", pa.string())])
 
 
-class Facts(msgspec.Struct, array_like=True):
-    """What is known exactly of some files: a tally for each leaf, and which could not be read."""
-
-    rows: int
-    files: int
-    tallies: list[Tally]
-    problems: ProblemList = msgspec.field(default_factory=ProblemList)
-
-    def join(self, other: "Facts") -> None:
-        """Takes in what is known of other files."""
-        self.rows += other.rows
-        self.files += other.files
-        self.problems.join(other.problems)
-        self.add_tallies(other.tallies)
-
-    def add_tallies(self, others: Sequence[Tally]) -> None:
-        """Takes in what was counted of other files."""
-        for mine, its in zip(self.tallies, others, strict=True):
-            mine.join(its)
-
-
-class Measured(msgspec.Struct, array_like=True):
-    """All that was measured of one unit; sketches stand by the numbers of their leaves."""
-
-    facts: Facts
-    sketches: dict[int, Sketches]
-
-
-class Marks(NamedTuple):
-    """Where tasks of a job leave a mark when they are done, so that somebody sees how far it is."""
+class ProgressMarks(NamedTuple):
+    """The folder in which completed tasks leave marker files, for reports of progress."""
 
     folder: str
     access: Access
     job: str
 
     def leave(self, number: int, size: int) -> None:
-        """Marks a part of so many bytes as done."""
+        """Mark a part of `size` bytes as done."""
         path = f"{self.folder}/{self.job}-{number}-{size}"
         storage_of(self.folder, self.access).write(path, b"")
 
 
-class Job(NamedTuple):
-    """What all tasks have in common: nothing in here grows with the number of files.
+class ProfileJob(NamedTuple):
+    """The parameters of all tasks; their size does not depend on the number of files.
 
-    `fields` are the columns of a table by what its files call them. Its files are opened only below
-    `roots`; without any, below the table's own root.
+    `fields` are the columns of a table by their names in files. Files of tables are only opened
+    below `roots`; without any, below the root of the table.
     """
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[ProfiledColumn, ...]
     access: Access
     fields: tuple[KnownField, ...] = ()
-    marks: Marks | None = None
+    marks: ProgressMarks | None = None
     parts_access: Access = USUAL
     roots: tuple[str, ...] = ()
 
 
-def measure(spark: SparkSession, job: Job, parts: Sequence[StoredPart]) -> dict[int, Measured]:
-    """Measures all files of some parts, each unit for itself."""
-    going = sent(job.leaves)
-    values = [field for each in going for field in each.fields]
-    schema = pa.schema([*_FIRST, *values])
-    in_spark = ", ".join(filter(None, (_FIRST_IN_SPARK, sql_schema(values))))
-    rows = task_rows(spark, _PARTS, parts).mapInArrow(_reader(job, going, schema), in_spark)
+def measure(
+    spark: SparkSession, job: ProfileJob, parts: Sequence[StoredPart]
+) -> dict[int, UnitMeasurement]:
+    """Measure all files of the parts, each unit separately."""
+    inputs = sketch_inputs(job.leaves)
+    values = [field for each in inputs for field in each.fields]
+    schema = pa.schema([*_TOTALS, *values])
+    sql_schema = ", ".join([_TOTALS_SQL, *(f"{name} {_SQL_TYPES[type]}" for name, type in values)])
+    rows = task_rows(spark, _PARTS, parts).mapInArrow(_reader(job, inputs, schema), sql_schema)
     sketched = rows.groupBy("unit").agg(
         F.sum("rows").alias("rows"),
         F.sum("files").alias("files"),
         F.collect_list("tallies").alias("tallies"),
         F.slice(F.flatten(F.collect_list("problems")), 1, MOST_OF_ALL).alias("problems"),
         F.flatten(F.collect_list("problem_counts")).alias("problem_counts"),
-        *(sketch for each in going for sketch in each.aggregates()),
+        *(sketch for each in inputs for sketch in each.aggregates()),
     )
-    return {row["unit"]: _measured(row, going) for row in sketched.toArrow().to_pylist()}
+    return {
+        row["unit"]: _measurement_from_row(row, inputs) for row in sketched.toArrow().to_pylist()
+    }
 
 
-def _measured(row: dict[str, Any], going: Sequence[Sent]) -> Measured:
+def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) -> UnitMeasurement:
     first, *others = map(_decode_tallies, row["tallies"])
-    facts = Facts(row["rows"], row["files"], first, ProblemList(MOST_OF_ALL))
+    totals = FileTotals(row["rows"], row["files"], first, ProblemList(MOST_OF_ALL))
     for other in others:
-        facts.add_tallies(other)
-    facts.problems.take(
+        totals.add_tallies(other)
+    totals.problems.take(
         (Problem(**each) for each in row["problems"]),
         (ProblemCount(**each) for each in row["problem_counts"]),
     )
     sketches = {
         each.leaf: Sketches(*(row.get(f"{each.name}_{kind}") for kind in Sketches._fields))
-        for each in going
-        # A sketch of nothing tells nothing, and KLL will not even be asked.
-        if facts.tallies[each.leaf].values
+        for each in inputs
+        # KLL fails without values.
+        if totals.tallies[each.leaf].values
     }
-    return Measured(facts, sketches)
+    return UnitMeasurement(totals, sketches)
 
 
-_decode_tallies: Final = msgspec.msgpack.Decoder(list[Tally]).decode
+_decode_tallies: Final = msgspec.msgpack.Decoder(list[ColumnTally]).decode
 
 
 def _reader(
-    job: Job, going: Sequence[Sent], schema: pa.Schema
+    job: ProfileJob, inputs: Sequence[SketchInput], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Reads the parts that it is given: rows for Spark and, last, what it counted."""
+    """A task that reads parts: it yields the values for Spark and, last, the totals."""
 
     def read(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in parts:
             for part in batch.to_pylist():
-                counted: dict[int, Facts] = {}
+                totals_by_unit: dict[int, FileTotals] = {}
                 tasks = stored_tasks(part["tasks"], job.parts_access)
-                yield from read_tasks(job, tasks, counted, going, schema)
-                yield from (_row(unit, facts, schema) for unit, facts in counted.items())
+                yield from read_tasks(job, tasks, totals_by_unit, inputs, schema)
+                for unit, totals in totals_by_unit.items():
+                    yield _totals_row(unit, totals, schema)
                 if job.marks is not None:
                     job.marks.leave(part["task"], part["bytes"])
 
     return read
 
 
-def _row(unit: int, facts: Facts, schema: pa.Schema) -> pa.RecordBatch:
-    problems = facts.problems
+def _totals_row(unit: int, totals: FileTotals, schema: pa.Schema) -> pa.RecordBatch:
+    problems = totals.problems
     first: list[Any] = [
         unit,
-        facts.rows,
-        facts.files,
-        msgspec.msgpack.encode(facts.tallies),
+        totals.rows,
+        totals.files,
+        msgspec.msgpack.encode(totals.tallies),
         list(map(msgspec.structs.asdict, problems.listed)),
         list(map(msgspec.structs.asdict, problems.counts)),
     ]
     types = [field.type for field in schema]
     arrays = [pa.array([value], type) for value, type in zip(first, types, strict=False)]
-    rest = [pa.nulls(1, type) for type in types[len(_FIRST) :]]
+    rest = [pa.nulls(1, type) for type in types[len(_TOTALS) :]]
     return pa.RecordBatch.from_arrays([*arrays, *rest], schema=schema)
 
 
 def read_tasks(
-    job: Job,
+    job: ProfileJob,
     tasks: Iterable[FileTask],
-    counted: dict[int, Facts],
-    going: Sequence[Sent],
+    totals_by_unit: dict[int, FileTotals],
+    inputs: Sequence[SketchInput],
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """Gives the values that go to Spark, and adds what is counted to the facts of each unit."""
-    wanted = types_of(job.leaves)
-    for bare in tasks:
-        task = bare._replace(fields=job.fields)
-        facts = counted.setdefault(task.unit, Facts(0, 0, [Tally() for _ in job.leaves]))
+    """Read files; yields the values for Spark and adds the counts to the totals of each unit."""
+    wanted = column_types(job.leaves)
+    for stored in tasks:
+        task = stored._replace(fields=job.fields)
+        totals = totals_by_unit.setdefault(
+            task.unit, FileTotals(0, 0, [ColumnTally() for _ in job.leaves])
+        )
         bad = 0
         try:
-            found = _resolved(task, job.roots)
-            storage = storage_of(found.path, job.access)
+            opened = _resolve_paths(task, job.roots)
+            storage = storage_of(opened.path, job.access)
             deleted = (
-                deleted_rows(found.deletes, found.spelled, job.access) if found.deletes else None
+                deleted_rows(opened.deletes, opened.path_in_log, job.access)
+                if opened.deletes
+                else None
             )
-            for batch in batches(found, storage, wanted, deleted):
-                values = _counted(job.leaves, batch, task, facts)
-                if going:
-                    arrays = [array for each in going for array in each.arrays(values[each.leaf])]
-                    others = [pa.nulls(batch.rows, type) for _, type in _FIRST[1:]]
+            for batch in read_batches(opened, storage, wanted, deleted):
+                values = _count(job.leaves, batch, task, totals)
+                if inputs:
+                    arrays = [array for each in inputs for array in each.arrays(values[each.leaf])]
+                    others = [pa.nulls(batch.rows, type) for _, type in _TOTALS[1:]]
                     first = [pa.repeat(task.unit, batch.rows), *others]
                     yield pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
                 bad += batch.bad
-            facts.files += task.portion[0] == 0
+            totals.files += task.portion[0] == 0
             if bad:
-                reason = f"{bad:,} records are no JSON objects; they are not counted."
-                facts.problems.add(_problem(task, "bad_records", reason, remark=True))
+                reason = f"{bad:,} records are not JSON objects and were skipped."
+                totals.problems.add(_problem(task, "bad_records", reason, remark=True))
         except UnreadableFile as problem:
-            facts.problems.add(_problem(task, problem.code, problem.reason))
+            totals.problems.add(_problem(task, problem.code, problem.reason))
         except FileNotFoundError:
-            facts.problems.add(_problem(task, "vanished", "The file is gone since the scan."))
+            totals.problems.add(_problem(task, "vanished", "The file was removed after the scan."))
         except OSError as problem:
-            words = problem.strerror or str(problem) or type(problem).__name__
-            reason = f"It could not be read: {words}"
-            facts.problems.add(_problem(task, "unreadable", reason))
+            cause = problem.strerror or str(problem) or type(problem).__name__
+            reason = f"The file could not be read: {cause}"
+            totals.problems.add(_problem(task, "unreadable", reason))
 
 
-def _resolved(task: FileTask, roots: tuple[str, ...]) -> FileTask:
-    """A task whose paths are those to open; raises UnreadableFile where a log leads elsewhere."""
-    if not task.near:
+def _resolve_paths(task: FileTask, roots: tuple[str, ...]) -> FileTask:
+    """The task with the paths to open; raises UnreadableFile for those outside of the roots."""
+    if not task.table_root:
         return task
-    resolve = TablePaths(task.near, roots or (task.near,)).resolve
+    resolve = TablePaths(task.table_root, roots or (task.table_root,)).resolve
     return task._replace(
         path=resolve(task.path),
         deletes=tuple(
@@ -234,21 +373,178 @@ def _resolved(task: FileTask, roots: tuple[str, ...]) -> FileTask:
     )
 
 
-def _counted(leaves: Sequence[Leaf], batch: Batch, task: FileTask, facts: Facts) -> list[pa.Array]:
-    """Counts a batch, and gives the values of each leaf in it."""
-    facts.rows += batch.rows
+def _count(
+    leaves: Sequence[ProfiledColumn], batch: RowBatch, task: FileTask, totals: FileTotals
+) -> list[pa.Array]:
+    """Count a batch; returns the values of each column in it."""
+    totals.rows += batch.rows
     constants = dict(task.constants + task.partitions)
-    found: list[pa.Array] = []
-    for leaf, tally in zip(leaves, facts.tallies, strict=True):
+    arrays: list[pa.Array] = []
+    for leaf, tally in zip(leaves, totals.tallies, strict=True):
         name = leaf.names[0]
         column = batch.columns.get(name)
         if column is None and name in constants:
             value = constants[name]
             type = pa.binary() if isinstance(value, bytes) else pa.string()
             column = pa.repeat(pa.scalar(value, type), batch.rows)
-        found.append(tally.add(leaf, values_of(leaf, column, batch.rows)))
-    return found
+        arrays.append(tally.add(leaf, column_values(leaf, column, batch.rows)))
+    return arrays
 
 
 def _problem(task: FileTask, code: str, reason: str, *, remark: bool = False) -> Problem:
     return Problem(path=task.path, code=code, reason=reason, remark=remark)
+
+
+# Increased whenever cached measurements of earlier versions must not be used any more.
+_VERSION: Final = 6
+_PARTS_PER_CORE: Final = 4
+_MOST_PARTS: Final = 256
+_PROGRESS_SECONDS: Final = 0.5
+
+# Called with the bytes that were read, and the completed share of all work.
+ReportRead: TypeAlias = Callable[[int, float], None]
+
+
+class ProfileLocations(NamedTuple):
+    """How the files are accessed, and where the measurements of them are stored.
+
+    `roots` are the scanned roots; files of tables outside of them are not opened.
+    """
+
+    access: Access
+    state: str
+    state_access: Access
+    roots: tuple[str, ...] = ()
+
+
+def measure_files(
+    spark: SparkSession,
+    files: SourceFiles,
+    leaves: Sequence[ProfiledColumn],
+    locations: ProfileLocations,
+    *,
+    fields: Sequence[KnownField] = (),
+    keep: bool,
+    remeasure: bool,
+    report: ReportRead,
+) -> ProfileResult:
+    """Measure files; with `keep`, only those without cached measurements, unless `remeasure`.
+
+    `fields` are the columns of a table by their names in files.
+    """
+    spec = spec_of(leaves)
+    cache = MeasurementCache(locations.state, locations.state_access)
+    cached = cache.read(spec) if keep and not remeasure else ()
+    division = divide(files, cached, leaves=len(leaves))
+    fresh = _measure_new_files(spark, files, division, leaves, locations, fields, report)
+    if keep:
+        cache.replace(division.kept, _new_units(spec, files, division, fresh))
+    parts = [*(unit.measured for unit in division.kept), *fresh.values()]
+    totals = FileTotals(0, 0, [ColumnTally() for _ in leaves], ProblemList(MOST_OF_ALL))
+    for part in parts:
+        totals.join(part.facts)
+    sketches = [(leaf, each) for part in parts for leaf, each in part.sketches.items()]
+    estimated = estimate(spark, sketches)
+    return ProfileResult(
+        totals.rows, totals.files, division.read, totals.tallies, estimated, totals.problems
+    )
+
+
+def spec_of(leaves: Sequence[ProfiledColumn]) -> str:
+    """A hash of the columns and of what is measured of them."""
+    lines = [f"{each.names} {each.type} {each.values} {each.top}" for each in leaves]
+    text = "\n".join([str(_VERSION), *lines])
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _measure_new_files(
+    spark: SparkSession,
+    files: SourceFiles,
+    division: Division,
+    leaves: Sequence[ProfiledColumn],
+    locations: ProfileLocations,
+    fields: Sequence[KnownField],
+    report: ReportRead,
+) -> dict[int, UnitMeasurement]:
+    if not division.read:
+        return {}
+    marks = ProgressMarks(f"{locations.state}/under-way", locations.state_access, uuid.uuid4().hex)
+    with _remove_files_after(marks):
+        parts = [
+            store_part(
+                f"{marks.folder}/{marks.job}.{number}.tasks",
+                locations.state_access,
+                part.tasks,
+                size=part.size,
+            )
+            for number, part in enumerate(task_parts(files, division, parts=_part_count(spark)))
+        ]
+        job = ProfileJob(
+            tuple(leaves),
+            locations.access,
+            tuple(fields),
+            marks,
+            locations.state_access,
+            locations.roots,
+        )
+        with _report_marks(marks, report, parts=len(parts)):
+            return measure(spark, job, parts)
+
+
+def _new_units(
+    spec: str, files: SourceFiles, division: Division, fresh: dict[int, UnitMeasurement]
+) -> Iterator[MeasuredUnit]:
+    identities = files.identities
+    sizes = np.frombuffer(files.sizes, np.int64)
+    for number, measured in fresh.items():
+        # Files that could not be read are tried again by the next profile.
+        if not measured.facts.problems.failures:
+            is_in_unit = np.frombuffer(division.fresh, np.int16) == number
+            own = np.sort(identities[is_in_unit]).astype(">u8").tobytes()
+            yield MeasuredUnit(spec, own, sum(sizes[is_in_unit].tolist()), measured)
+
+
+def _part_count(spark: SparkSession) -> int:
+    if is_local(spark.conf.get("spark.master", "") or ""):
+        return min(_MOST_PARTS, _PARTS_PER_CORE * max(2, os.cpu_count() or 2))
+    # The size of a cluster is unknown; its configured parallelism is the best guess.
+    return min(_MOST_PARTS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
+
+
+@contextmanager
+def _remove_files_after(marks: ProgressMarks) -> Iterator[None]:
+    """Remove the files of a job afterwards, and those of earlier jobs that were killed."""
+    storage = storage_of(marks.folder, marks.access)
+    try:
+        yield
+    finally:
+        storage.discard([f"{marks.folder}/{name}" for name in storage.files(marks.folder)])
+
+
+@contextmanager
+def _report_marks(marks: ProgressMarks, report: ReportRead, *, parts: int) -> Iterator[None]:
+    """Report the progress of a job from the marks that its tasks leave."""
+    storage = storage_of(marks.folder, marks.access)
+    ended = Event()
+
+    def poll() -> None:
+        while not ended.wait(_PROGRESS_SECONDS):
+            try:
+                names = storage.files(marks.folder)
+            except OSError:
+                # If the storage fails, the tasks report it.
+                continue
+            endings = [
+                name.rpartition("-")[2] for name in names if name.startswith(f"{marks.job}-")
+            ]
+            # A file that is being written has another ending.
+            sizes = [int(size) for size in endings if size.isdigit()]
+            report(sum(sizes), len(sizes) / parts)
+
+    thread = Thread(target=poll, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -1,39 +1,151 @@
-"""Which files are measured together, which need not be read again, and which task reads what."""
+"""Which files are measured: cached measurements, units of files, and what each task reads."""
 
+import gzip
 import hashlib
+import io
+import logging
 import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_type_hints
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from lumos.formats.interface import LARGEST
-from lumos.profiles.cache import HASH, Unit, identities_in
-from lumos.profiles.rows import FileTask
-from lumos.profiles.stored_tasks import TASK_VALUES
-from lumos.spark.spill import Pile
+from lumos.profiles.measurements import UnitMeasurement
+from lumos.profiles.tasks import FileTask
+from lumos.spark.spill import SpillSort, read_blocks, write_blocks
+from lumos.storage import Access, storage_of
 
-# A larger file of columns is read by several tasks.
+_log = logging.getLogger(__name__)
+
+HASH: Final = 8
+_ENDING: Final = ".msgpack"
+
+
+def decode_identities(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
+    """Concatenated hashes as numbers in the same order."""
+    return np.frombuffer(hashes, ">u8").astype(np.uint64)
+
+
+class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
+    """Files that were measured together: their identities, size and measurement.
+
+    `spec` is a hash of the columns and of what was measured.
+    """
+
+    spec: str
+    files: bytes
+    size: int
+    measured: UnitMeasurement
+
+    @property
+    def identities(self) -> npt.NDArray[np.uint64]:
+        """The identities of the files."""
+        return decode_identities(self.files)
+
+    @property
+    def name(self) -> str:
+        """The name of the unit's file in the cache."""
+        digest = hashlib.blake2b(self.spec.encode() + self.files, digest_size=16)
+        return f"{digest.hexdigest()}{_ENDING}"
+
+
+class MeasurementCache:
+    """The measured units of a dataset, in a folder of any storage."""
+
+    def __init__(self, folder: str, access: Access) -> None:
+        self._folder = folder
+        self._storage = storage_of(folder, access)
+
+    def read(self, spec: str) -> Iterator[MeasuredUnit]:
+        """Yield the units that were measured with this spec."""
+        for name in self._storage.files(self._folder):
+            if not name.endswith(_ENDING):
+                continue
+            try:
+                unit = _decode_unit(self._storage.read(f"{self._folder}/{name}"))
+            except (msgspec.MsgspecError, FileNotFoundError):
+                _log.warning(
+                    "the cached profile %s cannot be read; its files are measured again", name
+                )
+                continue
+            if unit.spec == spec:
+                yield unit
+
+    def replace(self, kept: Iterable[MeasuredUnit], fresh: Iterable[MeasuredUnit]) -> None:
+        """Store the fresh units and delete all but these and the kept ones.
+
+        A fresh unit replaces one of the same name, which is damaged or was measured differently.
+        """
+        names = {unit.name for unit in kept}
+        for unit in fresh:
+            names.add(unit.name)
+            self._storage.write(f"{self._folder}/{unit.name}", msgspec.msgpack.encode(unit))
+        gone = {*self._storage.files(self._folder)} - names
+        self._storage.discard([f"{self._folder}/{name}" for name in gone])
+
+
+_decode_unit: Final = msgspec.msgpack.Decoder(MeasuredUnit).decode
+
+
+# msgspec does not accept a union of text and bytes.
+_UNTYPED: Final = {"constants": tuple[tuple[str, Any], ...]}
+_TYPES: Final = tuple(
+    _UNTYPED.get(name, type)
+    for name, type in get_type_hints(FileTask).items()
+    if name in FileTask._fields
+)
+# A stored task: the values of its fields.
+TASK_VALUES: Final[Any] = tuple[_TYPES]  # type: ignore[valid-type]
+
+_decode_tasks: Final = msgspec.msgpack.Decoder(list[TASK_VALUES]).decode
+
+
+class StoredPart(NamedTuple):
+    """The tasks of a part, stored at `path`, with their number of files and bytes."""
+
+    files: int
+    bytes: int
+    path: str
+
+
+def store_part(path: str, access: Access, tasks: Collection[FileTask], *, size: int) -> StoredPart:
+    """Store the files, `size` bytes in total, that one Spark task reads."""
+    data = io.BytesIO()
+    with gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1) as packed:
+        write_blocks(packed, tasks)
+    storage_of(path, access).write(path, data.getvalue())
+    return StoredPart(len(tasks), size, path)
+
+
+def stored_tasks(path: str, access: Access) -> Iterator[FileTask]:
+    """Yield the tasks of a stored part."""
+    data = io.BytesIO(storage_of(path, access).read(path))
+    with gzip.GzipFile(fileobj=data) as packed:
+        yield from map(FileTask._make, read_blocks(packed, _decode_tasks))
+
+
+# Larger columnar files are read by several tasks.
 _PORTION: Final = 64 * 1024 * 1024
-_DIVIDED: Final = frozenset({"parquet", "orc"})
-# Every unit has sketches of every leaf, in memory and in state.
+_DIVISIBLE_FORMATS: Final = frozenset({"parquet", "orc"})
+# Every unit has sketches of every column, in memory and in the cache.
 _MOST_UNITS: Final = 64
 _MOST_SKETCHED: Final = 2048
-# More files wait on disk; each may tell a long path, and the columns of its own.
+# More files are spilled to disk; each may have a long path and its own columns.
 _MOST_IN_MEMORY: Final = 10_000
-# So many files are read by one task, however small they are.
+# The most files of one task, however small they are.
 _MOST_IN_A_PART: Final = 10_000
 _NO_UNIT: Final = -1
 
 
 class SourceFile(NamedTuple):
-    """A file to be measured: a task without a unit, the partition it lies in, what tells it apart.
+    """A file to measure: a task without a unit, and its partition.
 
-    `identity` changes whenever its rows do.
+    `identity` changes with every change of the file's rows.
     """
 
     task: FileTask
@@ -42,54 +154,56 @@ class SourceFile(NamedTuple):
 
 
 class SourceFiles:
-    """Files by partition and path, as often as they are wanted; use it in a `with`.
+    """The files in the order of partition and path; close it after use.
 
-    Many wait on a disk of this machine: memory holds 20 bytes for each of them, which are its
-    identity, its size and the number of its partition.
+    Many files are spilled to disk. In memory each takes 20 bytes: its identity, its size and the
+    number of its partition.
     """
 
     def __init__(self, files: Iterable[SourceFile]) -> None:
-        self._pile = Pile(_decode, key=_partition_and_path, most=_MOST_IN_MEMORY)
+        self._sorted = SpillSort(
+            _decode, key=lambda file: (file.partition, file.task.path), most=_MOST_IN_MEMORY
+        )
         self._identities = bytearray()
         self.sizes = array("q")
         self.partitions = array("i")
         try:
             for file in files:
-                self._pile.add(file)
-            self._note()
+                self._sorted.add(file)
+            self._collect()
         except BaseException:
             self.close()
             raise
 
-    def _note(self) -> None:
+    def _collect(self) -> None:
         number, last = -1, None
         for file in self:
             if file.partition != last:
                 number, last = number + 1, file.partition
             self._identities += file.identity
-            # A log may claim any size.
+            # The size in a table's log may be wrong.
             self.sizes.append(max(0, min(file.task.size, LARGEST)))
             self.partitions.append(number)
 
     def close(self) -> None:
-        """Removes what waits on disk."""
-        self._pile.close()
+        """Remove the files on disk."""
+        self._sorted.close()
 
     def __iter__(self) -> Iterator[SourceFile]:
-        return self._pile.in_order()
+        return self._sorted.in_order()
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The total size in bytes."""
         return sum(self.sizes)
 
     @property
     def identities(self) -> npt.NDArray[np.uint64]:
-        """What each file is known by, in their order."""
-        return identities_in(self._identities)
+        """The identities of the files in order."""
+        return decode_identities(self._identities)
 
 
 def _decode(block: bytes) -> Iterator[SourceFile]:
@@ -100,70 +214,68 @@ def _decode(block: bytes) -> Iterator[SourceFile]:
 _decode_values: Final = msgspec.msgpack.Decoder(list[tuple[TASK_VALUES, str, bytes]]).decode
 
 
-def _partition_and_path(file: SourceFile) -> tuple[str, str]:
-    return file.partition, file.task.path
-
-
 class Division(NamedTuple):
-    """Units that are still true, and for each file the number of the new unit that measures it.
+    """Cached units that are still valid, and for each file the number of its new unit.
 
-    Files of units that are still true have no number: it is below 0.
+    The number is negative for files of cached units.
     """
 
-    kept: list[Unit]
+    kept: list[MeasuredUnit]
     fresh: "array[int]"
 
     @property
     def read(self) -> int:
-        """How many files are to be measured."""
+        """The number of files to measure."""
         return sum(unit >= 0 for unit in self.fresh)
 
 
 class TaskPart(NamedTuple):
-    """What one Spark task reads: so many files, or portions of them, of so many bytes."""
+    """The files, or portions of files, that one Spark task reads, and their size."""
 
     tasks: list[FileTask]
     size: int
 
 
 def identity_of(*facts: object) -> bytes:
-    """A short hash of what tells whether a file's rows are the same."""
+    """A short hash of facts that change with the rows of a file."""
     text = "\n".join(map(str, facts))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH).digest()
 
 
-def divide(files: SourceFiles, units: Iterable[Unit], *, leaves: int) -> Division:
-    """Keeps units all of whose files are as they were; all other files make up new ones."""
+def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) -> Division:
+    """Keep the units whose files are all unchanged; other files form new units."""
     most = max(1, min(_MOST_UNITS, _MOST_SKETCHED // max(1, leaves)))
     identities = files.identities
     present = np.sort(identities)
     is_covered = np.zeros(len(present), np.bool_)
-    kept: list[Unit] = []
+    kept: list[MeasuredUnit] = []
     for unit in sorted(units, key=lambda each: each.size, reverse=True):
         at = _positions(unit.identities, present)
         if at is not None and not is_covered[at].any():
             kept.append(unit)
             is_covered[at] = True
     if len(kept) > most:
-        # Many small ones are soon measured again, as one.
+        # Many small units are measured again as one.
         for unit in kept[most // 2 :]:
             is_covered[_positions(unit.identities, present)] = False
         kept = kept[: most // 2]
     is_fresh = ~is_covered[np.searchsorted(present, identities)]
-    return Division(kept, _grouped(files, is_fresh, most=max(1, most - len(kept))))
+    return Division(kept, _assign_units(files, is_fresh, most=max(1, most - len(kept))))
 
 
 def _positions(
     wanted: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
-    """Where some identities stand among all in order; nothing where one is not there."""
+    """The positions of identities among all, which are sorted; None if one is missing."""
     at = np.searchsorted(present, wanted)
     is_there = (at < len(present)).all() and (present[at] == wanted).all()
     return at if is_there else None
 
 
-def _grouped(files: SourceFiles, is_fresh: npt.NDArray[np.bool_], *, most: int) -> "array[int]":
-    """Numbers of groups of about the same size; files of neighbouring partitions are together."""
+def _assign_units(
+    files: SourceFiles, is_fresh: npt.NDArray[np.bool_], *, most: int
+) -> "array[int]":
+    """The numbers of new units of about the same size, with neighbouring partitions together."""
     target = _bytes(files, is_fresh) / most
     groups = array("h")
     number, size, last = _NO_UNIT, 0.0, None
@@ -184,54 +296,54 @@ def _bytes(files: SourceFiles, is_wanted: npt.NDArray[np.bool_]) -> float:
     return float(np.frombuffer(files.sizes, np.int64)[is_wanted].sum(dtype=np.float64))
 
 
-def parts_of(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
-    """The files to be measured in about so many parts of the same size, or in more of few files.
+def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
+    """Yield the files to measure in about `parts` parts of the same size, or in more.
 
-    Neighbours stay together. A large file is in portions.
+    Neighbouring files stay together. Large files are divided into portions.
     """
     is_fresh = np.frombuffer(division.fresh, np.int16) >= 0
     target = _bytes(files, is_fresh) / max(1, parts)
-    some: list[FileTask] = []
+    part: list[FileTask] = []
     filled = 0.0
     for unit, file in zip(division.fresh, files, strict=True):
         if unit < 0:
             continue
         for task in _portions(file.task._replace(unit=unit)):
             size = task.size / task.portion[1]
-            if some and (filled + size / 2 > target or len(some) >= _MOST_IN_A_PART):
-                yield TaskPart(some, int(filled))
-                some, filled = [], 0.0
-            some.append(task)
+            if part and (filled + size / 2 > target or len(part) >= _MOST_IN_A_PART):
+                yield TaskPart(part, int(filled))
+                part, filled = [], 0.0
+            part.append(task)
             filled += size
-    if some:
-        yield TaskPart(some, int(filled))
+    if part:
+        yield TaskPart(part, int(filled))
 
 
 def _portions(task: FileTask) -> list[FileTask]:
-    if task.format not in _DIVIDED or task.most_rows is not None or task.sample < 1.0:
+    if task.format not in _DIVISIBLE_FORMATS or task.most_rows is not None or task.sample < 1.0:
         return [task]
     count = max(1, math.ceil(task.size / _PORTION))
     return [task._replace(portion=(number, count)) for number in range(count)]
 
 
-def limited(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
-    """Some rows of each file, no more than `rows` in about all."""
+def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
+    """Yield files with a limit on their rows, about `rows` in total."""
     each = -(-rows // max(1, len(files)))
     for file in islice(files, rows):
         yield file._replace(task=file.task._replace(most_rows=each))
 
 
-def sampled(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Whole files, always the same ones, that make up a share of the bytes; the last in part."""
+def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
+    """Yield a share of the bytes: whole files, always the same ones, and a part of the last."""
     wanted = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
-    parts = np.zeros(len(files))
-    for at in np.argsort(identities_in(hashes), kind="stable"):
+    shares = np.zeros(len(files))
+    for at in np.argsort(decode_identities(hashes), kind="stable"):
         if wanted <= 0:
             break
         size = files.sizes[at]
-        parts[at] = min(1.0, wanted / max(1, size))
+        shares[at] = min(1.0, wanted / max(1, size))
         wanted -= size
-    for part, file in zip(parts, files, strict=True):
-        if part:
-            yield file._replace(task=file.task._replace(sample=float(part)))
+    for own_share, file in zip(shares, files, strict=True):
+        if own_share:
+            yield file._replace(task=file.task._replace(sample=float(own_share)))

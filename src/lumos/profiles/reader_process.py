@@ -18,9 +18,16 @@ from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.model.types import DataType
-from lumos.profiles.rows import Batch, FileTask, RangedFile, Read, SeekableFile, corrupt
+from lumos.profiles.tasks import (
+    FileTask,
+    FormatReader,
+    RangedFile,
+    RowBatch,
+    SeekableFile,
+    corrupt_file,
+)
 
 # What the kernel and the container runtime use to end a process that needs too much memory.
 _OUT_OF_MEMORY: Final = signal.SIGKILL
@@ -52,8 +59,12 @@ class ReaderProcess:
         self._connection = ours
 
     def batches(
-        self, read: Read, task: FileTask, wanted: Mapping[str, DataType], file: RangedFile | None
-    ) -> Iterator[Batch]:
+        self,
+        read: FormatReader,
+        task: FileTask,
+        wanted: Mapping[str, DataType],
+        file: RangedFile | None,
+    ) -> Iterator[RowBatch]:
         """Yield the batches that `read` finds in a task's file; `file` is None for a local one."""
         self._send((read, task, dict(wanted), None if file is None else file.size))
         failure: OSError | None = None
@@ -70,7 +81,7 @@ class ReaderProcess:
                     self._send(answer)
                 case "batch", facts, columns:
                     try:
-                        yield Batch(facts[0], facts[1], _decoded(columns), *facts[2:])
+                        yield RowBatch(facts[0], facts[1], _decoded(columns), *facts[2:])
                     except GeneratorExit:
                         self._send("stop")
                         self._receive()
@@ -117,8 +128,8 @@ _process: ReaderProcess | None = None
 
 
 def read_in_child(
-    read: Read, task: FileTask, wanted: Mapping[str, DataType], file: RangedFile | None
-) -> Iterator[Batch]:
+    read: FormatReader, task: FileTask, wanted: Mapping[str, DataType], file: RangedFile | None
+) -> Iterator[RowBatch]:
     """Yield the batches of a file, read by the child process of this one."""
     # One child for each process, kept for all its files.
     global _process
@@ -156,7 +167,7 @@ def _serve(connection: Connection) -> NoReturn:
 
 def _read(
     connection: Connection,
-    read: Read,
+    read: FormatReader,
     task: FileTask,
     wanted: Mapping[str, DataType],
     size: int | None,
@@ -174,7 +185,7 @@ def _read(
     except Exception as problem:  # noqa: BLE001 - pyarrow raises anything on a damaged file
         if isinstance(problem, OSError) and problem.errno is not None:
             return "failed", (problem.errno, problem.strerror, problem.filename)
-        unreadable = corrupt(problem)
+        unreadable = corrupt_file(problem)
         return "unreadable", unreadable.code, unreadable.reason
     return "end"
 

@@ -1,15 +1,28 @@
-"""The answer of `lumos profile`."""
+"""Builds the profile of a dataset from its measurement, and the report of `lumos profile`."""
 
-from lumos.model.dataset import Profile
+import math
+import struct
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from lumos.model.dataset import ColumnProfile, Profile, Quality
 from lumos.model.discovery import Problem
+from lumos.model.privacy import frequent
 from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.types import FLOAT16, FLOAT32, DataType, Duration, Time, Timestamp
+from lumos.profiles.columns import ProfiledColumn
+from lumos.profiles.measurements import RANKS, ColumnTally, Estimates, ProfileResult
+from lumos.spark.problems import ProblemList
 
 
 class ProfileReport(Report, frozen=True, kw_only=True):
-    """A profile and how it came about; `files_read` were opened now, others were measured before.
+    """A profile; `files_read` were read now, `files_known` were measured before.
 
-    `withheld` are the columns whose values are not told, since a label says that they are private.
-    One that could read nothing is not `kept`: the profile of before stands.
+    `withheld` are the columns whose values are not reported, because a label marks them as private.
+    A profile that could read nothing is not `kept`, and the one before stays.
     """
 
     format_version: str = FORMAT_VERSION
@@ -23,3 +36,184 @@ class ProfileReport(Report, frozen=True, kw_only=True):
     withheld: tuple[str, ...]
     problems: tuple[Problem, ...]
     seconds: float
+
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_DAY: Final = 86_400_000_000
+_DIGITS: Final = 12
+# Nine digits distinguish all floats of 32 bits.
+_DIGITS_OF_FLOATS: Final = (6, 7, 8, 9)
+_LAYOUTS: Final[dict[DataType, str]] = {FLOAT16: "e", FLOAT32: "f"}
+
+
+def build_profile(
+    result: ProfileResult,
+    leaves: Sequence[ProfiledColumn],
+    *,
+    at: datetime,
+    sampled: float | None,
+) -> Profile:
+    """The profile of a dataset from the measurement of its columns."""
+    columns = {
+        leaf.path: _column(leaf, tally, result.estimates.get(number))
+        for number, (leaf, tally) in enumerate(zip(leaves, result.tallies, strict=True))
+    }
+    return Profile(
+        measured_at=at,
+        rows=result.rows,
+        files=result.files,
+        unread=_unread(result.problems),
+        sampled=sampled,
+        columns=columns,
+    )
+
+
+def _unread(problems: ProblemList) -> int:
+    """The number of unreadable files; files that are not listed count once for each portion."""
+    listed = {each.path for each in problems.listed if not each.remark}
+    return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
+
+
+def completeness(profile: Profile) -> float | None:
+    """The share of cells with a value of the column's type."""
+    cells = profile.rows * len(profile.columns)
+    empty = sum(each.nulls + each.misfits for each in profile.columns.values())
+    return None if not cells else 1 - empty / cells
+
+
+def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None) -> ColumnProfile:
+    mean = tally.mean if tally.measured and math.isfinite(tally.mean) else None
+    quantiles = estimates.quantiles if estimates is not None and leaf.values else ()
+    is_number = leaf.kind in ("integer", "unsigned", "float", "decimal")
+    ranked = sorted(tally.top, key=lambda pair: (-pair[1], pair[0]))
+    counts = ((_text(leaf, value), count) for value, count in ranked)
+    return ColumnProfile(
+        nulls=tally.nulls,
+        nans=tally.nans,
+        misfits=tally.misfits,
+        distinct=_distinct(leaf, tally, estimates),
+        minimum=None if tally.low is None else _text(leaf, tally.low),
+        maximum=None if tally.high is None else _text(leaf, tally.high),
+        mean=None if mean is None else _mean(leaf, mean),
+        stddev=tally.stddev if is_number else None,
+        quantiles={
+            str(rank): _text(leaf, _within(value, tally)) if is_number else _text(leaf, value)
+            for rank, value in zip(RANKS, quantiles, strict=False)
+        },
+        top=frequent(counts, rows=tally.rows) if leaf.top else (),
+        shortest=tally.shortest,
+        longest=tally.longest,
+        mean_length=tally.length / tally.sized if tally.sized else None,
+        elements=tally.elements if leaf.kind in ("list", "map") else None,
+        null_elements=tally.null_elements if leaf.kind in ("list", "map") else None,
+    )
+
+
+def _distinct(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None) -> int | None:
+    if leaf.kind == "boolean":
+        return len(tally.top)
+    if not tally.values:
+        return 0 if leaf.kind not in ("list", "map", "opaque") else None
+    if estimates is None or estimates.distinct is None:
+        return None
+    # Spark's sketches ignore empty values.
+    empty = leaf.kind in ("text", "bytes") and tally.shortest == 0
+    # The estimate may exceed the number of values.
+    return min(estimates.distinct + empty, tally.values) or None
+
+
+def _within(value: Any, tally: ColumnTally) -> Any:
+    """The estimate limited to the bounds, which are exact."""
+    if isinstance(tally.low, str):
+        return value
+    return min(max(value, tally.low), tally.high)
+
+
+def _mean(leaf: ProfiledColumn, mean: float) -> str:
+    if leaf.kind in ("date", "timestamp", "time", "duration"):
+        return _text(leaf, round(mean))
+    return f"{mean:.{_DIGITS}g}"
+
+
+def _text(leaf: ProfiledColumn, value: Any) -> str:
+    match leaf.kind:
+        case "date":
+            return _iso_text(value * _DAY).partition("T")[0]
+        case "timestamp":
+            assert isinstance(leaf.type, Timestamp)
+            text = _time_text(leaf.type.unit, value)
+            return f"{text}Z" if leaf.type.zoned else text
+        case "time":
+            assert isinstance(leaf.type, Time)
+            return _time_text(leaf.type.unit, value).partition("T")[2]
+        case "duration":
+            assert isinstance(leaf.type, Duration)
+            return str(value / (1e9 if leaf.type.unit == "ns" else 1e6))
+        case "boolean":
+            return "true" if value else "false"
+        case "unsigned":
+            # Their quantiles are doubles.
+            return str(int(value))
+        case "float":
+            return _shortest(value, _LAYOUTS.get(leaf.type, "d"))
+        case "decimal" if isinstance(value, float):
+            return f"{value:.{_DIGITS}g}"
+        case _:
+            return str(value)
+
+
+def _time_text(unit: str, value: int) -> str:
+    """A time in fractions of seconds; nanoseconds have three more digits."""
+    if unit != "ns":
+        return _iso_text(value)
+    microseconds, rest = divmod(value, 1000)
+    if not rest:
+        return _iso_text(microseconds)
+    whole = _iso_text(microseconds)
+    return f"{whole}{'' if '.' in whole else '.000000'}{rest:03}"
+
+
+def _iso_text(microseconds: int) -> str:
+    """The time in ISO 8601, also before year 1 and after year 9999."""
+    days, rest = divmod(microseconds, _DAY)
+    # The Gregorian calendar repeats every 400 years.
+    cycles, day = divmod(days, 146_097)
+    shifted = _EPOCH + timedelta(days=day, microseconds=rest)
+    year = shifted.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}{shifted.isoformat()[4:]}"
+
+
+def _shortest(value: float, layout: str) -> str:
+    """The shortest text that identifies a float of this size."""
+    for digits in _DIGITS_OF_FLOATS:
+        rounded = float(f"{value:.{digits}g}")
+        if _rounded_to(rounded, layout) == value:
+            return repr(rounded).removesuffix(".0")
+    return repr(float(value)).removesuffix(".0")
+
+
+def _rounded_to(value: float, layout: str) -> float | None:
+    try:
+        (stored,) = struct.unpack(layout, struct.pack(layout, value))
+    except OverflowError:
+        return None
+    return float(stored)
+
+
+VALIDATOR: Final = "lumos"
+
+
+def with_profile(
+    before: Quality | None, profile: Profile, *, completeness: float | None
+) -> Quality:
+    """The quality with a new profile; results of other validators are kept."""
+    others = None if before is None else msgspec.structs.replace(before, profile=None)
+    if before is not None and before.validator != VALIDATOR and others != Quality():
+        return msgspec.structs.replace(before, profile=profile)
+    return Quality(
+        measured_at=profile.measured_at,
+        validator=VALIDATOR,
+        dimensions={} if completeness is None else {"completeness": round(completeness, 6)},
+        profile=profile,
+    )

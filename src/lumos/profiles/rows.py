@@ -1,159 +1,61 @@
-"""Rows of data files, batch by batch, whatever their format and wherever they lie."""
+"""Rows of data files in any format and storage, batch by batch, without deleted rows."""
 
-import io
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
-from typing import Final, NamedTuple
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from lumos.formats import UnreadableFile
-from lumos.formats.tables.interface import Deletes
-from lumos.model.types import DataType
-from lumos.profiles.column_names import KnownField
-from lumos.profiles.deletes import kept_rows
-from lumos.storage import LocalStorage, ReadableFile, Storage
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.interface import RowDeletes
+from lumos.model.types import INT64, STRING, DataType
+from lumos.profiles.reader_process import read_in_child
+from lumos.profiles.tasks import (
+    HUDI_SLICE,
+    FileTask,
+    FormatReader,
+    RangedFile,
+    RowBatch,
+    corrupt_file,
+    open_file,
+)
+from lumos.storage import Access, LocalStorage, Storage, storage_of
 
-# What is read of a remote file at once, at least: one request costs more time than this.
-_READ_AHEAD: Final = 1024 * 1024
-# What is read of it first, by which its size is told; many files are no longer.
-_HEAD: Final = 64 * 1024
-# A batch holds no more than about so many bytes, and so many rows.
-_BATCH_BYTES: Final = 32 * 1024 * 1024
-_MOST_ROWS: Final = 256 * 1024
-_LEAST_ROWS: Final = 1024
 # Formats that pyarrow reads, which aborts the process on some damaged files.
 _READ_IN_CHILD: Final = frozenset({"parquet", "orc"})
-# A base file of Hudi with the logs that are laid over it.
-HUDI_SLICE: Final = "hudi-slice"
+# The columns of an Iceberg file of deleted positions.
+_POSITION_COLUMNS: Final[dict[str, DataType]] = {"file_path": STRING, "pos": INT64}
+# The first bytes of a deletion vector, in Delta and in Iceberg.
+_VECTOR_MAGIC: Final = 1681511377
+# An uncompressed vector of this length covers a data file of 500 million rows.
+_LONGEST_VECTOR: Final = 64 * 1024 * 1024
+_MOST_CACHED_POSITIONS: Final = 8
 
 
-class FileTask(NamedTuple):
-    """A file, or one of several portions of it, and what its rows mean.
-
-    `names` are the columns of files that do not name them. `constants` are columns whose value a
-    table tells, as text; files that hold them know better. `partitions` are those that the path
-    tells, which knows better than files, as it does for Spark. `sample` is
-    the share of rows that is wanted, `most_rows` how many at most. Of a table, `fields` are its
-    columns by what files call them, `deletes` says which rows count no more, `spelled` is how it
-    spells the path, `logs` are what Hudi lays over the file, and `near` is its root: whoever writes
-    a log must not lead elsewhere with our rights.
-    """
-
-    path: str
-    size: int
-    format: str
-    unit: int
-    names: tuple[str, ...] = ()
-    constants: tuple[tuple[str, str | bytes | None], ...] = ()
-    partitions: tuple[tuple[str, str | None], ...] = ()
-    portion: tuple[int, int] = (0, 1)
-    sample: float = 1.0
-    most_rows: int | None = None
-    fields: tuple[KnownField, ...] = ()
-    deletes: tuple[Deletes, ...] = ()
-    spelled: str = ""
-    table: str = ""
-    logs: tuple[str, ...] = ()
-    near: str = ""
-
-
-class Batch(NamedTuple):
-    """Some rows of a file, the first of which is row number `start` of it.
-
-    Between them stood `bad` records, which are none. About a `share` of them is wanted.
-    """
-
-    start: int
-    rows: int
-    columns: dict[str, pa.Array]
-    bad: int = 0
-    share: float = 1.0
-
-
-# Reads the wanted columns of an opened file, by their types.
-Read = Callable[[pa.NativeFile, FileTask, Mapping[str, DataType]], Iterator[Batch]]
-
-
-class SeekableFile(io.RawIOBase):
-    """A file of so many bytes over a function that fetches ranges of it."""
-
-    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
-        self._fetch = fetch
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
-        self._position = bases[whence] + offset
-        return self._position
-
-    def read(self, size: int = -1, /) -> bytes:
-        left = max(0, self._size - self._position)
-        data = self._fetch(self._position, left if size < 0 else min(size, left))
-        self._position += len(data)
-        return data
-
-
-class RangedFile:
-    """Ranges of a remote file, the last of which is kept: small ones are next to each other."""
-
-    def __init__(self, file: ReadableFile) -> None:
-        self._file = file
-        self._start = 0
-        self._kept = file.head(_HEAD)
-        self.size = file.size
-
-    def fetch(self, start: int, length: int) -> bytes:
-        end = start + length
-        if not (self._start <= start and end <= self._start + len(self._kept)):
-            if length >= _READ_AHEAD:
-                return self._file.part(start, length)
-            self._start = start
-            self._kept = self._file.part(start, _READ_AHEAD)
-        return self._kept[start - self._start : end - self._start]
-
-
-@contextmanager
-def opened(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
-    """A file of any storage as Arrow reads files, as long as it is now."""
-    if isinstance(storage, LocalStorage):
-        with pa.OSFile(path) as file:
-            yield file
-        return
-    with storage.open(path) as remote:
-        ranged = RangedFile(remote)
-        with pa.PythonFile(SeekableFile(ranged.fetch, ranged.size), "r") as file:
-            yield file
-
-
-def batches(
+def read_batches(
     task: FileTask,
     storage: Storage,
     wanted: Mapping[str, DataType],
     deleted: BitMap64 | None = None,
-) -> Iterator[Batch]:
-    """The rows of a file's portion with those of the wanted columns that it holds.
+) -> Iterator[RowBatch]:
+    """Yield the rows of a task's file with the wanted columns that the file has.
 
     Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
     """
     left = task.most_rows
     in_path = dict(task.partitions)
-    own = {name: type for name, type in wanted.items() if name not in in_path}
+    in_file = {name: type for name, type in wanted.items() if name not in in_path}
     try:
-        for whole in _read(task, storage, own):
-            batch = thinned(whole if deleted is None else _without(whole, deleted))
+        for batch in _read_all(task, storage, in_file):
+            flags = None if deleted is None else rows_left(batch.start, batch.rows, deleted)
+            if flags is not None:
+                columns = {name: array.filter(flags) for name, array in batch.columns.items()}
+                batch = batch._replace(rows=flags.true_count, columns=columns)
+            batch = _thin(batch)
             if left is not None:
                 batch = batch._replace(
                     rows=min(batch.rows, left),
@@ -166,98 +68,138 @@ def batches(
     except UnreadableFile:
         raise
     except Exception as problem:
-        if isinstance(problem, OSError) and not _is_of_arrow(problem):
+        # Arrow reports truncated data as a bare OSError; errors of the storage have a number.
+        is_from_arrow = type(problem) is OSError and problem.errno is None
+        if isinstance(problem, OSError) and not is_from_arrow:
             raise
-        # Libraries raise whatever comes to them over damaged files, and none may end a profile.
-        raise corrupt(problem) from None
+        # Libraries raise any exception on damaged files, and none of them may end a profile.
+        raise corrupt_file(problem) from None
 
 
-def corrupt(problem: Exception) -> UnreadableFile:
-    """The error for a file over which a library raised this one."""
-    reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
-    return UnreadableFile("corrupt_file", reason)
-
-
-def _is_of_arrow(problem: OSError) -> bool:
-    """Whether it is Arrow's word for data that is cut off, and not a storage's for its troubles."""
-    return type(problem) is OSError and problem.errno is None
-
-
-def _read(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> Iterator[Batch]:
+def _read_all(
+    task: FileTask, storage: Storage, wanted: Mapping[str, DataType]
+) -> Iterator[RowBatch]:
+    """Yield all rows of a task's file, deleted ones and those outside of the sample too."""
     if task.format == HUDI_SLICE:
-        from lumos.profiles.hudi_slices import read_slice
+        from lumos.profiles.hudi_files import read_slice
 
         yield from read_slice(task, storage, wanted)
         return
-    read = _reader_of(task.format)
+    read = _format_reader(task.format)
     if task.format not in _READ_IN_CHILD:
-        with opened(storage, task.path) as file:
+        with open_file(storage, task.path) as file:
             yield from read(file, task, wanted)
-        return
-    from lumos.profiles.reader_process import read_in_child
-
-    if isinstance(storage, LocalStorage):
+    elif isinstance(storage, LocalStorage):
         yield from read_in_child(read, task, wanted, None)
-        return
-    with storage.open(task.path) as remote:
-        yield from read_in_child(read, task, wanted, RangedFile(remote))
+    else:
+        with storage.open(task.path) as remote:
+            yield from read_in_child(read, task, wanted, RangedFile(remote))
 
 
-def _without(batch: Batch, deleted: BitMap64) -> Batch:
-    kept = kept_rows(batch.start, batch.rows, deleted)
-    if kept is None:
-        return batch
-    columns = {name: array.filter(kept) for name, array in batch.columns.items()}
-    return batch._replace(rows=kept.true_count, columns=columns)
+def _format_reader(format: str) -> FormatReader:
+    # Imported late: each module needs libraries that only its own files need.
+    match format:
+        case "parquet" | "orc":
+            from lumos.profiles.columnar_files import read_orc, read_parquet
+
+            return read_parquet if format == "parquet" else read_orc
+        case "csv" | "json":
+            from lumos.profiles.text_files import read_csv, read_json
+
+            return read_csv if format == "csv" else read_json
+        case "avro":
+            from lumos.profiles.avro_files import read_avro
+
+            return read_avro
+        case _:
+            raise UnreadableFile("unsupported_format", f"Rows of {format} files are not read.")
 
 
-def batch_rows(bytes_per_row: float) -> int:
-    """How many rows of that size make a batch."""
-    return int(max(_LEAST_ROWS, min(_MOST_ROWS, _BATCH_BYTES / max(1.0, bytes_per_row))))
-
-
-def chosen(count: int, task: FileTask) -> tuple[list[int], float]:
-    """Which of a file's row groups belong to the portion and its sample, and the share of rows.
-
-    A sample takes whole row groups, spread evenly; rows only where one group is too much.
-    """
-    number, portions = task.portion
-    mine = list(range(number * count // portions, (number + 1) * count // portions))
-    if task.sample >= 1.0 or not mine:
-        return mine, 1.0
-    wanted = max(1, round(task.sample * len(mine)))
-    some = [mine[index * len(mine) // wanted] for index in range(wanted)]
-    return some, min(1.0, task.sample * len(mine) / wanted)
-
-
-def thinned(batch: Batch) -> Batch:
-    """The wanted share of the rows, evenly spread over the file, whose first row is one of them."""
+def _thin(batch: RowBatch) -> RowBatch:
+    """The batch's share of rows, evenly spread over the file and beginning with its first row."""
     share, first = batch.share, batch.start
     if share >= 1.0:
         return batch
-    kept = [
+    selected = [
         row
         for row in range(batch.rows)
         if first + row == 0 or int((first + row) * share) > int((first + row - 1) * share)
     ]
-    indices = pa.array(kept, pa.int64())
+    indices = pa.array(selected, pa.int64())
     columns = {name: array.take(indices) for name, array in batch.columns.items()}
-    return batch._replace(rows=len(kept), columns=columns)
+    return batch._replace(rows=len(selected), columns=columns)
 
 
-def _reader_of(format: str) -> Read:
-    if format not in _READERS:
-        raise UnreadableFile("unsupported_format", f"Rows of {format} files are not read.")
-    module, name = _READERS[format]
-    read: Read = getattr(import_module(f"lumos.profiles.{module}"), name)
-    return read
+def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: Access) -> BitMap64:
+    """The numbers of deleted rows; raises UnreadableFile, or an OSError.
+
+    They stay compressed: a vector of a few bytes may delete millions of rows. `data` is the data
+    file as position deletes spell it, or the end of that path.
+    """
+    rows = BitMap64()
+    for each in deletes:
+        if each.kind == "dv":
+            rows |= _read_vector(each, access)
+        elif each.kind == "positions":
+            rows |= _positions_of(data, _read_positions(each.path, access))
+    return rows
 
 
-# Each brings libraries of its own, which only its files need.
-_READERS: Final = {
-    "parquet": ("column_files", "read_parquet"),
-    "orc": ("column_files", "read_orc"),
-    "avro": ("record_files", "read_avro"),
-    "json": ("record_files", "read_json"),
-    "csv": ("text_files", "read_csv"),
-}
+def rows_left(start: int, count: int, deleted: BitMap64) -> pa.Array | None:
+    """Flags of the rows that are not deleted; None if all of them are left."""
+    gone = deleted & BitMap64(range(start, start + count))
+    if not gone:
+        return None
+    flags = np.ones(count, dtype=np.uint8)
+    flags[np.asarray(gone.to_array(), dtype=np.int64) - start] = 0
+    # pa.array would import pandas to look at an array of numpy.
+    return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(flags)]).cast(pa.bool_())
+
+
+def _read_vector(deletes: RowDeletes, access: Access) -> BitMap64:
+    try:
+        body = deletes.inline or _read_stored_vector(deletes, access)
+        (magic,) = struct.unpack_from("<i", body)
+        if magic != _VECTOR_MAGIC:
+            raise ValueError(f"it begins with {magic}")
+        rows = BitMap64.deserialize(body[4:])
+        if deletes.count is not None and len(rows) != deletes.count:
+            raise ValueError(f"it deletes {len(rows):,} rows, but its table says {deletes.count:,}")
+    except (struct.error, ValueError, IndexError) as problem:
+        raise UnreadableFile(
+            "corrupt_file", f"The deletion vector {deletes.path} cannot be read: {problem}"
+        ) from None
+    return rows
+
+
+def _read_stored_vector(deletes: RowDeletes, access: Access) -> bytes:
+    with storage_of(deletes.path, access).open(deletes.path) as file:
+        (length,) = struct.unpack(">i", file.part(deletes.offset, 4))
+        if not 0 <= length <= _LONGEST_VECTOR:
+            raise ValueError(f"its length is {length:,} bytes")
+        return file.part(deletes.offset + 4, length)
+
+
+@lru_cache(maxsize=_MOST_CACHED_POSITIONS)
+def _read_positions(path: str, access: Access) -> dict[str, BitMap64]:
+    """Deleted positions by data file; several data files of a task may share a delete file."""
+    format = path.rpartition(".")[2]
+    task = FileTask(path, 0, format, 0, names=("file_path", "pos"))
+    by_file: dict[str, BitMap64] = {}
+    for batch in read_batches(task, storage_of(path, access), _POSITION_COLUMNS):
+        files, positions = batch.columns["file_path"].cast(pa.string()), batch.columns["pos"]
+        if (lowest := pc.min(positions).as_py()) is not None and lowest < 0:
+            reason = f"The delete file {path} holds a negative position ({lowest})"
+            raise UnreadableFile("corrupt_file", reason)
+        for file in pc.unique(files).to_pylist():
+            own = positions.filter(pc.equal(files, file)).drop_null()
+            by_file.setdefault(file, BitMap64()).update(own.to_pylist())
+    return by_file
+
+
+def _positions_of(data: str, by_file: Mapping[str, BitMap64]) -> BitMap64:
+    """The positions of a data file, of whose path only the end may be known."""
+    if data in by_file:
+        return by_file[data]
+    matches = [path for path in by_file if path.endswith(f"/{data}")]
+    return by_file[matches[0]] if len(matches) == 1 else BitMap64()

@@ -1,23 +1,30 @@
-"""Text of files as UTF-8, whatever they are encoded and compressed with, and rows of CSV in it."""
+"""Rows of CSV and JSON files in any encoding and compression."""
 
 import codecs
 import csv
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+import pyarrow.json as arrow_json
 
+from lumos.formats.columns import name_of_empty_key
 from lumos.formats.compression import compression_of
-from lumos.formats.csv import Dialect, dialect_of
-from lumos.formats.interface import Content, Sample
-from lumos.formats.naming import promise_of
-from lumos.formats.scalars import NULLS
+from lumos.formats.csv import CsvDialect, dialect_of
+from lumos.formats.identification import hints_from_name
+from lumos.formats.inference import NULLS
+from lumos.formats.interface import Content, Sample, UnreadableFile
 from lumos.formats.text import encoding_of
-from lumos.model.types import DataType
-from lumos.profiles.rows import Batch, FileTask
+from lumos.model.conversions.arrow import type_to_arrow
+from lumos.model.types import BOOLEAN, FLOAT64, INT64, Array, DataType, String, Struct
+from lumos.profiles.tasks import FileTask, RowBatch
+from lumos.profiles.values import arrays_from_records
 
 _CHUNK: Final = 1024 * 1024
 _BLOCK: Final = 4 * 1024 * 1024
@@ -27,8 +34,8 @@ _ROWS: Final = 64 * 1024
 _SPACE: Final = " "
 
 
-class _Text(io.RawIOBase):
-    """Bytes of any encoding as those of UTF-8; what is no character is replaced."""
+class _Utf8Input(io.RawIOBase):
+    """A text file in any encoding as UTF-8; invalid characters are replaced."""
 
     def __init__(self, file: pa.NativeFile, encoding: str) -> None:
         self._file = file
@@ -51,32 +58,32 @@ class _Text(io.RawIOBase):
 
 
 class TextFile(Content):
-    """An opened file of text: its beginning, and all of it as UTF-8."""
+    """An opened text file: a sample of it, and all of it as UTF-8."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file = file
         self._compression = compression_of(file.read(_HEAD))
 
     def sample(self, length: int) -> Sample:
-        with self._unpacked() as stream:
+        with self._decompressed() as stream:
             data = stream.read(length + 1)
         return Sample(data[:length], len(data) <= length, None)
 
     def text(self) -> io.BufferedReader:
-        """All of the text; nothing else of the file can be read meanwhile."""
+        """The whole text; the file cannot be read otherwise at the same time."""
         encoding = encoding_of(self.sample(_HEAD))
-        return io.BufferedReader(_Text(self._unpacked(), encoding), _CHUNK)
+        return io.BufferedReader(_Utf8Input(self._decompressed(), encoding), _CHUNK)
 
-    def _unpacked(self) -> pa.NativeFile:
+    def _decompressed(self) -> pa.NativeFile:
         self._file.seek(0)
-        kept = pa.PythonFile(_Kept(self._file), "r")
+        stored = pa.PythonFile(_UnclosedInput(self._file), "r")
         if self._compression is None:
-            return kept
-        return pa.CompressedInputStream(kept, _CODECS[self._compression.name])
+            return stored
+        return pa.CompressedInputStream(stored, _CODECS[self._compression.name])
 
 
-class _Kept(io.RawIOBase):
-    """A file that stays open when somebody who reads it is through."""
+class _UnclosedInput(io.RawIOBase):
+    """A file that stays open when a reader closes it."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file = file
@@ -91,26 +98,27 @@ class _Kept(io.RawIOBase):
 
 def read_csv(
     file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
-) -> Iterator[Batch]:
-    """The wanted columns as texts; what stands for null is null."""
+) -> Iterator[RowBatch]:
+    """Yield the wanted columns as texts, with nulls for texts such as `NA`."""
     content = TextFile(file)
-    suffix = promise_of(task.path.rpartition("/")[2]).suffix
+    suffix = hints_from_name(task.path.rpartition("/")[2]).suffix
     dialect = dialect_of(content, suffix=suffix)
     names = [name for name in task.names if name in wanted]
-    divide = _spaced if dialect.delimiter == _SPACE else _divided
-    found = divide(content.text(), task, dialect)
+    split = _split_at_spaces if dialect.delimiter == _SPACE else _split_at_delimiter
     start = 0
-    for batch in found:
+    for batch in split(content.text(), task, dialect):
         columns = {name: batch.column(task.names.index(name)) for name in names}
-        yield Batch(start, batch.num_rows, columns, share=task.sample)
+        yield RowBatch(start, batch.num_rows, columns, share=task.sample)
         start += batch.num_rows
 
 
-def _divided(text: io.BufferedReader, task: FileTask, dialect: Dialect) -> Iterator[pa.RecordBatch]:
-    odd: list[str] = []
+def _split_at_delimiter(
+    text: io.BufferedReader, task: FileTask, dialect: CsvDialect
+) -> Iterator[pa.RecordBatch]:
+    irregular: list[str] = []
 
     def keep(row: arrow_csv.InvalidRow) -> str:
-        odd.append(row.text)
+        irregular.append(row.text)
         return "skip"
 
     schema = _schema(task)
@@ -145,25 +153,27 @@ def _divided(text: io.BufferedReader, task: FileTask, dialect: Dialect) -> Itera
             yield reader.read_next_batch()
         except StopIteration:
             break
-        # Rows of another width are few, but they are rows.
-        if len(odd) > _ROWS:
-            yield _of_lines(odd, schema, dialect)
-            odd.clear()
-    if odd:
-        yield _of_lines(odd, schema, dialect)
+        # Rows of another width count too.
+        if len(irregular) > _ROWS:
+            yield _batch_of_lines(irregular, schema, dialect)
+            irregular.clear()
+    if irregular:
+        yield _batch_of_lines(irregular, schema, dialect)
 
 
-def _of_lines(lines: Iterable[str], schema: pa.Schema, dialect: Dialect) -> pa.RecordBatch:
+def _batch_of_lines(lines: Iterable[str], schema: pa.Schema, dialect: CsvDialect) -> pa.RecordBatch:
     if dialect.quoted:
         options = {"delimiter": dialect.delimiter, "escapechar": dialect.escape}
         rows: Iterable[list[str]] = csv.reader(lines, **options)  # type: ignore[arg-type]
     else:
         rows = (line.split(dialect.delimiter) for line in lines)
-    return _of_rows(rows, schema)
+    return _batch_of_rows(rows, schema)
 
 
-def _spaced(text: io.BufferedReader, task: FileTask, dialect: Dialect) -> Iterator[pa.RecordBatch]:
-    """Rows divided by any number of spaces."""
+def _split_at_spaces(
+    text: io.BufferedReader, task: FileTask, dialect: CsvDialect
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows whose cells are separated by any number of spaces."""
     lines = islice(io.TextIOWrapper(text, encoding="utf-8"), dialect.above, None)
     rows = (
         line.split()
@@ -172,11 +182,11 @@ def _spaced(text: io.BufferedReader, task: FileTask, dialect: Dialect) -> Iterat
         for line in lines
         if line.strip()
     )
-    while some := list(islice(rows, _ROWS)):
-        yield _of_rows(some, _schema(task))
+    while chunk := list(islice(rows, _ROWS)):
+        yield _batch_of_rows(chunk, _schema(task))
 
 
-def _of_rows(rows: Iterable[Sequence[str]], schema: pa.Schema) -> pa.RecordBatch:
+def _batch_of_rows(rows: Iterable[Sequence[str]], schema: pa.Schema) -> pa.RecordBatch:
     width = len(schema)
     cells = [[*row[:width], *[""] * (width - len(row))] for row in rows]
     columns = zip(*cells, strict=True) if cells else [()] * width
@@ -188,5 +198,190 @@ def _of_rows(rows: Iterable[Sequence[str]], schema: pa.Schema) -> pa.RecordBatch
 
 
 def _schema(task: FileTask) -> pa.Schema:
-    # Names need not be Unicode, and Arrow's have to.
+    # Column names in files may not be valid Unicode, as Arrow requires.
     return pa.schema([(f"c{number}", pa.string()) for number in range(len(task.names))])
+
+
+_LONGEST: Final = 64 * 1024 * 1024
+_RECORDS: Final = 16 * 1024
+_BETWEEN: Final = re.compile(r"[ \t\r\n,]*")
+_VALUE: Final = ("value",)
+
+_fast_decoder = msgspec.json.Decoder()
+_tolerant_decoder = json.JSONDecoder()
+
+
+def read_json(
+    file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
+) -> Iterator[RowBatch]:
+    """Yield the records of JSON lines, of an array, or of consecutive objects."""
+    text = TextFile(file).text()
+    constants = {name for name, _ in task.constants} - {*task.names}
+    types = {name: type for name, type in wanted.items() if name not in constants}
+    read = _read_lines if _has_json_lines(text) else _read_values
+    start = 0
+    for batch in read(text, types, task):
+        yield batch._replace(start=start, share=task.sample)
+        start += batch.rows
+
+
+def _has_json_lines(text: io.BufferedReader) -> bool:
+    """Whether the first line is a record by itself."""
+    head = text.peek(_BLOCK).lstrip()
+    line, ends, _ = head.partition(b"\n")
+    if not ends or not line.startswith(b"{"):
+        return False
+    try:
+        _fast_decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _read_lines(
+    text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
+) -> Iterator[RowBatch]:
+    # Arrow cannot look up an empty key.
+    schema = None if name_of_empty_key(task.names) in types else _arrow_schema(types)
+    left = b""
+    while True:
+        data = text.read(_BLOCK)
+        end = data.rfind(b"\n") + 1 if data else 0
+        block, left = (left + data[:end], data[end:]) if end or not data else (b"", left + data)
+        if len(left) > _LONGEST:
+            raise UnreadableFile("line_too_long", f"A record is longer than {_LONGEST:,} bytes.")
+        if block.strip():
+            yield _read_with_arrow(block, schema) or _read_block(block, types, task)
+        if not data:
+            return
+
+
+def _arrow_schema(types: Mapping[str, DataType]) -> pa.Schema | None:
+    """The schema for Arrow's JSON reader; None if it cannot read the types."""
+    if not types or not all(map(_is_plain, types.values())):
+        return None
+    return pa.schema([(name, type_to_arrow(type)) for name, type in types.items()])
+
+
+def _is_plain(type: DataType) -> bool:
+    match type:
+        case Struct(members):
+            return bool(members) and all(_is_plain(member.type) for member in members)
+        case Array(element):
+            return _is_plain(element)
+        case String():
+            return True
+        case _:
+            return type in (BOOLEAN, INT64, FLOAT64)
+
+
+def _read_with_arrow(block: bytes, schema: pa.Schema | None) -> RowBatch | None:
+    """The records read by Arrow; None if one of them does not have the expected types."""
+    if schema is None:
+        return None
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(block),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        ).combine_chunks()
+    except pa.ArrowException:
+        return None
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return RowBatch(0, table.num_rows, columns)
+
+
+def _read_block(block: bytes, types: Mapping[str, DataType], task: FileTask) -> RowBatch:
+    try:
+        return _batch(_fast_decoder.decode_lines(block), types, task)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    values, bad = [], 0
+    for line in block.split(b"\n"):
+        try:
+            if line.strip():
+                values.append(_tolerant_decoder.decode(line.decode("utf-8", "replace")))
+        except (ValueError, RecursionError):
+            bad += 1
+    batch = _batch(values, types, task)
+    return batch._replace(bad=batch.bad + bad)
+
+
+def _read_values(
+    text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
+) -> Iterator[RowBatch]:
+    values = _Values(text)
+    while batch := list(islice(values, _RECORDS)):
+        yield _batch(batch, types, task)
+    if values.bad:
+        yield RowBatch(0, 0, {}, bad=values.bad)
+
+
+class _Values:
+    """Iterates over the elements of arrays and the values between arrays."""
+
+    def __init__(self, text: io.BufferedReader) -> None:
+        self._text = io.TextIOWrapper(text, encoding="utf-8")
+        self._buffer = ""
+        self._position = 0
+        self._in_array = False
+        self._is_all = False
+        self.bad = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            self._position = self._after_space()
+            if self._position == len(self._buffer):
+                if not self._read_more():
+                    return
+                continue
+            mark = self._buffer[self._position]
+            if mark == "[" and not self._in_array:
+                self._in_array, self._position = True, self._position + 1
+            elif mark == "]" and self._in_array:
+                self._in_array, self._position = False, self._position + 1
+            else:
+                try:
+                    value, end = _tolerant_decoder.raw_decode(self._buffer, self._position)
+                except ValueError:
+                    if not self._read_more() and not self._skip_invalid():
+                        return
+                    continue
+                # A number may continue in the next block.
+                if end == len(self._buffer) and self._read_more():
+                    continue
+                self._position = end
+                yield value
+
+    def _after_space(self) -> int:
+        space = _BETWEEN.match(self._buffer, self._position)
+        return space.end() if space else self._position
+
+    def _read_more(self) -> bool:
+        """Read more, twice as much for long values; False at the end or beyond the limit."""
+        kept = self._buffer[self._position :]
+        if self._is_all or len(kept) > _LONGEST:
+            return False
+        data = self._text.read(max(_BLOCK, len(kept)))
+        self._is_all = not data
+        self._buffer, self._position = kept + data, 0
+        return bool(data)
+
+    def _skip_invalid(self) -> bool:
+        """Skip an invalid value; False if no other follows."""
+        self.bad += 1
+        following = self._buffer.find("\n{", self._position + 1)
+        self._position = following + 1 if following >= 0 else len(self._buffer)
+        return following >= 0
+
+
+def _batch(values: Sequence[Any], types: Mapping[str, DataType], task: FileTask) -> RowBatch:
+    records = [value for value in values if isinstance(value, dict)]
+    if not records and task.names == _VALUE:
+        # Arrays of numbers or texts have a single column.
+        records = [{_VALUE[0]: value} for value in values]
+    if (name := name_of_empty_key(task.names)) in types:
+        records = [{name: record.get(""), **record} for record in records]
+    return RowBatch(
+        0, len(records), arrays_from_records(records, types), bad=len(values) - len(records)
+    )

@@ -1,24 +1,62 @@
-"""Arrays of a file as values of the dataset's columns: of one type, misfits apart."""
+"""Values of files as Arrow arrays of the column's type; values of other types are misfits."""
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+import decimal
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from types import NoneType
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lumos.formats.scalars import NULLS
+from lumos.formats.inference import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
-from lumos.model.types import JSON, Decimal, Timestamp
-from lumos.profiles.columns import WHOLE, Leaf
-from lumos.profiles.mixed_types import Mixed, parts_of
+from lumos.model.types import JSON, Array, DataType, Decimal, Map, Member, Struct, Timestamp
+from lumos.profiles.columns import WHOLE, ProfiledColumn, ValueKind
+
+
+class MixedType(pa.ExtensionType):  # type: ignore[misc]
+    """A column of several types, as in JSON: a struct with a member for each type.
+
+    At most one member of a row is set. Arrow has unions for this, but cannot extract them from
+    nullable structs.
+    """
+
+    def __init__(self, storage: pa.DataType) -> None:
+        super().__init__(storage, "lumos.mixed")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, _: bytes) -> "MixedType":
+        return cls(storage)
+
+
+def mixed_array(arrays: Sequence[pa.Array]) -> pa.Array:
+    """A mixed column from arrays that each have the values of one type and nulls elsewhere."""
+    if len(arrays) == 1:
+        return arrays[0]
+    rows = pa.StructArray.from_arrays(arrays, [str(number) for number in range(len(arrays))])
+    return pa.ExtensionArray.from_storage(MixedType(rows.type), rows)
+
+
+def mixed_parts(column: pa.Array) -> list[pa.Array]:
+    """The arrays of a mixed column, one for each type."""
+    rows = column.storage
+    return [pc.struct_field(rows, [number]) for number in range(rows.type.num_fields)]
+
 
 _ANY_DAY: Final = "1970-01-01"
-# Digits of seconds that are finer than microseconds.
+# Digits beyond microseconds.
 _TOO_FINE: Final = r"(\.\d{6})\d+"
 _MOST: Final = 2**63 - 1
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _BYTES_OF: Final = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-# Types whose values are of a kind: those of another would be taken for what they are not.
+# Families of types; a cast between two of them would change the meaning of values.
 _FAMILIES: Final[dict[str, Callable[[pa.DataType], bool]]] = {
     "boolean": pa.types.is_boolean,
     "whole": pa.types.is_integer,
@@ -29,7 +67,7 @@ _FAMILIES: Final[dict[str, Callable[[pa.DataType], bool]]] = {
     "duration": pa.types.is_duration,
 }
 _RELATED: Final = ({"date", "timestamp"}, {"whole", "number"})
-# What no text of theirs is without.
+# Patterns that all texts of a type match.
 _PATTERNS: Final = {
     "boolean": r"(?i)^(true|false|0|1)$",
     "whole": r"^-?[0-9]{1,20}$",
@@ -38,14 +76,14 @@ _PATTERNS: Final = {
     "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}",
     "time": r"^[0-9]{2}:[0-9]{2}",
 }
-# What an attempt to make one type of another may raise.
-_NO_CAST: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+# The errors of a failed cast.
+_CAST_ERRORS: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
-class Values(NamedTuple):
-    """The values of a column in some rows: nulls where there are none, and misfits counted.
+class ColumnValues(NamedTuple):
+    """The values of a column in some rows, with nulls for misfits, which are counted.
 
-    Of `opaque` ones no more can be said than that they are there.
+    Of `opaque` values only their presence is known.
     """
 
     array: pa.Array
@@ -53,8 +91,8 @@ class Values(NamedTuple):
     opaque: bool = False
 
 
-def target_of(leaf: Leaf) -> pa.DataType | None:
-    """The type that a leaf's values are made; nothing where they are taken as they are."""
+def arrow_type(leaf: ProfiledColumn) -> pa.DataType | None:
+    """The type that the values of a column are cast to; None if they are not cast."""
     match leaf.kind:
         case "boolean":
             return pa.bool_()
@@ -85,27 +123,27 @@ def target_of(leaf: Leaf) -> pa.DataType | None:
             return None
 
 
-def values_of(leaf: Leaf, column: pa.Array | None, rows: int) -> Values:
-    """What a file's column holds of a leaf, as the dataset has it; nulls where it holds nothing.
+def column_values(leaf: ProfiledColumn, column: pa.Array | None, rows: int) -> ColumnValues:
+    """The values of a column, taken from a column of a file; nulls if it is missing there.
 
-    A member is null wherever a struct around it is.
+    A member of a struct is null where the struct is.
     """
-    target = target_of(leaf)
+    target = arrow_type(leaf)
     if column is None or pa.types.is_null(column.type):
-        return Values(pa.nulls(rows, target or pa.null()))
-    if isinstance(column.type, Mixed):
-        parts = [values_of(leaf, each, rows) for each in parts_of(column)]
+        return ColumnValues(pa.nulls(rows, target or pa.null()))
+    if isinstance(column.type, MixedType):
+        parts = [column_values(leaf, each, rows) for each in mixed_parts(column)]
         array = pc.coalesce(*(each.array for each in parts)) if target else parts[0].array
-        return Values(array, sum(each.misfits for each in parts))
+        return ColumnValues(array, sum(each.misfits for each in parts))
     array = _plain(column)
     if leaf.names[1:]:
         if not pa.types.is_struct(array.type):
-            return _of_another_type(array, target)
+            return _misfits(array, target)
         member = _member(array, leaf.names[1])
-        return values_of(leaf._replace(names=leaf.names[1:]), member, rows)
+        return column_values(leaf._replace(names=leaf.names[1:]), member, rows)
     misfits = 0
     if _is_text(array):
-        array, misfits, _ = _in_pieces(array.cast(_BYTES_OF[array.type]), array.type)
+        array, misfits, _ = _cast_in_halves(array.cast(_BYTES_OF[array.type]), array.type)
     found = _typed(leaf, array, target)
     return found._replace(misfits=found.misfits + misfits)
 
@@ -115,35 +153,35 @@ def _member(structs: pa.Array, name: str) -> pa.Array | None:
     if index < 0:
         return None
     if pa.types.is_union(structs.type.field(index).type):
-        # Where such a struct is null, Arrow would end the process. Of unions nothing is measured
-        # but that they are there, which a type tells that no leaf has.
+        # Arrow aborts the process on unions in null structs. Only the presence of unions is
+        # measured, so a struct stands for them, which no column has as its type.
         return pa.StructArray.from_arrays([structs.is_valid()], [name], mask=structs.is_null())
     return pc.struct_field(structs, [index])
 
 
-def _typed(leaf: Leaf, array: pa.Array, target: pa.DataType | None) -> Values:
+def _typed(leaf: ProfiledColumn, array: pa.Array, target: pa.DataType | None) -> ColumnValues:
     if array.type == target or leaf.kind == "opaque":
-        return Values(array)
+        return ColumnValues(array)
     is_nested = pa.types.is_nested(array.type)
     if leaf.kind in ("list", "map"):
         is_list = is_nested and not pa.types.is_struct(array.type)
-        return Values(array) if is_list else _of_another_type(array, None)
+        return ColumnValues(array) if is_list else _misfits(array, None)
     if is_nested and leaf.type == JSON:
-        # Delta's variants are written in a form of their own.
-        return Values(array, opaque=True)
+        # Delta encodes variants in binary.
+        return ColumnValues(array, opaque=True)
     if target is None:
-        return Values(array)
-    if is_nested or not _is_alike(array.type, target):
-        return _of_another_type(array, target)
+        return ColumnValues(array)
+    if is_nested or not _is_castable(array.type, target):
+        return _misfits(array, target)
     return _cast(array, target)
 
 
-def _of_another_type(array: pa.Array, target: pa.DataType | None) -> Values:
-    return Values(pa.nulls(len(array), target or pa.null()), len(array) - array.null_count)
+def _misfits(array: pa.Array, target: pa.DataType | None) -> ColumnValues:
+    return ColumnValues(pa.nulls(len(array), target or pa.null()), len(array) - array.null_count)
 
 
-def _is_alike(type: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values of a type can be those of another; of anything there is a text."""
+def _is_castable(type: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values can be cast to another type; all values have a text."""
     families = {_family(type), _family(target)}
     return "text" in families or len(families) == 1 or families in _RELATED
 
@@ -155,8 +193,8 @@ def _family(type: pa.DataType) -> str:
     return "text"
 
 
-def counted(leaf: Leaf, array: pa.Array) -> pa.Array:
-    """Dates and times as the whole numbers that they count; other values as they are."""
+def as_integers(leaf: ProfiledColumn, array: pa.Array) -> pa.Array:
+    """Dates and times as integers; other values unchanged."""
     if leaf.kind == "date":
         return array.view(pa.int32()).cast(pa.int64())
     return array.view(pa.int64()) if leaf.kind in WHOLE else array
@@ -172,24 +210,24 @@ def _plain(array: pa.Array) -> pa.Array:
     return array
 
 
-def _cast(array: pa.Array, target: pa.DataType) -> Values:
+def _cast(array: pa.Array, target: pa.DataType) -> ColumnValues:
     try:
-        return Values(_converted(array, target))
+        return ColumnValues(_converted(array, target))
     except pa.ArrowNotImplementedError:
-        return _of_another_type(array, target)
-    except _NO_CAST:
+        return _misfits(array, target)
+    except _CAST_ERRORS:
         if _is_text(array):
             array = _stripped(array)
-            is_moment = pa.types.is_timestamp(target) or pa.types.is_time(target)
-            if is_moment and target.unit == "us":
+            has_time = pa.types.is_timestamp(target) or pa.types.is_time(target)
+            if has_time and target.unit == "us":
                 array = pc.replace_substring_regex(array, _TOO_FINE, r"\1")
-    hopeful = _hopeful(array, target)
-    found = _in_pieces(hopeful, target)
-    return found._replace(misfits=found.misfits + hopeful.null_count - array.null_count)
+    likely = _drop_obvious_misfits(array, target)
+    found = _cast_in_halves(likely, target)
+    return found._replace(misfits=found.misfits + likely.null_count - array.null_count)
 
 
-def _hopeful(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The values without most of those that do not fit, since to find them one by one is slow."""
+def _drop_obvious_misfits(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """The values without most misfits, because finding them by failed casts is slow."""
     if _is_text(array) and (pattern := _PATTERNS.get(_family(target))):
         fits = pc.match_substring_regex(array, pattern)
     elif pa.types.is_floating(array.type) and pa.types.is_integer(target):
@@ -209,7 +247,7 @@ def _is_text(array: pa.Array) -> bool:
 
 
 def _stripped(texts: pa.Array) -> pa.Array:
-    """Texts without spaces around them and without the sign of plus, neither of which counts."""
+    """Texts without surrounding spaces and plus signs."""
     texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
     nulls = pc.is_in(texts, value_set=pa.array(sorted(NULLS - {""}), texts.type))
     return pc.if_else(nulls, pa.scalar(None, texts.type), texts)
@@ -217,32 +255,148 @@ def _stripped(texts: pa.Array) -> pa.Array:
 
 def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
-        # A wall clock without a zone is read as UTC, as the session does.
+        # Times without a zone are UTC, as in the Spark session.
         array = array.cast(pa.timestamp(array.type.unit, tz=target.tz))
         return array.cast(options=pc.CastOptions(target, allow_time_truncate=True))
     if pa.types.is_timestamp(target) and target.tz and _is_text(array):
         try:
             return array.cast(target)
-        except _NO_CAST:
-            # So is a text of one: Delta writes partitions like this.
+        except _CAST_ERRORS:
+            # Also in texts, as in Delta's partition values.
             return array.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_time(target) and _is_text(array):
-        # Arrow makes no times of texts, but moments of a day.
+        # Arrow casts texts to timestamps, but not to times.
         day, between = (pa.scalar(text, array.type) for text in (_ANY_DAY, "T"))
-        moments = pc.binary_join_element_wise(day, array, between)
-        return moments.cast(pa.timestamp(target.unit)).cast(target)
-    # A double stands for the whole numbers around it.
+        timestamps = pc.binary_join_element_wise(day, array, between)
+        return timestamps.cast(pa.timestamp(target.unit)).cast(target)
+    # Integers may be rounded to doubles.
     return array.cast(target, safe=not pa.types.is_floating(target) or _is_text(array))
 
 
-def _in_pieces(array: pa.Array, target: pa.DataType) -> Values:
-    """As much of an array as fits; halves are tried until only misfits are left."""
+def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
+    """Cast the values that fit; halves are tried until only misfits are left."""
     try:
-        return Values(_converted(array, target))
-    except _NO_CAST:
+        return ColumnValues(_converted(array, target))
+    except _CAST_ERRORS:
         if len(array) == 1:
-            return Values(pa.nulls(1, target), misfits=1)
+            return ColumnValues(pa.nulls(1, target), misfits=1)
     middle = len(array) // 2
-    left, right = (_in_pieces(each, target) for each in (array[:middle], array[middle:]))
+    left, right = (_cast_in_halves(each, target) for each in (array[:middle], array[middle:]))
     joined = pa.concat_arrays([left.array, right.array])
-    return Values(joined, left.misfits + right.misfits)
+    return ColumnValues(joined, left.misfits + right.misfits)
+
+
+_ARRAY_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
+# The Python types of each kind. Arrow would also accept others and change their meaning.
+_PYTHON_TYPES: Final[Mapping[ValueKind, frozenset[type]]] = {
+    "boolean": frozenset({bool}),
+    "integer": frozenset({int}),
+    "unsigned": frozenset({int}),
+    "float": frozenset({float, int}),
+    "decimal": frozenset({decimal.Decimal, int}),
+    "date": frozenset({date}),
+    "time": frozenset({time}),
+    "timestamp": frozenset({datetime}),
+    "duration": frozenset({timedelta}),
+    "text": frozenset({str}),
+    "bytes": frozenset({bytes}),
+}
+
+
+def arrays_from_records(
+    records: Sequence[Mapping[str, Any]], types: Mapping[str, DataType]
+) -> dict[str, pa.Array]:
+    """The values of records as columns, whatever they contain."""
+    return {
+        name: array_from_values([record.get(name) for record in records], type)
+        for name, type in types.items()
+    }
+
+
+def array_from_values(values: Sequence[Any], type: DataType) -> pa.Array:
+    """Values as an array of a type, or as a mixed array if some are of other types."""
+    match type:
+        case Struct(members) if members:
+            return _nested(values, Mapping, partial(_structs, members=members))
+        case Array():
+            return _nested(values, list, _lists)
+        case Map():
+            return _nested(values, Mapping, _lists)
+        case _:
+            return _scalars(values, ProfiledColumn("", ("",), type))
+
+
+def _nested(
+    values: Sequence[Any], kind: type, made_of: Callable[[Sequence[Any]], pa.Array]
+) -> pa.Array:
+    fitting = [value if isinstance(value, kind) else None for value in values]
+    array = made_of(fitting)
+    is_misfit = [value is not each or None for value, each in zip(values, fitting, strict=True)]
+    return mixed_array([array, pa.array(is_misfit, pa.bool_())]) if any(is_misfit) else array
+
+
+def _structs(values: Sequence[Mapping[str, Any] | None], members: Iterable[Member]) -> pa.Array:
+    children = {
+        member.name: array_from_values(
+            [None if each is None else each.get(member.name) for each in values], member.type
+        )
+        for member in members
+    }
+    missing = pa.array([each is None for each in values], pa.bool_())
+    return pa.StructArray.from_arrays([*children.values()], [*children], mask=missing)
+
+
+def _lists(values: Sequence[list[Any] | Mapping[str, Any] | None]) -> pa.Array:
+    """Lists of flags, because only the presence of elements is measured."""
+    elements = (each.values() if isinstance(each, Mapping) else each for each in values)
+    present = [
+        None if each is None else [None if element is None else True for element in each]
+        for each in elements
+    ]
+    return pa.array(present, pa.list_(pa.bool_()))
+
+
+def _scalars(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
+    if leaf.kind == "opaque":
+        return pa.array([None if value is None else True for value in values], pa.bool_())
+    if leaf.kind == "bytes":
+        # As in other formats.
+        values = [each.bytes if isinstance(each, uuid.UUID) else each for each in values]
+    kinds = {*map(type, values)} - {NoneType}
+    if leaf.kind == "text" and kinds != {str}:
+        return _texts(values)
+    expected = _PYTHON_TYPES[leaf.kind]
+    if kinds <= expected:
+        try:
+            return pa.array(values, arrow_type(leaf))
+        except _ARRAY_ERRORS:
+            pass
+    # Decimals that are not cast have to be the first part.
+    ordered = sorted(kinds, key=lambda kind: kind not in expected or kind is int)
+    return mixed_array([_of_kind(values, kind) for kind in ordered])
+
+
+def _of_kind(values: Sequence[Any], kind: type) -> pa.Array:
+    """The values of one Python type as an Arrow array."""
+    own: list[Any] = [value if type(value) is kind else None for value in values]
+    if kind in (list, dict):
+        return _lists(own)
+    try:
+        return pa.array(own)
+    except _ARRAY_ERRORS:
+        return _texts(own)
+
+
+def _texts(values: Iterable[Any]) -> pa.Array:
+    return pa.array([_text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        # JSON may contain lone surrogates, which cannot be encoded.
+        return value and value.encode("utf-8", "replace").decode()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, bool | int | float | list | dict):
+        return json.dumps(value, default=str)
+    return str(value)

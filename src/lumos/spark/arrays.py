@@ -1,7 +1,7 @@
-"""Arrow arrays of plain values, made from their bytes.
+"""Arrow arrays of Python values, built from their bytes.
 
-`pa.array` imports pandas to see whether it was given any, which takes a worker longer than listing
-ten thousand files.
+`pa.array` imports pandas to check for its types, which takes a worker longer than listing ten
+thousand files.
 """
 
 from array import array
@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 
-def column(values: Sequence[Any], type: pa.DataType) -> pa.Array:
-    """The values, some of which may be missing, as texts, bytes, 64-bit integers or booleans."""
+def arrow_array(values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    """The values, some of which may be None, as text, bytes, 64-bit integers or booleans."""
     present = [value is not None for value in values]
     valid = None if all(present) else _bits(present)
     if pa.types.is_boolean(type):
@@ -25,7 +25,7 @@ def column(values: Sequence[Any], type: pa.DataType) -> pa.Array:
     elif pa.types.is_binary(type):
         buffers = _joined([value or b"" for value in values])
     else:
-        raise TypeError(f"No array of {type} can be made here.")
+        raise TypeError(f"Arrays of {type} are not supported.")
     return pa.Array.from_buffers(type, len(values), [valid, *buffers])
 
 
@@ -35,7 +35,7 @@ def _joined(values: Sequence[bytes]) -> list[pa.Buffer]:
 
 
 def _bits(flags: Iterable[bool]) -> pa.Buffer:
-    """One bit for each flag, the first in the lowest place."""
+    """One bit for each flag, the first one lowest."""
     digits = "".join("1" if flag else "0" for flag in flags)
     size = (len(digits) + 7) // 8
     return pa.py_buffer(int(digits[::-1] or "0", 2).to_bytes(size, "little"))

@@ -1,13 +1,20 @@
-"""Starts the JVM of a local session: directly, with what Java learned the last time.
+"""Starts the JVM of a local session directly, with an archive of its classes.
 
-PySpark starts a shell script that starts a JVM that works out how to start the JVM. For a local
-session the answer never changes, so Lumos starts that last JVM itself and hands PySpark its
-address. A class-data-sharing archive spares it loading and verifying ten thousand classes.
+PySpark starts a shell script that starts a JVM that computes the command of the JVM. For a local
+session the command never changes, so Lumos starts that JVM itself and gives PySpark its address. A
+class-data-sharing archive saves it from loading and verifying ten thousand classes, half of the
+start-up time. The archive has about 160 MB in the user's cache folder. It is built in the
+background after the first use and when Java or Spark change; if it cannot be written, Lumos works
+without it.
 """
 
+import contextlib
+import hashlib
 import os
+import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +26,9 @@ from threading import Thread
 from typing import IO, Final
 
 from lumos.errors import LumosError
-from lumos.spark import class_archive
 
-# What Spark's own launcher passes, without the vector module, which only machine learning uses
-# and which makes Java print a warning. A test compares this with the launcher.
+# The options of Spark's launcher without the vector module, which only machine learning uses and
+# for which Java prints a warning. A test compares them with the launcher.
 MODULE_OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(
@@ -51,7 +57,7 @@ MODULE_OPTIONS: Final = (
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--enable-native-access=ALL-UNNAMED",
 )
-# Any of these says that somebody set Spark up with care; then Spark's own way is taken.
+# With any of these variables Spark is set up individually, so its own launcher is used.
 _OWN_SETUP: Final = (
     "PYSPARK_GATEWAY_PORT",
     "PYSPARK_SUBMIT_ARGS",
@@ -61,28 +67,28 @@ _OWN_SETUP: Final = (
     "YARN_CONF_DIR",
 )
 _START_SECONDS: Final = 120
-# Ctrl-C, and what service managers and `timeout` send to every process, is for Python, which ends
-# what it has in hand and then the JVM in good order. Ignored signals stay ignored across exec.
+# Ctrl-C and the signals of service managers and `timeout` reach every process, but only Python
+# handles them, and then ends the JVM. Ignored signals stay ignored after exec.
 _IGNORE_SIGNALS: Final = ("sh", "-c", 'trap "" INT TERM; exec "$@"', "sh")
-# What the library of Spark's sketches says whenever it is loaded.
-_NO_NEWS: Final = b"Warning: Java versions > Java 11 can only operate in restricted mode"
+# Printed by the library of Spark's sketches whenever it is loaded.
+_IGNORED_WARNING: Final = b"Warning: Java versions > Java 11 can only operate in restricted mode"
 
 
 class JvmNotStarted(LumosError):
-    """Java ended before Spark answered."""
+    """The JVM ended before Spark was ready."""
 
 
 def is_plain(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """Whether nothing but Lumos decides how the JVM starts."""
+    """Whether neither settings nor environment change how the JVM is started."""
     is_windows = os.name == "nt"
     customised = any(name.startswith("spark.driver.extra") for name in settings)
     return not (is_windows or customised or any(environment.get(name) for name in _OWN_SETUP))
 
 
 def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | None = None) -> "Jvm":
-    """A JVM with Spark's gateway in it; `archive_to` makes it leave a class archive when it ends.
+    """Start a JVM with Spark's gateway; with `archive_to` it writes a class archive at its end.
 
-    `short` compiles less thoroughly, which starts a short job sooner and slows a long one.
+    `short` disables Java's optimising compiler: faster for short jobs, slower for long ones.
     """
     home, java = spark_home(), java_command()
     logging = files("lumos.spark") / "log4j2.properties"
@@ -92,7 +98,7 @@ def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | No
         f"-Xmx{settings.get('spark.driver.memory', '1g')}",
         f"-Dlog4j2.configurationFile={logging}",
         *(["-XX:TieredStopAtLevel=1"] if short else []),
-        *class_archive.options(java, home, archive_to=archive_to),
+        *archive_options(java, home, archive_to=archive_to),
         "-cp",
         f"{home}/jars/*",
         "org.apache.spark.deploy.SparkSubmit",
@@ -103,13 +109,13 @@ def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | No
 
 
 class Jvm:
-    """A JVM that starts in the background. It ends when told to, or with this process."""
+    """A JVM that starts in the background, and ends with this process at the latest."""
 
     def __init__(self, command: Sequence[str], spark_home: Path) -> None:
         # Spark writes the port and the secret of its gateway into a file of this folder.
         self._folder = tempfile.TemporaryDirectory(prefix="lumos-")
-        self._answer = Path(self._folder.name) / "answer"
-        self._process = _start(command, spark_home, self._answer)
+        self._address_file = Path(self._folder.name) / "address"
+        self._process = _start(command, spark_home, self._address_file)
         self._address: dict[str, str] = {}
 
     @property
@@ -117,8 +123,8 @@ class Jvm:
         return self._process.poll() is None
 
     @contextmanager
-    def found_by_pyspark(self) -> Iterator[None]:
-        """While this lasts, PySpark connects to this JVM, once it answers, and starts none."""
+    def used_by_pyspark(self) -> Iterator[None]:
+        """Wait for the JVM, and let PySpark connect to it instead of starting one."""
         if not self._address:
             self._address = self._wait_for_address()
         os.environ.update(self._address)
@@ -131,7 +137,7 @@ class Jvm:
     def _wait_for_address(self) -> dict[str, str]:
         deadline = time.monotonic() + _START_SECONDS
         try:
-            while not self._answer.exists():
+            while not self._address_file.exists():
                 if not self.is_running:
                     raise JvmNotStarted(
                         f"Java ended with code {self._process.returncode} before Spark had "
@@ -141,17 +147,17 @@ class Jvm:
                     raise JvmNotStarted(f"Spark did not start within {_START_SECONDS} seconds.")
                 time.sleep(0.01)
         except BaseException:
-            # Ctrl-C above all: nobody else would end it.
+            # Such as Ctrl-C: nothing else would end the JVM.
             self.end(seconds=0)
             raise
-        data = self._answer.read_bytes()
+        data = self._address_file.read_bytes()
         self._folder.cleanup()
         port, length = struct.unpack_from(">ii", data)
         secret = data[8 : 8 + length].decode()
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
 
     def end(self, *, seconds: float = 10) -> None:
-        """Ends the JVM, kindly at first."""
+        """End the JVM; kill it if it does not end in time."""
         self._folder.cleanup()
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -163,41 +169,104 @@ class Jvm:
 
 
 def java_command() -> str:
-    """The java that JAVA_HOME or the PATH names."""
+    """The java of JAVA_HOME, else on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
 def spark_home() -> Path:
-    """Where the installed PySpark keeps its jars; it is found without being imported."""
+    """The folder of the installed PySpark, found without importing it."""
     found = find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
     return Path(found.origin).parent
 
 
-def _start(command: Sequence[str], home: Path, answer: Path) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], home: Path, address_file: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_CONNECT_MODE": "0",
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file),
     }
     process = subprocess.Popen(
         [*_IGNORE_SIGNALS, *command],
-        # The gateway ends when this pipe closes, so that it never outlives us.
+        # The gateway ends when this pipe is closed, so it never outlives this process.
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
     )
-    assert process.stderr is not None, "it was asked for"
-    Thread(target=_pass_on, args=(process.stderr,), name="jvm-errors", daemon=True).start()
+    assert process.stderr is not None, "opened as a pipe"
+    Thread(target=_forward_errors, args=(process.stderr,), name="jvm-errors", daemon=True).start()
     return process
 
 
-def _pass_on(errors: IO[bytes]) -> None:
-    """Lets what the JVM says be seen, but for what nobody can do anything about."""
+def _forward_errors(errors: IO[bytes]) -> None:
+    """Print the errors of the JVM, except a warning that users cannot do anything about."""
     for line in errors:
-        if not line.startswith(_NO_NEWS):
+        if not line.startswith(_IGNORED_WARNING):
             with suppress(OSError):
                 os.write(2, line)
+
+
+ARCHIVE_SWITCH: Final = "LUMOS_CLASS_ARCHIVE"
+_SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
+
+
+def archive_options(java: str, spark_home: Path, *, archive_to: Path | None = None) -> list[str]:
+    """The options of Java to start from the archive, if it exists, or to write one."""
+    if archive_to is not None:
+        return [*_SILENT, f"-XX:ArchiveClassesAtExit={archive_to}"]
+    file = archive_file(java, spark_home)
+    # Path.is_file raises an error if the folder is not readable.
+    if file is None or not os.path.isfile(file):
+        return []
+    return [*_SILENT, "-Xshare:auto", f"-XX:SharedArchiveFile={file}"]
+
+
+def archive_file(java: str, spark_home: Path) -> Path | None:
+    """The path of the archive for this Java and Spark; None if it is switched off."""
+    if os.environ.get(ARCHIVE_SWITCH, "").lower() in ("0", "off", "false"):
+        return None
+    found = shutil.which(java)
+    if found is None:
+        return None
+    binary = Path(found).resolve()
+    try:
+        ages = [str(path.stat().st_mtime_ns) for path in (binary, spark_home / "jars")]
+        folder = cache_folder()
+    except (OSError, RuntimeError):
+        # Python raises RuntimeError for users without a home folder, as in some containers.
+        return None
+    installation = _short_hash(str(spark_home))
+    return folder / f"spark-{installation}-{_short_hash(str(binary), *ages)}.jsa"
+
+
+def _short_hash(*facts: str) -> str:
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=6).hexdigest()
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for Lumos."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "lumos"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lumos"
+
+
+def build_archive_if_missing(java: str, spark_home: Path) -> None:
+    """Build the archive in a process that may outlive this one, unless it exists."""
+    file = archive_file(java, spark_home)
+    if file is None or os.path.exists(file):
+        return
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(file.parent, os.W_OK | os.X_OK):
+            return
+        subprocess.Popen(
+            [sys.executable, "-m", "lumos.discovery.class_archive", java, str(spark_home)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )

@@ -1,4 +1,4 @@
-"""The one place that makes a Spark session."""
+"""Creates Spark sessions: local, on a cluster, or through Spark Connect."""
 
 import atexit
 import os
@@ -16,8 +16,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from lumos.errors import LumosError, MissingDependency
-from lumos.spark import artifacts as shipment
-from lumos.spark import class_archive, jvm
+from lumos.spark import jvm
+from lumos.spark.executors import ship_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,39 +29,39 @@ _LOCALLY: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # Workers fork from a process that has imported all that a scan needs.
+    # Workers are forked from a process that has already imported what a scan needs.
     "spark.python.daemon.module": "lumos.discovery.python_daemon",
 }
 
-# A short job is over before what Spark compiles for it has paid off.
+# For short jobs, code generation takes longer than it saves.
 _FOR_SHORT_JOBS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
-# The last line of what Python says of an error in a worker.
+# The last line of a Python traceback from a worker.
 _PYTHON_ERROR: Final = re.compile(r"[A-Za-z_.]*(Error|Exception|Interrupt): \S")
-_PATIENCE_SECONDS: Final = 5.0
+_CANCEL_SECONDS: Final = 5.0
 
-# A process has one JVM for all its local sessions, as PySpark has it; it is kept here.
+# The JVM of this process, which PySpark uses for all local sessions.
 _jvms: list[jvm.Jvm] = []
-# The one that starts ahead of the first session, with the settings it was started for.
+# The JVM that was started before the first session, with its settings.
 _ahead: list[tuple[Mapping[str, str], jvm.Jvm]] = []
 
 
 class SparkNotUsable(LumosError):
-    """No Spark session can be had."""
+    """No Spark session can be created."""
 
 
 class SparkFailed(LumosError):
-    """Spark gave up in the middle of a job."""
+    """A Spark job failed."""
 
 
 class SparkLost(SparkFailed):
-    """The JVM behind the session does not answer any more; another process gets a new one."""
+    """The JVM of the session ended; only a new process can start another one."""
 
     def __init__(self) -> None:
-        super().__init__("Spark's JVM has ended or does not answer any more. Run this again.")
+        super().__init__("Spark's JVM has ended or does not respond. Run the command again.")
 
 
 @contextmanager
@@ -73,52 +73,51 @@ def spark_session(
     meanwhile: Callable[[], None] = lambda: None,
     libraries: Sequence[str] = (),
 ) -> Iterator["SparkSession"]:
-    """A session on `master`, a cluster's or a Spark Connect address, or local threads.
+    """A session on `master`: local threads, a cluster, or the address of Spark Connect.
 
-    A session that the process already has is used and left running, and so is a local one that
-    is made here: it ends with the process, and the next job finds it warm. `short` says that the
-    job is expected to be over soon, so that a local JVM should rather start quickly than run long.
-    `meanwhile` is done beside the start, in another thread. `libraries` are shipped to executors
-    beside the package itself.
+    An active session of the process is used and left running. A new local one is left running
+    too, so that the next job starts faster. `short` tunes a local JVM for a short job. `meanwhile`
+    runs in another thread while the session starts. `libraries` are shipped to executors together
+    with Lumos.
     """
     if "pyspark.sql" not in sys.modules:
         start_ahead(master=master, settings=settings, short=short)
     from pyspark.sql import SparkSession
 
-    with _clear_errors():
+    with _translate_errors():
         active = SparkSession.getActiveSession()
     if active is not None:
         meanwhile()
-        with _clear_errors():
+        with _translate_errors():
             yield active
         return
     _use_this_python()
-    with _clear_errors():
+    with _translate_errors():
         with ThreadPoolExecutor(1) as thread:
             other = thread.submit(meanwhile)
             if not is_connect(master):
-                thread.submit(_import_what_pyspark_will)
-            session = _started(master, settings, short=short, libraries=libraries)
+                thread.submit(_import_lazy_modules)
+            session = _start_session(master, settings, short=short, libraries=libraries)
         other.result()
         try:
-            with _ended_by_interrupts():
+            with _end_jvm_on_interrupt():
                 yield session
         finally:
             if not is_local(master):
                 session.stop()
 
 
-def _import_what_pyspark_will() -> None:
-    """Imports what PySpark, and pandas with it, would import at its first word to the JVM."""
+def _import_lazy_modules() -> None:
+    """Import what PySpark imports at its first call to the JVM, including pandas."""
     import pyspark.testing.utils  # noqa: F401
 
 
 @contextmanager
-def _ended_by_interrupts() -> Iterator[None]:
-    """Lets Ctrl-C end our JVM where cancelling its jobs is not enough to be free in time.
+def _end_jvm_on_interrupt() -> Iterator[None]:
+    """On Ctrl-C, end the JVM if cancelling its jobs takes too long.
 
-    PySpark cancels the jobs it knows of and then waits for the one in hand, even if that started
-    only after the signal.
+    PySpark cancels the jobs that it knows and then waits for the running one, even if that started
+    after the signal.
     """
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
@@ -128,7 +127,7 @@ def _ended_by_interrupts() -> Iterator[None]:
     waiting: list[threading.Timer] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        timer = threading.Timer(_PATIENCE_SECONDS, _jvms[-1].end)
+        timer = threading.Timer(_CANCEL_SECONDS, _jvms[-1].end)
         timer.daemon = True
         timer.start()
         waiting.append(timer)
@@ -145,14 +144,14 @@ def _ended_by_interrupts() -> Iterator[None]:
 
 @contextmanager
 def archiving_session(file: Path) -> Iterator["SparkSession"]:
-    """A local session whose JVM leaves an archive of its classes when it ends."""
+    """A local session whose JVM writes an archive of its classes at its end."""
     from pyspark.sql import SparkSession
 
     _use_this_python()
     settings = {**_ALWAYS, **_LOCALLY, **_FOR_SHORT_JOBS, "spark.master": "local[2]"}
     process = jvm.start_jvm(settings, short=True, archive_to=file)
     try:
-        with process.found_by_pyspark():
+        with process.used_by_pyspark():
             session = SparkSession.builder.getOrCreate()
         yield session
         session.stop()
@@ -161,12 +160,12 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
 
 
 def _use_this_python() -> None:
-    """Lets workers run on this interpreter, unless somebody named another."""
+    """Let workers run on this interpreter, unless another one is configured."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def _started(
+def _start_session(
     master: str,
     settings: Mapping[str, str],
     *,
@@ -175,8 +174,19 @@ def _started(
 ) -> "SparkSession":
     if is_local(master):
         return _local(master, settings, short=short)
-    session = (_connected if is_connect(master) else _on_cluster)(master, settings)
-    shipment.ship_package(session, *libraries)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.config(map={**_ALWAYS, **settings})
+    if is_connect(master):
+        try:
+            import grpc  # noqa: F401
+        except ModuleNotFoundError:
+            raise MissingDependency("Spark Connect", "grpcio", "connect") from None
+        builder = builder.remote(master)
+    else:
+        builder = builder.master(master)
+    session = builder.getOrCreate()
+    ship_package(session, *libraries)
     return session
 
 
@@ -186,19 +196,19 @@ def is_connect(master: str) -> bool:
 
 
 def is_local(master: str) -> bool:
-    """Whether a master is threads of this machine's JVM."""
+    """Whether a master is local threads."""
     return master == "local" or master.startswith("local[")
 
 
 def _local_settings(master: str, settings: Mapping[str, str], *, short: bool) -> dict[str, str]:
-    quickly = _FOR_SHORT_JOBS if short else {}
-    return {**_ALWAYS, **_LOCALLY, **quickly, "spark.master": master, **settings}
+    tuning = _FOR_SHORT_JOBS if short else {}
+    return {**_ALWAYS, **_LOCALLY, **tuning, "spark.master": master, **settings}
 
 
 def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True) -> None:
-    """Lets the JVM of a local session start while the caller goes on, for instance importing.
+    """Start the JVM of a local session while the caller continues, for instance with imports.
 
-    The next session that asks for the same settings takes it; if none does, it ends unused.
+    The next session with the same settings uses it; otherwise it is ended.
     """
     if _jvms or _ahead or not is_local(master) or not jvm.is_plain(settings, os.environ):
         return
@@ -232,36 +242,18 @@ def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSe
         process = jvm.start_jvm(wanted, short=short)
     _jvms.append(process)
     try:
-        with process.found_by_pyspark():
+        with process.used_by_pyspark():
             session = builder.getOrCreate()
     except KeyboardInterrupt:
         process.end(seconds=0)
         raise
-    class_archive.build_if_missing(jvm.java_command(), jvm.spark_home())
+    jvm.build_archive_if_missing(jvm.java_command(), jvm.spark_home())
     return session
 
 
-def _on_cluster(master: str, settings: Mapping[str, str]) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(master).config(map={**_ALWAYS, **settings})
-    return builder.getOrCreate()
-
-
-def _connected(address: str, settings: Mapping[str, str]) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    try:
-        import grpc  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingDependency("Spark Connect", "grpcio", "connect") from None
-    builder = SparkSession.builder.remote(address).config(map={**_ALWAYS, **settings})
-    return builder.getOrCreate()
-
-
 @contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Turns what Spark and its JVM raise into one sentence."""
+def _translate_errors() -> Iterator[None]:
+    """Translate the errors of Spark and its JVM into one sentence."""
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
@@ -278,7 +270,7 @@ def _clear_errors() -> Iterator[None]:
         text = str(problem)
         if "No space left on device" in text:
             raise SparkFailed(
-                "No room left on a disk that Spark writes to. Free some and run the command again."
+                "No space left on a disk that Spark writes to. Free some and run the command again."
             ) from problem
         raise SparkFailed(
             f"Spark failed: {_reason(problem)} (--debug shows everything)"
@@ -288,7 +280,7 @@ def _clear_errors() -> Iterator[None]:
 def _is_from_spark(problem: ConnectionError) -> bool:
     """Whether a connection to Spark's JVM failed, rather than one to a storage or database.
 
-    Py4J and PySpark pass on what sockets raise, so only the traceback tells who was connected.
+    Py4J and PySpark do not wrap errors of sockets, so only the traceback tells.
     """
     frames = traceback.walk_tb(problem.__traceback__)
     packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]
@@ -304,7 +296,7 @@ def _was_interrupted(problem: BaseException | None) -> bool:
 
 
 def _reason(problem: Exception) -> str:
-    """The cause that all the other lines come from."""
+    """The root cause in the message of an error."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     in_python = [line for line in lines if _PYTHON_ERROR.match(line)]
     if in_python:
@@ -318,7 +310,7 @@ def _check_java() -> None:
     java = Path(home) / "bin" / "java" if home else None
     if java is not None and not java.exists():
         raise SparkNotUsable(
-            f"JAVA_HOME points to {home}, which holds no Java. "
+            f"JAVA_HOME points to {home}, which contains no Java. "
             "Point it to a Java 17 installation, or unset it to use the java on the PATH."
         )
     if java is None and shutil.which("java") is None:

@@ -1,4 +1,4 @@
-"""Records in order, however many: beyond some number they wait on disk."""
+"""Sorts any number of records; beyond a limit they are spilled to disk."""
 
 import heapq
 import tempfile
@@ -10,17 +10,17 @@ from typing import IO, Any, Final, Generic, TypeVar
 import msgspec
 
 _MOST_IN_MEMORY: Final = 50_000
-# So many of each run are in memory while runs are merged.
+# The records of each run that are in memory while runs are merged.
 _BLOCK: Final = 1000
 _LENGTH_BYTES: Final = 8
 
 Record = TypeVar("Record")
 
 
-class Pile(Generic[Record]):
-    """Takes records in any order and gives them by `key`; use it in a `with`.
+class SpillSort(Generic[Record]):
+    """Takes records in any order and returns them sorted by `key`; close it after use.
 
-    `decode` makes records of a block of them, encoded by msgspec as a list.
+    `decode` decodes a block of records, which msgspec encoded as a list.
     """
 
     def __init__(
@@ -33,41 +33,41 @@ class Pile(Generic[Record]):
         self._decode = decode
         self._key = key
         self._most = most
-        self._top: list[Record] = []
+        self._records: list[Record] = []
         self._runs: list[IO[bytes]] = []
 
     def close(self) -> None:
-        """Removes what waits on disk."""
+        """Remove the files on disk."""
         for run in self._runs:
             run.close()
 
     def add(self, record: Record) -> None:
-        """Puts a record on the pile."""
-        self._top.append(record)
-        if len(self._top) >= self._most:
+        """Add a record."""
+        self._records.append(record)
+        if len(self._records) >= self._most:
             self._sort()
-            run = tempfile.TemporaryFile(prefix="lumos-")  # noqa: SIM115 - the pile closes it
-            write_blocks(run, self._top)
+            run = tempfile.TemporaryFile(prefix="lumos-")  # noqa: SIM115 - closed by close()
+            write_blocks(run, self._records)
             self._runs.append(run)
-            self._top = []
+            self._records = []
 
     def in_order(self) -> Iterator[Record]:
-        """All records in order; one such iterator at a time."""
+        """Iterate over all records in order; only one iterator may be used at a time."""
         self._sort()
         if not self._runs:
-            return iter(self._top)
+            return iter(self._records)
         runs = (read_blocks(run, self._decode) for run in self._runs)
-        return heapq.merge(self._top, *runs, key=self._key)
+        return heapq.merge(self._records, *runs, key=self._key)
 
     def _sort(self) -> None:
-        self._top.sort(key=self._key)
+        self._records.sort(key=self._key)
 
 
 def write_blocks(file: IO[bytes] | GzipFile, records: Iterable[Any]) -> None:
-    """Writes records so that they can be read a block at a time."""
+    """Write records in blocks for `read_blocks`."""
     remaining = iter(records)
-    while some := list(islice(remaining, _BLOCK)):
-        block = msgspec.msgpack.encode(some)
+    while records_of_block := list(islice(remaining, _BLOCK)):
+        block = msgspec.msgpack.encode(records_of_block)
         file.write(len(block).to_bytes(_LENGTH_BYTES, "big"))
         file.write(block)
 
@@ -75,7 +75,7 @@ def write_blocks(file: IO[bytes] | GzipFile, records: Iterable[Any]) -> None:
 def read_blocks(
     file: IO[bytes] | GzipFile, decode: Callable[[bytes], Iterable[Record]]
 ) -> Iterator[Record]:
-    """The records of a file from its beginning on; one block of them is in memory."""
+    """Yield the records of a file from its beginning, with one block of them in memory."""
     file.seek(0)
     while length := file.read(_LENGTH_BYTES):
         yield from decode(file.read(int.from_bytes(length, "big")))

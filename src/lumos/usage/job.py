@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lumos.model.query_log import NewStatements, QueryRuns, QuerySample, StatementCount
-from lumos.spark.arrays import column
+from lumos.spark.arrays import arrow_array
 from lumos.spark.tasks import task_rows
 from lumos.storage import Access, storage_of
 
@@ -242,7 +242,7 @@ def _reading(read: Read) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     arrays = [
-        column(values, field.type)
+        arrow_array(values, field.type)
         for values, field in zip(zip(*rows, strict=True), _STATEMENTS, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
@@ -256,6 +256,6 @@ def _understanding(
     def understanding(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             meanings = [understand(example) for example in batch.column(0).to_pylist()]
-            yield pa.RecordBatch.from_arrays([column(meanings, pa.binary())], schema=schema)
+            yield pa.RecordBatch.from_arrays([arrow_array(meanings, pa.binary())], schema=schema)
 
     return understanding

@@ -8,22 +8,20 @@ import pytest
 
 from lumos.model.dataset import ColumnProfile
 from lumos.model.types import parse_type
-from lumos.profiles.assembly import profile_of
-from lumos.profiles.columns import Leaf
-from lumos.profiles.measurement import Profiled
-from lumos.profiles.sketches import Estimates
-from lumos.profiles.tallies import Tally
-from lumos.profiles.values import values_of
+from lumos.profiles.columns import ProfiledColumn
+from lumos.profiles.measurements import ColumnTally, Estimates, ProfileResult
+from lumos.profiles.reports import build_profile
+from lumos.profiles.values import column_values
 from lumos.spark.problems import ProblemList
 
 
 def told(type: str, values: pa.Array, estimates: Estimates) -> ColumnProfile:
-    leaf = Leaf("a", ("a",), parse_type(type))
+    leaf = ProfiledColumn("a", ("a",), parse_type(type))
     leaf = leaf._replace(values=leaf.kind not in ("text", "bytes"))
-    tally = Tally()
-    tally.add(leaf, values_of(leaf, values, len(values)))
-    profiled = Profiled(len(values), 1, 1, [tally], {0: estimates}, ProblemList())
-    profile = profile_of(profiled, [leaf], at=datetime(2024, 1, 1, tzinfo=UTC), sampled=None)
+    tally = ColumnTally()
+    tally.add(leaf, column_values(leaf, values, len(values)))
+    profiled = ProfileResult(len(values), 1, 1, [tally], {0: estimates}, ProblemList())
+    profile = build_profile(profiled, [leaf], at=datetime(2024, 1, 1, tzinfo=UTC), sampled=None)
     return profile.columns["a"]
 
 

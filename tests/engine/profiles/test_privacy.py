@@ -25,8 +25,8 @@ from lumos.model.json_codec import to_plain
 from lumos.model.privacy import allowed_quality, for_catalogs, frequent, is_private, private_paths
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import parse_type
-from lumos.profiles.columns import leaves_of, measurable
-from lumos.profiles.recorder import with_profile
+from lumos.profiles.columns import profiled_columns, with_permissions
+from lumos.profiles.reports import with_profile
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = datetime(2024, 2, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def dataset(type: str, *, governance: Governance | None = None, **said: Any) -> 
 
 def allowed(of: Dataset, named: tuple[str, ...] = ()) -> dict[str, tuple[bool, bool]]:
     assert of.schema is not None
-    leaves = measurable(leaves_of(of.schema), of, named=named)
+    leaves = with_permissions(profiled_columns(of.schema), of, named=named)
     return {leaf.path: (leaf.values, leaf.top) for leaf in leaves}
 
 
@@ -137,7 +137,7 @@ def test_a_label_inside_a_column_holds_for_what_is_inside(path: str, private: se
     note = NestedField(path=path, tags=("PII",))
     labelled = dataset(type, nested=(note,))
     assert labelled.schema is not None
-    paths = [leaf.path for leaf in leaves_of(labelled.schema)]
+    paths = [leaf.path for leaf in profiled_columns(labelled.schema)]
     assert private_paths(labelled.schema, paths, None) == private
 
 

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from lumos.formats.tables.delta import DeltaReader
-from lumos.formats.tables.interface import Folder, TableFacts
+from lumos.formats.tables.delta.reader import DeltaReader
+from lumos.formats.tables.interface import TableFacts, TableFolder
 from lumos.model.conversions.arrow import schema_from_arrow
 from lumos.model.schema import Schema
 
@@ -31,7 +31,7 @@ class Said(NamedTuple):
     identity: str
 
 
-def read(folder: Folder, memory: bytes | None = None, *, most: int = ALL) -> TableFacts:
+def read(folder: TableFolder, memory: bytes | None = None, *, most: int = ALL) -> TableFacts:
     return DeltaReader().read(folder, memory, most_commits=most)[0]
 
 

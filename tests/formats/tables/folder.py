@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from lumos.formats.tables.interface import Entry
+from lumos.formats.tables.interface import FileEntry
 
 
 class _Folder:
@@ -50,7 +50,7 @@ class MemoryFolder(_Folder):
         self.files = files
         self._modified = modified or {}
 
-    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+    def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         self.listed.append(folder)
         below = f"{folder}/" if folder else ""
         for path in sorted(self.files):
@@ -58,7 +58,7 @@ class MemoryFolder(_Folder):
             if path.startswith(below) and "/" not in name and name > after:
                 yield self._entry(path, name)
 
-    def below(self) -> Iterator[Entry]:
+    def below(self) -> Iterator[FileEntry]:
         self.listed.append("**")
         for path in sorted(self.files):
             if not _is_hidden(path):
@@ -71,9 +71,9 @@ class MemoryFolder(_Folder):
         except KeyError:
             raise FileNotFoundError(path) from None
 
-    def _entry(self, path: str, name: str) -> Entry:
+    def _entry(self, path: str, name: str) -> FileEntry:
         data = self.files[path]
-        return Entry(name, len(data), self._modified.get(path, 0), f"{hash(data):x}")
+        return FileEntry(name, len(data), self._modified.get(path, 0), f"{hash(data):x}")
 
 
 class LocalFolder(_Folder):
@@ -82,7 +82,7 @@ class LocalFolder(_Folder):
     def __init__(self, root: Path | str) -> None:
         super().__init__(str(root))
 
-    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
+    def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         self.listed.append(folder)
         place = Path(self.root, folder)
         names = sorted(os.listdir(place)) if place.is_dir() else ()
@@ -90,7 +90,7 @@ class LocalFolder(_Folder):
             if name > after and (place / name).is_file():
                 yield _local_entry(place / name, name)
 
-    def below(self) -> Iterator[Entry]:
+    def below(self) -> Iterator[FileEntry]:
         self.listed.append("**")
         root = Path(self.root)
         for path in sorted(each for each in root.rglob("*") if each.is_file()):
@@ -103,9 +103,9 @@ class LocalFolder(_Folder):
         return Path(self.root, path).read_bytes()
 
 
-def _local_entry(path: Path, name: str) -> Entry:
+def _local_entry(path: Path, name: str) -> FileEntry:
     stat = path.stat()
-    return Entry(name, stat.st_size, stat.st_mtime_ns // 1000, "")
+    return FileEntry(name, stat.st_size, stat.st_mtime_ns // 1000, "")
 
 
 def _is_hidden(path: str) -> bool:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
 
-from lumos.formats.tables import READERS, LiveFile, TableFacts
+from lumos.formats.tables import READERS
+from lumos.formats.tables.interface import LiveFile, TableFacts
 
 from .folder import LocalFolder, MemoryFolder
 

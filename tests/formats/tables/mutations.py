@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 
 from formats.mutations import damaged
 from guards import limit_memory, limited_time
-from lumos.formats import UnreadableFile
-from lumos.formats.tables.delta import DeltaReader
-from lumos.formats.tables.hudi import HudiReader
-from lumos.formats.tables.iceberg import IcebergReader
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.delta.reader import DeltaReader
+from lumos.formats.tables.hudi.reader import HudiReader
+from lumos.formats.tables.iceberg.reader import IcebergReader
 from lumos.formats.tables.interface import TableReader
 
 from .delta_material import valid_tables

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lumos.formats.tables.containers import LONGEST_BLOCK, Container
-from lumos.formats.varints import CutOff, Malformed
+from lumos.formats.tables.avro_containers import LONGEST_BLOCK, AvroContainer
+from lumos.formats.varints import MalformedData, TruncatedData
 
 from .iceberg_tables import avro, sized, zigzag
 
@@ -87,41 +87,41 @@ def _nested(depth: int) -> Any:
     ],
 )
 def test_hostile_avro_files_end_in_a_problem(schema: Any, block: bytes) -> None:
-    with pytest.raises(Malformed):
-        list(Container(bomb(schema, block)).records())
+    with pytest.raises(MalformedData):
+        list(AvroContainer(bomb(schema, block)).records())
 
 
 @pytest.mark.parametrize("count", [2, 1 << 40])
 def test_a_block_cannot_promise_more_records_than_bytes(count: int) -> None:
-    with pytest.raises(Malformed, match="more records"):
-        list(Container(bomb(record("r", "int"), b"\x00", count=count)).records())
+    with pytest.raises(MalformedData, match="more records"):
+        list(AvroContainer(bomb(record("r", "int"), b"\x00", count=count)).records())
 
 
 def test_a_block_does_not_unfold_beyond_its_bounds() -> None:
     packing = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packing.compress(bytes(LONGEST_BLOCK + 1)) + packing.flush()
     assert len(block) < 100_000
-    with pytest.raises(Malformed, match="too large"):
-        list(Container(bomb(record("r", "int"), block, codec=b"deflate")).records())
+    with pytest.raises(MalformedData, match="larger than"):
+        list(AvroContainer(bomb(record("r", "int"), block, codec=b"deflate")).records())
 
 
 def test_blocks_compressed_with_zstandard_are_read() -> None:
     block = pa.compress(bytes(500), codec="zstd", asbytes=True)
     data = bomb(record("r", "int"), block, count=500, codec=b"zstandard")
-    assert list(Container(data).records()) == [{"f0": 0}] * 500
+    assert list(AvroContainer(data).records()) == [{"f0": 0}] * 500
 
 
 def test_a_compressed_block_that_ends_early_is_cut_off() -> None:
     packing = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packing.compress(bytes(1000)) + packing.flush()
-    with pytest.raises(CutOff):
-        list(Container(bomb(record("r", "int"), block[:-3], codec=b"deflate")).records())
+    with pytest.raises(TruncatedData):
+        list(AvroContainer(bomb(record("r", "int"), block[:-3], codec=b"deflate")).records())
 
 
 def test_a_snappy_block_says_its_length_first_and_that_is_checked() -> None:
-    with pytest.raises(Malformed, match="too large"):
+    with pytest.raises(MalformedData, match="larger than"):
         list(
-            Container(
+            AvroContainer(
                 bomb(record("r", "int"), b"\xff\xff\xff\xff\x0f" + bytes(9), codec=b"snappy")
             ).records()
         )
@@ -135,5 +135,5 @@ def test_values_keep_their_raw_form_and_only_wanted_fields_are_read() -> None:
     ]  # fmt: skip
     data = avro("r", fields, [{"a": Decimal("1.25"), "b": 7, "c": {"a": 1, "z": 2}}])
     raw = struct.pack(">B", 125)
-    assert list(Container(data).records()) == [{"a": raw, "b": 7, "c": {"a": 1, "z": 2}}]
-    assert list(Container(data).records(keep={"a", "c"})) == [{"a": raw, "c": {"a": 1}}]
+    assert list(AvroContainer(data).records()) == [{"a": raw, "b": 7, "c": {"a": 1, "z": 2}}]
+    assert list(AvroContainer(data).records(keep={"a", "c"})) == [{"a": raw, "c": {"a": 1}}]

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from lumos.formats.tables.delta import DeltaReader
+from lumos.formats.tables.delta.reader import DeltaReader
 
 from .delta_judge import ALL, columns, ours, read, theirs
 from .folder import LocalFolder

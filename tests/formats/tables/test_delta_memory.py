@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.formats.tables.delta import DeltaReader
+from lumos.formats.tables.delta.reader import DeltaReader
 from lumos.formats.tables.interface import TableFacts
 
 from .delta_judge import ALL, read

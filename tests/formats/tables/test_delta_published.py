@@ -7,8 +7,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from corpora import sdist
-from lumos.formats import UnreadableFile
-from lumos.formats.tables.delta import DeltaReader
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.delta.reader import DeltaReader
 
 from .delta_judge import ALL, Said, said, theirs
 from .folder import LocalFolder

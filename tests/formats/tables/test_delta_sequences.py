@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.formats.tables.delta import DeltaReader
+from lumos.formats.tables.delta.reader import DeltaReader
 from lumos.model.conversions.arrow import schema_from_arrow
 
 from .delta_judge import ALL, columns, said, theirs

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lumos.formats import UnreadableFile
-from lumos.formats.tables.hudi import HudiReader
+from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.hudi.properties import java_properties
-from lumos.formats.tables.interface import Feature, Past, TableFacts
+from lumos.formats.tables.hudi.reader import HudiReader
+from lumos.formats.tables.interface import TableFacts, TableFeature, TableSchemaVersion
 from lumos.model.types import INT32, INT64, STRING
 
 from .folder import MemoryFolder
@@ -42,7 +42,7 @@ def problem_of(table: HudiTable) -> UnreadableFile:
     return problem.value
 
 
-def told(past: tuple[Past, ...]) -> list[tuple[str, list[str]]]:
+def told(past: tuple[TableSchemaVersion, ...]) -> list[tuple[str, list[str]]]:
     return [(each.version, [str(field) for field in each.schema.fields]) for each in past]
 
 
@@ -341,9 +341,9 @@ def test_an_empty_write_that_others_followed_is_broken(version: int) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"hoodie.table.version=9\n", "names no table"),
-        (b"hoodie.table.name=t\nhoodie.table.version=nine\n", "no number: 'nine'"),
-        (b"hoodie.table.name=t\nhoodie.table.version=6\n", "No write of the timeline tells"),
+        (b"hoodie.table.version=9\n", "no hoodie.table.name"),
+        (b"hoodie.table.name=t\nhoodie.table.version=nine\n", "not a number: 'nine'"),
+        (b"hoodie.table.name=t\nhoodie.table.version=6\n", "No write in the timeline has"),
     ],
 )
 def test_properties_that_cannot_be_used_are_named(data: bytes, reason: str) -> None:
@@ -504,10 +504,10 @@ def test_what_is_newer_than_this_reader_is_named_and_the_rest_is_told() -> None:
     table.write({"a": 1})
     facts = facts_of(table)
     assert facts.features == (
-        Feature("table version 10", False),
-        Feature("merge on read", True),
-        Feature("change data capture", True),
-        Feature("bootstrapped from files elsewhere", False),
+        TableFeature("table version 10", False),
+        TableFeature("merge on read", True),
+        TableFeature("change data capture", True),
+        TableFeature("bootstrapped from files elsewhere", False),
     )
     (remark,) = facts.remarks
     assert remark.code == "unsupported_feature"

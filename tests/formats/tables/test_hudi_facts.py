@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lumos.formats.tables.hudi import HudiReader
+from lumos.formats.tables.hudi.reader import HudiReader
 from lumos.formats.tables.interface import TableFacts
 from lumos.model.conversions.arrow import schema_from_arrow
 from lumos.model.schema import Schema

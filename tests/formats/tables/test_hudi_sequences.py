@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.formats.tables.hudi import HudiReader
+from lumos.formats.tables.hudi.reader import HudiReader
 
 from .folder import MemoryFolder
 from .hudi_tables import COLUMNS, HudiTable, avro_schema

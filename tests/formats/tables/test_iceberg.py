@@ -34,7 +34,7 @@ from pyiceberg.types import (
     TimeType,
 )
 
-from lumos.formats.tables import TableFacts
+from lumos.formats.tables.interface import TableFacts
 from lumos.model.conversions.arrow import schema_from_arrow
 from lumos.model.schema import Schema
 

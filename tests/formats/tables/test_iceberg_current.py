@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 
 from .iceberg_tables import LOCATION, READER, facts_of, in_memory, metadata, packed
 
@@ -102,15 +102,15 @@ def test_an_older_file_that_is_damaged_does_not_matter_however_new_it_looks() ->
 @pytest.mark.parametrize(
     ("newest", "reason"),
     [
-        pytest.param(b"", "v2.metadata.json is no table metadata", id="empty"),
+        pytest.param(b"", "v2.metadata.json is not table metadata", id="empty"),
         pytest.param(
-            packed(named("x"))[:-20], "v2.metadata.json is no table metadata", id="cut off"
+            packed(named("x"))[:-20], "v2.metadata.json is not table metadata", id="cut off"
         ),
-        pytest.param(b"\xff\xfe\x00", "v2.metadata.json is no table metadata", id="no text"),
-        pytest.param(b"[]", "v2.metadata.json is no table metadata", id="no object"),
+        pytest.param(b"\xff\xfe\x00", "v2.metadata.json is not table metadata", id="no text"),
+        pytest.param(b"[]", "v2.metadata.json is not table metadata", id="no object"),
         pytest.param(b'{"a":' * 5000, "nests too deeply", id="deep"),
         pytest.param(
-            gzip.compress(packed(named("x")))[:-12], "cut off", id="cut off where compressed"
+            gzip.compress(packed(named("x")))[:-12], "truncated", id="cut off where compressed"
         ),
         pytest.param(gzip.compress(b" " * (200 << 20)), "longer than 128 MB", id="a bomb"),
         pytest.param(packed(metadata(schemas=[])), "current schema 0", id="no schema"),
@@ -122,7 +122,7 @@ def test_an_older_file_that_is_damaged_does_not_matter_however_new_it_looks() ->
         pytest.param(
             packed(metadata(current_snapshot_id=5)), "current snapshot 5", id="another snapshot"
         ),
-        pytest.param(packed(metadata(last_updated_ms=1 << 62)), "no time", id="no time"),
+        pytest.param(packed(metadata(last_updated_ms=1 << 62)), "not a time", id="no time"),
     ],
 )
 def test_an_unreadable_newest_file_is_a_broken_table_and_not_the_one_before(

@@ -9,9 +9,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from lumos.formats import UnreadableFile
-from lumos.formats.tables import Deletes, Feature
-from lumos.formats.tables.containers import Container
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.avro_containers import AvroContainer
+from lumos.formats.tables.interface import RowDeletes, TableFeature
 
 from .iceberg_tables import (
     LOCATION,
@@ -127,7 +127,7 @@ def _with_schema(content: bytes, type: Any) -> bytes:
             return {key: changed(part) for key, part in node.items()}
         return [changed(part) for part in node] if isinstance(node, list) else node
 
-    header = Container(content).metadata["avro.schema"]
+    header = AvroContainer(content).metadata["avro.schema"]
     new = json.dumps(changed(json.loads(header))).encode()
     assert sized(header) in content
     return content.replace(sized(header), sized(new))
@@ -148,7 +148,7 @@ def table_with_deletes(deletes: list[dict[str, Any]], version: int = 3) -> Any:
     )
 
 
-def applied(folder: Any) -> dict[str, tuple[Deletes, ...]]:
+def applied(folder: Any) -> dict[str, tuple[RowDeletes, ...]]:
     return {file.path: file.deletes for file in live_of(folder)}
 
 
@@ -173,9 +173,9 @@ def test_deletion_vectors_apply_to_their_files_and_rows_are_exact() -> None:
     assert (facts.files, facts.bytes, facts.rows, facts.rows_exact) == (3, 300, 27, True)
     assert facts.properties["iceberg.delete-files"] == "2"
     assert facts.properties["iceberg.delete-bytes"] == "80"
-    assert Feature("deletion vectors", True) in facts.features
+    assert TableFeature("deletion vectors", True) in facts.features
     assert applied(folder) == {
-        "data/old": (Deletes("dv", "data/v.puffin", 4, 40, 3),),
+        "data/old": (RowDeletes("dv", "data/v.puffin", 4, 40, 3),),
         "data/same": (),
         "data/new": (),
     }
@@ -201,7 +201,7 @@ def test_positions_apply_to_files_up_to_their_commit_and_rows_are_no_longer_exac
         "data/same": 1,
         "data/new": 0,
     }
-    assert Feature("position deletes", True) in facts.features
+    assert TableFeature("position deletes", True) in facts.features
 
 
 def test_equality_deletes_apply_to_older_files_and_are_named_as_not_read() -> None:
@@ -213,7 +213,7 @@ def test_equality_deletes_apply_to_older_files_and_are_named_as_not_read() -> No
         "data/same": 0,
         "data/new": 0,
     }
-    assert Feature("equality deletes", False) in facts.features
+    assert TableFeature("equality deletes", False) in facts.features
     assert "equality deletes" in facts.remarks[0].reason
 
 
@@ -241,15 +241,15 @@ def test_deletes_of_one_partition_do_not_apply_to_another() -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        pytest.param(lambda _: None, "is gone", id="gone"),
-        pytest.param(lambda _: b"", "does not begin as Avro", id="empty"),
+        pytest.param(lambda _: None, "is missing", id="gone"),
+        pytest.param(lambda _: b"", "does not begin with Avro", id="empty"),
         pytest.param(lambda data: data[:-9], "ends inside", id="cut off"),
         pytest.param(lambda data: data[:40], "ends inside", id="no header"),
         pytest.param(
             lambda data: data.replace(b"avro.codec", b"avro.codex").replace(
                 b"avro.schema", b"avro.scheme"
             ),
-            "no JSON",
+            "not valid JSON",
             id="no schema",
         ),
         pytest.param(
@@ -286,7 +286,7 @@ SUMMARY = {
         pytest.param(
             {"manifest-list": "s3://other/snap-1.avro"},
             {},
-            "elsewhere (s3://other)",
+            "outside of the table (s3://other)",
             id="elsewhere",
         ),
         pytest.param({"key-id": "k1"}, {}, "encrypted", id="a key"),
@@ -335,7 +335,7 @@ def test_a_path_that_climbs_out_of_the_table_is_not_followed() -> None:
     facts = facts_of(
         in_memory({"v1.metadata.json": metadata(snapshots=[one], current_snapshot_id=1)})
     )
-    assert "elsewhere" in facts.remarks[0].reason
+    assert "outside of the table" in facts.remarks[0].reason
 
 
 def test_a_data_file_that_lies_above_the_table_is_damage() -> None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from lumos.formats import UnreadableFile
-from lumos.formats.tables import Feature
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.interface import TableFeature
 
 from .iceberg_tables import (
     LOCATION,
@@ -93,16 +93,16 @@ def test_types_and_defaults_of_the_third_version_are_read_or_named() -> None:
         ("h.x", 9, "5")
     ]
     assert facts.features == (
-        Feature("format v3", True),
-        Feature("type fancy<9>", False),
-        Feature("type geography", False),
-        Feature("type geometry", False),
-        Feature("type timestamp_ns", True),
-        Feature("type timestamptz_ns", True),
-        Feature("type unknown", True),
-        Feature("type variant", True),
-        Feature("default values", True),
-        Feature("row lineage", True),
+        TableFeature("format v3", True),
+        TableFeature("type fancy<9>", False),
+        TableFeature("type geography", False),
+        TableFeature("type geometry", False),
+        TableFeature("type timestamp_ns", True),
+        TableFeature("type timestamptz_ns", True),
+        TableFeature("type unknown", True),
+        TableFeature("type variant", True),
+        TableFeature("default values", True),
+        TableFeature("row lineage", True),
     )
     assert [remark.code for remark in facts.remarks] == ["unsupported_feature"]
     assert "fancy<9>, type geography, type geometry" in facts.remarks[0].reason
@@ -120,16 +120,16 @@ def test_transforms_that_are_new_are_told_in_their_own_words() -> None:
     }
     facts = facts_of(in_memory({"v1.metadata.json": metadata(3, partition_specs=[spec])}))
     assert facts.partition_by == ("bucket[4](id, ts)", "zorder(3)(id)", "truncate[8](dropped 9)")
-    assert Feature("transforms of several columns", True) in facts.features
-    assert Feature("transform zorder(3)", False) in facts.features
+    assert TableFeature("transforms of several columns", True) in facts.features
+    assert TableFeature("transform zorder(3)", False) in facts.features
 
 
 def test_a_format_that_is_newer_than_lumos_is_told_as_far_as_it_is_known() -> None:
     told = metadata(4, novelty={"a": [1]}, encryption_keys=[{"key-id": "k"}])
     facts = facts_of(in_memory({"v1.metadata.json": told}))
     assert str(facts.schema) == "id INT64 NOT NULL\nts TIMESTAMPTZ(us)"
-    assert Feature("format v4", False) in facts.features
-    assert Feature("encryption", False) in facts.features
+    assert TableFeature("format v4", False) in facts.features
+    assert TableFeature("encryption", False) in facts.features
 
 
 def test_identifier_fields_are_keys_and_those_in_structs_a_property() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from lumos.formats.tables import parquet_rows
 from lumos.formats.tables.parquet_rows import ParquetRows
-from lumos.formats.varints import Malformed
+from lumos.formats.varints import MalformedData
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
@@ -71,7 +71,7 @@ def test_what_is_out_of_bounds_is_refused(
     file = ParquetRows(written(table))
     assert sum(batch.num_rows for batch in file.batches([column], rows=10)) == 10
     monkeypatch.setattr(parquet_rows, bound, most)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedData):
         list(file.batches([column], rows=10))
 
 
@@ -93,7 +93,7 @@ import io, resource
 import pyarrow as pa, pyarrow.parquet as pq
 from formats.tables import delta_logs as log
 from formats.tables.folder import MemoryFolder
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables import READERS
 
 index = pa.array([0] * 20_000, pa.int32())

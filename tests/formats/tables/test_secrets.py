@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from lumos.formats.tables.secrets import without_secrets
+from lumos.formats.tables.interface import without_secrets
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_setting_that_is_called_like_a_secret_is_left_out(name: str) -> None:
 
 def test_a_long_value_made_to_take_time_takes_none() -> None:
     program = (
-        "from lumos.formats.tables.secrets import without_secrets\n"
+        "from lumos.formats.tables.interface import without_secrets\n"
         "for part in (':', ':/', '://', '://:', 'token', 'bearer ', 'https://', 'https://x:', '-BEGIN '):\n"
         "    assert without_secrets({'note': '://' + part * 100_000})\n"
     )

@@ -14,13 +14,13 @@ import pytest
 from fastavro import _read
 from fastavro.read import LOGICAL_READERS
 
-from lumos.profiles.tallies import Tally
+from lumos.profiles.measurements import ColumnTally
 from pipeline.profiling.test_reading import measured
 
 DAY = 86_400
 
 
-def tally(file: Path, type: dict[str, Any], values: list[Any]) -> Tally:
+def tally(file: Path, type: dict[str, Any], values: list[Any]) -> ColumnTally:
     schema = {"type": "record", "name": "r", "fields": [{"name": "t", "type": type}]}
     with file.open("wb") as sink:
         fastavro.writer(sink, schema, [{"t": value} for value in values])

@@ -7,10 +7,11 @@ import pytest
 
 from formats.tables.hudi_tables import HudiTable
 from lumos.discovery.table_folder import StoredFolder
-from lumos.formats import UnreadableFile
-from lumos.formats.tables.hudi import HudiReader
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.hudi.reader import HudiReader
 from lumos.model.types import INT64
-from lumos.profiles.rows import HUDI_SLICE, FileTask, batches
+from lumos.profiles.rows import read_batches
+from lumos.profiles.tasks import HUDI_SLICE, FileTask
 from lumos.storage import USUAL, Access, storage_of
 from lumos.storage.s3 import S3Access
 from s3_server import S3Server
@@ -25,9 +26,14 @@ def ids(root: str, access: Access = USUAL) -> list[int]:
     found: list[int] = []
     for live in HudiReader().live(memory):
         task = FileTask(
-            f"{root}/{live.path}", live.size, HUDI_SLICE, unit=0, spelled=live.path, table=root
+            f"{root}/{live.path}",
+            live.size,
+            HUDI_SLICE,
+            unit=0,
+            path_in_log=live.path,
+            table_root=root,
         )
-        for batch in batches(task, storage, {"id": INT64}):
+        for batch in read_batches(task, storage, {"id": INT64}):
             found += batch.columns["id"].to_pylist()
     return found
 
@@ -74,12 +80,12 @@ def test_another_source_does_not_get_what_was_read_with_other_credentials(
         assert ids("s3://lake/trips", ours) == [0, 1, 2]
         task = slice_of(table, "s3://lake/trips")
         with pytest.raises(PermissionError):
-            list(batches(task, storage_of("s3://lake", theirs), {"id": INT64}))
+            list(read_batches(task, storage_of("s3://lake", theirs), {"id": INT64}))
 
 
 def slice_of(table: HudiTable, root: str) -> FileTask:
     path = next(path for path in table.files if path.endswith(".parquet"))
-    return FileTask(f"{root}/{path}", 1, HUDI_SLICE, unit=0, spelled=path, table=root)
+    return FileTask(f"{root}/{path}", 1, HUDI_SLICE, unit=0, path_in_log=path, table_root=root)
 
 
 def test_a_slice_that_is_gone_is_not_found(table: HudiTable, tmp_path: Path) -> None:
@@ -87,7 +93,7 @@ def test_a_slice_that_is_gone_is_not_found(table: HudiTable, tmp_path: Path) -> 
     task = slice_of(table, str(tmp_path))
     Path(task.path).unlink()
     with pytest.raises(FileNotFoundError):
-        list(batches(task, storage_of(str(tmp_path)), {"id": INT64}))
+        list(read_batches(task, storage_of(str(tmp_path)), {"id": INT64}))
 
 
 def test_a_timeline_outside_of_the_table_is_not_opened(table: HudiTable, tmp_path: Path) -> None:
@@ -96,5 +102,5 @@ def test_a_timeline_outside_of_the_table_is_not_opened(table: HudiTable, tmp_pat
     table.save_properties()
     table.save(tmp_path / "lake")
     with pytest.raises(UnreadableFile) as caught:
-        list(batches(slice_of(table, str(tmp_path / "lake")), storage_of(""), {"id": INT64}))
+        list(read_batches(slice_of(table, str(tmp_path / "lake")), storage_of(""), {"id": INT64}))
     assert caught.value.code == "outside_path"

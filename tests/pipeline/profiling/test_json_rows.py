@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from lumos.profiles.columns import leaves_of
-from lumos.profiles.tallies import Tally
+from lumos.profiles.columns import profiled_columns
+from lumos.profiles.measurements import ColumnTally
 from pipeline.profiling.test_reading import measured, schema_of
 
 
-def tallies(file: Path, *records: str | dict[str, Any], **options: Any) -> dict[str, Tally]:
+def tallies(file: Path, *records: str | dict[str, Any], **options: Any) -> dict[str, ColumnTally]:
     lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
     file.write_text("".join(f"{line}\n" for line in lines))
     schema = options.pop("schema", None) or schema_of(file)[1]
     facts = measured(file, schema, **options)
-    return dict(zip((leaf.path for leaf in leaves_of(schema)), facts.tallies, strict=True))
+    return dict(zip((leaf.path for leaf in profiled_columns(schema)), facts.tallies, strict=True))
 
 
 def _written(file: Path, records: list[dict[str, Any]]) -> Path:

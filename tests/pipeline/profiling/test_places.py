@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lumos.profiles.columns import leaves_of, types_of
-from lumos.profiles.rows import FileTask, batches
+from lumos.profiles.columns import column_types, profiled_columns
+from lumos.profiles.rows import read_batches
+from lumos.profiles.tasks import FileTask
 from storage_places import SERVED, OnDisk, Place
 
 from .test_reading import COUNT, RECORDS, WRITERS, schema_of
@@ -28,7 +29,7 @@ def test_rows_come_from_any_store(place: Place, tmp_path: Path, name: str) -> No
     place.put({name: data})
     names = tuple(field.name for field in schema.fields)
     task = FileTask(f"{place.root}/{name}", len(data), format, 0, names=names)
-    found = list(batches(task, place.storage, types_of(leaves_of(schema))))
+    found = list(read_batches(task, place.storage, column_types(profiled_columns(schema))))
     ids = [value for batch in found for value in batch.columns["id"].to_pylist()]
     assert [int(each) for each in ids] == list(range(COUNT))
 
@@ -46,7 +47,7 @@ def test_a_file_that_was_written_anew_is_read_as_it_is_now(
     place.put({name: data})
     names = tuple(field.name for field in schema.fields)
     task = FileTask(f"{place.root}/{name}", size, format, 0, names=names)
-    found = batches(task, place.storage, types_of(leaves_of(schema)))
+    found = read_batches(task, place.storage, column_types(profiled_columns(schema)))
     assert sum(batch.rows for batch in found) == COUNT
 
 
@@ -54,4 +55,4 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(place: Place) -> None:
     place.put({"other": b"x"})
     task = FileTask(f"{place.root}/none.parquet", 100, "parquet", 0)
     with pytest.raises(FileNotFoundError):
-        list(batches(task, place.storage, {}))
+        list(read_batches(task, place.storage, {}))

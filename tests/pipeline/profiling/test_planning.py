@@ -10,11 +10,20 @@ import pytest
 from pyspark import cloudpickle
 
 from lumos.profiles import plan as planning
-from lumos.profiles.cache import Unit
-from lumos.profiles.job import Facts, Job, Measured, _reader
-from lumos.profiles.plan import SourceFile, SourceFiles, divide, identity_of, parts_of, sampled
-from lumos.profiles.rows import FileTask
-from lumos.profiles.stored_tasks import store_part, stored_tasks
+from lumos.profiles.job import ProfileJob, _reader
+from lumos.profiles.measurements import FileTotals, UnitMeasurement
+from lumos.profiles.plan import (
+    MeasuredUnit,
+    SourceFile,
+    SourceFiles,
+    divide,
+    identity_of,
+    sample_files,
+    store_part,
+    stored_tasks,
+    task_parts,
+)
+from lumos.profiles.tasks import FileTask
 from lumos.storage import USUAL
 
 
@@ -28,8 +37,8 @@ def source_files(count: int, *, size: int = 1000) -> Iterator[SourceFile]:
         yield SourceFile(task, partition, identity_of(path))
 
 
-def unit(identities: bytes) -> Unit:
-    return Unit("spec", identities, 1, Measured(Facts(1, 1, []), {}))
+def unit(identities: bytes) -> MeasuredUnit:
+    return MeasuredUnit("spec", identities, 1, UnitMeasurement(FileTotals(1, 1, []), {}))
 
 
 @pytest.fixture
@@ -71,7 +80,7 @@ def test_every_file_is_in_one_part_and_no_part_has_too_many(
 ) -> None:
     monkeypatch.setattr(planning, "_MOST_IN_A_PART", 7)
     with closing(SourceFiles(source_files(100))) as files:
-        parts = list(parts_of(files, divide(files, (), leaves=1), parts=4))
+        parts = list(task_parts(files, divide(files, (), leaves=1), parts=4))
         assert max(len(part.tasks) for part in parts) == 7
         assert [task.path for part in parts for task in part.tasks] == [
             file.task.path for file in files
@@ -81,8 +90,8 @@ def test_every_file_is_in_one_part_and_no_part_has_too_many(
 
 def test_a_sample_is_the_same_files_every_time() -> None:
     with closing(SourceFiles(source_files(100))) as files:
-        some = list(sampled(files, 0.255))
-        assert some == list(sampled(files, 0.255))
+        some = list(sample_files(files, 0.255))
+        assert some == list(sample_files(files, 0.255))
         assert sum(file.task.sample for file in some) == pytest.approx(25.5)
 
 
@@ -95,11 +104,11 @@ def test_tasks_come_back_from_the_state_as_they_were(tmp_path: Path) -> None:
 
 def test_the_code_of_a_job_does_not_grow_with_its_files(tmp_path: Path) -> None:
     """What Spark is sent is the code and a row for each part; of the files it holds nothing."""
-    job = Job((), USUAL)
+    job = ProfileJob((), USUAL)
     with closing(SourceFiles(source_files(30_000))) as files:
         parts = [
             store_part(str(tmp_path / f"{number}.tasks"), USUAL, part.tasks, size=part.size)
-            for number, part in enumerate(parts_of(files, divide(files, (), leaves=1), parts=2))
+            for number, part in enumerate(task_parts(files, divide(files, (), leaves=1), parts=2))
         ]
     code = cloudpickle.dumps(_reader(job, (), pa.schema([])))
     assert len(code) + sum(len(part.path) + 16 for part in parts) < 10_000

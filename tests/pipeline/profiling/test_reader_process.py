@@ -14,10 +14,11 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from lumos.formats import UnreadableFile
+from lumos.formats.interface import UnreadableFile
 from lumos.model.types import INT64, DataType
 from lumos.profiles import reader_process
-from lumos.profiles.rows import FileTask, batches
+from lumos.profiles.rows import read_batches
+from lumos.profiles.tasks import FileTask
 from lumos.storage import LocalStorage
 
 WANTED: dict[str, DataType] = {"id": INT64}
@@ -49,7 +50,7 @@ def rows_of(path: Path, format: str) -> list[int]:
     task = FileTask(str(path), path.stat().st_size, format, 0)
     return [
         number
-        for batch in batches(task, LocalStorage(), WANTED)
+        for batch in read_batches(task, LocalStorage(), WANTED)
         for number in batch.columns["id"].to_pylist()
     ]
 
@@ -82,7 +83,7 @@ def test_one_child_reads_all_files_even_those_that_are_left_early(tmp_path: Path
     rows_of(file, "parquet")
     first = child_pid()
     task = FileTask(str(file), file.stat().st_size, "parquet", 0, most_rows=10)
-    (batch,) = batches(task, LocalStorage(), WANTED)
+    (batch,) = read_batches(task, LocalStorage(), WANTED)
     assert batch.rows == 10
     assert rows_of(file, "parquet") == list(range(1000))
     assert child_pid() == first
@@ -91,7 +92,7 @@ def test_one_child_reads_all_files_even_those_that_are_left_early(tmp_path: Path
 def test_a_file_that_is_gone_is_reported_as_such(tmp_path: Path) -> None:
     task = FileTask(str(tmp_path / "gone.parquet"), 1, "parquet", 0)
     with pytest.raises(FileNotFoundError):
-        list(batches(task, LocalStorage(), WANTED))
+        list(read_batches(task, LocalStorage(), WANTED))
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])

@@ -17,13 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from lumos.formats import UnreadableFile, read_file
+from lumos.formats.identification import read_file
+from lumos.formats.interface import UnreadableFile
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, INT64
-from lumos.profiles.columns import leaves_of, types_of
-from lumos.profiles.job import Facts, Job, read_tasks
-from lumos.profiles.rows import FileTask, batches
-from lumos.profiles.tallies import Tally
+from lumos.profiles.columns import column_types, profiled_columns
+from lumos.profiles.job import ProfileJob, read_tasks
+from lumos.profiles.measurements import ColumnTally, FileTotals
+from lumos.profiles.rows import read_batches
+from lumos.profiles.tasks import FileTask
 from lumos.storage import USUAL, LocalStorage
 from lumos.storage.errors import StorageDenied
 
@@ -127,21 +129,21 @@ def schema_of(file: Path) -> tuple[str, Schema]:
     return found[0].name, found[1].schema
 
 
-def measured(file: Path, schema: Schema | None = None, **options: Any) -> Facts:
+def measured(file: Path, schema: Schema | None = None, **options: Any) -> FileTotals:
     """What one task counts of a file, against its own schema or another one."""
     format, own = schema_of(file)
     leaves = tuple(
         leaf._replace(values=leaf.kind != "text", top=leaf.kind not in ("list", "map", "opaque"))
-        for leaf in leaves_of(schema or own)
+        for leaf in profiled_columns(schema or own)
     )
     names = tuple(field.name for field in own.fields)
     task = FileTask(str(file), file.stat().st_size, format, 0, names=names, **options)
-    counted: dict[int, Facts] = {}
-    assert not list(read_tasks(Job(leaves, USUAL), [task], counted, (), pa.schema([])))
+    counted: dict[int, FileTotals] = {}
+    assert not list(read_tasks(ProfileJob(leaves, USUAL), [task], counted, (), pa.schema([])))
     return counted[0]
 
 
-def counts(facts: Facts) -> list[Any]:
+def counts(facts: FileTotals) -> list[Any]:
     return [
         (each.rows, each.nulls, each.misfits, each.low, each.high, each.shortest, each.longest,
          each.elements, each.null_elements, sorted(each.top))
@@ -150,7 +152,7 @@ def counts(facts: Facts) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Schema, Facts]:
+def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Schema, FileTotals]:
     file = tmp_path_factory.mktemp("truth") / "a.parquet"
     file.write_bytes(parquet(RECORDS))
     schema = schema_of(file)[1]
@@ -158,7 +160,9 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Schema, Facts]:
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_format_says_the_same(tmp_path: Path, name: str, truth: tuple[Schema, Facts]) -> None:
+def test_every_format_says_the_same(
+    tmp_path: Path, name: str, truth: tuple[Schema, FileTotals]
+) -> None:
     schema, expected = truth
     file = tmp_path / name
     file.write_bytes(WRITERS[name](RECORDS))
@@ -167,9 +171,11 @@ def test_every_format_says_the_same(tmp_path: Path, name: str, truth: tuple[Sche
     assert counts(found) == counts(expected)
 
 
-def test_what_is_told_of_the_rows_is_true(truth: tuple[Schema, Facts]) -> None:
+def test_what_is_told_of_the_rows_is_true(truth: tuple[Schema, FileTotals]) -> None:
     schema, facts = truth
-    by_path = dict(zip((leaf.path for leaf in leaves_of(schema)), facts.tallies, strict=True))
+    by_path = dict(
+        zip((leaf.path for leaf in profiled_columns(schema)), facts.tallies, strict=True)
+    )
     shares = [row["share"] for row in RECORDS if row["share"] is not None]
     assert (by_path["share"].low, by_path["share"].high) == (min(shares), max(shares))
     assert by_path["inside.x"].nulls == sum(row["inside"] is None for row in RECORDS)
@@ -180,12 +186,12 @@ def test_what_is_told_of_the_rows_is_true(truth: tuple[Schema, Facts]) -> None:
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.orc"])
 def test_portions_of_a_file_add_up_to_all_of_it(
-    tmp_path: Path, name: str, truth: tuple[Schema, Facts]
+    tmp_path: Path, name: str, truth: tuple[Schema, FileTotals]
 ) -> None:
     schema, expected = truth
     file = tmp_path / name
     file.write_bytes(WRITERS[name](RECORDS))
-    whole = Facts(0, 0, [Tally() for _ in expected.tallies])
+    whole = FileTotals(0, 0, [ColumnTally() for _ in expected.tallies])
     for number in range(3):
         whole.join(measured(file, schema, portion=(number, 3)))
     assert (whole.rows, whole.files) == (COUNT, 1)
@@ -212,7 +218,7 @@ def test_rows_of_portions_and_samples_go_by_their_number_in_the_whole_file(
             str(file), 0, format, 0, names=("id",), portion=(number, portions), sample=share
         )
         gone = BitMap64(deleted)
-        for batch in batches(task, LocalStorage(), {"id": INT64}, gone):
+        for batch in read_batches(task, LocalStorage(), {"id": INT64}, gone):
             left += batch.columns["id"].to_pylist()
     assert deleted.isdisjoint(left)
     if share == 1.0:
@@ -367,9 +373,9 @@ def test_a_fault_of_the_storage_is_told_in_its_words(
     def fail(*_: Any) -> None:
         raise fault
 
-    monkeypatch.setattr("lumos.profiles.job.batches", fail)
+    monkeypatch.setattr("lumos.profiles.job.read_batches", fail)
     (problem,) = measured(file).problems.listed
-    assert (problem.code, problem.reason) == ("unreadable", f"It could not be read: {words}")
+    assert (problem.code, problem.reason) == ("unreadable", f"The file could not be read: {words}")
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -380,13 +386,13 @@ def test_a_file_that_is_cut_off_is_unreadable_or_shorter_but_never_a_crash(
     file = tmp_path / name
     file.write_bytes(data)
     format, schema = schema_of(file)
-    wanted = types_of(leaves_of(schema))
+    wanted = column_types(profiled_columns(schema))
     names = tuple(field.name for field in schema.fields)
     for length in range(0, len(data), max(1, len(data) // 25)):
         file.write_bytes(data[:length])
         task = FileTask(str(file), length, format, 0, names=names)
         try:
-            rows = sum(batch.rows for batch in batches(task, LocalStorage(), wanted))
+            rows = sum(batch.rows for batch in read_batches(task, LocalStorage(), wanted))
         except UnreadableFile:
             continue
         assert rows < COUNT

@@ -7,13 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.model.types import INT64
-from lumos.profiles.rows import FileTask, batches
+from lumos.profiles.rows import read_batches
+from lumos.profiles.tasks import FileTask
 from lumos.storage import LocalStorage
 
 
 def taken(file: Path, share: float) -> list[int]:
     task = FileTask(str(file), 0, "parquet", 0, names=("id",), sample=share)
-    found = batches(task, LocalStorage(), {"id": INT64})
+    found = read_batches(task, LocalStorage(), {"id": INT64})
     return [each for batch in found for each in batch.columns["id"].to_pylist()]
 
 

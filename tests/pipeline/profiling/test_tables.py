@@ -18,19 +18,20 @@ from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
 from lumos.discovery.tables import Memory, StoredFolder
-from lumos.formats import UnreadableFile
-from lumos.formats.tables import READERS, Deletes
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables import READERS
+from lumos.formats.tables.interface import RowDeletes
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import parse_type
-from lumos.profiles.column_names import known_fields, named, places_of
-from lumos.profiles.columns import leaves_of
-from lumos.profiles.deletes import deleted_rows, kept_rows
-from lumos.profiles.job import Facts, Job, read_tasks
-from lumos.profiles.record_files import _names_of
-from lumos.profiles.rows import FileTask
-from lumos.profiles.table_files import table_files
-from lumos.profiles.tallies import Tally
+from lumos.profiles.avro_files import names_in_file
+from lumos.profiles.columnar_files import field_positions, rename_members
+from lumos.profiles.columns import known_fields, profiled_columns
+from lumos.profiles.files import table_files
+from lumos.profiles.job import ProfileJob, read_tasks
+from lumos.profiles.measurements import ColumnTally, FileTotals
+from lumos.profiles.rows import deleted_rows, rows_left
+from lumos.profiles.tasks import FileTask
 from lumos.storage import USUAL, LocalStorage
 
 VECTOR_MAGIC = struct.pack("<i", 1681511377)
@@ -38,21 +39,21 @@ Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 
 
-def measured(kind: str, root: Path) -> tuple[Facts, dict[str, Tally]]:
+def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]:
     """What is counted of a table as a scan would find it, also by column."""
     folder = StoredFolder(LocalStorage(), str(root))
     facts, memory = READERS[kind].read(folder, None, most_commits=100)
     found = table_files(str(root), Memory(kind, to_json(facts), memory))
     leaves = tuple(
         leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
-        for leaf in leaves_of(facts.schema)
+        for leaf in profiled_columns(facts.schema)
     )
-    job = Job(leaves, USUAL, found.fields)
-    counted: dict[int, Facts] = {}
+    job = ProfileJob(leaves, USUAL, found.fields)
+    counted: dict[int, FileTotals] = {}
     tasks = (file.task for file in found.files)
     assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))
     if not counted:
-        return Facts(0, 0, []), {}
+        return FileTotals(0, 0, []), {}
     told = counted[0]
     for remark in found.remarks:
         told.problems.add(remark)
@@ -75,7 +76,7 @@ def test_bitmaps_are_read_as_their_library_writes_them(numbers: list[int], optim
     if optimised:
         bitmap.run_optimize()
     body = VECTOR_MAGIC + bitmap.serialize()
-    deletes = Deletes("dv", "", count=len(numbers), inline=body)
+    deletes = RowDeletes("dv", "", count=len(numbers), inline=body)
     assert list(deleted_rows([deletes], "", USUAL)) == sorted(numbers)
 
 
@@ -86,8 +87,8 @@ def test_a_short_vector_of_a_million_rows_stays_small_in_memory() -> None:
     assert len(body) < 300
     tracemalloc.start()
     try:
-        deleted = deleted_rows([Deletes("dv", "", inline=body)], "", USUAL)
-        flags = kept_rows(999_998, 4, deleted)
+        deleted = deleted_rows([RowDeletes("dv", "", inline=body)], "", USUAL)
+        flags = rows_left(999_998, 4, deleted)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -113,7 +114,7 @@ def test_a_damaged_vector_is_named(
     content: bytes, count: int | None, reason: str, tmp_path: Path
 ) -> None:
     (tmp_path / "vector.bin").write_bytes(content)
-    deletes = Deletes("dv", str(tmp_path / "vector.bin"), count=count)
+    deletes = RowDeletes("dv", str(tmp_path / "vector.bin"), count=count)
     with pytest.raises(UnreadableFile, match=reason) as caught:
         deleted_rows([deletes], "", USUAL)
     assert caught.value.code == "corrupt_file"
@@ -123,7 +124,7 @@ def test_negative_positions_are_named(tmp_path: Path) -> None:
     path = tmp_path / "deletes.parquet"
     pq.write_table(pa.table({"file_path": ["a"], "pos": pa.array([-1], pa.int64())}), path)
     with pytest.raises(UnreadableFile, match="negative position"):
-        deleted_rows([Deletes("positions", str(path))], "a", USUAL)
+        deleted_rows([RowDeletes("positions", str(path))], "a", USUAL)
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -314,11 +315,16 @@ def test_files_without_ids_are_read_by_the_name_mapping_of_iceberg() -> None:
     )
     known = known_fields(schema, {"schema.name-mapping.default": json.dumps(mapping)})
     file = [pa.field("s", pa.struct([("older", pa.int64())])), pa.field("a", pa.int64())]
-    assert {at: each.name for at, each in places_of(known, file).items()} == {0: "inside", 1: "id"}
-    assert named(pa.array([{"older": 7}], file[0].type), known[1]).to_pylist() == [{"x": 7}]
+    assert {at: each.name for at, each in field_positions(known, file).items()} == {
+        0: "inside",
+        1: "id",
+    }
+    assert rename_members(pa.array([{"older": 7}], file[0].type), known[1]).to_pylist() == [
+        {"x": 7}
+    ]
     task = FileTask("", 0, "avro", 0, fields=known)
     records = {"fields": [{"name": "a"}, {"name": "s"}]}
-    assert _names_of(records, task, ["id", "inside", "a"]) == {"id": "a", "inside": "s"}
+    assert names_in_file(records, task, ["id", "inside", "a"]) == {"id": "a", "inside": "s"}
 
 
 def test_partitions_of_delta_by_moments_and_empty_texts(tmp_path: Path) -> None:
@@ -414,19 +420,19 @@ def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
     # A table in a bucket names a file of this machine.
     secret = tmp_path / "secret.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), secret)
-    task = FileTask(str(secret), 1, "parquet", unit=0, near=str(tmp_path))
-    leaves = tuple(leaves_of(Schema(fields=(Field(name="id", type=parse_type("INT64")),))))
+    task = FileTask(str(secret), 1, "parquet", unit=0, table_root=str(tmp_path))
+    leaves = tuple(profiled_columns(Schema(fields=(Field(name="id", type=parse_type("INT64")),))))
 
-    def read(task: FileTask) -> Facts:
-        counted: dict[int, Facts] = {}
-        assert not list(read_tasks(Job(leaves, USUAL), [task], counted, (), pa.schema([])))
+    def read(task: FileTask) -> FileTotals:
+        counted: dict[int, FileTotals] = {}
+        assert not list(read_tasks(ProfileJob(leaves, USUAL), [task], counted, (), pa.schema([])))
         return counted[0]
 
     assert read(task).rows == 2
     if at == "path":
-        task = task._replace(near="s3://lake/table")
+        task = task._replace(table_root="s3://lake/table")
     else:
-        task = task._replace(deletes=(Deletes("dv", "s3://other/vector.bin"),))
+        task = task._replace(deletes=(RowDeletes("dv", "s3://other/vector.bin"),))
     found = read(task)
     assert (found.rows, [problem.code for problem in found.problems.listed]) == (
         0,

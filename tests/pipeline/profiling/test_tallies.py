@@ -15,29 +15,30 @@ import pytest
 from lumos.model.schema import Field, Schema
 from lumos.model.types import STRING, parse_type
 from lumos.profiles import values
-from lumos.profiles.columns import Leaf, leaves_of
-from lumos.profiles.records import array_of
-from lumos.profiles.tallies import FOLLOWED, Tally
-from lumos.profiles.values import values_of
+from lumos.profiles.columns import ProfiledColumn, profiled_columns
+from lumos.profiles.measurements import MOST_TRACKED_VALUES, ColumnTally
+from lumos.profiles.values import array_from_values, column_values
 
 STRUCT = parse_type("STRUCT<x: INT64, y: STRING>")
 
 
-def leaf(type: str) -> Leaf:
+def leaf(type: str) -> ProfiledColumn:
     schema = Schema(fields=(Field(name="a", type=parse_type(type)),))
-    (only,) = leaves_of(schema)
+    (only,) = profiled_columns(schema)
     return only._replace(values=True, top=only.kind not in ("list", "map"))
 
 
-def tally(type: str, found: Any, arrow: pa.DataType | None = None, *, pieces: int = 1) -> Tally:
+def tally(
+    type: str, found: Any, arrow: pa.DataType | None = None, *, pieces: int = 1
+) -> ColumnTally:
     column = leaf(type)
-    whole = Tally()
+    whole = ColumnTally()
     array = found if isinstance(found, pa.Array) else pa.array(found, arrow)
     size = -(-len(array) // pieces) or 1
     for start in range(0, len(array), size):
-        part = Tally()
+        part = ColumnTally()
         some = array[start : start + size]
-        part.add(column, values_of(column, some, len(some)))
+        part.add(column, column_values(column, some, len(some)))
         whole.join(part)
     return whole
 
@@ -171,8 +172,8 @@ def test_moments_are_read_of_texts(type: str, texts: list[str], low: int) -> Non
 
 def test_ids_of_records_are_the_bytes_that_other_formats_have() -> None:
     id = uuid.UUID(int=7)
-    assert array_of([id, None], parse_type("UUID")).to_pylist() == [id.bytes, None]
-    assert array_of([id, date(2024, 1, 1)], STRING).to_pylist() == [str(id), "2024-01-01"]
+    assert array_from_values([id, None], parse_type("UUID")).to_pylist() == [id.bytes, None]
+    assert array_from_values([id, date(2024, 1, 1)], STRING).to_pylist() == [str(id), "2024-01-01"]
 
 
 def test_texts_and_bytes_have_lengths_and_no_bounds() -> None:
@@ -195,10 +196,10 @@ def test_lists_and_maps_have_lengths_and_elements(pieces: int) -> None:
 
 def test_a_member_is_null_where_its_struct_is() -> None:
     column = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())]))
-    x, y = leaves_of(Schema(fields=(Field(name="a", type=STRUCT),)))
-    assert values_of(x, column, 3) == (pa.array([1, None, None]), 0, False)
-    assert values_of(y, column, 3) == (pa.nulls(3, pa.string()), 0, False)
-    assert values_of(y, pa.array([5, None, 6]), 3) == (pa.nulls(3, pa.string()), 2, False)
+    x, y = profiled_columns(Schema(fields=(Field(name="a", type=STRUCT),)))
+    assert column_values(x, column, 3) == (pa.array([1, None, None]), 0, False)
+    assert column_values(y, column, 3) == (pa.nulls(3, pa.string()), 0, False)
+    assert column_values(y, pa.array([5, None, 6]), 3) == (pa.nulls(3, pa.string()), 2, False)
 
 
 def test_leaves_are_named_from_the_top_and_end_at_lists() -> None:
@@ -208,7 +209,7 @@ def test_leaves_are_named_from_the_top_and_end_at_lists() -> None:
             Field(name="l", type=parse_type("ARRAY<STRUCT<x: INT64>>")),
         )
     )
-    assert [each.path for each in leaves_of(schema)] == ["`a.b`.c", "`a.b`.d.e", "l"]
+    assert [each.path for each in profiled_columns(schema)] == ["`a.b`.c", "`a.b`.d.e", "l"]
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 10])
@@ -219,8 +220,8 @@ def test_frequent_values_are_never_counted_too_high_and_off_by_the_slack_at_most
     values = [some.choice([7, 8, some.randrange(10**6)]) for _ in range(20_000)]
     truth = Counter(values)
     found = tally("INT64", values, pieces=pieces)
-    assert len(found.top) <= FOLLOWED
-    assert found.slack < len(values) / FOLLOWED + pieces
+    assert len(found.top) <= MOST_TRACKED_VALUES
+    assert found.slack < len(values) / MOST_TRACKED_VALUES + pieces
     for value, count in found.top:
         assert truth[value] - found.slack <= count <= truth[value]
     assert {value for value, _ in found.top[:2]} == {7, 8}
@@ -233,6 +234,6 @@ def test_few_values_are_counted_exactly() -> None:
 
 def test_a_column_that_a_file_lacks_is_null_there() -> None:
     column = leaf("DATE")
-    found = Tally()
-    found.add(column, values_of(column, None, 3))
+    found = ColumnTally()
+    found.add(column, column_values(column, None, 3))
     assert (found.rows, found.nulls, found.values) == (3, 3, 0)

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from lumos.model.types import parse_type
-from lumos.profiles.columns import Leaf
-from lumos.profiles.values import values_of
+from lumos.profiles.columns import ProfiledColumn
+from lumos.profiles.values import column_values
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ def test_a_union_in_structs_that_may_be_null_is_there_or_not(type: str, misfits:
     union = pa.UnionArray.from_sparse(pa.array([0, 1, 0, 1], pa.int8()), children)
     missing = pa.array([False, True, False, False])
     structs = pa.StructArray.from_arrays([union], ["u"], mask=missing)
-    found = values_of(Leaf("s.u", ("s", "u"), parse_type(type)), structs, 4)
+    found = column_values(ProfiledColumn("s.u", ("s", "u"), parse_type(type)), structs, 4)
     assert (found.array.null_count - found.misfits, found.misfits) == (1, misfits)

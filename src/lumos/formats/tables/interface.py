@@ -1,22 +1,24 @@
-"""What a table format tells of one table, by its own metadata files alone.
+"""The interface of table formats, and what they report about a table.
 
-A reader gets a folder, not a storage: it works the same for every place where tables lie.
+Readers get a folder, not a storage, so they work the same for every storage.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from lumos.config.secret import is_secret_name
 from lumos.formats.interface import LARGEST, Remark, UnreadableFile
 from lumos.model.schema import Schema
 
-Kind: TypeAlias = Literal["delta", "hudi", "iceberg"]
+TableKind: TypeAlias = Literal["delta", "hudi", "iceberg"]
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A file of a table; `modified` is in microseconds since 1970, UTC, `etag` may be empty."""
 
     name: str
@@ -25,53 +27,53 @@ class Entry(NamedTuple):
     etag: str
 
 
-class Folder(Protocol):
-    """A table's root; paths are relative to it, with '/' between."""
+class TableFolder(Protocol):
+    """The root folder of a table; paths are relative to it and separated by '/'."""
 
     @property
     def root(self) -> str: ...
 
-    def entries(self, folder: str, *, after: str = "") -> Iterator[Entry]:
-        """The files right in a folder, hidden ones too, in the order of their names.
+    def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
+        """Yield the files directly in a folder, including hidden ones, in the order of names.
 
-        Only those whose names sort after `after`; none where there is no such folder.
+        Only names that sort after `after`; none if the folder does not exist.
         """
         ...
 
-    def below(self) -> Iterator[Entry]:
-        """All data files, hidden ones too; their names are paths. Not what lies in the log."""
+    def below(self) -> Iterator[FileEntry]:
+        """Yield all data files, including hidden ones, with their paths as names."""
         ...
 
     def read(self, path: str) -> bytes:
-        """A whole file; raises FileNotFoundError where there is none, or another OSError."""
+        """Read a whole file; raises FileNotFoundError or another OSError."""
         ...
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
-        """Whole files in that order, several at a time; a failure stands in its file's place."""
+        """Read whole files concurrently; yields them, or their errors, in the given order."""
         ...
 
     def inside(self, uri: str, location: str) -> str | None:
-        """The relative path of an absolute address; nothing where it lies elsewhere.
+        """The relative path of an absolute URI; None if it is outside of the table.
 
-        `location` is what the table believes its root to be, which may have moved since.
+        `location` is the root in the table's metadata, from which the table may have been moved.
         """
         ...
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema the table had, since when, and what brought it."""
+class TableSchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema that the table had, since when, and the operation that set it."""
 
     schema: Schema
     at: datetime
     version: str
     operation: str | None = None
     author: str | None = None
-    # Whether the log itself tells the time, in a zone that is known.
+    # Whether the log contains the time, in a known time zone.
     exact_time: bool = True
 
 
-class Deletes(msgspec.Struct, frozen=True, array_like=True):
-    """Rows of a data file that count no more: where that is written down."""
+class RowDeletes(msgspec.Struct, frozen=True, array_like=True):
+    """Deleted rows of a data file: where the deletion vector or delete file is."""
 
     kind: Literal["dv", "positions", "equality"]
     path: str
@@ -82,47 +84,47 @@ class Deletes(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LiveFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file of the current version; `path` is relative to the root, or an address elsewhere."""
+    """A file of the current version; `path` is relative to the root, or a URI outside of it."""
 
     path: str
     size: int
     rows: int | None
     partition: tuple[tuple[str, str | None], ...] = ()
-    deletes: tuple[Deletes, ...] = ()
+    deletes: tuple[RowDeletes, ...] = ()
     format: str = "parquet"
 
 
-class Feature(NamedTuple):
-    """Something a table uses that not every reader knows; `read` where it is understood here."""
+class TableFeature(NamedTuple):
+    """A feature that not every reader supports; `read` if Lumos does."""
 
     name: str
     read: bool
 
 
-def remarks_on(features: Iterable[Feature]) -> tuple[Remark, ...]:
-    """What is to be said of features that are not understood."""
+def remarks_on_features(features: Iterable[TableFeature]) -> tuple[Remark, ...]:
+    """A remark on the features that are not supported, if any."""
     names = ", ".join(feature.name for feature in features if not feature.read)
     if not names:
         return ()
-    reason = f"It uses what is not understood here, so that what is told may be wrong: {names}."
+    reason = f"It uses unsupported features, so its metadata may be read wrongly: {names}."
     return (Remark("unsupported_feature", reason),)
 
 
 class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A table as of its current version.
 
-    `past` are the schemas in the order of their time, the current one included. `claims` are
-    addresses of folders outside the root, as the table spells them, whose files are its own.
-    `elsewhere` is where the table itself lies, if its root holds nothing but its log.
+    `past` are the schemas in the order of time, including the current one. `claims` are URIs of
+    folders outside of the root, as the table spells them, whose files belong to it. `elsewhere` is
+    the location of the table, if its root holds only its metadata.
     """
 
-    kind: Kind
+    kind: TableKind
     version: str
     at: datetime
-    # What brought the current version about, in the format's own word.
+    # The operation of the current version, as the format names it.
     operation: str | None = None
     schema: Schema
-    # In words: `country`, `bucket[16](id)`, `days(ts)`.
+    # Such as `country`, `bucket[16](id)`, `days(ts)`.
     partition_by: tuple[str, ...] = ()
     files: int
     bytes: int
@@ -130,45 +132,71 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     rows_exact: bool = True
     properties: dict[str, str] = {}
     description: str | None = None
-    # The table's own id, which stays when it is moved.
+    # The id of the table, which stays the same when it is moved.
     identity: str = ""
-    past: tuple[Past, ...] = ()
-    features: tuple[Feature, ...] = ()
+    past: tuple[TableSchemaVersion, ...] = ()
+    features: tuple[TableFeature, ...] = ()
     remarks: tuple[Remark, ...] = ()
     claims: tuple[str, ...] = ()
     elsewhere: str = ""
-    # Changes whenever the live data does.
+    # Changes with every change of the live data.
     content: str
 
     def __post_init__(self) -> None:
         if max(self.files, self.bytes, self.rows or 0) > LARGEST:
-            reason = "The files that its log tells of come to more than any storage holds"
+            reason = "The sizes of the files in its log add up to more than 2^63 - 1"
             raise UnreadableFile("broken_table", reason)
 
 
 class TableReader(ABC):
     """One table format."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[TableKind]
     title: ClassVar[str]
 
     @abstractmethod
-    def signature(self, folder: Folder) -> str:
-        """Changes whenever the table may have; costs a listing or two.
+    def signature(self, folder: TableFolder) -> str:
+        """A hash that changes with every change of the table; takes one or two listings.
 
-        Opens nothing, unless the log lies where only a file can tell.
+        Opens files only to find a log in an unusual folder.
         """
 
     @abstractmethod
     def read(
-        self, folder: Folder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
     ) -> tuple[TableFacts, bytes]:
-        """The facts, and what the next reading is to be given; raises UnreadableFile.
+        """Read the facts, and the memory for the next call; raises UnreadableFile.
 
-        `memory` is what an earlier reading gave, or nothing; one that cannot be used is passed
-        over. No more than the last `most_commits` commits are opened for the history of schemas.
+        `memory` comes from the call before; an unusable one is ignored. At most `most_commits`
+        commits are opened for the history of schemas.
         """
 
     @abstractmethod
     def live(self, memory: bytes) -> Iterator[LiveFile]:
-        """The files of the version that a reading left this memory of."""
+        """Yield the files of the version that this memory is about."""
+
+
+# Names of secrets in table properties, in addition to those of options.
+_SECRET_NAME: Final = re.compile(r"\bsas\b|(^|[-_.])(pass|auth)$", re.IGNORECASE)
+# Credentials in URLs, connection strings, JSON and headers. Values can be very long, so no part of
+# the pattern may match in two ways.
+_SECRET_VALUE: Final = re.compile(
+    r"://[^/?#\s:@]*:[^/?#\s@]*@"
+    r"|\bhttps?://[^/?#\s:@]+@"
+    r"|(?:password|passwd|pwd|secret|token|accesskey|accountkey|apikey|sig|signature)"
+    r"(?:=[^\s;&]|\"\s{0,9}:\s{0,9}\")"
+    r"|\bbearer\s[\w-]{16}"
+    r"|\bbasic\s(?=\S{0,64}[\d=])[\w+/]{8}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|-BEGIN [A-Z ]{0,30}PRIVATE KEY",
+    re.IGNORECASE,
+)
+
+
+def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings whose names and values do not look like secrets."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if not (is_secret_name(name) or _SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+    }

@@ -1,8 +1,8 @@
-"""Parquet files of logs, decoded within bounds: a few bytes may unpack to gigabytes.
+"""Parquet files of table logs, decoded with a limit on memory: a few bytes may become gigabytes.
 
-The sums of a footer need not be true. Its pages tell what they unpack to, and that is what readers
-allocate; dictionaries repeat their entries, which may be long, once for each row. Where rows are
-long, few of them are decoded at a time.
+The totals in a footer may be wrong. The headers of pages tell their uncompressed sizes, which is
+what readers allocate; entries of dictionaries, which may be long, are repeated for each row. The
+longer the rows, the fewer are decoded at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,35 +13,35 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lumos.formats import thrift
-from lumos.formats.varints import Malformed, signed
+from lumos.formats.varints import MalformedData, read_signed
 
-# The bytes are here already: whatever fails is the file's own fault.
+# The bytes are in memory already, so all of these mean a damaged file.
 FAULTS: Final = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 
-# Writers make pages of one megabyte, or of one value that is longer.
+# Writers make pages of one megabyte, or of one longer value.
 _LONGEST_PAGE: Final = 64 * 1024 * 1024
 _MOST_VALUES: Final = 100_000_000
-# What is unpacked at a time, and of all lists of a column.
+# The limits of a batch, and of all lists of a column.
 _LONGEST_BATCH: Final = 64 * 1024 * 1024
 _LONGEST_LISTS: Final = 1024 * 1024 * 1024
 _FEW: Final = 1_000
 
 _DICTIONARY_PAGE: Final = 2
-_KIND, _UNPACKED, _PACKED = 1, 2, 3
-# Records of a page's header that begin with the number of its values.
+_KIND, _UNCOMPRESSED, _COMPRESSED = 1, 2, 3
+# The structs in a page header that begin with the number of values.
 _COUNTING: Final = frozenset({5, 7, 8})
 _CODECS: Final = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
 
 
 class _Page(NamedTuple):
     kind: int
-    unpacked: int
+    uncompressed: int
     content: bytes
     values: int
 
 
 class ParquetRows:
-    """The rows of a file; everything may raise Malformed, or one of FAULTS."""
+    """The rows of a file; all methods may raise MalformedData, or one of FAULTS."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -51,46 +51,48 @@ class ParquetRows:
         self.columns = [leaves.column(number).path for number in range(len(leaves))]
 
     def batches(self, columns: Sequence[str], *, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, at most so many of them at a time."""
+        """Yield the rows of some columns, at most `rows` at a time."""
         wanted = [
             number
             for number, path in enumerate(self.columns)
             if any(is_below(path, column) for column in columns)
         ]
         groups = range(self._file.metadata.num_row_groups)
-        longest = max((sum(self._longest(each, at) for at in wanted) for each in groups), default=0)
+        longest = max(
+            (sum(self._largest_value(each, at) for at in wanted) for each in groups), default=0
+        )
         size = max(1, min(rows, _LONGEST_BATCH // max(1, longest)))
         yield from self._file.iter_batches(size, columns=list(columns), use_threads=False)
 
-    def _longest(self, group: int, number: int) -> int:
-        """How long a row of a column may be; refuses what is out of bounds."""
-        told = self._file.metadata.row_group(group)
-        chunk = told.column(number)
-        values, unpacked, repeated, plain = 0, 0, 0, 0
+    def _largest_value(self, group: int, number: int) -> int:
+        """The largest size of a value of a column; raises MalformedData above the limits."""
+        row_group = self._file.metadata.row_group(group)
+        chunk = row_group.column(number)
+        values, uncompressed, repeated, plain = 0, 0, 0, 0
         for page in self._pages(chunk):
             values += page.values
-            unpacked += page.unpacked
+            uncompressed += page.uncompressed
             if page.kind == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
                 repeated = _longest_entry(page, chunk.compression)
             elif page.values:
-                plain = max(plain, page.unpacked // page.values)
+                plain = max(plain, page.uncompressed // page.values)
         if values > _MOST_VALUES:
-            raise Malformed("It holds more than can be.")
+            raise MalformedData(f"It has more than {_MOST_VALUES:,} values.")
         if self._file.schema.column(number).max_repetition_level == 0:
             return max(repeated, plain)
-        # The values of all rows may belong to a single one.
-        lists = max(unpacked, values * repeated)
+        # All values may belong to a single row.
+        lists = max(uncompressed, values * repeated)
         if lists > _LONGEST_LISTS:
-            lists = self._length_of_lists(group, self.columns[number])
+            lists = self._size_of_lists(group, self.columns[number])
         if lists > _LONGEST_LISTS:
-            raise Malformed("It unpacks to more than can be.")
-        return lists // max(1, int(told.num_rows))
+            raise MalformedData(f"It decompresses to more than {_LONGEST_LISTS:,} bytes.")
+        return lists // max(1, int(row_group.num_rows))
 
-    def _length_of_lists(self, group: int, column: str) -> int:
-        """What the values of a column come to, without unpacking those that a dictionary holds."""
+    def _size_of_lists(self, group: int, column: str) -> int:
+        """The size of a column's values, without expanding those in a dictionary."""
         file = pq.ParquetFile(pa.BufferReader(self._data), read_dictionary=[column])
         return sum(
-            _length(leaf)
+            _size(leaf)
             for batch in file.iter_batches(_FEW, [group], [column], use_threads=False)
             for leaf in _leaves(batch.to_struct_array())
         )
@@ -117,7 +119,7 @@ def _leaves(array: pa.Array) -> Iterator[pa.Array]:
         yield array
 
 
-def _length(leaf: pa.Array) -> int:
+def _size(leaf: pa.Array) -> int:
     if not pa.types.is_dictionary(leaf.type):
         return int(leaf.nbytes)
     lengths = pc.binary_length(leaf.dictionary).take(leaf.indices)
@@ -125,42 +127,48 @@ def _length(leaf: pa.Array) -> int:
 
 
 def is_below(path: str, column: str) -> bool:
-    """Whether a leaf is a column or a part of it."""
+    """Whether a leaf is the column or a part of it."""
     return path == column or path.startswith(f"{column}.")
 
 
 def _page(data: bytes, position: int) -> tuple[_Page, int]:
-    """A page and the position behind it."""
-    found = dict.fromkeys((_KIND, _UNPACKED, _PACKED), 0)
+    """A page and the position after it."""
+    found = dict.fromkeys((_KIND, _UNCOMPRESSED, _COMPRESSED), 0)
     values, id = 0, 0
     while True:
         id, type, position = thrift.field(data, position, id)
         if type == thrift.STOP:
             break
         if id in found:
-            found[id], position = signed(data, position)
+            found[id], position = read_signed(data, position)
             continue
         if id in _COUNTING and type == thrift.STRUCT:
             _, _, first = thrift.field(data, position, 0)
-            values, _ = signed(data, first)
+            values, _ = read_signed(data, first)
         position = thrift.skip(data, position, type)
-    end = position + found[_PACKED]
-    if not 0 <= found[_UNPACKED] <= _LONGEST_PAGE or not position <= end <= len(data) or values < 0:
-        raise Malformed("A page of it unpacks to more than can be, or is none.")
-    return _Page(found[_KIND], found[_UNPACKED], data[position:end], values), end
+    end = position + found[_COMPRESSED]
+    if (
+        not 0 <= found[_UNCOMPRESSED] <= _LONGEST_PAGE
+        or not position <= end <= len(data)
+        or values < 0
+    ):
+        raise MalformedData(
+            f"A page has an invalid header, or is larger than {_LONGEST_PAGE:,} bytes."
+        )
+    return _Page(found[_KIND], found[_UNCOMPRESSED], data[position:end], values), end
 
 
 def _longest_entry(page: _Page, compression: str) -> int:
-    """The longest entry of a dictionary: each has its length before it."""
+    """The length of the longest entry in a dictionary page."""
     content = page.content
     if compression in _CODECS:
-        content = pa.Codec(_CODECS[compression]).decompress(content, page.unpacked).to_pybytes()
+        content = pa.Codec(_CODECS[compression]).decompress(content, page.uncompressed).to_pybytes()
     elif compression != "UNCOMPRESSED":
-        # A footer calls two kinds of LZ4 alike: such a dictionary is taken for one entry.
-        return page.unpacked
+        # Two variants of LZ4 share a name, so such a dictionary counts as a single entry.
+        return page.uncompressed
     longest, position = 0, 0
     while position + 4 <= len(content):
         length = int.from_bytes(content[position : position + 4], "little")
         longest = max(longest, length)
         position += 4 + length
-    return min(longest, page.unpacked)
+    return min(longest, page.uncompressed)

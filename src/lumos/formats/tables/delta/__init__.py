@@ -1,5 +1,1 @@
-"""Delta Lake."""
-
-from lumos.formats.tables.delta.reader import DeltaReader
-
-__all__ = ["DeltaReader"]
+"""Delta Lake tables."""

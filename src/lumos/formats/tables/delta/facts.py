@@ -1,35 +1,206 @@
-"""What is told of a Delta table, from what its log amounts to."""
+"""The facts of a Delta table: schema, features, history and live files."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
 
+from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import Remark
-from lumos.formats.tables.delta.actions import Damaged, Metadata
-from lumos.formats.tables.delta.features import features_of
-from lumos.formats.tables.delta.live import Totals, in_piles, totals
-from lumos.formats.tables.delta.schema import logical_names, schema_of
-from lumos.formats.tables.delta.state import Memory, Told
-from lumos.formats.tables.interface import LiveFile, Past, TableFacts, remarks_on
-from lumos.formats.tables.secrets import without_secrets
-from lumos.model.schema import Schema
+from lumos.formats.tables.delta.log import CorruptDeltaLog, DeltaMetadata, DeltaProtocol
+from lumos.formats.tables.delta.state import (
+    DeltaMemory,
+    LiveTotals,
+    files_in_buckets,
+    totals,
+)
+from lumos.formats.tables.interface import (
+    LiveFile,
+    TableFacts,
+    TableFeature,
+    TableSchemaVersion,
+    remarks_on_features,
+    without_secrets,
+)
+from lumos.model.conversions.json_values import object_at, objects_at, text_at
+from lumos.model.conversions.spark import schema_from_spark
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.type_path import TypePath
+
+# From these versions on, features are listed by name.
+_NAMED_FROM_READER: Final = 3
+_NAMED_FROM_WRITER: Final = 7
+_COLUMN_MAPPING_READER: Final = 2
+
+# Supported features that change how a table is read.
+_SUPPORTED: Final = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "geospatial",
+        "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantType",
+    }
+)
+# Only a catalog knows which commits are valid and where they are.
+_CATALOG_FEATURES: Final = frozenset({"catalogManaged", "catalogOwned", "coordinatedCommits"})
+_PREVIEW: Final = "-preview"
+
+
+def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[TableFeature, ...]:
+    """The features by name; those for writers only do not concern Lumos."""
+    for_readers = list(protocol.reader_features or ())
+    for_writers = [each for each in protocol.writer_features or () if each not in for_readers]
+    mapping = settings.get("delta.columnMapping.mode", "none")
+    if (
+        "columnMapping" not in for_readers
+        and mapping != "none"
+        and protocol.min_reader_version >= _COLUMN_MAPPING_READER
+    ):
+        for_readers.append("columnMapping")
+    found = [
+        TableFeature(name, _without_preview(name) in _SUPPORTED)
+        for name in dict.fromkeys(for_readers)
+    ]
+    found += [
+        TableFeature(name, _without_preview(name) not in _CATALOG_FEATURES)
+        for name in dict.fromkeys(for_writers)
+    ]
+    if protocol.min_reader_version > _NAMED_FROM_READER:
+        found.append(TableFeature(f"reader version {protocol.min_reader_version}", read=False))
+    if protocol.min_writer_version > _NAMED_FROM_WRITER:
+        found.append(TableFeature(f"writer version {protocol.min_writer_version}", read=True))
+    return tuple(found)
+
+
+def _is_read(name: str) -> bool:
+    return _without_preview(name) in _SUPPORTED
+
+
+def _without_preview(name: str) -> str:
+    return name.removesuffix(_PREVIEW)
+
+
+PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
+# Properties of columns in Delta that Spark's schema does not have. The high-water mark of identity
+# columns is left out: it is data, and changes with every write.
+_FIELD_PROPERTIES: Final[tuple[str, ...]] = (
+    PHYSICAL_NAME,
+    "delta.generationExpression",
+    "delta.identity.start",
+    "delta.identity.step",
+    "delta.identity.allowExplicitInsert",
+    "delta.invariants",
+    "delta.typeChanges",
+    "__COLLATIONS",
+)
+
+
+def delta_schema(metadata: DeltaMetadata) -> Schema:
+    """The schema of the table; raises CorruptDeltaLog."""
+    return _schema(metadata.schema_string or "", tuple(metadata.partition_columns or ()))
+
+
+@lru_cache(maxsize=256)
+def _schema(text: str, partition_columns: tuple[str, ...]) -> Schema:
+    if not text:
+        return Schema()
+    try:
+        value = msgspec.json.decode(text)
+        if not isinstance(value, dict):
+            raise CorruptDeltaLog("its schema is not a JSON object")
+        schema = with_distinct_names(schema_from_spark(value))
+    except RecursionError:
+        raise CorruptDeltaLog("its schema nests too deeply") from None
+    except ValueError as problem:
+        raise CorruptDeltaLog(f"its schema is not valid JSON: {problem}") from None
+    properties = dict(_field_properties(value, None))
+    partitions = _partition_names(schema, partition_columns)
+    return Schema(fields=tuple(_field(field, partitions, properties) for field in schema.fields))
+
+
+def _partition_names(schema: Schema, partition_columns: Sequence[str]) -> frozenset[str]:
+    """The partition columns in the case of the schema; Delta ignores case."""
+    names = {field.name for field in schema.fields}
+    folded = {name.casefold(): name for name in names}
+    return frozenset(
+        name if name in names else folded.get(name.casefold(), name) for name in partition_columns
+    )
+
+
+def _field(
+    field: Field, partitions: frozenset[str], properties: dict[str, dict[str, str]]
+) -> Field:
+    own = TypePath.column(field.name).path
+    inside = {nested.path: nested for nested in field.nested}
+    for path, nested_properties in properties.items():
+        if path != own and path.startswith((f"{own}.", f"{own}[", f"{own}{{")):
+            nested = inside.get(path) or NestedField(path=path)
+            inside[path] = msgspec.structs.replace(nested, properties=nested_properties)
+    return msgspec.structs.replace(
+        field,
+        partition=field.name in partitions,
+        properties=properties.get(own, {}),
+        nested=tuple(inside.values()),
+    )
+
+
+def _field_properties(
+    value: dict[str, Any], place: TypePath | None
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the properties of each field, with the field's path."""
+    for field in objects_at(value, "fields"):
+        name = text_at(field, "name") or ""
+        here = TypePath.column(name) if place is None else place.member(name)
+        metadata = object_at(field, "metadata")
+        properties = {key: _text(metadata[key]) for key in _FIELD_PROPERTIES if key in metadata}
+        if properties:
+            yield here.path, properties
+        yield from _properties_inside(field.get("type"), here)
+
+
+def _properties_inside(type: object, place: TypePath) -> Iterator[tuple[str, dict[str, str]]]:
+    if not isinstance(type, dict) or place.is_deepest:
+        return
+    match type.get("type"):
+        case "struct":
+            yield from _field_properties(type, place)
+        case "array":
+            yield from _properties_inside(type.get("elementType"), place.element())
+        case "map":
+            yield from _properties_inside(type.get("keyType"), place.key())
+            yield from _properties_inside(type.get("valueType"), place.value())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def logical_names(schema: Schema) -> dict[str, str]:
+    """The names of columns by their physical names in files and partitions."""
+    return {field.properties.get(PHYSICAL_NAME, field.name): field.name for field in schema.fields}
+
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def facts_of(memory: Memory, remarks: Iterable[Remark]) -> TableFacts:
-    """The facts; raises Damaged."""
+def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
+    """The facts of the table; raises CorruptDeltaLog."""
     metadata = memory.metadata
-    schema = schema_of(metadata)
-    features = features_of(memory.protocol, metadata.settings)
+    schema = delta_schema(metadata)
+    features = table_features(memory.protocol, metadata.settings)
     live = totals(memory.live)
     return TableFacts(
         kind="delta",
         version=str(memory.version),
-        at=_moment(memory.at),
+        at=_time(memory.at),
         operation=memory.operation,
         schema=schema,
         partition_by=tuple(metadata.partition_columns or ()),
@@ -39,29 +210,29 @@ def facts_of(memory: Memory, remarks: Iterable[Remark]) -> TableFacts:
         properties=_properties(memory, schema),
         description=metadata.description or None,
         identity=metadata.id or "",
-        past=_past(memory.told, schema, memory),
+        past=_schema_versions(memory, schema),
         features=features,
-        remarks=(*remarks, *remarks_on(features), *_on_history(memory)),
-        claims=live.elsewhere,
+        remarks=(*remarks, *remarks_on_features(features), *_remarks_on_history(memory)),
+        claims=live.outside,
         content=_content(memory, live),
     )
 
 
-def _properties(memory: Memory, schema: Schema) -> dict[str, str]:
-    """The table's settings as it has them, and what Delta keeps elsewhere under names like them."""
+def _properties(memory: DeltaMemory, schema: Schema) -> dict[str, str]:
+    """The settings of the table, and other metadata of Delta under similar names."""
     metadata, protocol = memory.metadata, memory.protocol
-    told = {
+    properties = {
         **without_secrets(metadata.settings),
         "delta.minReaderVersion": str(protocol.min_reader_version),
         "delta.minWriterVersion": str(protocol.min_writer_version),
         "delta.name": metadata.name or "",
         "delta.clusteringColumns": _clustering(memory.clustering, schema),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in properties.items() if value}
 
 
 def _clustering(configuration: str, schema: Schema) -> str:
-    """The columns by which the files are clustered, in words."""
+    """The names of the clustering columns."""
     if not configuration:
         return ""
     try:
@@ -76,24 +247,24 @@ class _Clustering(msgspec.Struct):
     clusteringColumns: list[list[str]] = []
 
 
-def _past(told: Iterable[Told], current: Schema, memory: Memory) -> tuple[Past, ...]:
-    """The schemas in the order of their versions; clocks that went back change no order."""
-    past: list[Past] = []
-    for each in told:
-        metadata = Metadata(
+def _schema_versions(memory: DeltaMemory, current: Schema) -> tuple[TableSchemaVersion, ...]:
+    """The schemas in the order of versions; times never decrease."""
+    past: list[TableSchemaVersion] = []
+    for each in memory.schemas:
+        metadata = DeltaMetadata(
             schema_string=each.schema_string, partition_columns=each.partition_columns
         )
         try:
-            schema = schema_of(metadata)
-        except Damaged:
-            # A schema of old times that nobody can read was none that anybody could use.
+            schema = delta_schema(metadata)
+        except CorruptDeltaLog:
+            # An unreadable earlier schema does not matter any more.
             continue
         if past and past[-1].schema == schema:
             continue
-        at = _moment(each.at)
+        at = _time(each.at)
         is_later = not past or at >= past[-1].at
         past.append(
-            Past(
+            TableSchemaVersion(
                 schema=schema,
                 at=at if is_later else past[-1].at,
                 version=str(each.version),
@@ -103,13 +274,13 @@ def _past(told: Iterable[Told], current: Schema, memory: Memory) -> tuple[Past, 
             )
         )
     if not past or past[-1].schema != current:
-        at = max([_moment(memory.at), *(each.at for each in past)])
+        at = max([_time(memory.at), *(each.at for each in past)])
         version = str(memory.version)
-        past.append(Past(schema=current, at=at, version=version, exact_time=False))
+        past.append(TableSchemaVersion(schema=current, at=at, version=version, exact_time=False))
     return tuple(past)
 
 
-def _on_history(memory: Memory) -> tuple[Remark, ...]:
+def _remarks_on_history(memory: DeltaMemory) -> tuple[Remark, ...]:
     if not memory.unread:
         return ()
     versions = ", ".join(map(str, memory.unread[:5]))
@@ -118,36 +289,36 @@ def _on_history(memory: Memory) -> tuple[Remark, ...]:
     return (
         Remark(
             "incomplete_history",
-            f"Damaged commits that a checkpoint has made needless: {versions}{others}. Schemas "
-            "that they brought are missing from the table's history.",
+            f"Commits {versions}{others} before the last checkpoint are damaged. Schemas that they "
+            "set are missing from the history of the table.",
         ),
     )
 
 
-def _moment(microseconds: int) -> datetime:
+def _time(microseconds: int) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
         return _EPOCH
 
 
-def _content(memory: Memory, live: Totals) -> str:
+def _content(memory: DeltaMemory, live: LiveTotals) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    told = (memory.metadata.id, memory.version, memory.at, live.files, live.size)
-    digest.update(repr(told).encode("utf-8", "surrogatepass"))
+    identity = (memory.metadata.id, memory.version, memory.at, live.files, live.size)
+    digest.update(repr(identity).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
-def live_of(memory: Memory) -> Iterator[LiveFile]:
-    """The live files; their partitions under the names of columns."""
+def live_files(memory: DeltaMemory) -> Iterator[LiveFile]:
+    """Yield the live files, with the logical names of partition columns."""
     metadata = memory.metadata
-    names = logical_names(schema_of(metadata))
+    names = logical_names(delta_schema(metadata))
     partitions = [
         tuple((names.get(name, name), value) for name, value in partition)
         for partition in memory.partitions
     ]
     format = (metadata.format and metadata.format.provider) or "parquet"
-    for file in in_piles(memory.live):
+    for file in files_in_buckets(memory.live):
         yield LiveFile(
             path=file.path,
             size=file.size,

@@ -1,11 +1,207 @@
-"""Which files a `_delta_log` holds: commits, checkpoints and compacted runs of commits."""
+"""The files of a `_delta_log`, and the actions in its commits as far as Lumos needs them."""
 
 import re
-from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
+
+from lumos.errors import LumosError
 from lumos.formats.interface import LARGEST
-from lumos.formats.tables.interface import Entry
+from lumos.formats.tables.interface import FileEntry
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+# Longer than the paths of any storage.
+LONGEST_PATH: Final = 64 * 1024
+Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)]
+
+
+class CorruptDeltaLog(LumosError):
+    """A damaged or missing part of a Delta log."""
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A part of an action, with Delta's names of fields."""
+
+
+class DeletionVector(_Part, frozen=True):
+    """Where the numbers of the deleted rows of a file are stored."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_in_bytes: Count = 0
+    cardinality: Count | None = None
+    offset: Count | None = None
+
+
+class Add(_Part, frozen=True):
+    """Adds a file to the table."""
+
+    path: Path
+    size: Count
+    partition_values: dict[str, str | None] | None = None
+    stats: str | None = None
+    deletion_vector: DeletionVector | None = None
+
+
+class Remove(_Part, frozen=True):
+    """Removes a file from the table."""
+
+    path: str
+    deletion_vector: DeletionVector | None = None
+
+
+class DataFileFormat(_Part, frozen=True):
+    """The format of the data files."""
+
+    provider: str | None = None
+
+
+class DeltaMetadata(_Part, frozen=True):
+    """Sets schema, partitioning and settings of the table."""
+
+    id: str | None = None
+    name: str | None = None
+    description: str | None = None
+    format: DataFileFormat | None = None
+    schema_string: str | None = None
+    partition_columns: list[str] | None = None
+    configuration: dict[str, Any] | None = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The configuration as text."""
+        given = self.configuration or {}
+        return {key: str(value) for key, value in given.items() if value is not None}
+
+
+class DeltaProtocol(_Part, frozen=True):
+    """The protocol versions and features that readers and writers must support."""
+
+    min_reader_version: Count = 0
+    min_writer_version: Count = 0
+    reader_features: list[str] | None = None
+    writer_features: list[str] | None = None
+
+
+class DomainMetadata(_Part, frozen=True):
+    """Sets the configuration of a Delta feature."""
+
+    domain: str
+    configuration: str = ""
+    removed: bool = False
+
+
+class Sidecar(_Part, frozen=True):
+    """A file with a part of a checkpoint's actions."""
+
+    path: str
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A line of a commit; one of these is set, or none for actions that are not used here."""
+
+    add: Add | None = None
+    remove: Remove | None = None
+    meta_data: DeltaMetadata | None = None
+    protocol: DeltaProtocol | None = None
+    domain_metadata: DomainMetadata | None = None
+    commit_info: msgspec.Raw = msgspec.Raw()
+    sidecar: Sidecar | None = None
+
+
+class _SchemaAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The part about the schema of a line in a commit that a checkpoint already contains."""
+
+    meta_data: DeltaMetadata | None = None
+    commit_info: msgspec.Raw = msgspec.Raw()
+
+
+class CommitInfo(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """Author, operation and time of a commit, in `milliseconds` since 1970."""
+
+    milliseconds: int | None = None
+    operation: str | None = None
+    author: str | None = None
+
+
+class Stats(_Part, frozen=True):
+    """The statistics of a file."""
+
+    num_records: Count | None = None
+
+
+_actions: Final = msgspec.json.Decoder(Action)
+_schema_actions: Final = msgspec.json.Decoder(_SchemaAction)
+_stats: Final = msgspec.json.Decoder(Stats)
+_Line = TypeVar("_Line", Action, _SchemaAction)
+# The bytes of lines that are decoded at a time.
+_PORTION: Final = 1 << 20
+_METADATA_KEY: Final = b'"metaData"'
+
+
+def read_actions(data: bytes) -> Iterator[Action]:
+    """Yield the actions of a commit; raises CorruptDeltaLog."""
+    return _lines(data, _actions)
+
+
+def read_schema_actions(data: bytes) -> tuple[DeltaMetadata | None, CommitInfo]:
+    """The metadata that a commit sets, if any, and the commit's author; raises CorruptDeltaLog."""
+    if _METADATA_KEY not in data:
+        return None, CommitInfo()
+    metadata: DeltaMetadata | None = None
+    infos: list[msgspec.Raw] = []
+    for line in _lines(data, _schema_actions):
+        metadata = line.meta_data or metadata
+        if line.commit_info:
+            infos.append(line.commit_info)
+    return metadata, parse_commit_info(infos)
+
+
+def _lines(data: bytes, decoder: msgspec.json.Decoder[_Line]) -> Iterator[_Line]:
+    # The first commit of a converted table may add millions of files.
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PORTION) + 1 or len(data)
+        try:
+            yield from decoder.decode_lines(data[start:end])
+        except RecursionError:
+            raise CorruptDeltaLog("it nests too deeply") from None
+        except ValueError as problem:
+            raise CorruptDeltaLog(f"it is truncated or not valid JSON: {problem}") from None
+        start = end
+
+
+def parse_commit_info(lines: Iterable[msgspec.Raw]) -> CommitInfo:
+    """The commit info of a commit; writers put any values into it."""
+    given: dict[str, Any] = {}
+    for line in lines:
+        if line:
+            try:
+                given = msgspec.json.decode(line, type=dict[str, Any])
+            except (ValueError, RecursionError):
+                continue
+    times = (given.get(key) for key in ("inCommitTimestamp", "timestamp"))
+    return CommitInfo(
+        milliseconds=next((time for time in times if type(time) is int), None),
+        operation=_text(given.get("operation")),
+        author=_text(given.get("userName")) or _text(given.get("userId")),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def row_count_in(stats: str | None) -> int | None:
+    """The number of rows in a file's statistics, all parts of which are optional."""
+    if not stats:
+        return None
+    try:
+        return _stats.decode(stats).num_records
+    except (ValueError, RecursionError):
+        return None
+
 
 FOLDER: Final = "_delta_log"
 SIDECARS: Final = f"{FOLDER}/_sidecars"
@@ -19,42 +215,42 @@ _CHECKPOINT: Final = re.compile(
 )
 
 
-# The parts of each checkpoint by their number: its version, how many parts it has, its own name.
-_Parts: TypeAlias = dict[tuple[int, int, str], dict[int, Entry]]
+# The parts of checkpoints by number, for each version, number of parts and name.
+_Parts: TypeAlias = dict[tuple[int, int, str], dict[int, FileEntry]]
 
 
-class Identity(NamedTuple):
-    """What tells one writing of a file from another."""
+class CommitIdentity(NamedTuple):
+    """Differs between two writes of a commit file."""
 
     size: int
     modified: int
     etag: str
 
 
-class Checkpoint(NamedTuple):
-    """A whole checkpoint; its parts' names stand in their order."""
+class DeltaCheckpoint(NamedTuple):
+    """A complete checkpoint with the names of its parts in order."""
 
     version: int
     names: tuple[str, ...]
     modified: int
 
 
-class Run(NamedTuple):
-    """A file that says what several commits amount to."""
+class CompactedCommits(NamedTuple):
+    """A file that contains the result of several commits."""
 
     first: int
     last: int
-    entry: Entry
+    entry: FileEntry
 
 
-class Log(NamedTuple):
-    """What is in the folder; checkpoints stand from the newest on, complete ones alone."""
+class DeltaLog(NamedTuple):
+    """The files of a log; complete checkpoints only, the newest first."""
 
-    commits: dict[int, Entry]
-    checkpoints: tuple[Checkpoint, ...]
-    runs: tuple[Run, ...]
-    # Commits at the end without a byte: somebody began to write them.
-    begun: tuple[int, ...]
+    commits: dict[int, FileEntry]
+    checkpoints: tuple[DeltaCheckpoint, ...]
+    compacted: tuple[CompactedCommits, ...]
+    # Empty commits at the end, whose writers have not finished.
+    unfinished: tuple[int, ...]
 
     @property
     def latest(self) -> int | None:
@@ -63,40 +259,40 @@ class Log(NamedTuple):
         newest += [self.checkpoints[0].version] if self.checkpoints else []
         return max(newest, default=None)
 
-    def identity(self, version: int) -> Identity | None:
-        """What the commit is now, if it is still there."""
+    def identity(self, version: int) -> CommitIdentity | None:
+        """The identity of a commit's file, if it still exists."""
         entry = self.commits.get(version)
-        return entry and Identity(entry.size, entry.modified, entry.etag)
+        return entry and CommitIdentity(entry.size, entry.modified, entry.etag)
 
 
-def is_of_log(name: str) -> bool:
-    """Whether a file counts for the table's state; hints, checksums and scratch files do not."""
+def is_log_file(name: str) -> bool:
+    """Whether a file is part of the log, unlike hints, checksums and temporary files."""
     return any(each.match(name) for each in (_COMMIT, _CHECKPOINT, _COMPACTED))
 
 
-def log_of(entries: Iterable[Entry]) -> Log:
-    """The log of those files."""
-    commits: dict[int, Entry] = {}
-    runs: list[Run] = []
+def delta_log(entries: Iterable[FileEntry]) -> DeltaLog:
+    """The log that consists of these files."""
+    commits: dict[int, FileEntry] = {}
+    compacted: list[CompactedCommits] = []
     parts: _Parts = {}
     for entry in entries:
         if match := _COMMIT.match(entry.name):
             if (version := int(match[1])) <= LARGEST:
                 commits[version] = entry
         elif match := _CHECKPOINT.match(entry.name):
-            _note_part(parts, match, entry)
+            _add_part(parts, match, entry)
         elif match := _COMPACTED.match(entry.name):
-            run = Run(int(match[1]), int(match[2]), entry)
-            if run.first <= run.last <= LARGEST and entry.size:
-                runs.append(run)
-    checkpoints = _complete(parts)
-    begun = _begun(commits, checkpoints[0].version if checkpoints else -1)
-    for version in begun:
+            commits_file = CompactedCommits(int(match[1]), int(match[2]), entry)
+            if commits_file.first <= commits_file.last <= LARGEST and entry.size:
+                compacted.append(commits_file)
+    checkpoints = _complete_checkpoints(parts)
+    unfinished = _unfinished_commits(commits, checkpoints[0].version if checkpoints else -1)
+    for version in unfinished:
         del commits[version]
-    return Log(commits, checkpoints, tuple(runs), begun)
+    return DeltaLog(commits, checkpoints, tuple(compacted), unfinished)
 
 
-def _note_part(parts: _Parts, match: re.Match[str], entry: Entry) -> None:
+def _add_part(parts: _Parts, match: re.Match[str], entry: FileEntry) -> None:
     version = int(match[1])
     if version > LARGEST or entry.size == 0:
         return
@@ -104,13 +300,13 @@ def _note_part(parts: _Parts, match: re.Match[str], entry: Entry) -> None:
         if match["ending"] == "parquet":
             parts.setdefault((version, int(match["parts"]), ""), {})[int(match["part"])] = entry
     elif match["uuid"] or match["ending"] == "parquet":
-        # One version may have several checkpoints.
+        # A version may have several checkpoints.
         parts[version, 1, entry.name] = {1: entry}
 
 
-def _complete(parts: _Parts) -> tuple[Checkpoint, ...]:
+def _complete_checkpoints(parts: _Parts) -> tuple[DeltaCheckpoint, ...]:
     whole = [
-        Checkpoint(
+        DeltaCheckpoint(
             version,
             tuple(found[number].name for number in sorted(found)),
             max(entry.modified for entry in found.values()),
@@ -121,15 +317,15 @@ def _complete(parts: _Parts) -> tuple[Checkpoint, ...]:
     return tuple(sorted(whole, key=lambda each: (-each.version, len(each.names))))
 
 
-def _begun(commits: dict[int, Entry], checkpoint: int) -> tuple[int, ...]:
-    begun = []
+def _unfinished_commits(commits: dict[int, FileEntry], checkpoint: int) -> tuple[int, ...]:
+    unfinished = []
     for version in sorted(commits, reverse=True):
         if commits[version].size or version <= checkpoint:
             break
-        begun.append(version)
-    return tuple(reversed(begun))
+        unfinished.append(version)
+    return tuple(reversed(unfinished))
 
 
-def in_log(name: str) -> str:
+def log_path(name: str) -> str:
     """The path of a file of the log."""
     return f"{FOLDER}/{name}"

@@ -1,4 +1,4 @@
-"""Delta tables, by their log alone: the newest checkpoint, and the commits after it."""
+"""Reads Delta tables from their log: the newest checkpoint, and the commits after it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,67 +7,71 @@ from typing import ClassVar, Final, NamedTuple
 import msgspec
 
 from lumos.formats.interface import Remark, UnreadableFile
-from lumos.formats.tables.delta.actions import (
+from lumos.formats.tables.delta.checkpoints import load_checkpoint
+from lumos.formats.tables.delta.facts import live_files, table_facts
+from lumos.formats.tables.delta.log import (
+    FOLDER,
     CommitInfo,
-    Damaged,
-    Metadata,
-    actions_of,
-    commit_info,
-    schema_actions_of,
+    CorruptDeltaLog,
+    DeltaLog,
+    DeltaMetadata,
+    delta_log,
+    is_log_file,
+    log_path,
+    parse_commit_info,
+    read_actions,
+    read_schema_actions,
 )
-from lumos.formats.tables.delta.checkpoints import load
-from lumos.formats.tables.delta.facts import facts_of, live_of
-from lumos.formats.tables.delta.log import FOLDER, Log, in_log, is_of_log, log_of
 from lumos.formats.tables.delta.state import (
-    Memory,
-    State,
-    Told,
-    microseconds,
+    CommittedSchema,
+    DeltaMemory,
+    DeltaState,
+    commit_time,
+    committed_schema,
+    decode_memory,
+    encode_memory,
     only_changes,
-    packed,
-    told_of,
-    unpacked,
 )
-from lumos.formats.tables.interface import Folder, Kind, LiveFile, TableFacts, TableReader
+from lumos.formats.tables.interface import LiveFile, TableFacts, TableFolder, TableKind, TableReader
 
 _BROKEN: Final = "broken_table"
 _HALF_WRITTEN: Final = "half_written_table"
 
 
 class DeltaReader(TableReader):
-    kind: ClassVar[Kind] = "delta"
+    kind: ClassVar[TableKind] = "delta"
     title: ClassVar[str] = "Delta Lake"
 
-    def signature(self, folder: Folder) -> str:
+    def signature(self, folder: TableFolder) -> str:
         digest = hashlib.blake2b(digest_size=16)
         for entry in folder.entries(FOLDER):
-            if is_of_log(entry.name):
+            if is_log_file(entry.name):
                 digest.update(repr(tuple(entry)).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     def read(
-        self, folder: Folder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
     ) -> tuple[TableFacts, bytes]:
-        log = log_of(folder.entries(FOLDER))
+        log = delta_log(folder.entries(FOLDER))
         if log.latest is None:
             raise _no_commit()
-        known = unpacked(memory)
-        reading = _Reading(folder, log)
+        known = decode_memory(memory)
+        reading = _LogReading(folder, log)
         try:
-            if known is not None and reading.goes_on_from(known):
-                now = reading.later(known)
+            if known is not None and reading.continues(known):
+                now = reading.read_new_commits(known)
             else:
-                now = reading.whole(known, most_commits)
-            facts = facts_of(now, reading.remarks())
-        except Damaged as problem:
+                now = reading.read_all(known, most_commits)
+            facts = table_facts(now, reading.remarks())
+        except CorruptDeltaLog as problem:
             raise UnreadableFile(_BROKEN, f"The Delta log is broken: {problem}.") from None
-        return facts, memory if memory is not None and now is known else packed(now)
+        return facts, memory if memory is not None and now is known else encode_memory(now)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
-        known = unpacked(memory)
+        known = decode_memory(memory)
         if known is None:
-            raise ValueError("This memory was not left by a reading of a Delta table.")
-        return live_of(known)
+            raise ValueError("The memory is not one of a Delta table.")
+        return live_files(known)
 
 
 def _no_commit() -> UnreadableFile:
@@ -75,60 +79,60 @@ def _no_commit() -> UnreadableFile:
 
 
 class _Commit(NamedTuple):
-    """A file to be read: a commit, or a compacted run of them that ends with `version`."""
+    """A file to read: a commit, or compacted commits up to `version`."""
 
     version: int
     path: str
     modified: int
-    is_run: bool = False
+    is_compacted: bool = False
 
 
-class _Missing(Exception):
-    """A version that neither a commit nor a run tells of."""
+class _MissingVersion(Exception):
+    """A version without a commit or compacted commits."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version)
         self.version = version
 
 
-class _Reading:
-    """One reading of one log."""
+class _LogReading:
+    """One read of a log."""
 
-    def __init__(self, folder: Folder, log: Log) -> None:
+    def __init__(self, folder: TableFolder, log: DeltaLog) -> None:
         assert log.latest is not None
         self._folder = folder
         self._log = log
         self._latest = log.latest
-        self._told: list[Told] = []
+        self._schemas: list[CommittedSchema] = []
         self._unread: list[int] = []
-        # Checkpoints that could not be used, and why.
+        # Checkpoints that could not be used, with the reasons.
         self._damaged: dict[int, str] = {}
-        self._blank = list(log.begun)
-        # Of the newest commit that was read.
+        self._empty = list(log.unfinished)
+        # The info of the newest commit that was read.
         self._last = CommitInfo()
 
-    def goes_on_from(self, known: Memory) -> bool:
-        """Whether the log begins with what is known of it, so that only the rest is to be read."""
+    def continues(self, known: DeltaMemory) -> bool:
+        """Whether the log continues the known state, so that only newer commits have to be read."""
         if known.last is None or self._log.identity(known.version) != known.last:
             return False
         return self._missing(after=known.version) is None
 
-    def later(self, known: Memory) -> Memory:
-        """The state after the commits that came since."""
-        state = State.of(self._folder, known)
+    def read_new_commits(self, known: DeltaMemory) -> DeltaMemory:
+        """The state after the commits since the known version."""
+        state = DeltaState.of(self._folder, known)
         there = {checkpoint.version for checkpoint in self._log.checkpoints}
         self._damaged = {at: why for at, why in known.damaged.items() if at in there}
         new = self._steps(known.version)
         if not new:
             return known
-        self._told, self._unread = list(known.told), list(known.unread)
+        self._schemas, self._unread = list(known.schemas), list(known.unread)
         version, modified = self._replay(state, new, base=known.version)
         if version == known.version:
             return known
         return self._memory(state, version, modified)
 
-    def whole(self, known: Memory | None, most_commits: int) -> Memory:
-        """The state after everything that is in the log."""
+    def read_all(self, known: DeltaMemory | None, most_commits: int) -> DeltaMemory:
+        """The state after the whole log."""
         base, modified, state = self._base()
         commits = self._to_read(base, most_commits)
         first = min((commit.version for commit in commits), default=base + 1)
@@ -136,150 +140,160 @@ class _Reading:
         if version < 0:
             raise _no_commit()
         if first > 0:
-            self._told += self._before(first, base, state, known)
+            self._schemas += self._before(first, base, state, known)
         return self._memory(state, version, modified)
 
-    def _memory(self, state: State, version: int, modified: int) -> Memory:
+    def _memory(self, state: DeltaState, version: int, modified: int) -> DeltaMemory:
         return state.memory(
             version=version,
             last=self._log.identity(version),
-            at=microseconds(self._last, modified),
+            at=commit_time(self._last, modified),
             operation=self._last.operation,
-            told=only_changes(self._told),
+            schemas=only_changes(self._schemas),
             unread=self._unread,
             damaged=self._damaged,
         )
 
     def _missing(self, after: int) -> int | None:
-        """The first version behind `after` that nothing tells of."""
+        """The first missing version after `after`."""
         try:
             self._steps(after)
-        except _Missing as gap:
+        except _MissingVersion as gap:
             return gap.version
         return None
 
     def _steps(self, after: int, *, sparing: int = 0) -> list[_Commit]:
-        """The way from a version to the latest; runs serve for gaps, and before `sparing`."""
+        """The files from a version to the latest; compacted ones for gaps, and before `sparing`."""
         steps = []
         version = after + 1
         while version <= self._latest:
-            run = None
+            compacted = None
             if version not in self._log.commits or version < sparing:
-                run = self._run_over(version)
-            if run is None and version not in self._log.commits:
-                raise _Missing(version)
-            steps.append(run or self._commit(version))
+                compacted = self._compacted_over(version)
+            if compacted is None and version not in self._log.commits:
+                raise _MissingVersion(version)
+            steps.append(compacted or self._commit(version))
             version = steps[-1].version + 1
         return steps
 
     def _commit(self, version: int) -> _Commit:
         entry = self._log.commits[version]
-        return _Commit(version, in_log(entry.name), entry.modified)
+        return _Commit(version, log_path(entry.name), entry.modified)
 
-    def _run_over(self, version: int) -> _Commit | None:
-        # One that begins earlier will do: it tells how every file it knows of ended up.
-        runs = [run for run in self._log.runs if run.first <= version <= run.last <= self._latest]
-        if not runs:
+    def _compacted_over(self, version: int) -> _Commit | None:
+        # It may begin earlier, because it contains the last state of its files.
+        candidates = [
+            compacted
+            for compacted in self._log.compacted
+            if compacted.first <= version <= compacted.last <= self._latest
+        ]
+        if not candidates:
             return None
-        longest = max(runs, key=lambda run: run.last)
-        return _Commit(longest.last, in_log(longest.entry.name), longest.entry.modified, True)
+        longest = max(candidates, key=lambda compacted: compacted.last)
+        return _Commit(longest.last, log_path(longest.entry.name), longest.entry.modified, True)
 
-    def _base(self) -> tuple[int, int, State]:
-        """The newest checkpoint that can be read, or the beginning; its version and time."""
+    def _base(self) -> tuple[int, int, DeltaState]:
+        """Version, time and state of the newest readable checkpoint, or of an empty table."""
         for checkpoint in self._log.checkpoints:
             missing = self._missing(after=checkpoint.version)
             if missing is not None:
-                raise Damaged(f"commit {missing} is missing, but there are later ones")
-            state = State(self._folder)
+                raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
+            state = DeltaState(self._folder)
             try:
-                load(self._folder, checkpoint, state)
-            except Damaged as problem:
+                load_checkpoint(self._folder, checkpoint, state)
+            except CorruptDeltaLog as problem:
                 self._damaged[checkpoint.version] = str(problem)
                 continue
             return checkpoint.version, checkpoint.modified, state
         missing = self._missing(after=-1)
         if missing is None:
-            return -1, 0, State(self._folder)
+            return -1, 0, DeltaState(self._folder)
         if self._damaged:
             version, why = next(iter(self._damaged.items()))
-            raise Damaged(f"checkpoint {version}: {why}; and commit {missing} is gone")
+            raise CorruptDeltaLog(f"checkpoint {version}: {why}; and commit {missing} is missing")
         if missing == 0:
-            raise Damaged("its first commit is gone, and there is no checkpoint")
-        raise Damaged(f"commit {missing} is missing, but there are later ones")
+            raise CorruptDeltaLog("its first commit is missing, and there is no checkpoint")
+        raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
 
     def _to_read(self, base: int, most_commits: int) -> list[_Commit]:
-        """All that the state needs, and for history no more than the last `most_commits`."""
+        """The commits for the state, and the last `most_commits` for the history of schemas."""
         history = sorted(self._log.commits)[-most_commits:] if most_commits > 0 else []
         commits = [self._commit(version) for version in history if version <= base]
         oldest = history[0] if history else self._latest + 1
         return commits + self._steps(base, sparing=oldest)
 
     def _replay(
-        self, state: State, commits: list[_Commit], *, base: int, modified: int = 0
+        self, state: DeltaState, commits: list[_Commit], *, base: int, modified: int = 0
     ) -> tuple[int, int]:
-        """Reads the commits into the state and the history; gives the version and its time."""
+        """Apply the commits to the state and the history; returns the last version and its time."""
         version = base
         contents = self._folder.read_many([commit.path for commit in commits])
         for commit, data in zip(commits, contents, strict=True):
             if commit.version <= base:
-                self._remember(commit, data, is_newest=commit.version == base)
+                self._add_to_history(commit, data, is_newest=commit.version == base)
                 modified = commit.modified if commit.version == base else modified
                 continue
             if isinstance(data, OSError):
                 raise data
             if not data.strip():
-                self._blank.append(commit.version)
+                self._empty.append(commit.version)
                 continue
             try:
                 self._apply(state, commit, data)
-            except Damaged as problem:
-                raise Damaged(f"commit {commit.version}: {problem}") from None
+            except CorruptDeltaLog as problem:
+                raise CorruptDeltaLog(f"commit {commit.version}: {problem}") from None
             version, modified = commit.version, commit.modified
-        # In between, a commit without a line is one that changed nothing.
-        self._blank = [each for each in self._blank if each > version]
+        # An empty commit before others changed nothing.
+        self._empty = [each for each in self._empty if each > version]
         return version, modified
 
-    def _apply(self, state: State, commit: _Commit, data: bytes) -> None:
-        brought: Metadata | None = None
-        told: list[msgspec.Raw] = []
-        for action in actions_of(data):
+    def _apply(self, state: DeltaState, commit: _Commit, data: bytes) -> None:
+        metadata: DeltaMetadata | None = None
+        infos: list[msgspec.Raw] = []
+        for action in read_actions(data):
             state.apply(action)
-            brought = action.meta_data or brought
+            metadata = action.meta_data or metadata
             if action.commit_info:
-                told.append(action.commit_info)
-        self._last = commit_info(told)
-        if brought is not None:
-            self._note(brought, commit, self._last)
+                infos.append(action.commit_info)
+        self._last = parse_commit_info(infos)
+        if metadata is not None:
+            self._add_schema(metadata, commit, self._last)
 
-    def _remember(self, commit: _Commit, data: bytes | OSError, *, is_newest: bool) -> None:
-        """What a commit that the checkpoint holds already says of the past."""
+    def _add_to_history(self, commit: _Commit, data: bytes | OSError, *, is_newest: bool) -> None:
+        """Add the schema of a commit that the checkpoint contains to the history."""
         if isinstance(data, FileNotFoundError):
-            # Somebody tidied the log up meanwhile.
+            # The log was cleaned up in the meantime.
             return
         if isinstance(data, OSError):
             raise data
         try:
-            brought, info = schema_actions_of(data)
+            metadata, info = read_schema_actions(data)
             if is_newest:
-                self._last = commit_info(action.commit_info for action in actions_of(data))
-        except Damaged:
+                self._last = parse_commit_info(action.commit_info for action in read_actions(data))
+        except CorruptDeltaLog:
             self._unread.append(commit.version)
             return
-        if brought is not None:
-            self._note(brought, commit, info)
+        if metadata is not None:
+            self._add_schema(metadata, commit, info)
 
-    def _note(self, brought: Metadata, commit: _Commit, info: CommitInfo) -> None:
-        self._told.append(
-            told_of(
-                brought, commit.version, info, modified=commit.modified, exact=not commit.is_run
+    def _add_schema(self, metadata: DeltaMetadata, commit: _Commit, info: CommitInfo) -> None:
+        self._schemas.append(
+            committed_schema(
+                metadata,
+                commit.version,
+                info,
+                modified=commit.modified,
+                exact=not commit.is_compacted,
             )
         )
 
-    def _before(self, first: int, base: int, state: State, known: Memory | None) -> list[Told]:
-        """What is known of schemas from before the first commit that was read."""
+    def _before(
+        self, first: int, base: int, state: DeltaState, known: DeltaMemory | None
+    ) -> list[CommittedSchema]:
+        """The schemas before the first commit that was read."""
         now = state.metadata
         earlier = known if known and now and known.metadata.id == now.id else None
-        told = [each for each in earlier.told if each.version < first] if earlier else []
+        schemas = [each for each in earlier.schemas if each.version < first] if earlier else []
         oldest = next(
             (
                 checkpoint
@@ -288,37 +302,37 @@ class _Reading:
             ),
             None,
         )
-        if oldest is None or any(each.version <= oldest.version for each in self._told):
-            return told
-        then = State(self._folder)
+        if oldest is None or any(each.version <= oldest.version for each in self._schemas):
+            return schemas
+        then = DeltaState(self._folder)
         try:
-            load(self._folder, oldest, then, files=False)
-        except Damaged as problem:
+            load_checkpoint(self._folder, oldest, then, files=False)
+        except CorruptDeltaLog as problem:
             self._damaged[oldest.version] = str(problem)
-            return told
+            return schemas
         if then.metadata is not None:
-            brought = told_of(
+            schema = committed_schema(
                 then.metadata,
                 oldest.version,
                 CommitInfo(),
                 modified=oldest.modified,
                 exact=False,
             )
-            told.append(brought)
-        return told
+            schemas.append(schema)
+        return schemas
 
     def remarks(self) -> tuple[Remark, ...]:
-        """What is odd about the log, though it can be read."""
+        """Remarks on a log that can be read in spite of them."""
         remarks = []
-        if self._blank:
+        if self._empty:
             remarks.append(
                 Remark(
                     _HALF_WRITTEN,
-                    f"Commit {self._blank[0]} is empty, as if its writer had stopped: the version "
-                    "before it counts.",
+                    f"Commit {self._empty[0]} is empty: its writer stopped or has not finished; "
+                    "the version before it was read.",
                 )
             )
         for version, problem in self._damaged.items():
-            reason = " ".join(f"Checkpoint {version} was done without: {problem}".split())
+            reason = " ".join(f"Checkpoint {version} could not be used: {problem}".split())
             remarks.append(Remark("damaged_checkpoint", f"{reason.rstrip('.')}."))
         return tuple(remarks)

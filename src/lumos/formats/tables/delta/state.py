@@ -1,38 +1,293 @@
-"""What the actions of a log amount to: the live files, the schema and its history."""
+"""The state of a Delta table: live files, schema and history, built up action by action.
 
-from collections.abc import Callable
+There may be millions of live files, so they are kept encoded, in buckets.
+"""
+
+import base64
+import binascii
+import posixpath
+import re
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
-from lumos.formats.tables.delta.actions import (
+from lumos.formats.tables.delta.log import (
     Action,
     Add,
+    CommitIdentity,
     CommitInfo,
-    Damaged,
-    Domain,
-    Metadata,
-    Protocol,
-    rows_of,
+    CorruptDeltaLog,
+    DeletionVector,
+    DeltaMetadata,
+    DeltaProtocol,
+    row_count_in,
 )
-from lumos.formats.tables.delta.live import Live, LiveFiles, Pile, in_piles, key_of, totals
-from lumos.formats.tables.delta.log import Identity
-from lumos.formats.tables.delta.paths import resolved
-from lumos.formats.tables.delta.vectors import deletes_of, id_of
-from lumos.formats.tables.interface import Folder
+from lumos.formats.tables.interface import RowDeletes, TableFolder
 
-# Memories of another layout are of no use.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
+_FILE_SCHEME: Final = re.compile(r"file:/+")
+# As in s3://bucket/folder.
+_LEAST_SLASHES: Final = 3
+
+
+def resolve_path(path: str, folder: TableFolder) -> str:
+    """The path relative to the table's root, or the URI of a file outside of it."""
+    plain = unquote(path) if "%" in path else path
+    if not _is_uri(plain):
+        if ".." not in plain:
+            return plain
+        plain = posixpath.normpath(plain)
+        if not plain.startswith("../"):
+            return plain
+        # Outside of the table, like any other URI.
+        plain = _join_paths(folder.root, plain)
+    if plain.startswith("file:"):
+        plain = _FILE_SCHEME.sub("/", plain, count=1)
+    return folder.inside(plain, folder.root) or plain
+
+
+def _is_uri(path: str) -> bool:
+    return _URI.match(path) is not None
+
+
+def _join_paths(root: str, path: str) -> str:
+    scheme, separator, location = root.rpartition("://")
+    return f"{scheme}{separator}{posixpath.normpath(posixpath.join(location, path))}"
+
+
+def folder_outside(path: str) -> str | None:
+    """The folder of a file outside of the table, without partition folders; None for others."""
+    if not _is_uri(path):
+        return None
+    folder = path.rpartition("/")[0]
+    while "=" in folder.rpartition("/")[2]:
+        folder = folder.rpartition("/")[0]
+    is_deep = folder.count("/") >= (1 if path.startswith("/") else _LEAST_SLASHES)
+    # A file at the top of a bucket does not make the bucket part of the table.
+    return folder if is_deep else path
+
+
+# The alphabets of base 85 in Delta (ZeroMQ's) and in Python (git's).
+_Z85: Final = (
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+)
+_B85: Final = (
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+)
+_TO_B85: Final = bytes.maketrans(_Z85, _B85)
+_UUID_LENGTH: Final = 20
+_UUID_BYTES: Final = 16
+
+
+def vector_id(vector: DeletionVector | None) -> str:
+    """The identity of a deletion vector; empty without one."""
+    if vector is None:
+        return ""
+    offset = "" if vector.offset is None else f"@{vector.offset}"
+    return f"{vector.storage_type}{vector.path_or_inline_dv}{offset}"
+
+
+def vector_location(vector: DeletionVector, resolve: Callable[[str], str]) -> RowDeletes:
+    """Where a deletion vector is stored; raises CorruptDeltaLog."""
+    path, inline = "", b""
+    text = vector.path_or_inline_dv
+    match vector.storage_type:
+        case "u":
+            prefix, name = text[:-_UUID_LENGTH], _decode_z85(text[-_UUID_LENGTH:])
+            if len(name) != _UUID_BYTES:
+                raise CorruptDeltaLog(f"the deletion vector '{text}' has an invalid name")
+            folder = f"{prefix}/" if prefix else ""
+            path = f"{folder}deletion_vector_{uuid.UUID(bytes=name)}.bin"
+        case "p":
+            path = resolve(text)
+        case "i":
+            inline = _decode_z85(text)[: vector.size_in_bytes]
+        case kind:
+            raise CorruptDeltaLog(f"unknown storage type '{kind}' of a deletion vector")
+    return RowDeletes(
+        kind="dv",
+        path=path,
+        offset=vector.offset or 0,
+        length=vector.size_in_bytes,
+        count=vector.cardinality,
+        inline=inline,
+    )
+
+
+def _decode_z85(text: str) -> bytes:
+    try:
+        spelled = text.encode("ascii")
+        if len(spelled) % 5 or spelled.translate(None, _Z85):
+            raise ValueError
+        return base64.b85decode(spelled.translate(_TO_B85))
+    except (ValueError, binascii.Error):
+        raise CorruptDeltaLog(
+            f"the deletion vector '{text[:60]}' is not encoded in base 85"
+        ) from None
+
+
+# A table of ten million files has 160,000 in each bucket.
+_BUCKETS: Final = 64
+# Up to this number, files outside of the table are listed one by one, because their folders may
+# contain files of other datasets.
+_MOST_NAMED: Final = 10_000
+
+
+class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A live file; `partition` is its index in the list of partitions."""
+
+    path: str
+    size: int
+    rows: int | None
+    partition: int
+    deletes: RowDeletes | None = None
+    vector: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of the file; with another deletion vector it is another file."""
+        return file_key(self.path, self.vector)
+
+
+def file_key(path: str, vector: str) -> str:
+    """The key of a file in its table."""
+    return f"{path}\n{vector}" if vector else path
+
+
+class FileBucket(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Some of the files, encoded, and their totals; `rows` is None if one count is unknown."""
+
+    packed: bytes = b"\x90"
+    files: int = 0
+    size: int = 0
+    rows: int | None = 0
+    # The files outside of the table, if there are not too many, and their folders.
+    outside: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_files_decoder: Final = msgspec.msgpack.Decoder(list[DeltaFile])
+_changes_decoder: Final = msgspec.msgpack.Decoder(list[DeltaFile | str])
+
+
+class DeltaFiles:
+    """The live files; additions and removals are encoded at once and applied at the end."""
+
+    def __init__(self, buckets: Sequence[FileBucket] = ()) -> None:
+        self._buckets = list(buckets) or [FileBucket()] * _BUCKETS
+        # For each bucket the encoded additions, and the keys of removals.
+        self._changes = [bytearray() for _ in self._buckets]
+        self._change_counts = [0] * len(self._buckets)
+
+    def put(self, live: DeltaFile) -> None:
+        """Add or replace a file."""
+        self._append(live.key, live)
+
+    def drop(self, key: str) -> None:
+        """Remove a file, if it is live."""
+        self._append(key, key)
+
+    def _append(self, key: str, change: DeltaFile | str) -> None:
+        number = zlib.crc32(key.encode("utf-8", "surrogatepass")) % len(self._buckets)
+        self._changes[number] += _encode(change)
+        self._change_counts[number] += 1
+
+    def buckets(self) -> list[FileBucket]:
+        """The live files after all changes."""
+        for number, count in enumerate(self._change_counts):
+            if count:
+                self._buckets[number] = self._apply_changes(number)
+                self._changes[number] = bytearray()
+                self._change_counts[number] = 0
+        return self._buckets
+
+    def _apply_changes(self, number: int) -> FileBucket:
+        live = {each.key: each for each in _files_decoder.decode(self._buckets[number].packed)}
+        for change in _changes_decoder.decode(
+            _array_header(self._change_counts[number]) + self._changes[number]
+        ):
+            if isinstance(change, str):
+                live.pop(change, None)
+            else:
+                live[change.key] = change
+        return _bucket(list(live.values()))
+
+
+def _array_header(length: int) -> bytes:
+    """The header of an array in msgpack."""
+    return b"\xdd" + length.to_bytes(4, "big")
+
+
+def _bucket(files: list[DeltaFile]) -> FileBucket:
+    size, rows, unknown = 0, 0, False
+    outside: dict[str, str] = {}
+    for file in files:
+        size += file.size
+        deleted = 0 if file.deletes is None else file.deletes.count
+        if file.rows is None or deleted is None:
+            unknown = True
+        else:
+            rows += max(0, file.rows - deleted)
+        if folder := folder_outside(file.path):
+            outside[file.path] = folder
+    return FileBucket(
+        packed=_encode(files),
+        files=len(files),
+        size=size,
+        rows=None if unknown else rows,
+        outside=tuple(sorted(outside)[: _MOST_NAMED + 1]),
+        folders=tuple(sorted(set(outside.values()))),
+    )
+
+
+def files_in_buckets(buckets: Sequence[FileBucket]) -> Iterator[DeltaFile]:
+    """Yield the files in the buckets."""
+    for bucket in buckets:
+        yield from _files_decoder.decode(bucket.packed)
+
+
+class LiveTotals(msgspec.Struct, frozen=True):
+    """The totals of all live files."""
+
+    files: int
+    size: int
+    rows: int | None
+    # Files outside of the table, or their folders if there are very many.
+    outside: tuple[str, ...]
+
+
+def totals(buckets: Sequence[FileBucket]) -> LiveTotals:
+    """The totals of the buckets."""
+    rows = [bucket.rows for bucket in buckets]
+    known = [count for count in rows if count is not None]
+    outside = {path for bucket in buckets for path in bucket.outside}
+    if len(outside) > _MOST_NAMED:
+        outside = {folder for bucket in buckets for folder in bucket.folders}
+    return LiveTotals(
+        files=sum(bucket.files for bucket in buckets),
+        size=sum(bucket.size for bucket in buckets),
+        rows=sum(known) if len(known) == len(rows) else None,
+        outside=tuple(sorted(outside)),
+    )
+
+
+# Increased when the layout changes; other memories are ignored.
 _LAYOUT: Final = 3
 _CLUSTERING: Final = "delta.clustering"
-# So many partitions without a file are not worth the work of forgetting them.
+# Fewer partitions without files are not worth removing.
 _FEW: Final = 1_000
 
 Partition = tuple[tuple[str, str | None], ...]
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A schema that a commit brought; `at` is in microseconds since 1970."""
+class CommittedSchema(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A schema that a commit set; `at` is in microseconds since 1970."""
 
     version: int
     at: int
@@ -43,43 +298,43 @@ class Told(msgspec.Struct, frozen=True, array_like=True, gc=False):
     author: str | None = None
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """All that one reading leaves for the next."""
+class DeltaMemory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The state that the next read continues from."""
 
     layout: int = _LAYOUT
     version: int
-    # The commit of that version as it was listed; nothing where only a checkpoint is left of it.
-    last: Identity | None
+    # The commit file of that version; None if only a checkpoint is left of it.
+    last: CommitIdentity | None
     at: int
     operation: str | None
-    metadata: Metadata
-    protocol: Protocol
+    metadata: DeltaMetadata
+    protocol: DeltaProtocol
     clustering: str
     partitions: list[Partition]
-    live: list[Pile]
-    told: list[Told]
-    # Commits of the past that could not be read.
+    live: list[FileBucket]
+    schemas: list[CommittedSchema]
+    # Earlier commits that could not be read.
     unread: list[int]
-    # Checkpoints that could not be used, and why.
+    # Checkpoints that could not be used, with the reasons.
     damaged: dict[int, str]
 
 
-class State:
-    """A table between two actions."""
+class DeltaState:
+    """The state of a table after some actions."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: TableFolder) -> None:
         self._folder = folder
-        self.live = LiveFiles()
+        self.live = DeltaFiles()
         self.partitions: dict[Partition, int] = {}
-        self.metadata: Metadata | None = None
-        self.protocol: Protocol | None = None
+        self.metadata: DeltaMetadata | None = None
+        self.protocol: DeltaProtocol | None = None
         self.clustering = ""
 
     @classmethod
-    def of(cls, folder: Folder, memory: Memory) -> "State":
-        """The state as an earlier reading left it."""
+    def of(cls, folder: TableFolder, memory: DeltaMemory) -> "DeltaState":
+        """The state at the end of an earlier read."""
         state = cls(folder)
-        state.live = LiveFiles(memory.live)
+        state.live = DeltaFiles(memory.live)
         state.partitions = {each: number for number, each in enumerate(memory.partitions)}
         state.metadata = memory.metadata
         state.protocol = memory.protocol
@@ -87,63 +342,60 @@ class State:
         return state
 
     def apply(self, action: Action) -> None:
-        """One more action."""
+        """Apply an action."""
         if action.add is not None:
-            self.add(action.add, rows_of(action.add.stats))
+            self.add(action.add, row_count_in(action.add.stats))
         elif action.remove is not None:
             vector = action.remove.deletion_vector
-            self.live.drop(key_of(self._resolved(action.remove.path), id_of(vector)))
+            self.live.drop(file_key(self._resolve(action.remove.path), vector_id(vector)))
         elif action.meta_data is not None:
             self.metadata = action.meta_data
         elif action.protocol is not None:
             self.protocol = action.protocol
         elif action.domain_metadata is not None:
-            self.note(action.domain_metadata)
+            domain = action.domain_metadata
+            if domain.domain == _CLUSTERING:
+                self.clustering = "" if domain.removed else domain.configuration
 
     def add(self, add: Add, rows: int | None) -> None:
-        """One more live file."""
+        """Add a live file."""
         vector = add.deletion_vector
-        # By the protocol an empty text is the null of every type.
+        # In the protocol an empty text is null for every type.
         values = (add.partition_values or {}).items()
         partition = tuple((name, value or None) for name, value in values)
         self.live.put(
-            Live(
-                path=self._resolved(add.path),
+            DeltaFile(
+                path=self._resolve(add.path),
                 size=add.size,
                 rows=rows,
                 partition=self.partitions.setdefault(partition, len(self.partitions)),
-                deletes=None if vector is None else deletes_of(vector, self._resolved),
-                vector=id_of(vector),
+                deletes=None if vector is None else vector_location(vector, self._resolve),
+                vector=vector_id(vector),
             )
         )
 
-    def note(self, domain: Domain) -> None:
-        """What one of Delta's features set."""
-        if domain.domain == _CLUSTERING:
-            self.clustering = "" if domain.removed else domain.configuration
-
-    def _resolved(self, path: str) -> str:
-        return resolved(path, self._folder)
+    def _resolve(self, path: str) -> str:
+        return resolve_path(path, self._folder)
 
     def memory(
         self,
         *,
         version: int,
-        last: Identity | None,
+        last: CommitIdentity | None,
         at: int,
         operation: str | None,
-        told: list[Told],
+        schemas: list[CommittedSchema],
         unread: list[int],
         damaged: dict[int, str],
-    ) -> Memory:
-        """What the next reading is to know; raises Damaged where it is no table yet."""
+    ) -> DeltaMemory:
+        """The memory for the next read; raises CorruptDeltaLog without a schema or protocol."""
         if self.metadata is None:
-            raise Damaged("nothing in it says what the table's schema is")
+            raise CorruptDeltaLog("it contains no schema of the table")
         if self.protocol is None:
-            raise Damaged("nothing in it says which protocol it follows")
-        if len(self.partitions) > 2 * totals(self.live.piles()).files + _FEW:
-            self._forget_partitions()
-        return Memory(
+            raise CorruptDeltaLog("it contains no protocol version")
+        if len(self.partitions) > 2 * totals(self.live.buckets()).files + _FEW:
+            self._drop_unused_partitions()
+        return DeltaMemory(
             version=version,
             last=last,
             at=at,
@@ -152,28 +404,28 @@ class State:
             protocol=self.protocol,
             clustering=self.clustering,
             partitions=list(self.partitions),
-            live=self.live.piles(),
-            told=told,
+            live=self.live.buckets(),
+            schemas=schemas,
             unread=unread,
             damaged=damaged,
         )
 
-    def _forget_partitions(self) -> None:
-        """Keeps those alone that some live file is in."""
+    def _drop_unused_partitions(self) -> None:
+        """Remove the partitions without live files."""
         known, files = list(self.partitions), self.live
-        self.partitions, self.live = {}, LiveFiles()
-        for live in in_piles(files.piles()):
+        self.partitions, self.live = {}, DeltaFiles()
+        for live in files_in_buckets(files.buckets()):
             partition = known[live.partition]
             number = self.partitions.setdefault(partition, len(self.partitions))
             self.live.put(msgspec.structs.replace(live, partition=number))
 
 
-def told_of(
-    metadata: Metadata, version: int, info: CommitInfo, *, modified: int, exact: bool = True
-) -> Told:
-    """The schema that a commit brought."""
-    at = microseconds(info, modified)
-    return Told(
+def committed_schema(
+    metadata: DeltaMetadata, version: int, info: CommitInfo, *, modified: int, exact: bool = True
+) -> CommittedSchema:
+    """The schema that a commit sets."""
+    at = commit_time(info, modified)
+    return CommittedSchema(
         version=version,
         at=at,
         exact_time=exact and _is_time(info.milliseconds),
@@ -184,8 +436,8 @@ def told_of(
     )
 
 
-def microseconds(info: CommitInfo, modified: int) -> int:
-    """When a commit was made: as it says, else when its file was written."""
+def commit_time(info: CommitInfo, modified: int) -> int:
+    """The time of a commit in microseconds: from its info, else of its file."""
     if info.milliseconds is None or not _is_time(info.milliseconds):
         return modified
     return info.milliseconds * 1000
@@ -201,10 +453,10 @@ def _is_time(milliseconds: int | None) -> bool:
     return True
 
 
-def only_changes(told: list[Told]) -> list[Told]:
-    """Those that differ from the one before, in the order of their versions."""
-    changes: list[Told] = []
-    for each in sorted(told, key=lambda told: told.version):
+def only_changes(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
+    """The schemas that differ from the one before, in the order of versions."""
+    changes: list[CommittedSchema] = []
+    for each in sorted(schemas, key=lambda schema: schema.version):
         same = changes and (
             changes[-1].schema_string == each.schema_string
             and changes[-1].partition_columns == each.partition_columns
@@ -214,17 +466,17 @@ def only_changes(told: list[Told]) -> list[Told]:
     return changes
 
 
-_encode: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
-_decoder: Final = msgspec.msgpack.Decoder(Memory)
+_memory_encoder: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
+_decoder: Final = msgspec.msgpack.Decoder(DeltaMemory)
 
 
-def packed(memory: Memory) -> bytes:
-    """The memory as bytes."""
-    return _encode(memory)
+def encode_memory(memory: DeltaMemory) -> bytes:
+    """Encode a memory."""
+    return _memory_encoder(memory)
 
 
-def unpacked(memory: bytes | None) -> Memory | None:
-    """The memory of those bytes; nothing where they are of no use."""
+def decode_memory(memory: bytes | None) -> DeltaMemory | None:
+    """Decode a memory; None if it is unusable."""
     if memory is None:
         return None
     try:

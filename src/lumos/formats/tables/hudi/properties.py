@@ -1,137 +1,146 @@
-"""`hoodie.properties`: what a table says of itself, as Java writes properties down."""
+"""The properties of a Hudi table in `hoodie.properties`, and its schema."""
 
 import re
 from datetime import UTC, datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
+import msgspec
+
+from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import UnreadableFile
+from lumos.model.conversions.avro import schema_from_avro
+from lumos.model.schema import Field, NestedField, Schema
+from lumos.model.types import STRING
 
 META_FOLDER: Final = ".hoodie"
 _TIMELINE: Final = "timeline"
-# Where instants lie, unless the properties name another folder.
+# The folders of instants, unless the properties name another one.
 USUAL_TIMELINES: Final = (META_FOLDER, f"{META_FOLDER}/{_TIMELINE}")
-# A writer that died while it changed the file left its copy behind.
-_PLACES: Final = ("hoodie.properties", "hoodie.properties.backup")
+# The backup remains if a writer stopped while it changed the file.
+_FILE_NAMES: Final = ("hoodie.properties", "hoodie.properties.backup")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
 _SAVED: Final = re.compile(r"#(?:Properties saved on|Updated at) (\S+)Z?\s*$", re.MULTILINE)
-# Told elsewhere, or changed by every service that runs.
-_LEFT_OUT: Final = (
+# In other facts, or changed by every table service.
+_HIDDEN_KEYS: Final = (
     "hoodie.table.create.schema",
     "hoodie.table.checksum",
     "hoodie.table.metadata.partitions.inflight",
 )
 
 
-class TableProperties:
-    """The properties of one table, with what Hudi takes for granted where one is missing."""
+class HudiProperties:
+    """The properties of a table, with Hudi's defaults for missing ones."""
 
     def __init__(self, data: bytes) -> None:
         self.data: Final = data
-        # Latin-1 is what Java reads; any other character is an escape.
+        # Java reads Latin-1; other characters are escaped.
         text = data.decode("latin-1")
         self.values: Final = java_properties(text)
         self.saved_at: Final = _saved_at(text)
         if not self.values.get("hoodie.table.name"):
-            raise UnreadableFile("broken_table", "hoodie.properties names no table: it is damaged")
+            raise UnreadableFile(
+                "broken_table", "hoodie.properties is damaged: it has no hoodie.table.name"
+            )
 
     @property
     def version(self) -> int:
-        """The version of the table's layout: 6 for Hudi 0.x, 8 and more for 1.x."""
+        """The table version: 6 for Hudi 0.x, 8 and more for 1.x."""
         return self._number("hoodie.table.version") or 0
 
     @property
-    def has_folder_of_instants(self) -> bool:
-        """Whether instants lie in a folder of their own, with their ends in their names."""
+    def has_timeline_folder(self) -> bool:
+        """Whether instants are in a separate folder, with their completion times in the names."""
         layout = self._number("hoodie.timeline.layout.version")
         return self.version >= 8 if layout is None else layout >= 2
 
     @property
     def timeline(self) -> str:
-        """The folder of the instants that are not yet archived."""
-        if not self.has_folder_of_instants:
+        """The folder of instants that are not archived."""
+        if not self.has_timeline_folder:
             return META_FOLDER
         return f"{META_FOLDER}/{self.values.get('hoodie.timeline.path') or _TIMELINE}"
 
     @property
     def archive(self) -> str:
-        """The folder of the instants that are."""
-        if self.has_folder_of_instants:
+        """The folder of archived instants."""
+        if self.has_timeline_folder:
             return f"{self.timeline}/{self.values.get('hoodie.timeline.history.path') or 'history'}"
         return f"{META_FOLDER}/{self.values.get('hoodie.archivelog.folder') or 'archived'}"
 
     @property
     def is_in_utc(self) -> bool:
-        """Whether the zone of instants is known; by default it was that of the writer's machine."""
+        """Whether instants are in UTC; by default they are in the time zone of the writer."""
         return self.values.get("hoodie.table.timeline.timezone", "").upper() == "UTC"
 
     @property
     def is_merged_on_read(self) -> bool:
-        """Whether newer rows may lie in log files beside the base files."""
+        """Whether log files may contain newer rows than base files."""
         return self.values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
 
     @property
     def has_meta_columns(self) -> bool:
-        """Whether every row carries Hudi's own columns."""
+        """Whether rows have Hudi's metadata columns."""
         return self.is_set("hoodie.populate.meta.fields", default=True)
 
     @property
     def drops_partition_columns(self) -> bool:
-        """Whether partition columns stand in paths alone."""
+        """Whether partition columns are only in paths."""
         return self.is_set("hoodie.datasource.write.drop.partition.columns")
 
     @property
     def created_schema(self) -> str | None:
-        """The schema that the table was created with, as Avro JSON."""
+        """The Avro schema that the table was created with."""
         return self.values.get("hoodie.table.create.schema") or None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns whose values are a record's key."""
+        """The columns of the record key."""
         return self._names("hoodie.table.recordkey.fields")
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that partition paths are made of; a kind may follow each after a colon."""
+        """The partition columns, without the key generator types after colons."""
         names = self._names("hoodie.table.partition.fields")
         return tuple(name.partition(":")[0] for name in names)
 
     @property
     def is_partitioned(self) -> bool | None:
-        """Whether data lies in folders; tables of Hudi before 0.9 do not say."""
+        """Whether data is in partition folders; None for Hudi before 0.9, which does not tell."""
         return bool(self.partition_columns) or (None if self.version < 2 else False)
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        """The partitioning in words."""
+        """The partitioning, such as `country` or `format[yyyy/MM/dd](ts)`."""
         form = self.values.get("hoodie.keygen.timebased.output.dateformat")
-        words = []
+        texts = []
         for name in self._names("hoodie.table.partition.fields"):
             column, _, kind = name.partition(":")
             is_time = kind.upper() == "TIMESTAMP" if kind else self._is_by_time
-            words.append(f"format[{form}]({column})" if is_time and form else column)
-        return tuple(words)
+            texts.append(f"format[{form}]({column})" if is_time and form else column)
+        return tuple(texts)
 
     @property
     def plain_partition_columns(self) -> frozenset[str]:
-        """Those partition columns whose own values stand in the paths."""
+        """The partition columns whose values are in the paths unchanged."""
         return frozenset(self.partition_by) & frozenset(self.partition_columns)
 
     @property
     def shown(self) -> dict[str, str]:
-        """What is worth telling, under Hudi's own keys."""
-        return {key: text for key, text in sorted(self.values.items()) if key not in _LEFT_OUT}
+        """The properties to report, under Hudi's keys."""
+        return {key: text for key, text in sorted(self.values.items()) if key not in _HIDDEN_KEYS}
 
     def is_set(self, key: str, *, default: bool = False) -> bool:
-        """Whether a switch is on."""
+        """Whether a boolean property is true."""
         return self.values.get(key, str(default)).strip().lower() == "true"
 
     @property
     def _is_by_time(self) -> bool:
         kind = self.values.get("hoodie.table.keygenerator.type", "")
-        maker = self.values.get("hoodie.table.keygenerator.class", "")
-        return kind.upper() == "TIMESTAMP" or maker.endswith("TimestampBasedKeyGenerator")
+        class_name = self.values.get("hoodie.table.keygenerator.class", "")
+        return kind.upper() == "TIMESTAMP" or class_name.endswith("TimestampBasedKeyGenerator")
 
     def _names(self, key: str) -> tuple[str, ...]:
         return tuple(name for each in self.values.get(key, "").split(",") if (name := each.strip()))
@@ -141,14 +150,14 @@ class TableProperties:
         if not text:
             return None
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            reason = f"In hoodie.properties {key} is no number: {text[:40]!r}"
+            reason = f"{key} in hoodie.properties is not a number: {text[:40]!r}"
             raise UnreadableFile("broken_table", reason)
         return int(text)
 
 
-def candidates() -> tuple[str, ...]:
-    """Where the properties may lie, the best place first."""
-    return tuple(f"{META_FOLDER}/{name}" for name in _PLACES)
+def property_files() -> tuple[str, ...]:
+    """The paths of the properties file and of its backup."""
+    return tuple(f"{META_FOLDER}/{name}" for name in _FILE_NAMES)
 
 
 def java_properties(text: str) -> dict[str, str]:
@@ -165,7 +174,7 @@ def java_properties(text: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines that say something, each whole: a backslash at a line's end carries it on."""
+    """The lines without comments, with those that end in a backslash joined to the next."""
     lines: list[str] = []
     begun = ""
     for raw in re.split(r"\r\n|\r|\n", text):
@@ -204,3 +213,107 @@ def _saved_at(text: str) -> datetime | None:
     except ValueError:
         return None
     return saved.replace(tzinfo=saved.tzinfo or UTC)
+
+
+_META_COLUMNS: Final = frozenset(
+    {
+        "_hoodie_commit_time",
+        "_hoodie_commit_seqno",
+        "_hoodie_record_key",
+        "_hoodie_partition_path",
+        "_hoodie_file_name",
+        "_hoodie_operation",
+    }
+)
+
+
+def is_record(schema: str) -> bool:
+    """Whether a schema has columns; deletes by key may write `null` instead."""
+    return '"record"' in schema
+
+
+def hudi_schema(avro: str, numbered: str | None, properties: HudiProperties) -> Schema:
+    """The schema of the table without Hudi's metadata columns; raises UnreadableFile."""
+    plain = _plain_schema(avro, numbered)
+    key, partitions = frozenset(properties.key), properties.plain_partition_columns
+    fields = [
+        msgspec.structs.replace(field, key=field.name in key, partition=field.name in partitions)
+        for field in plain.fields
+    ]
+    if properties.drops_partition_columns:
+        named = {field.name for field in fields}
+        fields += [
+            Field(name=name, type=STRING, partition=True)
+            for name in properties.partition_columns
+            if name not in named
+        ]
+    return Schema(fields=tuple(fields))
+
+
+@lru_cache(maxsize=256)
+def _plain_schema(avro: str, numbered: str | None) -> Schema:
+    try:
+        record = msgspec.json.decode(avro)
+        if numbered is not None:
+            _add_field_ids(record, msgspec.json.decode(numbered))
+        schema = with_distinct_names(schema_from_avro(record))
+    except RecursionError:
+        raise UnreadableFile("broken_table", "The schema nests too deeply to be read") from None
+    except ValueError as problem:
+        raise UnreadableFile("broken_table", f"The schema is not valid JSON: {problem}") from None
+    kept = (field for field in schema.fields if field.name not in _META_COLUMNS)
+    return Schema(fields=tuple(_without_null_defaults(field) for field in kept))
+
+
+def _without_null_defaults(field: Field) -> Field:
+    """The field without `default: null`, which Hudi adds in some writes only."""
+    nested = []
+    for each in field.nested:
+        plain = msgspec.structs.replace(each, default=None) if each.default == "null" else each
+        if plain != NestedField(path=each.path):
+            nested.append(plain)
+    default = None if field.default == "null" else field.default
+    return msgspec.structs.replace(field, default=default, nested=tuple(nested))
+
+
+def _add_field_ids(avro: Any, numbered: Any) -> None:
+    """Copy ids and comments of a numbered type into the Avro type of the same shape."""
+    if isinstance(avro, list):
+        for option in avro:
+            _add_field_ids(option, numbered)
+        return
+    if not isinstance(avro, dict) or not isinstance(numbered, dict):
+        return
+    kind = avro.get("type")
+    if isinstance(kind, dict | list):
+        _add_field_ids(kind, numbered)
+    elif kind != numbered.get("type"):
+        return
+    elif kind == "record":
+        _add_member_ids(avro, numbered)
+    elif kind == "array":
+        avro["element-id"] = _id(numbered, "element")
+        _add_field_ids(avro.get("items"), numbered.get("element"))
+    elif kind == "map":
+        avro["key-id"], avro["value-id"] = _id(numbered, "key"), _id(numbered, "value")
+        _add_field_ids(avro.get("values"), numbered.get("value"))
+
+
+def _add_member_ids(avro: dict[str, Any], numbered: dict[str, Any]) -> None:
+    members = {
+        member.get("name"): member
+        for member in numbered.get("fields") or ()
+        if isinstance(member, dict) and isinstance(member.get("name"), str)
+    }
+    for field in avro.get("fields") or ():
+        member = members.get(field.get("name")) if isinstance(field, dict) else None
+        if member is not None:
+            field["field-id"] = member.get("id")
+            if member.get("doc"):
+                field.setdefault("doc", member["doc"])
+            _add_field_ids(field.get("type"), member.get("type"))
+
+
+def _id(numbered: dict[str, Any], part: str) -> Any:
+    # Both spellings exist.
+    return numbered.get(f"{part}-id", numbered.get(f"{part}_id"))

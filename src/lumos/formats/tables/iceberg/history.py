@@ -1,8 +1,8 @@
-"""The schemas a table had, and since when.
+"""The history of a table's schemas.
 
-Snapshots name the schema they were written with. What was changed between two snapshots, or after
-the last one, only older metadata files know; those around a change are opened, as far as the log
-of the current one still names them.
+Snapshots give the schema that they were written with. Changes between two snapshots, or after the
+last one, are only in older metadata files; those around a change are opened, as far as the log of
+the current one still lists them.
 """
 
 from bisect import bisect_left
@@ -10,27 +10,29 @@ from bisect import bisect_left
 import msgspec
 
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables.iceberg.current import METADATA, Current, number_of
 from lumos.formats.tables.iceberg.metadata import (
+    METADATA_FOLDER,
     NO_SNAPSHOT,
-    LogEntry,
-    Metadata,
-    Snapshot,
-    moment,
-    parsed,
+    CurrentMetadata,
+    IcebergMetadata,
+    IcebergSnapshot,
+    MetadataLogEntry,
+    metadata_version,
+    parse_metadata,
+    time_from_ms,
 )
-from lumos.formats.tables.iceberg.schema import documents_equal, schema_of
-from lumos.formats.tables.interface import Folder, Past
+from lumos.formats.tables.iceberg.schema import documents_equal, iceberg_schema
+from lumos.formats.tables.interface import TableFolder, TableSchemaVersion
 
 # Writers keep this many earlier metadata files by default.
 _MOST_FILES = 100
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-class LogFact(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of an earlier metadata file: its schema's id, or the schema where it has none.
+class EarlierMetadata(msgspec.Struct, frozen=True, array_like=True):
+    """The schema of an earlier metadata file, by id or, without one, as JSON.
 
-    A file that cannot be read any longer is kept as one that says nothing.
+    None for an unreadable file.
     """
 
     schema: int | str | None
@@ -38,34 +40,36 @@ class LogFact(msgspec.Struct, frozen=True, array_like=True):
     sequence: int = 0
 
 
-class _Fact(msgspec.Struct, frozen=True):
-    """That the table had a schema at a time."""
+class _Evidence(msgspec.Struct, frozen=True):
+    """Evidence that the table had a schema at a time."""
 
     at: int
     schema: int | str
-    snapshot: Snapshot | None
-    # The snapshot was written then; otherwise nothing but the metadata was.
+    snapshot: IcebergSnapshot | None
+    # Whether a snapshot was written then, or only metadata.
     wrote: bool
     is_first: bool
-    # Of the last snapshot that there was; in the first version there are none.
+    # The sequence number of the last snapshot; 0 in version 1.
     sequence: int
-    # Where metadata files stand in the log.
-    place: int = 0
+    # The position in the metadata log.
+    position: int = 0
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Clocks of writers differ, so that times only count where nothing else is told."""
+        """A sort key: clocks of writers differ, so times count only without sequence numbers."""
         if self.sequence == 0:
-            return (0, 0, self.at, self.place)
-        return (self.sequence, 0 if self.wrote else 1, self.place)
+            return (0, 0, self.at, self.position)
+        return (self.sequence, 0 if self.wrote else 1, self.position)
 
 
-class History:
-    """Works out the past of one table; `seen` is what earlier readings learned of its log."""
+class IcebergHistory:
+    """Finds the schemas of a table; `seen` are the metadata files that earlier reads opened."""
 
-    def __init__(self, folder: Folder, current: Current, seen: dict[str, LogFact]) -> None:
+    def __init__(
+        self, folder: TableFolder, current: CurrentMetadata, seen: dict[str, EarlierMetadata]
+    ) -> None:
         self._folder = folder
-        self._metadata: Metadata = current.metadata
+        self._metadata: IcebergMetadata = current.metadata
         self._current = current
         self._schemas = self._metadata.schema_by_id
         self._snapshots = sorted(
@@ -74,11 +78,13 @@ class History:
         )
         self._by_id = {each.snapshot_id: each for each in self._snapshots}
         names = {_name(entry) for entry in self._metadata.metadata_log or ()}
-        self._now = self._as_of_now()
+        self._latest_evidence = self._current_evidence()
         self.seen = {name: fact for name, fact in seen.items() if name in names}
 
-    def past(self, partitioned_by: frozenset[int], *, most_commits: int) -> tuple[Past, ...]:
-        """The schemas in the order of their time, the current one last."""
+    def schema_versions(
+        self, partitioned_by: frozenset[int], *, most_commits: int
+    ) -> tuple[TableSchemaVersion, ...]:
+        """The schemas in the order of time, the current one last."""
         written = self._of_snapshots()[-most_commits:] if most_commits > 0 else []
         log = self._metadata.metadata_log or []
         recent = log[max(0, len(log) - min(most_commits, _MOST_FILES)) :]
@@ -89,12 +95,12 @@ class History:
             self._insert_unseen(changes)
         return tuple(self._past(change, partitioned_by) for change in changes)
 
-    def _changes(self, written: list[_Fact], log: list[LogEntry]) -> list["_Change"]:
+    def _changes(self, written: list[_Evidence], log: list[MetadataLogEntry]) -> list["_Change"]:
         self._open(log)
         facts = sorted([*written, *self._of_log(log)], key=lambda fact: fact.order)
         changes: list[_Change] = []
         latest = 0
-        for fact in (*facts, self._now):
+        for fact in (*facts, self._latest_evidence):
             in_order, latest = fact.at >= latest, max(fact.at, latest)
             if not changes:
                 changes.append(_Change(fact, exact=fact.is_first))
@@ -103,9 +109,9 @@ class History:
                 changes.append(_Change(fact, exact=in_order))
         return changes
 
-    def _of_snapshots(self) -> list[_Fact]:
+    def _of_snapshots(self) -> list[_Evidence]:
         return [
-            _Fact(
+            _Evidence(
                 at=each.timestamp_ms,
                 schema=each.schema_id,
                 snapshot=each,
@@ -117,41 +123,43 @@ class History:
             if each.schema_id is not None and each.schema_id in self._schemas
         ]
 
-    def _around_changes(self, written: list[_Fact], log: list[LogEntry]) -> list[LogEntry]:
-        """The files that are not between two snapshots of one schema."""
+    def _around_changes(
+        self, written: list[_Evidence], log: list[MetadataLogEntry]
+    ) -> list[MetadataLogEntry]:
+        """The files that are not between two snapshots with the same schema."""
         by_time = sorted(written, key=lambda fact: fact.at)
         times = [fact.at for fact in by_time]
         found = []
         for entry in log:
-            place = bisect_left(times, entry.timestamp_ms)
-            following = by_time[place] if place < len(by_time) else self._now
-            if place == 0 or by_time[place - 1].schema != following.schema:
+            position = bisect_left(times, entry.timestamp_ms)
+            following = by_time[position] if position < len(by_time) else self._latest_evidence
+            if position == 0 or by_time[position - 1].schema != following.schema:
                 found.append(entry)
         return found
 
-    def _of_log(self, log: list[LogEntry]) -> list[_Fact]:
+    def _of_log(self, log: list[MetadataLogEntry]) -> list[_Evidence]:
         facts = []
-        for place, entry in enumerate(log):
+        for position, entry in enumerate(log):
             fact = self.seen.get(_name(entry))
             if fact is not None and fact.schema is not None:
                 facts.append(
-                    _Fact(
+                    _Evidence(
                         at=entry.timestamp_ms,
                         schema=fact.schema,
                         snapshot=self._by_id.get(fact.snapshot or -1),
                         wrote=False,
                         is_first=_is_first(entry),
                         sequence=fact.sequence,
-                        place=place,
+                        position=position,
                     )
                 )
         return facts
 
-    def _open(self, log: list[LogEntry]) -> None:
+    def _open(self, log: list[MetadataLogEntry]) -> None:
         wanted: list[str] = []
         left = _MOST_BYTES
         for entry in reversed(log):
-            # By its name alone: a table that moved has its old files beside the new ones.
+            # Only by name: a moved table has its old files next to the new ones.
             name = _name(entry)
             size = self._current.sizes.get(name)
             if name in self.seen or size is None:
@@ -160,34 +168,34 @@ class History:
             if left < 0:
                 break
             wanted.append(name)
-        contents = self._folder.read_many([f"{METADATA}/{name}" for name in wanted])
+        contents = self._folder.read_many([f"{METADATA_FOLDER}/{name}" for name in wanted])
         for name, content in zip(wanted, contents, strict=True):
             if isinstance(content, bytes):
-                self.seen[name] = self._learned(name, content)
+                self.seen[name] = self._earlier_metadata(name, content)
             elif not isinstance(content, FileNotFoundError):
                 raise content
 
-    def _learned(self, name: str, content: bytes) -> LogFact:
+    def _earlier_metadata(self, name: str, content: bytes) -> EarlierMetadata:
         try:
-            metadata = parsed(name, content)
+            metadata = parse_metadata(name, content)
             document = metadata.current_schema
         except UnreadableFile:
-            # It counts no more, so that its damage is nobody's trouble.
-            return LogFact(None)
+            # Damaged earlier files do not matter.
+            return EarlierMetadata(None)
         id = metadata.current_snapshot_id
         snapshot = None if id in (None, -1) else id
         for known, other in self._schemas.items():
             if documents_equal(document, other):
-                return LogFact(known, snapshot, metadata.last_sequence_number)
+                return EarlierMetadata(known, snapshot, metadata.last_sequence_number)
         text = msgspec.json.encode(document).decode()
-        return LogFact(text, snapshot, metadata.last_sequence_number)
+        return EarlierMetadata(text, snapshot, metadata.last_sequence_number)
 
-    def _as_of_now(self) -> _Fact:
+    def _current_evidence(self) -> _Evidence:
         metadata = self._metadata
         id = metadata.current_schema_id
         document = metadata.current_schema
         known = id is not None and id in self._schemas
-        return _Fact(
+        return _Evidence(
             at=metadata.last_updated_ms,
             schema=id if known and id is not None else msgspec.json.encode(document).decode(),
             snapshot=metadata.current_snapshot,
@@ -197,38 +205,38 @@ class History:
         )
 
     def _unseen(self, changes: list["_Change"]) -> list[int]:
-        """Schemas that no change shows, or none before that to one with a higher number."""
+        """The ids of schemas without a change to them, or only after one with a higher id."""
         seen: set[int] = set()
         for schema in (change.fact.schema for change in changes):
             if isinstance(schema, int) and schema >= max(seen, default=0):
                 seen.add(schema)
         return sorted(self._schemas.keys() - seen)
 
-    def _is_whole(self, log: list[LogEntry]) -> bool:
-        """Whether every metadata file since the first one was seen, so that nothing is missed."""
+    def _is_whole(self, log: list[MetadataLogEntry]) -> bool:
+        """Whether every metadata file since the first one was read."""
         return bool(log) and _is_first(log[0]) and all(_name(entry) in self.seen for entry in log)
 
     def _insert_unseen(self, changes: list["_Change"]) -> None:
-        """Schemas that no snapshot and no file shows: their numbers tell between which they lay."""
+        """Insert the schemas without evidence before those with higher ids."""
         for id in self._unseen(changes):
             later = (
-                place
-                for place, change in enumerate(changes)
+                position
+                for position, change in enumerate(changes)
                 if isinstance(change.fact.schema, int) and change.fact.schema > id
             )
-            place = next(later, len(changes) - 1)
-            fact = msgspec.structs.replace(changes[place].fact, schema=id, wrote=False)
-            changes.insert(place, _Change(fact, exact=False))
+            position = next(later, len(changes) - 1)
+            fact = msgspec.structs.replace(changes[position].fact, schema=id, wrote=False)
+            changes.insert(position, _Change(fact, exact=False))
 
-    def _past(self, change: "_Change", partitioned_by: frozenset[int]) -> Past:
+    def _past(self, change: "_Change", partitioned_by: frozenset[int]) -> TableSchemaVersion:
         fact = change.fact
         if isinstance(fact.schema, int):
             document = self._schemas[fact.schema]
         else:
             document = msgspec.json.decode(fact.schema)
-        return Past(
-            schema=schema_of(document, partitioned_by).schema,
-            at=moment(fact.at),
+        return TableSchemaVersion(
+            schema=iceberg_schema(document, partitioned_by).schema,
+            at=time_from_ms(fact.at),
             version=str(fact.snapshot.snapshot_id) if fact.snapshot else NO_SNAPSHOT,
             operation=fact.snapshot.operation if fact.snapshot and fact.wrote else None,
             exact_time=change.exact,
@@ -236,17 +244,17 @@ class History:
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """The first sign of a schema; its time is exact unless an earlier sign may be lost."""
+    """The first evidence of a schema; its time is exact unless earlier evidence may be lost."""
 
-    fact: _Fact
+    fact: _Evidence
     exact: bool
 
 
-def _is_first(entry: LogEntry) -> bool:
-    """Whether it is the file that made the table; the numbers of those named `v1` begin with 1."""
+def _is_first(entry: MetadataLogEntry) -> bool:
+    """Whether the file created the table; names such as `v1` begin with 1, others with 0."""
     name = _name(entry)
-    return number_of(name) == (1 if name.startswith("v") else 0)
+    return metadata_version(name) == (1 if name.startswith("v") else 0)
 
 
-def _name(entry: LogEntry) -> str:
+def _name(entry: MetadataLogEntry) -> str:
     return entry.metadata_file.rpartition("/")[2]

@@ -1,22 +1,72 @@
-"""Manifest lists and manifests: which files are live.
+"""Manifest lists and manifests of Iceberg: which data files and delete files are live.
 
-A manifest never changes. So what one tells is kept, and only new ones are opened.
+Manifests never change, so their content is kept and only new ones are opened.
 """
 
 import zlib
-from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables.containers import Container
-from lumos.formats.tables.iceberg.metadata import Snapshot, Spec, SpecField, broken
-from lumos.formats.tables.iceberg.parquet_manifests import MAGIC, ParquetManifest
-from lumos.formats.tables.iceberg.words import partition_text
-from lumos.formats.tables.interface import Folder
-from lumos.formats.varints import Malformed
+from lumos.formats.tables.avro_containers import AvroContainer
+from lumos.formats.tables.iceberg.metadata import (
+    IcebergSnapshot,
+    TransformField,
+    TransformSpec,
+    broken_table,
+)
+from lumos.formats.tables.iceberg.schema import partition_text
+from lumos.formats.tables.interface import LiveFile, RowDeletes, TableFolder
+from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows
+from lumos.formats.varints import MalformedData
 from lumos.model.conversions.json_values import number_at, objects_at
+
+MAGIC: Final = b"PAR1"
+_BATCH: Final = 10_000
+
+
+class ParquetManifest:
+    """A manifest in Parquet, as version 4 writes them; raises MalformedData."""
+
+    def __init__(self, data: bytes) -> None:
+        try:
+            self._rows = ParquetRows(data)
+        except FAULTS as problem:
+            raise MalformedData(f"It is not Parquet ({type(problem).__name__}).") from None
+        schema = self._rows.schema
+        self.metadata: dict[str, bytes] = {
+            key.decode("utf-8", "replace"): value for key, value in (schema.metadata or {}).items()
+        }
+        self._schema = schema
+
+    @property
+    def partition_fields(self) -> list[dict[str, Any]]:
+        """The fields of partition values, in the form of Avro manifests."""
+        record: Any = pa.struct(list(self._schema))
+        for name in ("data_file", "partition"):
+            record = record.field(name).type if record.get_field_index(name) >= 0 else None
+            if not isinstance(record, pa.StructType):
+                return []
+        return [_avro_field(record.field(place)) for place in range(record.num_fields)]
+
+    def records(self, keep: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Yield the records with the fields to keep, of them and of their data file."""
+        paths = self._rows.columns
+        columns = [path for path in paths if all(part in keep for part in path.split(".")[:2])]
+        try:
+            for batch in self._rows.batches(columns, rows=_BATCH):
+                yield from batch.to_pylist()
+        except FAULTS as problem:
+            raise MalformedData(f"A record cannot be read ({type(problem).__name__}).") from None
+
+
+def _avro_field(field: pa.Field) -> dict[str, Any]:
+    id = (field.metadata or {}).get(b"PARQUET:field_id", b"")
+    return {"name": field.name, "field-id": int(id) if id.isdigit() else None}
+
 
 _LONGEST_FILE: Final = 256 * 1024 * 1024
 _DELETED: Final = 2
@@ -35,12 +85,12 @@ _ENTRY_FIELDS: Final = frozenset(
 )  # fmt: skip
 
 
-class OutOfReach(Exception):
-    """Manifests that this table has but that cannot be read here; the reason is for people."""
+class UnreachableManifests(Exception):
+    """Manifests that cannot be read; the message gives the reason."""
 
 
-class Manifest(msgspec.Struct, frozen=True):
-    """A manifest as a list of them tells of it."""
+class IcebergManifest(msgspec.Struct, frozen=True):
+    """An entry of a manifest list."""
 
     manifest_path: str
     manifest_length: int = 0
@@ -53,8 +103,8 @@ class Manifest(msgspec.Struct, frozen=True):
         return self.content == _DELETES
 
 
-class LiveRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live data or delete file; a path is relative to the root where it lies inside."""
+class ManifestFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A live data or delete file; its path is relative to the root if it is inside."""
 
     path: str
     size: int
@@ -62,7 +112,7 @@ class LiveRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     format: str
     sequence: int
     partition: tuple[tuple[str, str | None], ...] = ()
-    # 0 data, 1 deleted positions, 2 deleted values.
+    # 0 is data, 1 position deletes, 2 equality deletes.
     content: int = 0
     referenced: str | None = None
     offset: int | None = None
@@ -70,8 +120,8 @@ class LiveRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_outside: bool = False
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a manifest; its files are packed, since there may be millions."""
+class ManifestContent(msgspec.Struct, frozen=True, array_like=True):
+    """The content of a manifest; its files are encoded, because there may be millions."""
 
     path: str
     length: int
@@ -80,16 +130,16 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     files: int
     size: int
     rows: int
-    # Folders outside the root in which files lie.
+    # Folders of files outside of the root.
     outside: tuple[str, ...]
     packed: bytes
 
-    def live(self) -> Iterator[LiveRow]:
-        """The files of the manifest that count."""
+    def live(self) -> Iterator[ManifestFile]:
+        """Yield the live files of the manifest."""
         yield from _ROWS.decode(zlib.decompress(self.packed))
 
 
-_ROWS: Final = msgspec.msgpack.Decoder(list[LiveRow])
+_ROWS: Final = msgspec.msgpack.Decoder(list[ManifestFile])
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -100,7 +150,7 @@ class _DataFile(msgspec.Struct, frozen=True):
     file_format: str
     record_count: _Count
     file_size_in_bytes: _Count
-    # Parquet has no records without fields.
+    # Missing in Parquet, which has no structs without fields.
     partition: dict[str, Any] = {}
     content: int | None = 0
     content_offset: _Count | None = None
@@ -114,40 +164,46 @@ class _Entry(msgspec.Struct, frozen=True):
     sequence_number: int | None = None
 
 
-class Manifests:
-    """Reads the manifests of a table that believes to lie at `location`."""
+class ManifestReader:
+    """Reads the manifests of a table; `location` is its root in the metadata."""
 
-    def __init__(self, folder: Folder, location: str, specs: dict[int, Spec]) -> None:
+    def __init__(self, folder: TableFolder, location: str, specs: dict[int, TransformSpec]) -> None:
         self._folder = folder
         self._location = location
         self._specs = specs
 
-    def of(self, snapshot: Snapshot) -> list[Manifest]:
-        """The manifests of a snapshot; raises UnreadableFile and OutOfReach."""
+    def of(self, snapshot: IcebergSnapshot) -> list[IcebergManifest]:
+        """The manifests of a snapshot; raises UnreadableFile and UnreachableManifests."""
         if snapshot.key_id is not None:
-            raise OutOfReach("its manifests are encrypted")
+            raise UnreachableManifests("its manifests are encrypted")
         if snapshot.manifest_list is None:
-            return [Manifest(path) for path in snapshot.manifests or ()]
+            return [IcebergManifest(path) for path in snapshot.manifests or ()]
         path = self._inside(snapshot.manifest_list)
         try:
             data = self._folder.read(path)
         except FileNotFoundError:
-            raise _gone(path) from None
+            raise _missing_file(path) from None
         if data.startswith(MAGIC):
-            raise OutOfReach("its list of manifests is Parquet, which no version up to 4 has")
-        container = _opened(data, path)
+            raise UnreachableManifests(
+                "its manifest list is Parquet, which does not exist up to version 4"
+            )
+        container = _open_manifest(data, path)
         try:
-            return [msgspec.convert(each, Manifest) for each in container.records(_LIST_FIELDS)]
-        except (Malformed, msgspec.ValidationError) as problem:
-            raise _damaged(path, problem) from None
+            return [
+                msgspec.convert(each, IcebergManifest) for each in container.records(_LIST_FIELDS)
+            ]
+        except (MalformedData, msgspec.ValidationError) as problem:
+            raise _damaged_file(path, problem) from None
 
-    def parts(self, manifests: list[Manifest], known: dict[str, Part]) -> Iterator[Part]:
-        """What the manifests tell; raises UnreadableFile and OutOfReach."""
+    def parts(
+        self, manifests: list[IcebergManifest], known: dict[str, ManifestContent]
+    ) -> Iterator[ManifestContent]:
+        """Yield the content of manifests; raises UnreadableFile and UnreachableManifests."""
         paths = [self._inside(each.manifest_path) for each in manifests]
         fresh = []
         for path, manifest in zip(paths, manifests, strict=True):
             if manifest.manifest_length > _LONGEST_FILE:
-                raise broken(f"{path} is longer than {_LONGEST_FILE // 2**20} MB")
+                raise broken_table(f"{path} is longer than {_LONGEST_FILE // 2**20} MB")
             if not _is_same(known.get(path), manifest):
                 fresh.append(path)
         contents = self._folder.read_many(fresh)
@@ -158,41 +214,45 @@ class Manifests:
                 continue
             content = next(contents)
             if isinstance(content, FileNotFoundError):
-                raise _gone(path)
+                raise _missing_file(path)
             if isinstance(content, OSError):
                 raise content
             yield self._part(path, manifest, content)
 
     def _inside(self, uri: str) -> str:
-        path = self._place(uri)
+        path = self._relative_path(uri)
         if path is None or ".." in path.split("/"):
-            raise OutOfReach(f"its manifests lie elsewhere ({uri.rpartition('/')[0]})")
+            raise UnreachableManifests(
+                f"its manifests are outside of the table ({uri.rpartition('/')[0]})"
+            )
         return path
 
-    def _place(self, uri: str) -> str | None:
-        """The path below the root; version 4 may say that itself instead of an address."""
-        is_address = uri.startswith(("/", "file:")) or "://" in uri
-        return self._folder.inside(uri, self._location) if is_address else uri
+    def _relative_path(self, uri: str) -> str | None:
+        """The path relative to the root; version 4 may contain it instead of a URI."""
+        is_uri = uri.startswith(("/", "file:")) or "://" in uri
+        return self._folder.inside(uri, self._location) if is_uri else uri
 
-    def _part(self, path: str, manifest: Manifest, data: bytes) -> Part:
-        container = _opened(data, path)
-        # It says so itself, too; snapshots of the first version name it without its spec.
-        told = container.metadata.get("partition-spec-id", b"")
-        spec_id = int(told) if told.isdigit() and len(told) < 10 else manifest.partition_spec_id
-        spec = self._specs.get(spec_id) or Spec()
-        partition = _Partition(container.partition_fields, spec)
-        rows: list[LiveRow] = []
+    def _part(self, path: str, manifest: IcebergManifest, data: bytes) -> ManifestContent:
+        container = _open_manifest(data, path)
+        # Snapshots of version 1 do not give the spec of a manifest.
+        stored = container.metadata.get("partition-spec-id", b"")
+        spec_id = (
+            int(stored) if stored.isdigit() and len(stored) < 10 else manifest.partition_spec_id
+        )
+        spec = self._specs.get(spec_id) or TransformSpec()
+        partition = _PartitionTexts(container.partition_fields, spec)
+        rows: list[ManifestFile] = []
         outside: set[str] = set()
         try:
             for record in container.records(_ENTRY_FIELDS):
                 entry = msgspec.convert(record, _Entry)
                 if bool(entry.data_file.content) != manifest.holds_deletes:
-                    raise Malformed("It mixes data and delete files.")
+                    raise MalformedData("It mixes data and delete files.")
                 if entry.status != _DELETED:
                     rows.append(self._row(entry, manifest, partition, outside))
-        except (Malformed, msgspec.ValidationError) as problem:
-            raise _damaged(path, problem) from None
-        return Part(
+        except (MalformedData, msgspec.ValidationError) as problem:
+            raise _damaged_file(path, problem) from None
+        return ManifestContent(
             path=path,
             length=manifest.manifest_length,
             spec_id=spec_id,
@@ -205,22 +265,26 @@ class Manifests:
         )
 
     def _row(
-        self, entry: _Entry, manifest: Manifest, partition: "_Partition", outside: set[str]
-    ) -> LiveRow:
+        self,
+        entry: _Entry,
+        manifest: IcebergManifest,
+        partition: "_PartitionTexts",
+        outside: set[str],
+    ) -> ManifestFile:
         file = entry.data_file
-        inside = self._place(file.file_path)
+        inside = self._relative_path(file.file_path)
         if inside is None:
             outside.add(_folder_of(file.file_path))
         elif ".." in inside.split("/"):
-            raise Malformed("A path leads out of the table.")
+            raise MalformedData("A path leads out of the table.")
         sequence = entry.sequence_number
         if sequence is None:
-            # Written before its commit had a number; the manifest has it.
+            # Entries of the same commit inherit the number of the manifest.
             sequence = (manifest.sequence_number or 0) if entry.status == _ADDED else 0
         referenced = file.referenced_data_file
         if referenced is not None:
-            referenced = self._place(referenced) or referenced
-        return LiveRow(
+            referenced = self._relative_path(referenced) or referenced
+        return ManifestFile(
             path=file.file_path if inside is None else inside,
             size=file.file_size_in_bytes,
             rows=file.record_count,
@@ -235,25 +299,25 @@ class Manifests:
         )
 
 
-class _Partition:
-    """Names and texts of a manifest's partition values; equal ones are made once."""
+class _PartitionTexts:
+    """Names and texts of partition values; equal ones are converted once."""
 
-    def __init__(self, fields: list[dict[str, Any]], spec: Spec) -> None:
+    def __init__(self, fields: list[dict[str, Any]], spec: TransformSpec) -> None:
         by_id = {each.field_id: each for each in spec.fields if each.field_id is not None}
         by_name = {field.name: field for field in spec.fields}
-        self._fields: dict[str, tuple[SpecField, object]] = {}
+        self._fields: dict[str, tuple[TransformField, object]] = {}
         for field in fields:
             name = field["name"]
             id = number_at(field, "field-id")
             meant = by_name.get(name) if id is None else by_id.get(id, by_name.get(name))
-            meant = meant or SpecField(name=name)
+            meant = meant or TransformField(name=name)
             self._fields[name] = meant, field.get("type")
         self._known: dict[tuple[Any, ...], tuple[tuple[str, str | None], ...]] = {}
 
     def of(self, values: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
         key = tuple(values.values())
         if any(isinstance(value, list | dict) for value in key):
-            raise Malformed("A value of a partition is none.")
+            raise MalformedData("A partition value is a list or struct.")
         found = self._known.get(key)
         if found is None:
             found = tuple(
@@ -265,7 +329,7 @@ class _Partition:
         return found
 
 
-def _is_same(kept: Part | None, manifest: Manifest) -> bool:
+def _is_same(kept: ManifestContent | None, manifest: IcebergManifest) -> bool:
     return (
         kept is not None
         and kept.length == manifest.manifest_length
@@ -274,17 +338,17 @@ def _is_same(kept: Part | None, manifest: Manifest) -> bool:
 
 
 def _folder_of(uri: str) -> str:
-    """Where a file lies, without the folders of its partition."""
+    """The folder of a file, without partition folders."""
     folder = uri.rpartition("/")[0]
     while "=" in folder.rpartition("/")[2]:
         folder = folder.rpartition("/")[0]
     return folder
 
 
-class _AvroManifest(Container):
+class _AvroManifest(AvroContainer):
     @property
     def partition_fields(self) -> list[dict[str, Any]]:
-        """The fields of the record inside `data_file` that holds partition values."""
+        """The fields of the record of partition values in `data_file`."""
         schema = self.schema
         for name in ("data_file", "partition"):
             schema = next((f.get("type") for f in _fields(schema) if f.get("name") == name), None)
@@ -295,18 +359,143 @@ def _fields(record: Any) -> list[dict[str, Any]]:
     return objects_at(record, "fields") if isinstance(record, dict) else []
 
 
-def _opened(data: bytes, path: str) -> _AvroManifest | ParquetManifest:
+def _open_manifest(data: bytes, path: str) -> _AvroManifest | ParquetManifest:
     if data.startswith(_ENCRYPTED):
-        raise OutOfReach("its manifests are encrypted")
+        raise UnreachableManifests("its manifests are encrypted")
     try:
         return ParquetManifest(data) if data.startswith(MAGIC) else _AvroManifest(data)
-    except Malformed as problem:
-        raise _damaged(path, problem) from None
+    except MalformedData as problem:
+        raise _damaged_file(path, problem) from None
 
 
-def _damaged(path: str, problem: Exception) -> UnreadableFile:
-    return broken(f"{path} is damaged: {problem}")
+def _damaged_file(path: str, problem: Exception) -> UnreadableFile:
+    return broken_table(f"{path} is damaged: {problem}")
 
 
-def _gone(path: str) -> UnreadableFile:
-    return broken(f"{path} is gone, which its current snapshot is made of")
+def _missing_file(path: str) -> UnreadableFile:
+    return broken_table(f"{path} is missing, which belongs to its current snapshot")
+
+
+_POSITIONS: Final = 1
+_VECTORS: Final = "puffin"
+
+
+class LiveCounts(NamedTuple):
+    """Totals of live data files and delete files."""
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    vectors: int = 0
+    position_files: int = 0
+    equality_files: int = 0
+    delete_bytes: int = 0
+    deleted_rows: int = 0
+
+    @property
+    def rows_exact(self) -> bool:
+        """Whether the row count is exact.
+
+        Positions may be deleted twice, and the rows of equality deletes are not counted.
+        """
+        return not (self.position_files or self.equality_files)
+
+    @property
+    def live_rows(self) -> int:
+        """The number of rows without known deletes."""
+        return max(0, self.rows - self.deleted_rows)
+
+
+def count_live_files(parts: Sequence[ManifestContent]) -> LiveCounts:
+    """The totals of the manifests of a snapshot."""
+    data = [part for part in parts if not part.deletes]
+    deletes = [part for part in parts if part.deletes]
+    rows = [row for part in deletes for row in part.live()]
+    vectors = [row for row in rows if row.format == _VECTORS]
+    positions = [row for row in rows if row.format != _VECTORS and row.content == _POSITIONS]
+    # Vectors of removed data files delete nothing.
+    gone = {row.referenced for row in vectors}
+    if gone:
+        gone -= {row.path for part in data for row in part.live()}
+    return LiveCounts(
+        files=sum(part.files for part in data),
+        bytes=sum(part.size for part in data),
+        rows=sum(part.rows for part in data),
+        vectors=len(vectors),
+        position_files=len(positions),
+        equality_files=len(rows) - len(vectors) - len(positions),
+        delete_bytes=sum(part.size for part in deletes),
+        deleted_rows=sum(row.rows for row in vectors if row.referenced not in gone)
+        + sum(row.rows for row in positions),
+    )
+
+
+def live_files(parts: Sequence[ManifestContent]) -> Iterator[LiveFile]:
+    """Yield the live data files with the deletes that apply to each."""
+    deletes = _DeleteIndex(part for part in parts if part.deletes)
+    for part in parts:
+        if part.deletes:
+            continue
+        for row in part.live():
+            yield LiveFile(
+                path=row.path,
+                size=row.size,
+                rows=row.rows,
+                partition=row.partition,
+                deletes=deletes.to(row, part.spec_id),
+                format=row.format,
+            )
+
+
+class _DeleteIndex:
+    """Delete files by the data files that they apply to."""
+
+    def __init__(self, parts: Iterable[ManifestContent]) -> None:
+        self._by_file: dict[str, list[ManifestFile]] = {}
+        self._by_partition: dict[object, list[ManifestFile]] = {}
+        self._everywhere: list[ManifestFile] = []
+        for part in parts:
+            for row in part.live():
+                if row.referenced is not None:
+                    self._by_file.setdefault(row.referenced, []).append(row)
+                elif row.content != _POSITIONS and not row.partition:
+                    self._everywhere.append(row)
+                else:
+                    key = part.spec_id, row.partition
+                    self._by_partition.setdefault(key, []).append(row)
+
+    def to(self, data: ManifestFile, spec_id: int) -> tuple[RowDeletes, ...]:
+        """The deletes that apply to a data file."""
+        of_file = self._by_file.get(data.path, ())
+        vectors = [row for row in of_file if row.format == _VECTORS]
+        around = self._by_partition.get((spec_id, data.partition), ())
+        found = [*vectors, *self._everywhere]
+        # A vector replaces earlier position deletes.
+        found += [
+            row
+            for row in (*of_file, *around)
+            if row.format != _VECTORS and not (vectors and row.content == _POSITIONS)
+        ]
+        return tuple(_deletes(row) for row in found if _applies(row, data))
+
+
+def _applies(row: ManifestFile, data: ManifestFile) -> bool:
+    """Whether deletes apply: position deletes of the same or later commits, equality of later."""
+    if row.content == _POSITIONS:
+        return row.sequence >= data.sequence
+    return row.sequence > data.sequence
+
+
+def _deletes(row: ManifestFile) -> RowDeletes:
+    kind: Literal["dv", "positions", "equality"] = "equality"
+    if row.format == _VECTORS:
+        kind = "dv"
+    elif row.content == _POSITIONS:
+        kind = "positions"
+    return RowDeletes(
+        kind=kind,
+        path=row.path,
+        offset=row.offset or 0,
+        length=row.length or row.size,
+        count=row.rows,
+    )

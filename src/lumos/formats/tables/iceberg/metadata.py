@@ -1,34 +1,39 @@
-"""Iceberg's metadata file: what of it is used here.
+"""Metadata files of Iceberg: their content, and which of them is the current one.
 
-What stands there by its own name is a struct; schemas and types stay JSON values, since they are
-read whatever they hold.
+A catalog knows the current file. Without it, a hint next to the files or their numbers tell.
+Schemas and types stay JSON values, because they are read whatever they contain.
 """
 
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.formats.compression import Damaged, compression_of
-from lumos.formats.interface import UnreadableFile
+from lumos.formats.compression import CorruptCompression, compression_of
+from lumos.formats.interface import Remark, UnreadableFile
+from lumos.formats.tables.interface import FileEntry, TableFolder
 
-# The largest ones known hold some ten thousand snapshots and are a tenth as long.
+# Ten times the size of the largest known ones, with some ten thousand snapshots.
 LONGEST: Final = 128 * 1024 * 1024
 NO_SNAPSHOT: Final = "none"
 
 
 class _Part(msgspec.Struct, frozen=True, rename="kebab", gc=False):
-    """A JSON object; what else stands in it is passed over."""
+    """A JSON object; unknown fields are ignored."""
 
 
-class Snapshot(_Part, frozen=True):
-    """One state of the table's data."""
+class IcebergSnapshot(_Part, frozen=True):
+    """A snapshot of the table."""
 
     snapshot_id: int
     timestamp_ms: int = 0
     parent_snapshot_id: int | None = None
     sequence_number: int = 0
-    # A list of manifests; the first version could name them right here.
+    # The file that lists the manifests; version 1 may list them here.
     manifest_list: str | None = None
     manifests: list[str] | None = None
     summary: dict[str, Any] | None = None
@@ -37,18 +42,18 @@ class Snapshot(_Part, frozen=True):
 
     @property
     def operation(self) -> str | None:
-        """What brought it about: append, overwrite, delete, replace."""
+        """The operation: append, overwrite, delete, replace."""
         found = (self.summary or {}).get("operation")
         return found if isinstance(found, str) else None
 
     def total(self, name: str) -> int | None:
-        """A number that its writer counted."""
+        """A number in the summary."""
         text = str((self.summary or {}).get(name, ""))
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-class SpecField(_Part, frozen=True):
-    """One value that rows are partitioned or sorted by."""
+class TransformField(_Part, frozen=True):
+    """A transformed column that rows are partitioned or sorted by."""
 
     transform: str = "identity"
     name: str = ""
@@ -60,42 +65,42 @@ class SpecField(_Part, frozen=True):
 
     @property
     def sources(self) -> list[int]:
-        """The ids of the columns it is made of."""
+        """The ids of the source columns."""
         if self.source_ids:
             return self.source_ids
         return [] if self.source_id is None else [self.source_id]
 
 
-class Spec(_Part, frozen=True):
-    """How rows are partitioned, or sorted."""
+class TransformSpec(_Part, frozen=True):
+    """A partition spec or sort order."""
 
     spec_id: int = 0
     order_id: int = 0
-    fields: list[SpecField] = []
+    fields: list[TransformField] = []
 
 
-class Reference(_Part, frozen=True):
+class SnapshotReference(_Part, frozen=True):
     """A branch or tag."""
 
     snapshot_id: int
     type: str = "branch"
 
 
-class LogEntry(_Part, frozen=True):
-    """An earlier metadata file, and when it was the current one."""
+class MetadataLogEntry(_Part, frozen=True):
+    """An earlier metadata file, and when it was current."""
 
     metadata_file: str
     timestamp_ms: int = 0
 
 
-class SnapshotEntry(_Part, frozen=True):
-    """A snapshot that became the current one, and when."""
+class SnapshotLogEntry(_Part, frozen=True):
+    """A snapshot that became current, and when."""
 
     snapshot_id: int
     timestamp_ms: int = 0
 
 
-class Metadata(_Part, frozen=True):
+class IcebergMetadata(_Part, frozen=True):
     """A metadata file."""
 
     format_version: int
@@ -104,27 +109,27 @@ class Metadata(_Part, frozen=True):
     location: str = ""
     last_updated_ms: int = 0
     last_sequence_number: int = 0
-    # Of the first version, which had one of each.
+    # Version 1 has one of each.
     schema: dict[str, Any] | None = None
-    partition_spec: list[SpecField] | None = None
+    partition_spec: list[TransformField] | None = None
     schemas: list[dict[str, Any]] | None = None
     current_schema_id: int | None = None
-    partition_specs: list[Spec] | None = None
+    partition_specs: list[TransformSpec] | None = None
     default_spec_id: int = 0
-    sort_orders: list[Spec] | None = None
+    sort_orders: list[TransformSpec] | None = None
     default_sort_order_id: int = 0
     properties: dict[str, Any] | None = None
     current_snapshot_id: int | None = None
-    snapshots: list[Snapshot] | None = None
-    refs: dict[str, Reference] | None = None
-    metadata_log: list[LogEntry] | None = None
-    snapshot_log: list[SnapshotEntry] | None = None
+    snapshots: list[IcebergSnapshot] | None = None
+    refs: dict[str, SnapshotReference] | None = None
+    metadata_log: list[MetadataLogEntry] | None = None
+    snapshot_log: list[SnapshotLogEntry] | None = None
     next_row_id: int | None = None
     encryption_keys: list[Any] | None = None
 
     @property
     def schema_by_id(self) -> dict[int, dict[str, Any]]:
-        """The schemas it lists; none in old files of the first version."""
+        """The listed schemas; none in old files of version 1."""
         found = {}
         for schema in self.schemas or ():
             id = schema.get("schema-id", 0)
@@ -134,81 +139,83 @@ class Metadata(_Part, frozen=True):
 
     @property
     def current_schema(self) -> dict[str, Any]:
-        """The schema that counts now; raises UnreadableFile."""
+        """The current schema; raises UnreadableFile."""
         listed, id = self.schema_by_id, self.current_schema_id
         if id is not None and id in listed:
             return listed[id]
         if self.schema is None or (listed and id is not None):
-            raise broken(f"Its current schema {id} is not there")
+            raise broken_table(f"Its current schema {id} is missing")
         return self.schema
 
     @property
-    def current_spec(self) -> Spec:
-        """How rows are partitioned now; raises UnreadableFile."""
+    def current_spec(self) -> TransformSpec:
+        """The current partition spec; raises UnreadableFile."""
         return self._chosen(self.specs, self.default_spec_id, "partition spec")
 
     @property
-    def specs(self) -> dict[int, Spec]:
-        """All partition specs, since manifests of older ones stay."""
+    def specs(self) -> dict[int, TransformSpec]:
+        """All partition specs, because manifests with older ones remain."""
         if self.partition_specs:
             return {spec.spec_id: spec for spec in self.partition_specs}
-        return {0: Spec(fields=self.partition_spec or [])}
+        return {0: TransformSpec(fields=self.partition_spec or [])}
 
     @property
-    def current_order(self) -> Spec:
-        """How rows are sorted; raises UnreadableFile."""
+    def current_order(self) -> TransformSpec:
+        """The current sort order; raises UnreadableFile."""
         orders = {order.order_id: order for order in self.sort_orders or ()}
-        orders.setdefault(0, Spec())
+        orders.setdefault(0, TransformSpec())
         return self._chosen(orders, self.default_sort_order_id, "sort order")
 
-    def _chosen(self, specs: dict[int, Spec], id: int, called: str) -> Spec:
+    def _chosen(self, specs: dict[int, TransformSpec], id: int, called: str) -> TransformSpec:
         if id not in specs:
-            raise broken(f"Its {called} {id} is not there")
+            raise broken_table(f"Its {called} {id} is missing")
         return specs[id]
 
     @property
-    def current_snapshot(self) -> Snapshot | None:
-        """The state that counts now; nothing before the first one. Raises UnreadableFile."""
+    def current_snapshot(self) -> IcebergSnapshot | None:
+        """The current snapshot; None before the first one. Raises UnreadableFile."""
         id = self.current_snapshot_id
-        # Writers of the first version wrote -1 for none.
+        # Writers of version 1 wrote -1 for none.
         if id is None or id == -1:
             return None
         for snapshot in self.snapshots or ():
             if snapshot.snapshot_id == id:
                 return snapshot
-        raise broken(f"Its current snapshot {id} is not there")
+        raise broken_table(f"Its current snapshot {id} is missing")
 
 
-class CutOff(UnreadableFile):
-    """A file that is not whole: it was never written to its end, or is damaged."""
+class TruncatedMetadata(UnreadableFile):
+    """A metadata file that was not written completely, or is damaged."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         super().__init__("broken_table", f"{name} {reason}")
 
 
-def parsed(name: str, data: bytes) -> Metadata:
-    """The metadata in a file, compressed or not; raises UnreadableFile, where possible CutOff."""
+def parse_metadata(name: str, data: bytes) -> IcebergMetadata:
+    """Parse a metadata file, compressed or not; raises TruncatedMetadata or UnreadableFile."""
     compression = compression_of(data[:16])
     if compression is not None:
         try:
             data, finished = compression.unpack(data, LONGEST + 1)
-        except Damaged:
-            raise CutOff(name, "is damaged where it is compressed") from None
+        except CorruptCompression:
+            raise TruncatedMetadata(name, "has damaged compressed data") from None
         if not finished and len(data) <= LONGEST:
-            raise CutOff(name, "is cut off")
+            raise TruncatedMetadata(name, "is truncated")
     if len(data) > LONGEST:
         raise too_long(name)
     try:
-        metadata = msgspec.json.decode(data, type=Metadata)
+        metadata = msgspec.json.decode(data, type=IcebergMetadata)
     except RecursionError:
-        raise broken(f"{name} nests too deeply") from None
+        raise broken_table(f"{name} nests too deeply") from None
     except msgspec.ValidationError as problem:
-        raise broken(f"{name} is no table metadata: {problem}") from None
+        raise broken_table(f"{name} is not table metadata: {problem}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise CutOff(name, f"is no table metadata: {problem}") from None
+        raise TruncatedMetadata(name, f"is not table metadata: {problem}") from None
     if metadata.view_uuid is not None:
-        raise UnreadableFile("unsupported_feature", f"{name} describes an Iceberg view, no table")
+        raise UnreadableFile(
+            "unsupported_feature", f"{name} describes an Iceberg view, not a table"
+        )
     return metadata
 
 
@@ -216,15 +223,249 @@ def too_long(name: str) -> UnreadableFile:
     return UnreadableFile("broken_table", f"{name} is longer than {LONGEST // 2**20} MB")
 
 
-def broken(reason: str) -> UnreadableFile:
-    """A table whose metadata cannot be right."""
+def broken_table(reason: str) -> UnreadableFile:
+    """The error for a table with invalid metadata."""
     return UnreadableFile("broken_table", reason)
 
 
-def moment(milliseconds: int) -> datetime:
-    """A time of the metadata; raises UnreadableFile."""
+def time_from_ms(milliseconds: int) -> datetime:
+    """A time in the metadata; raises UnreadableFile."""
     try:
         seconds, rest = divmod(milliseconds, 1000)
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
     except (OverflowError, ValueError, OSError):
-        raise broken(f"{milliseconds} is no time in milliseconds") from None
+        raise broken_table(f"{milliseconds} is not a time in milliseconds") from None
+
+
+METADATA_FOLDER: Final = "metadata"
+_HINT: Final = "version-hint.text"
+_LONGEST_HINT: Final = 4096
+_ENDING: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|zst))?\Z")
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# A name of only a UUID is a file that was not committed yet.
+_UNCOMMITTED: Final = re.compile(_UUID + r"\Z", re.IGNORECASE)
+# Names of files that a catalog refers to once they are complete.
+_CATALOG_NAME: Final = re.compile(rf"\d+-{_UUID}\Z", re.IGNORECASE)
+_MOST_TRUNCATED: Final = 100
+_NUMBER: Final = re.compile(r"v?(\d{1,18})(?:-.*)?\Z", re.DOTALL)
+
+
+class CurrentMetadata(NamedTuple):
+    """The current metadata file, with remarks on how it was found."""
+
+    name: str
+    metadata: IcebergMetadata
+    # The sizes of all metadata files.
+    sizes: dict[str, int]
+    remarks: tuple[Remark, ...] = ()
+
+
+class _File(NamedTuple):
+    number: int
+    entry: FileEntry
+
+
+def metadata_signature(folder: TableFolder) -> str:
+    """A hash that changes with every metadata file and the hint."""
+    hash = hashlib.blake2b(digest_size=16)
+    for entry in folder.entries(METADATA_FOLDER):
+        if entry.name == _HINT or _ENDING.search(entry.name):
+            hash.update(repr(tuple(entry)).encode("utf-8", "surrogatepass"))
+    return hash.hexdigest()
+
+
+def metadata_version(name: str) -> int | None:
+    """The number in the name of a metadata file; None for uncommitted ones."""
+    stem = _ENDING.sub("", name)
+    match = _NUMBER.match(stem)
+    return None if match is None or _UNCOMMITTED.match(stem) else int(match.group(1))
+
+
+def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
+    """The current metadata file; raises UnreadableFile. `seen` was the current one before."""
+    files: list[_File] = []
+    has_hint = False
+    sizes: dict[str, int] = {}
+    for entry in folder.entries(METADATA_FOLDER):
+        if entry.name == _HINT:
+            has_hint = entry.size <= _LONGEST_HINT
+        elif _ENDING.search(entry.name):
+            sizes[entry.name] = entry.size
+            if (number := metadata_version(entry.name)) is not None:
+                files.append(_File(number, entry))
+    hinted = _hinted(folder, files) if has_hint else []
+    committed = {seen, *(file.entry.name for file in hinted)}
+    truncated: list[Remark] = []
+    while files:
+        try:
+            found = _select(folder, hinted, files, sizes)
+            return found._replace(remarks=(*truncated, *found.remarks))
+        except TruncatedMetadata as problem:
+            if problem.name in committed or not _CATALOG_NAME.match(_ENDING.sub("", problem.name)):
+                raise
+            if len(truncated) == _MOST_TRUNCATED:
+                raise
+            # Catalogs do not refer to incomplete files, so the file before it is current.
+            files = [file for file in files if file.entry.name != problem.name]
+            reason = problem.reason.rstrip(".")
+            text = f"{reason}; it was not committed, and the file before it is used."
+            truncated.append(Remark("half_written_table", text))
+    raise UnreadableFile("half_written_table", "Its folder contains no committed metadata file yet")
+
+
+def _select(
+    folder: TableFolder, hinted: list[_File], files: list[_File], sizes: dict[str, int]
+) -> CurrentMetadata:
+    chosen = _followed(hinted, files)
+    if len(chosen) == 1:
+        return CurrentMetadata(chosen[0].name, _metadata(folder, chosen[0]), sizes)
+    if not chosen:
+        highest = max(file.number for file in files)
+        chosen = [file.entry for file in files if file.number == highest]
+    return _choose_latest(folder, chosen, files, sizes)
+
+
+def _metadata(folder: TableFolder, entry: FileEntry) -> IcebergMetadata:
+    if entry.size > LONGEST:
+        raise too_long(entry.name)
+    try:
+        return parse_metadata(entry.name, folder.read(f"{METADATA_FOLDER}/{entry.name}"))
+    except FileNotFoundError:
+        raise broken_table(f"{entry.name} is listed, but missing") from None
+
+
+def _hinted(folder: TableFolder, files: Iterable[_File]) -> list[_File]:
+    """The files with the number or name in the hint."""
+    try:
+        text = folder.read(f"{METADATA_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return []
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return [file for file in files if file.number == int(text)]
+    named = _ENDING.sub("", text.rpartition("/")[2])
+    return [file for file in files if _ENDING.sub("", file.entry.name) == named]
+
+
+def _followed(hinted: list[_File], files: Iterable[_File]) -> list[FileEntry]:
+    """The files after the hinted ones: writers update the hint after they add a file."""
+    by_number: dict[int, list[_File]] = {}
+    for file in files:
+        by_number.setdefault(file.number, []).append(file)
+    while hinted and (following := by_number.get(hinted[0].number + 1)):
+        hinted = following
+    return [file.entry for file in hinted]
+
+
+def _other_table(
+    folder: TableFolder, entry: FileEntry, metadata: IcebergMetadata
+) -> list[tuple[FileEntry, IcebergMetadata]]:
+    """The metadata of an entry, if it is of another table; older damaged files are ignored."""
+    try:
+        other = _metadata(folder, entry)
+    except UnreadableFile:
+        return []
+    return [(entry, other)] if other.table_uuid != metadata.table_uuid else []
+
+
+def _choose_latest(
+    folder: TableFolder, chosen: list[FileEntry], files: list[_File], sizes: dict[str, int]
+) -> CurrentMetadata:
+    """The current one of several files with the highest number.
+
+    A table that was dropped and created again begins with number 0, next to the files that the
+    dropped one left behind.
+    """
+    latest = max((file.entry for file in files), key=lambda entry: entry.modified)
+    read = [(entry, _metadata(folder, entry)) for entry in chosen]
+    if latest.modified > max(entry.modified for entry in chosen):
+        read.extend(_other_table(folder, latest, read[0][1]))
+    if len(read) == 1:
+        return CurrentMetadata(read[0][0].name, read[0][1], sizes)
+    named = {
+        entry.metadata_file.rpartition("/")[2]
+        for _, metadata in read
+        for entry in metadata.metadata_log or ()
+    }
+    last = [one for one in read if one[0].name not in named] or read
+    entry, metadata = max(last, key=lambda one: (one[1].last_updated_ms, one[0].name))
+    if len(last) == 1:
+        return CurrentMetadata(entry.name, metadata, sizes)
+    others = ", ".join(sorted(one[0].name for one in last if one[0] is not entry)[:3])
+    remark = Remark(
+        "ambiguous_metadata",
+        f"{entry.name} is used as the current metadata, because it was updated last, but it may be "
+        f"{others}. Only a catalog knows.",
+    )
+    return CurrentMetadata(entry.name, metadata, sizes, (remark,))
+
+
+_METADATA_PATH: Final = "write.metadata.path"
+
+
+class IcebergHome(NamedTuple):
+    """The location of a table and of its metadata, as the table spells them."""
+
+    location: str
+    metadata: str
+
+
+def metadata_path(metadata: IcebergMetadata) -> str:
+    """The configured location of metadata; empty without one."""
+    path = (metadata.properties or {}).get(_METADATA_PATH)
+    return path.rstrip("/") if isinstance(path, str) else ""
+
+
+def location_elsewhere(folder: TableFolder, metadata: IcebergMetadata) -> str:
+    """The location of a table that has only its metadata in this folder; else empty."""
+    path, location = metadata_path(metadata), metadata.location.rstrip("/")
+    if not path or folder.inside(f"{path}/x", "") != f"{METADATA_FOLDER}/x":
+        return ""
+    return location if folder.inside(f"{location}/x", "") is None else ""
+
+
+def find_table_home(folder: TableFolder) -> IcebergHome:
+    """The location of the table whose metadata is in this folder; raises UnreadableFile."""
+    newest = current_metadata(folder)
+    path = metadata_path(newest.metadata)
+    if not path or not newest.metadata.location:
+        raise _stray_metadata("its table has no 'write.metadata.path'")
+    if any(_is_other_table(folder, name, newest.metadata) for name in set(_files_to_check(newest))):
+        raise _stray_metadata("it is of several tables, which only a catalog can tell apart")
+    return IcebergHome(newest.metadata.location, path)
+
+
+def _stray_metadata(reason: str) -> UnreadableFile:
+    return UnreadableFile(
+        "stray_metadata",
+        f"The folder contains Iceberg metadata, but is not named {METADATA_FOLDER}, and {reason}; "
+        "no table is read, and its files are treated as separate files",
+    )
+
+
+def _files_to_check(newest: CurrentMetadata) -> Iterator[str]:
+    """Yield the files that would be of another table, if there is one in the folder."""
+    numbers = {
+        name: number for name in newest.sizes if (number := metadata_version(name)) is not None
+    }
+    log = newest.metadata.metadata_log or ()
+    own = {newest.name, *(entry.metadata_file.rpartition("/")[2] for entry in log)}
+    others = numbers.keys() - own
+    if others:
+        yield max(others, key=lambda name: (numbers[name], name))
+    yield from _files_with_shared_number(numbers)
+
+
+def _files_with_shared_number(numbers: Mapping[str, int]) -> list[str]:
+    """The files with the highest number that occurs twice; each table counts separately."""
+    counts = Counter(numbers.values())
+    shared = max((number for number, count in counts.items() if count > 1), default=None)
+    return [name for name, number in numbers.items() if number == shared]
+
+
+def _is_other_table(folder: TableFolder, name: str, metadata: IcebergMetadata) -> bool:
+    try:
+        other = parse_metadata(name, folder.read(f"{METADATA_FOLDER}/{name}"))
+    except (UnreadableFile, FileNotFoundError):
+        # Damaged earlier files do not matter.
+        return False
+    return other.table_uuid != metadata.table_uuid

@@ -1,45 +1,203 @@
-"""Reads one Iceberg table."""
+"""Reads Iceberg tables, versions 1 to 3, from their metadata files."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 import msgspec
 
 from lumos.formats.interface import Remark
-from lumos.formats.tables.iceberg import current as metadata_files
-from lumos.formats.tables.iceberg.apart import location_elsewhere, metadata_path
-from lumos.formats.tables.iceberg.claims import claimed
-from lumos.formats.tables.iceberg.current import METADATA, Current
-from lumos.formats.tables.iceberg.deletes import Counts, counted, live_files
-from lumos.formats.tables.iceberg.features import features
-from lumos.formats.tables.iceberg.history import History, LogFact
-from lumos.formats.tables.iceberg.manifests import Manifests, OutOfReach, Part
-from lumos.formats.tables.iceberg.metadata import NO_SNAPSHOT, Metadata, Snapshot, moment
-from lumos.formats.tables.iceberg.properties import properties_of
-from lumos.formats.tables.iceberg.schema import schema_of
-from lumos.formats.tables.iceberg.words import identity_columns, partitioned_by
+from lumos.formats.tables.iceberg.history import EarlierMetadata, IcebergHistory
+from lumos.formats.tables.iceberg.manifests import (
+    LiveCounts,
+    ManifestContent,
+    ManifestReader,
+    UnreachableManifests,
+    count_live_files,
+    live_files,
+)
+from lumos.formats.tables.iceberg.metadata import (
+    METADATA_FOLDER,
+    NO_SNAPSHOT,
+    CurrentMetadata,
+    IcebergMetadata,
+    IcebergSnapshot,
+    current_metadata,
+    location_elsewhere,
+    metadata_path,
+    metadata_signature,
+    time_from_ms,
+)
+from lumos.formats.tables.iceberg.schema import (
+    IcebergSchema,
+    iceberg_schema,
+    identity_columns,
+    partition_columns,
+    sort_columns,
+    unknown_transforms,
+)
 from lumos.formats.tables.interface import (
-    Folder,
-    Kind,
     LiveFile,
     TableFacts,
+    TableFeature,
+    TableFolder,
+    TableKind,
     TableReader,
-    remarks_on,
+    remarks_on_features,
+    without_secrets,
 )
 
-# Counted up when what is kept means something else; older memories are passed over then.
+# The properties with the folders of data files.
+_DATA_PATHS: Final = (
+    "write.data.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+_MOST_FILES: Final = 10_000
+
+
+def claimed_paths(
+    parts: Sequence[ManifestContent], metadata: IcebergMetadata, root: str
+) -> tuple[str, ...]:
+    """The URIs of folders and files outside of the root, as the table spells them.
+
+    Configured folders belong to the table as a whole. Other folders may contain files of other
+    datasets, so files in them are listed one by one, unless there are very many.
+    """
+    properties = metadata.properties or {}
+    configured = [properties.get(name) for name in _DATA_PATHS]
+    paths = [path.rstrip("/") for path in configured if isinstance(path, str)]
+    folders = {folder for part in parts for folder in part.outside}
+    own = {path for path in paths if any(is_below(folder, path) for folder in folders)}
+    others = {folder for folder in folders if not any(is_below(folder, path) for path in own)}
+    files = set()
+    for file in _files_outside(parts, others):
+        files.add(file)
+        if len(files) > _MOST_FILES:
+            return _outermost(own | others, root)
+    return _outermost(own | files, root)
+
+
+def _files_outside(parts: Sequence[ManifestContent], folders: set[str]) -> Iterator[str]:
+    for part in parts:
+        if folders.intersection(part.outside):
+            for row in part.live():
+                if row.is_outside and any(is_below(row.path, folder) for folder in folders):
+                    yield row.path
+
+
+def _outermost(locations: set[str], root: str) -> tuple[str, ...]:
+    """The places without those inside of others, and without any that contains the table."""
+    outermost: dict[str, str] = {}
+    for location in sorted(locations, key=lambda each: (len(each), each)):
+        if not is_below(root, location) and not any(
+            above in outermost for above in _with_parents(location)
+        ):
+            outermost[_without_scheme(location)] = location
+    return tuple(sorted(outermost.values()))
+
+
+def _with_parents(location: str) -> Iterator[str]:
+    """Yield the location and all folders above it."""
+    bare = _without_scheme(location)
+    while bare:
+        yield bare
+        bare = bare.rpartition("/")[0]
+
+
+def is_below(location: str, other: str) -> bool:
+    """Whether a location is the other one or inside of it."""
+    return f"{_without_scheme(location)}/".startswith(f"{_without_scheme(other)}/")
+
+
+def _without_scheme(uri: str) -> str:
+    """The URI without its scheme; a store may have several."""
+    return uri.partition("://")[2] or uri.removeprefix("file:")
+
+
+_NEWEST_VERSION: Final = 3
+
+
+def table_features(
+    metadata: IcebergMetadata, schema: IcebergSchema, counts: LiveCounts
+) -> tuple[TableFeature, ...]:
+    """The features by name, and whether they are supported."""
+    found: list[TableFeature] = []
+    if metadata.format_version >= _NEWEST_VERSION:
+        known = metadata.format_version == _NEWEST_VERSION
+        found.append(TableFeature(f"format v{metadata.format_version}", known))
+    found.extend(
+        TableFeature(f"type {name}", read) for name, read in sorted(schema.new_types.items())
+    )
+    if schema.has_defaults:
+        found.append(TableFeature("default values", True))
+    if metadata.next_row_id is not None:
+        found.append(TableFeature("row lineage", True))
+    specs = [*metadata.specs.values(), *(metadata.sort_orders or ())]
+    if any(len(field.sources) > 1 for spec in specs for field in spec.fields):
+        found.append(TableFeature("transforms of several columns", True))
+    found.extend(
+        TableFeature(f"transform {name}", False) for name in sorted(unknown_transforms(specs))
+    )
+    if metadata.encryption_keys:
+        found.append(TableFeature("encryption", False))
+    if counts.vectors:
+        found.append(TableFeature("deletion vectors", True))
+    if counts.position_files:
+        found.append(TableFeature("position deletes", True))
+    if counts.equality_files:
+        found.append(TableFeature("equality deletes", False))
+    return tuple(found)
+
+
+_COMMENT: Final = "comment"
+
+
+def table_properties(
+    metadata: IcebergMetadata, schema: IcebergSchema, counts: LiveCounts
+) -> tuple[dict[str, str], str | None]:
+    """The properties by name, and the description of the table."""
+    given = (metadata.properties or {}).items()
+    own = without_secrets(
+        {str(name): value if isinstance(value, str) else str(value) for name, value in given}
+    )
+    description = own.pop(_COMMENT, None)
+    derived = {
+        "iceberg.format-version": str(metadata.format_version),
+        "iceberg.sort-order": ", ".join(sort_columns(metadata.current_order, schema.names)),
+        "iceberg.identifier-fields": ", ".join(schema.nested_keys),
+        "iceberg.branches": _references(metadata, "branch"),
+        "iceberg.tags": _references(metadata, "tag"),
+        "iceberg.delete-files": str(
+            counts.vectors + counts.position_files + counts.equality_files or ""
+        ),
+        "iceberg.delete-bytes": str(counts.delete_bytes or ""),
+    }
+    own.update((name, text) for name, text in derived.items() if text)
+    return own, description or None
+
+
+def _references(metadata: IcebergMetadata, type: str) -> str:
+    """Branches or tags with their snapshots, without the main branch."""
+    return ", ".join(
+        f"{name} at {reference.snapshot_id}"
+        for name, reference in sorted((metadata.refs or {}).items())
+        if reference.type == type and name != "main"
+    )
+
+
+# Increased when the layout changes; other memories are ignored.
 _LAYOUT: Final = 2
 
 
 class _Memory(msgspec.Struct, frozen=True, array_like=True):
-    """What a reading leaves for the next one."""
+    """The state that the next read continues from."""
 
     layout: int
     location: str
-    parts: tuple[Part, ...]
-    log: dict[str, LogFact]
-    # The metadata file that was the current one.
+    parts: tuple[ManifestContent, ...]
+    log: dict[str, EarlierMetadata]
+    # The metadata file that was current.
     current: str = ""
 
 
@@ -47,37 +205,37 @@ _MEMORY: Final = msgspec.msgpack.Decoder(_Memory)
 
 
 class IcebergReader(TableReader):
-    kind: ClassVar[Kind] = "iceberg"
+    kind: ClassVar[TableKind] = "iceberg"
     title: ClassVar[str] = "Iceberg"
 
-    def signature(self, folder: Folder) -> str:
-        return metadata_files.signature(folder)
+    def signature(self, folder: TableFolder) -> str:
+        return metadata_signature(folder)
 
     def read(
-        self, folder: Folder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
     ) -> tuple[TableFacts, bytes]:
-        earlier = _remembered(memory)
-        current = metadata_files.current(folder, seen=earlier.current)
+        earlier = _decode_memory(memory)
+        current = current_metadata(folder, seen=earlier.current)
         metadata = current.metadata
-        location = _believed_root(metadata)
-        # Of a table that moved, the paths that were found inside it mean nothing any longer.
+        location = _recorded_root(metadata)
+        # In a moved table, the relative paths of before are not valid any more.
         kept = earlier if earlier.location == location else _Memory(_LAYOUT, location, (), {})
         snapshot = metadata.current_snapshot
         parts, remarks = _live_parts(folder, metadata, snapshot, kept)
-        counts = counted(parts) if not remarks else _as_summed_up(snapshot)
+        counts = count_live_files(parts) if not remarks else _counts_from_summary(snapshot)
         spec = metadata.current_spec
-        schema = schema_of(metadata.current_schema, identity_columns(spec))
-        history = History(folder, current, kept.log)
-        past = history.past(identity_columns(spec), most_commits=most_commits)
-        found = features(metadata, schema, counts)
-        properties, description = properties_of(metadata, schema, counts)
+        schema = iceberg_schema(metadata.current_schema, identity_columns(spec))
+        history = IcebergHistory(folder, current, kept.log)
+        past = history.schema_versions(identity_columns(spec), most_commits=most_commits)
+        found = table_features(metadata, schema, counts)
+        properties, description = table_properties(metadata, schema, counts)
         facts = TableFacts(
             kind=self.kind,
             version=NO_SNAPSHOT if snapshot is None else str(snapshot.snapshot_id),
-            at=moment(_since(metadata, snapshot)),
+            at=time_from_ms(_current_since(metadata, snapshot)),
             operation=None if snapshot is None else snapshot.operation,
             schema=schema.schema,
-            partition_by=partitioned_by(spec, schema.names),
+            partition_by=partition_columns(spec, schema.names),
             files=counts.files,
             bytes=counts.bytes,
             rows=counts.live_rows,
@@ -87,19 +245,19 @@ class IcebergReader(TableReader):
             identity=metadata.table_uuid or "",
             past=past,
             features=found,
-            remarks=(*current.remarks, *remarks, *remarks_on(found)),
-            claims=claimed(parts, metadata, folder.root),
+            remarks=(*current.remarks, *remarks, *remarks_on_features(found)),
+            claims=claimed_paths(parts, metadata, folder.root),
             elsewhere=location_elsewhere(folder, metadata),
             content=_content(current, snapshot),
         )
-        left = _Memory(_LAYOUT, location, tuple(parts), history.seen, current.name)
-        return facts, msgspec.msgpack.encode(left)
+        remembered = _Memory(_LAYOUT, location, tuple(parts), history.seen, current.name)
+        return facts, msgspec.msgpack.encode(remembered)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         return live_files(_MEMORY.decode(memory).parts)
 
 
-def _remembered(memory: bytes | None) -> _Memory:
+def _decode_memory(memory: bytes | None) -> _Memory:
     nothing = _Memory(_LAYOUT, "", (), {})
     try:
         kept = _MEMORY.decode(memory or b"")
@@ -108,36 +266,40 @@ def _remembered(memory: bytes | None) -> _Memory:
     return kept if kept.layout == _LAYOUT else nothing
 
 
-def _believed_root(metadata: Metadata) -> str:
-    """Where the table believes the folder to lie that holds its metadata."""
+def _recorded_root(metadata: IcebergMetadata) -> str:
+    """The root in the metadata: the parent of the folder with the metadata."""
     path = metadata_path(metadata)
-    return path.removesuffix(f"/{METADATA}") if path.endswith(f"/{METADATA}") else metadata.location
+    return (
+        path.removesuffix(f"/{METADATA_FOLDER}")
+        if path.endswith(f"/{METADATA_FOLDER}")
+        else metadata.location
+    )
 
 
 def _live_parts(
-    folder: Folder, metadata: Metadata, snapshot: Snapshot | None, kept: _Memory
-) -> tuple[list[Part], tuple[Remark, ...]]:
-    """What is live; where manifests are out of reach, nothing but a remark."""
+    folder: TableFolder, metadata: IcebergMetadata, snapshot: IcebergSnapshot | None, kept: _Memory
+) -> tuple[list[ManifestContent], tuple[Remark, ...]]:
+    """The content of the manifests; empty, with a remark, if they cannot be read."""
     if snapshot is None:
         return [], ()
-    manifests = Manifests(folder, kept.location, metadata.specs)
+    manifests = ManifestReader(folder, kept.location, metadata.specs)
     try:
         listed = manifests.of(snapshot)
         known = {part.path: part for part in kept.parts}
         return list(manifests.parts(listed, known)), ()
-    except OutOfReach as problem:
+    except UnreachableManifests as problem:
         return [], (
             Remark(
                 "outside_data",
-                f"Its files are told as its writer summed them up, since {problem}.",
+                f"Its sizes come from the summary of its writer, because {problem}.",
             ),
         )
 
 
-def _as_summed_up(snapshot: Snapshot | None) -> Counts:
+def _counts_from_summary(snapshot: IcebergSnapshot | None) -> LiveCounts:
     if snapshot is None:
-        return Counts()
-    return Counts(
+        return LiveCounts()
+    return LiveCounts(
         files=snapshot.total("total-data-files") or 0,
         bytes=snapshot.total("total-files-size") or 0,
         rows=snapshot.total("total-records") or 0,
@@ -145,8 +307,8 @@ def _as_summed_up(snapshot: Snapshot | None) -> Counts:
     )
 
 
-def _since(metadata: Metadata, snapshot: Snapshot | None) -> int:
-    """When the snapshot became the current one; one that was rolled back to is older itself."""
+def _current_since(metadata: IcebergMetadata, snapshot: IcebergSnapshot | None) -> int:
+    """When the snapshot became current, which is later than its own time after a rollback."""
     if snapshot is None:
         return metadata.last_updated_ms
     for last in (metadata.snapshot_log or [])[-1:]:
@@ -155,6 +317,6 @@ def _since(metadata: Metadata, snapshot: Snapshot | None) -> int:
     return snapshot.timestamp_ms
 
 
-def _content(current: Current, snapshot: Snapshot | None) -> str:
-    told = (current.metadata.table_uuid, None if snapshot is None else snapshot.snapshot_id)
-    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+def _content(current: CurrentMetadata, snapshot: IcebergSnapshot | None) -> str:
+    identity = (current.metadata.table_uuid, None if snapshot is None else snapshot.snapshot_id)
+    return hashlib.blake2b(repr(identity).encode(), digest_size=16).hexdigest()

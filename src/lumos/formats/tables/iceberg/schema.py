@@ -1,17 +1,21 @@
-"""Iceberg's types in the algebra, with field ids, comments and defaults.
+"""Schemas of Iceberg, partition specs and sort orders, and partition values as text.
 
-`unknown` is NULL and `variant` JSON; `geometry`, `geography` and types to come are UNKNOWN by their
-name.
+`unknown` becomes NULL and `variant` JSON; `geometry`, `geography` and future types become UNKNOWN
+with their name.
 """
 
+import base64
+import decimal
 import re
-from collections.abc import Collection
+import uuid
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.formats.names import with_distinct_names
-from lumos.formats.tables.iceberg.metadata import broken
+from lumos.formats.columns import with_distinct_names
+from lumos.formats.tables.iceberg.metadata import TransformField, TransformSpec, broken_table
 from lumos.model.conversions.json_values import (
     default_text,
     number_at,
@@ -65,38 +69,38 @@ _SIMPLE: Final[dict[str, DataType]] = {
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)\Z", re.ASCII)
 _FIXED: Final = re.compile(r"fixed\[\s*(\d{1,9})\s*\]\Z", re.ASCII)
 _PARAMETRIC: Final = re.compile(r"(geometry|geography)\s*(?:\(.*\))?\Z", re.DOTALL)
-# What version 3 brought; earlier readers refuse a table with one of them.
+# New in version 3; earlier readers refuse tables that use them.
 NEW_TYPES: Final = (
     "timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography",
 )  # fmt: skip
 
 
 class IcebergSchema(NamedTuple):
-    """A schema, where each column is found by its id, and what is special in it."""
+    """A schema with the paths of its columns by id, and its special features."""
 
     schema: Schema
-    # The path of each column and each field inside one.
+    # The path of each column and nested field.
     names: dict[int, str]
-    # Types that version 3 or a later one brought, and whether the algebra has them.
+    # Types of version 3 and later, and whether the model has them.
     new_types: dict[str, bool]
     has_defaults: bool
-    # Identifier fields inside a struct, which no flag of a column can tell.
+    # Identifier fields inside of structs; others are marked as keys.
     nested_keys: tuple[str, ...]
 
 
-def schema_of(document: dict[str, Any], partitioned_by: Collection[int] = ()) -> IcebergSchema:
+def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = ()) -> IcebergSchema:
     """The schema in a metadata file; raises UnreadableFile.
 
-    `partitioned_by` are the ids of columns whose values themselves are partitions.
+    `partitioned_by` are the ids of columns that are partitioned by their values.
     """
-    reading = _Reading()
+    reader = _SchemaReader()
     keys = document.get("identifier-field-ids")
     key_ids = {id for id in keys if isinstance(id, int)} if isinstance(keys, list) else set()
     columns: list[Field] = []
     if not isinstance(document.get("fields"), list):
-        raise broken("A schema in its metadata has no fields")
+        raise broken_table("A schema in its metadata has no fields")
     for described in objects_at(document, "fields"):
-        column = reading.column(described)
+        column = reader.column(described)
         columns.append(
             msgspec.structs.replace(
                 column,
@@ -107,20 +111,20 @@ def schema_of(document: dict[str, Any], partitioned_by: Collection[int] = ()) ->
     at_top = {column.field_id for column in columns}
     return IcebergSchema(
         schema=with_distinct_names(Schema(fields=tuple(columns))),
-        names=reading.names,
-        new_types=reading.new_types,
-        has_defaults=reading.has_defaults,
+        names=reader.names,
+        new_types=reader.new_types,
+        has_defaults=reader.has_defaults,
         nested_keys=tuple(
-            reading.names[id] for id in sorted(key_ids - at_top) if id in reading.names
+            reader.names[id] for id in sorted(key_ids - at_top) if id in reader.names
         ),
     )
 
 
-# The property of a column that says what rows have in it that are older than the column.
+# The property with the value of a column in rows that are older than the column.
 INITIAL_DEFAULT: Final = "iceberg.initial-default"
 
 
-class _Reading:
+class _SchemaReader:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.new_types: dict[str, bool] = {}
@@ -137,8 +141,8 @@ class _Reading:
         initial = described.get("initial-default")
         if initial is None:
             return field
-        told = {INITIAL_DEFAULT: default_text(initial) or ""}
-        return msgspec.structs.replace(field, properties=told)
+        properties = {INITIAL_DEFAULT: default_text(initial) or ""}
+        return msgspec.structs.replace(field, properties=properties)
 
     def _note(self, described: dict[str, Any], place: TypePath) -> None:
         id = number_at(described, "id")
@@ -154,11 +158,11 @@ class _Reading:
             self.names.setdefault(id, place.path)
 
     def _type(self, type: object, place: TypePath) -> tuple[DataType, str]:
-        """The type, and Iceberg's own text for it."""
+        """The type and its name in Iceberg."""
         if isinstance(type, str):
             return self._scalar(type)
         if not isinstance(type, dict):
-            raise broken("A column in its metadata has no type")
+            raise broken_table("A column in its metadata has no type")
         if place.is_deepest:
             return TOO_DEEP, "too deep"
         match text_at(type, "type"):
@@ -207,7 +211,7 @@ class _Reading:
         if match := _DECIMAL.match(text):
             precision, scale = int(match.group(1)), int(match.group(2))
             if precision < 1:
-                raise broken("A decimal in its metadata has no digits")
+                raise broken_table("A decimal in its metadata has no digits")
             return Decimal(precision, scale), f"decimal({precision},{scale})"
         if (match := _FIXED.match(text)) and int(match.group(1)):
             return Binary(int(match.group(1))), text
@@ -221,11 +225,161 @@ class _Reading:
 
 
 def column_names(fields: dict[int, str], ids: Collection[int]) -> str:
-    """The columns of these ids in words; a dropped one by its number."""
+    """The names of columns; dropped ones by id."""
     return ", ".join(fields.get(id, f"dropped {id}") for id in ids)
 
 
 def documents_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two schemas have the same fields and keys, whatever numbers they have."""
+    """Whether two schemas have the same fields and keys, ignoring their ids."""
     parts = ("fields", "identifier-field-ids")
     return all((one.get(part) or []) == (other.get(part) or []) for part in parts)
+
+
+_PERIODS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+_KNOWN_TRANSFORM: Final = re.compile(
+    r"identity|void|year|month|day|hour|(?:bucket|truncate)\[\d+\]"
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def partition_columns(spec: TransformSpec, columns: dict[int, str]) -> tuple[str, ...]:
+    """The partitioning, such as `country`, `bucket[16](id)`, `days(ts)`."""
+    return tuple(
+        _transform_text(field, columns) for field in spec.fields if field.transform != "void"
+    )
+
+
+def sort_columns(order: TransformSpec, columns: dict[int, str]) -> tuple[str, ...]:
+    """The sort order, such as `id asc nulls first`."""
+    return tuple(
+        " ".join(
+            part
+            for part in (
+                _transform_text(field, columns),
+                field.direction,
+                (field.null_order or "").replace("-", " "),
+            )
+            if part
+        )
+        for field in order.fields
+    )
+
+
+def identity_columns(spec: TransformSpec) -> frozenset[int]:
+    """The ids of columns that are partitioned by their values."""
+    return frozenset(
+        id for field in spec.fields if field.transform == "identity" for id in field.sources
+    )
+
+
+def unknown_transforms(specs: Iterable[TransformSpec]) -> set[str]:
+    """Transforms that do not exist up to version 3."""
+    names = {field.transform for spec in specs for field in spec.fields}
+    return {name for name in names if not _KNOWN_TRANSFORM.fullmatch(name)}
+
+
+def _transform_text(field: TransformField, columns: dict[int, str]) -> str:
+    names = column_names(columns, field.sources)
+    if field.transform == "identity":
+        return names
+    return f"{_PERIODS.get(field.transform, field.transform)}({names})"
+
+
+def partition_text(value: Any, transform: str, type: object) -> str | None:
+    """The text of a partition value, given the raw value and Avro type in a manifest."""
+    if value is None:
+        return None
+    try:
+        render = _OF_TRANSFORM.get(transform) or _OF_TYPE.get(_logical(type), _plain)
+        return render(value, type)
+    except (ArithmeticError, TypeError, ValueError):
+        # Outside of the calendar; the raw value still identifies the partition.
+        return _plain(value, type)
+
+
+def _logical(type: object) -> str:
+    """The logical type of an Avro type."""
+    if isinstance(type, list):
+        type = next((option for option in type if option != "null"), None)
+    if not isinstance(type, dict):
+        return ""
+    logical = type.get("logicalType")
+    return logical if isinstance(logical, str) else _logical(type.get("type"))
+
+
+def _attribute(type: object, name: str) -> Any:
+    if isinstance(type, list):
+        type = next((option for option in type if option != "null"), None)
+    return type.get(name) if isinstance(type, dict) else None
+
+
+def _year(value: int, _: object) -> str:
+    return f"{1970 + value:04}"
+
+
+def _month(value: int, _: object) -> str:
+    return f"{1970 + value // 12:04}-{value % 12 + 1:02}"
+
+
+def _day(value: int, _: object) -> str:
+    return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+
+
+def _hour(value: int, _: object) -> str:
+    return (_EPOCH + timedelta(hours=value)).strftime("%Y-%m-%d-%H")
+
+
+def _timestamp(value: int, type: object, per_second: int = 1_000_000) -> str:
+    seconds, rest = divmod(value, per_second)
+    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    if rest:
+        text += f".{rest:0{len(str(per_second)) - 1}}"
+    return text + ("+00:00" if _attribute(type, "adjust-to-utc") is True else "")
+
+
+def _nanoseconds(value: int, type: object) -> str:
+    return _timestamp(value, type, 1_000_000_000)
+
+
+def _time(value: int, _: object) -> str:
+    return (_EPOCH + timedelta(microseconds=value)).time().isoformat()
+
+
+def _decimal(value: bytes, type: object) -> str:
+    sign, digits, _ = decimal.Decimal(int.from_bytes(value, "big", signed=True)).as_tuple()
+    # Arithmetic would round to the precision of the decimal context.
+    return format(
+        decimal.Decimal((sign, digits, -min(int(_attribute(type, "scale") or 0), 1000))), "f"
+    )
+
+
+def _uuid(value: bytes, _: object) -> str:
+    return str(uuid.UUID(bytes=value)) if isinstance(value, bytes) else str(value)
+
+
+def _plain(value: Any, _: object) -> str:
+    """The text of numbers, texts and bytes, and of typed values in Parquet manifests."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return format(value, "f")
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+_OF_TRANSFORM: Final[dict[str, Callable[[Any, object], str]]] = {
+    "year": _year,
+    "month": _month,
+    "day": _day,
+    "hour": _hour,
+}
+_OF_TYPE: Final[dict[str, Callable[[Any, object], str]]] = {
+    "date": _day,
+    "time-micros": _time,
+    "timestamp-micros": _timestamp,
+    "timestamp-nanos": _nanoseconds,
+    "local-timestamp-micros": _timestamp,
+    "decimal": _decimal,
+    "uuid": _uuid,
+}

@@ -1,4 +1,4 @@
-"""Rows of Hudi tables of the kind merge-on-read: a base file with logs laid over it.
+"""Rows of merge-on-read tables of Hudi: a base file with log files on top of it.
 
 Hudi's own library merges them. It gets copies in a temporary folder, so that Lumos decides which
 files are opened, with which credentials, and which version of the table is read.
@@ -14,71 +14,73 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lumos.discovery.table_folder import StoredFolder
-from lumos.formats import UnreadableFile
-from lumos.formats.tables.hudi.instants import timeline_of
-from lumos.formats.tables.hudi.properties import candidates
-from lumos.formats.tables.hudi.table import HudiReader, read_properties
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.hudi.properties import property_files
+from lumos.formats.tables.hudi.reader import HudiReader, read_properties
+from lumos.formats.tables.hudi.timeline import parse_timeline
 from lumos.model.types import DataType
-from lumos.profiles.rows import Batch, FileTask, batch_rows
+from lumos.profiles.tasks import FileTask, RowBatch, batch_rows
 from lumos.storage import LocalStorage, Storage
 
-_PIECE: Final = 8 * 1024 * 1024
+_COPY_BYTES: Final = 8 * 1024 * 1024
 
 
-def read_slice(task: FileTask, storage: Storage, wanted: Mapping[str, DataType]) -> Iterator[Batch]:
-    """The wanted columns of a slice, merged by Hudi's own library."""
-    inside = f"{task.table}/"
+def read_slice(
+    task: FileTask, storage: Storage, wanted: Mapping[str, DataType]
+) -> Iterator[RowBatch]:
+    """Yield the wanted columns of a file slice, merged by Hudi's own library."""
+    inside = f"{task.table_root}/"
     files = (task.path, *task.logs)
     if not all(path.startswith(inside) for path in files):
         raise UnreadableFile("outside_path", "It lies outside of its table and is not opened")
-    folder = StoredFolder(storage, task.table)
-    metadata = _metadata(storage, task.table, HudiReader().signature(folder))
+    folder = StoredFolder(storage, task.table_root)
+    metadata = _metadata_files(storage, task.table_root, HudiReader().signature(folder))
     with TemporaryDirectory(prefix="lumos-hudi-") as copied:
         for path, content in metadata.items():
-            _made(copied, path).write_bytes(content)
+            _path_in(copied, path).write_bytes(content)
         for path in files:
-            _copy(storage, path, _made(copied, path.removeprefix(inside)))
+            _copy(storage, path, _path_in(copied, path.removeprefix(inside)))
         base, *logs = (path.removeprefix(inside) for path in files)
         if base.rpartition("/")[2].startswith("."):
-            # A log: no base file was written for this slice yet.
+            # A log file: no base file was written for this slice yet.
             base, logs = "", [base, *logs]
-        reader = _table_at(copied).create_file_group_reader_with_options()
+        reader = _open_table(copied).create_file_group_reader_with_options()
         rows = pa.Table.from_batches([reader.read_file_slice_from_paths(base, logs)])
     names = [name for name in wanted if name in rows.column_names]
     size = rows.nbytes / max(1, rows.num_rows)
     start = 0
     for batch in rows.to_batches(max_chunksize=batch_rows(size)):
         columns = {name: batch.column(name) for name in names}
-        yield Batch(start, batch.num_rows, columns, share=task.sample)
+        yield RowBatch(start, batch.num_rows, columns, share=task.sample)
         start += batch.num_rows
 
 
-# Slices of one table follow each other. The signature changes with every write to it, and each
-# storage has its own credentials.
+# Slices of one table follow each other. The signature changes with every write to the table, and
+# each storage has its own credentials.
 @lru_cache(maxsize=1)
-def _metadata(storage: Storage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
-    """The properties and instants of a table, by their paths.
+def _metadata_files(storage: Storage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
+    """The properties and instants of a table by path.
 
-    Which writes ended is told by names; only the newest is opened, for the schema of the table.
+    File names tell which writes completed; only the newest is opened, for the table's schema.
     """
     folder = StoredFolder(storage, root)
     properties = read_properties(folder)
     entries = list(folder.entries(properties.timeline))
-    found = {f"{properties.timeline}/{entry.name}": b"" for entry in entries}
-    writes = timeline_of(entries).writes
+    files = {f"{properties.timeline}/{entry.name}": b"" for entry in entries}
+    writes = parse_timeline(entries).writes
     newest = {max(writes, key=lambda write: write.begun), writes[-1]} if writes else set()
     for write in newest:
         path = f"{properties.timeline}/{write.entry.name}"
-        found[path] = folder.read(path)
-    found[candidates()[0]] = properties.data
-    return found
+        files[path] = folder.read(path)
+    files[property_files()[0]] = properties.data
+    return files
 
 
-def _made(folder: str, path: str) -> Path:
-    """A path in a folder, once the folders above it are there."""
-    place = Path(folder, path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return place
+def _path_in(folder: str, path: str) -> Path:
+    """The path in a folder; creates its parent folders."""
+    file = Path(folder, path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
 
 
 def _copy(storage: Storage, path: str, to: Path) -> None:
@@ -86,11 +88,11 @@ def _copy(storage: Storage, path: str, to: Path) -> None:
         to.symlink_to(os.path.realpath(path, strict=True))
         return
     with storage.open(path) as source, to.open("wb") as target:
-        for start in range(0, source.size, _PIECE):
-            target.write(source.part(start, _PIECE))
+        for start in range(0, source.size, _COPY_BYTES):
+            target.write(source.part(start, _COPY_BYTES))
 
 
-def _table_at(folder: str) -> Any:
+def _open_table(folder: str) -> Any:
     try:
         from hudi import HudiTableBuilder
     except ModuleNotFoundError:

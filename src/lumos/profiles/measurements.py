@@ -1,28 +1,32 @@
-"""What is counted exactly of a column, batch by batch; tallies of parts add up to the whole's."""
+"""Measurements of columns: exact counts, sketches and estimates.
+
+Measurements of parts of a dataset add up to those of the whole.
+"""
 
 import decimal
 import math
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lumos.profiles.columns import ORDERED, SIZED, Leaf
-from lumos.profiles.values import Values, counted, target_of
+from lumos.profiles.columns import ORDERED, SIZED, ProfiledColumn
+from lumos.profiles.values import ColumnValues, arrow_type, as_integers
+from lumos.spark.problems import ProblemList
 
-# So many of the most frequent values are followed. What is said of them is wrong by one in so many
-# rows at worst, and by nothing where a column has no more values than that.
-FOLLOWED: Final = 4096
+# The number of frequent values that are tracked. Their counts are too low by at most one in this
+# many rows, and exact if a column has no more distinct values.
+MOST_TRACKED_VALUES: Final = 4096
 
 
-class Tally(msgspec.Struct, array_like=True):
-    """The rows of a column so far.
+class ColumnTally(msgspec.Struct, array_like=True):
+    """The counts of a column.
 
-    `low` and `high` are numbers, or texts of decimals. `mean` and `spread`, the sum of squared
-    distances from it, are of `measured` values. `top` counts frequent values, each at most `slack`
-    too low.
+    `low` and `high` are numbers, or decimals as text. `mean` and `spread`, the sum of squared
+    deviations, are of `measured` values. `top` counts frequent values, each at most `slack` too
+    low.
     """
 
     rows: int = 0
@@ -43,24 +47,24 @@ class Tally(msgspec.Struct, array_like=True):
     top: list[tuple[Any, int]] = []
     slack: int = 0
 
-    def add(self, leaf: Leaf, values: Values) -> pa.Array:
-        """Counts some more rows, and gives what is left of their values to be sketched."""
+    def add(self, leaf: ProfiledColumn, values: ColumnValues) -> pa.Array:
+        """Count more rows; returns their values for the sketches."""
         array = values.array
         self.rows += len(array)
         self.misfits += values.misfits
         self.nulls += array.null_count - values.misfits
         if values.opaque:
-            return pa.nulls(len(array), target_of(leaf))
+            return pa.nulls(len(array), arrow_type(leaf))
         if leaf.kind == "float":
             array = self._without_nans(array)
         if pa.types.is_map(array.type):
-            # Of a slice, Arrow tells the entries of all of the map.
+            # For slices of maps, Arrow returns the entries of the whole array.
             array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
         if leaf.kind in SIZED:
             self._add_lengths(leaf, array)
         if leaf.kind in ("list", "map"):
             self._add_elements(leaf, array)
-        array = counted(leaf, array)
+        array = as_integers(leaf, array)
         if leaf.values and leaf.kind in ORDERED:
             self._add_numbers(leaf, array)
         if leaf.top or leaf.kind == "boolean":
@@ -71,11 +75,11 @@ class Tally(msgspec.Struct, array_like=True):
         nans = pc.is_nan(array)
         found = pc.sum(nans).as_py() or 0
         self.nans += found
-        # Of zero there is one, whatever its sign.
+        # Adding 0.0 turns -0.0 into 0.0.
         array = pc.if_else(nans, pa.scalar(None, array.type), array) if found else array
         return pc.add(array, 0.0)
 
-    def _add_lengths(self, leaf: Leaf, array: pa.Array) -> None:
+    def _add_lengths(self, leaf: ProfiledColumn, array: pa.Array) -> None:
         measure = {"text": pc.utf8_length, "bytes": pc.binary_length}.get(
             leaf.kind, pc.list_value_length
         )
@@ -91,7 +95,7 @@ class Tally(msgspec.Struct, array_like=True):
             (self.shortest, self.longest), (bounds["min"], bounds["max"])
         )
 
-    def _add_elements(self, leaf: Leaf, array: pa.Array) -> None:
+    def _add_elements(self, leaf: ProfiledColumn, array: pa.Array) -> None:
         if not pa.types.is_nested(array.type):
             return
         elements = array.flatten()
@@ -100,7 +104,7 @@ class Tally(msgspec.Struct, array_like=True):
         self.elements += len(elements)
         self.null_elements += elements.null_count
 
-    def _add_numbers(self, leaf: Leaf, array: pa.Array) -> None:
+    def _add_numbers(self, leaf: ProfiledColumn, array: pa.Array) -> None:
         bounds = pc.min_max(array).as_py()
         if bounds["min"] is None:
             return
@@ -112,7 +116,7 @@ class Tally(msgspec.Struct, array_like=True):
         count = len(numbers) - numbers.null_count
         mean = pc.mean(numbers).as_py()
         if math.isinf(mean):
-            # Only their sum may be too large.
+            # Their sum may be too large, though the mean is not.
             mean = pc.sum(pc.divide(numbers, float(count))).as_py()
         spread = pc.variance(numbers).as_py() * count
         self._add_moments(count, mean, spread)
@@ -130,28 +134,30 @@ class Tally(msgspec.Struct, array_like=True):
         counts = pc.value_counts(array.drop_null())
         values, numbers = counts.field(0), counts.field(1)
         lost = 0
-        if len(numbers) > FOLLOWED:
-            kept = pc.select_k_unstable(
-                numbers, k=FOLLOWED + 1, sort_keys=[("counts", "descending")]
+        if len(numbers) > MOST_TRACKED_VALUES:
+            most_frequent = pc.select_k_unstable(
+                numbers, k=MOST_TRACKED_VALUES + 1, sort_keys=[("counts", "descending")]
             )
-            values, numbers = values.take(kept), numbers.take(kept)
-            lost = numbers[FOLLOWED].as_py()
+            values, numbers = values.take(most_frequent), numbers.take(most_frequent)
+            lost = numbers[MOST_TRACKED_VALUES].as_py()
         pairs = zip(map(_plain, values.to_pylist()), numbers.to_pylist(), strict=True)
         self._add_counts(((value, count - lost) for value, count in pairs), lost)
 
     def _add_counts(self, more: Iterable[tuple[Any, int]], slack: int) -> None:
-        """Joins two summaries of frequent values, so that the errors of both add up and no more."""
+        """Merge two summaries of frequent values; their errors add up."""
         joined = dict(self.top)
         for value, count in more:
             if count > 0:
                 joined[value] = joined.get(value, 0) + count
         pairs = sorted(joined.items(), key=lambda pair: pair[1], reverse=True)
-        lost = pairs[FOLLOWED][1] if len(pairs) > FOLLOWED else 0
-        self.top = [(value, count - lost) for value, count in pairs[:FOLLOWED] if count > lost]
+        lost = pairs[MOST_TRACKED_VALUES][1] if len(pairs) > MOST_TRACKED_VALUES else 0
+        self.top = [
+            (value, count - lost) for value, count in pairs[:MOST_TRACKED_VALUES] if count > lost
+        ]
         self.slack += slack + lost
 
-    def join(self, other: "Tally") -> None:
-        """Takes in what was counted of other rows."""
+    def join(self, other: "ColumnTally") -> None:
+        """Add the counts of other rows."""
         self.rows += other.rows
         self.nulls += other.nulls
         self.nans += other.nans
@@ -170,12 +176,12 @@ class Tally(msgspec.Struct, array_like=True):
 
     @property
     def values(self) -> int:
-        """How many rows have a value of the column's type."""
+        """The number of rows with a value of the column's type."""
         return self.rows - self.nulls - self.nans - self.misfits
 
     @property
     def stddev(self) -> float | None:
-        """The standard deviation of the measured values, taken as a sample."""
+        """The sample standard deviation of the measured values."""
         if self.measured < 2 or not math.isfinite(self.spread):
             return None
         return math.sqrt(self.spread / (self.measured - 1))
@@ -193,3 +199,60 @@ def _wider(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
 
 def _order(value: Any) -> Any:
     return decimal.Decimal(value) if isinstance(value, str) else value
+
+
+class FileTotals(msgspec.Struct, array_like=True):
+    """The counts of some files: a tally for each column, and the files that could not be read."""
+
+    rows: int
+    files: int
+    tallies: list[ColumnTally]
+    problems: ProblemList = msgspec.field(default_factory=ProblemList)
+
+    def join(self, other: "FileTotals") -> None:
+        """Add the counts of other files."""
+        self.rows += other.rows
+        self.files += other.files
+        self.problems.join(other.problems)
+        self.add_tallies(other.tallies)
+
+    def add_tallies(self, others: Sequence[ColumnTally]) -> None:
+        """Add the tallies of other files."""
+        for mine, its in zip(self.tallies, others, strict=True):
+            mine.join(its)
+
+
+RANKS: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+class Sketches(NamedTuple):
+    """The sketches of a column in some rows."""
+
+    distinct: bytes | None = None
+    integers: bytes | None = None
+    numbers: bytes | None = None
+
+
+class Estimates(NamedTuple):
+    """The estimates from the sketches of a column."""
+
+    distinct: int | None = None
+    quantiles: tuple[float, ...] = ()
+
+
+class UnitMeasurement(msgspec.Struct, array_like=True):
+    """The measurement of a unit of files; sketches by the numbers of their columns."""
+
+    facts: FileTotals
+    sketches: dict[int, Sketches]
+
+
+class ProfileResult(NamedTuple):
+    """The measurement of all files, `read` of which were read now and the others before."""
+
+    rows: int
+    files: int
+    read: int
+    tallies: list[ColumnTally]
+    estimates: dict[int, Estimates]
+    problems: ProblemList

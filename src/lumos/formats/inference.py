@@ -1,0 +1,182 @@
+"""Type inference: the narrowest type of texts, and of inferred types.
+
+The result does not depend on how texts are divided: `widen` of the types of their parts is the
+type of all of them.
+"""
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from lumos.model.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT64,
+    INT64,
+    NULL,
+    STRING,
+    Array,
+    DataType,
+    Decimal,
+    Map,
+    Member,
+    Struct,
+    Timestamp,
+)
+
+NULLS: Final = frozenset(
+    {"", "null", "NULL", "Null", "NA", "N/A", "n/a", "NaN", "nan", "None", "\\N"}
+)
+LARGE_INTEGER: Final = Decimal(38, 0)
+TIMESTAMP: Final = Timestamp("us")
+TIMESTAMPTZ: Final = Timestamp("us", zoned=True)
+
+_MOST_DIGITS: Final = 38
+# Integers of this length always fit into 64 bits.
+_SURE_DIGITS: Final = 18
+INT64_RANGE: Final = range(-(2**63), 2**63)
+# A text that begins with another character is a STRING, so no pattern has to be tried.
+_BEGINS_VALUE: Final = frozenset("0123456789+-.tTfF ")
+# Not in text files: one match of all joined texts is much faster than one match of each.
+_END: Final = "\0"
+
+
+def _pattern_for_all(pattern: str) -> re.Pattern[str]:
+    """A pattern of texts, each followed by `_END`, that all match or stand for null."""
+    nulls = "|".join(map(re.escape, sorted(NULLS - {""})))
+    return re.compile(rf"(?:(?:{pattern}|{nulls})?+\x00)*+\Z", re.ASCII)
+
+
+_BOOLEANS: Final = _pattern_for_all("(?i:true|false)")
+# Numbers with leading zeros are identifiers.
+_SHORT_INTEGERS: Final = _pattern_for_all(r"[+-]?+(?:0|[1-9][0-9]{0,17}+)")
+_INTEGERS: Final = _pattern_for_all(r"[+-]?+(?:0|[1-9][0-9]*+)")
+_NUMBERS: Final = _pattern_for_all(
+    r"[+-]?+(?:(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]{1,3}+)?+"
+)
+_DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME: Final = r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9}+)?+)?+"
+_DATES: Final = _pattern_for_all(_DAY)
+_TIMESTAMPS: Final = _pattern_for_all(rf"{_DAY}(?:{_TIME})?+")
+_ZONED: Final = _pattern_for_all(rf"{_DAY}{_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})")
+
+
+def type_of_texts(texts: Sequence[str]) -> DataType:
+    """The type of texts, some of which may stand for null; NULL if all of them do."""
+    first = next((text for text in texts if text not in NULLS), None)
+    if first is None:
+        return NULL
+    if first[0] not in _BEGINS_VALUE:
+        return STRING
+    joined = _END.join(texts) + _END
+    type = _type_of_values(texts, joined)
+    if type is STRING and " " in joined:
+        # Spaces around values are ignored.
+        stripped = [text.strip() for text in texts]
+        return type if stripped == list(texts) else type_of_texts(stripped)
+    return type
+
+
+def type_of_integer(value: int) -> DataType:
+    """INT64, or the type that holds a larger integer exactly."""
+    if value in INT64_RANGE:
+        return INT64
+    return LARGE_INTEGER if abs(value) < 10**_MOST_DIGITS else STRING
+
+
+def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
+    if _SHORT_INTEGERS.match(joined):
+        return INT64
+    if _NUMBERS.match(joined):
+        return _type_of_numbers(texts, joined)
+    if _BOOLEANS.match(joined):
+        return BOOLEAN
+    zoned = _ZONED.match(joined) is not None
+    if not zoned and not _TIMESTAMPS.match(joined):
+        return STRING
+    if not _are_times(texts):
+        # Not in the calendar, such as 31 February.
+        return STRING
+    if zoned:
+        return TIMESTAMPTZ
+    return DATE if _DATES.match(joined) else TIMESTAMP
+
+
+def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
+    if max(map(len, texts)) <= _SURE_DIGITS:
+        # Integers of that length matched before.
+        return FLOAT64
+    long = [text.lstrip("+") for text in texts if len(text) > _SURE_DIGITS]
+    integers = [text for text in long if text.lstrip("-").isdigit()]
+    if any(len(text.lstrip("-")) > _MOST_DIGITS for text in integers):
+        return STRING
+    large = any(int(text) not in INT64_RANGE for text in integers)
+    if _INTEGERS.match(joined):
+        return LARGE_INTEGER if large else INT64
+    # A float would silently lose digits of a large integer.
+    return STRING if large else FLOAT64
+
+
+def _are_times(texts: Sequence[str]) -> bool:
+    try:
+        deque(map(datetime.fromisoformat, texts), maxlen=0)
+    except ValueError:
+        # Nulls, or more digits or a shorter zone than Python parses.
+        try:
+            for text in texts:
+                if text not in NULLS:
+                    datetime.fromisoformat(text[:19])
+        except ValueError:
+            return False
+    return True
+
+
+# The keys of an object with more members are data.
+MOST_MEMBERS: Final = 2000
+
+
+def widen(left: DataType, right: DataType) -> DataType:
+    """The narrowest inferred type that holds the values of both."""
+    if left == right or right == NULL:
+        return left
+    if left == NULL:
+        return right
+    match left, right:
+        case Array(), Array():
+            return Array(widen(left.element, right.element))
+        case Map(), Map():
+            return Map(widen(left.key, right.key), widen(left.value, right.value))
+        case Struct(), Struct():
+            return _widen_structs(left, right)
+        case (Map() as map, Struct() as struct) | (Struct() as struct, Map() as map):
+            return widen(map, _as_map(struct))
+    both = {left, right}
+    if both <= {INT64, FLOAT64}:
+        return FLOAT64
+    if both <= {INT64, LARGE_INTEGER}:
+        return LARGE_INTEGER
+    if both <= {DATE, Timestamp("us")}:
+        return Timestamp("us")
+    return STRING
+
+
+def _widen_structs(left: Struct, right: Struct) -> DataType:
+    members = {member.name: member.type for member in left.members}
+    for member in right.members:
+        members[member.name] = widen(members.get(member.name, NULL), member.type)
+    return struct_or_map(members)
+
+
+def struct_or_map(members: dict[str, DataType]) -> DataType:
+    """The type of an object with these members; a map if they are too many to be names."""
+    struct = Struct(Member(name, type) for name, type in members.items())
+    return struct if len(members) <= MOST_MEMBERS else _as_map(struct)
+
+
+def _as_map(struct: Struct) -> Map:
+    value: DataType = NULL
+    for member in struct.members:
+        value = widen(value, member.type)
+    return Map(STRING, value)

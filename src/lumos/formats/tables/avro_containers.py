@@ -1,0 +1,223 @@
+"""Avro container files of table formats, read with limits on memory and time.
+
+fastavro decompresses blocks of any size, and follows recursive schemas until the process ends. So
+the file is parsed here: fastavro gets decompressed blocks, and a schema that is known not to be
+recursive and in which every value takes at least a byte.
+"""
+
+import bz2
+import io
+import lzma
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import fastavro
+import msgspec
+from fastavro.schema import SchemaParseException
+
+from lumos.formats.avro import MAGIC, SYNC_BYTES, parse_header, read_block
+from lumos.formats.compression import (
+    check_block_size,
+    decompress_block,
+    decompress_deflate,
+    decompress_snappy,
+    decompress_zstd,
+)
+from lumos.formats.varints import MalformedData, TruncatedData
+
+_LONGEST_CACHED: Final = 100_000
+LONGEST_BLOCK: Final = 64 * 1024 * 1024
+LONGEST_CONTENT: Final = 256 * 1024 * 1024
+_DEEPEST: Final = 32
+_PRIMITIVE: Final = {
+    "null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1,
+}  # fmt: skip
+_NAMED: Final = ("record", "error", "enum", "fixed")
+_FASTAVRO_ERRORS: Final = (
+    ArithmeticError, AttributeError, EOFError, LookupError, SchemaParseException, TypeError,
+    ValueError, fastavro.read.SchemaResolutionError,
+)  # fmt: skip
+
+
+class AvroContainer:
+    """An Avro container file; raises CutOff and Malformed."""
+
+    def __init__(self, data: bytes) -> None:
+        if not data.startswith(MAGIC):
+            raise MalformedData("It does not begin with Avro's magic bytes.")
+        self._data = data
+        self.metadata, self._start = parse_header(data)
+        self._text = self.metadata.get("avro.schema", b"")
+        self.schema: Any = _checked_schema(self._text, None)[0]
+
+    def records(self, keep: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the records with raw values; with `keep`, only these fields of them and inside."""
+        try:
+            _, written = _checked_schema(self._text, None)
+            _, wanted = (
+                (None, None) if keep is None else _checked_schema(self._text, frozenset(keep))
+            )
+            for count, block in self._blocks():
+                stream = io.BytesIO(block)
+                for _ in range(count):
+                    record = fastavro.schemaless_reader(stream, written, wanted)
+                    if not isinstance(record, dict):
+                        raise MalformedData("It does not hold records.")
+                    yield record
+                if stream.read(1):
+                    raise MalformedData("A block holds more than its records.")
+        except (TruncatedData, MalformedData):
+            raise
+        except _FASTAVRO_ERRORS as problem:
+            raise MalformedData(f"A record cannot be read ({type(problem).__name__}).") from None
+
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the number of records and the decompressed content of each block."""
+        codec = self.metadata.get("avro.codec", b"null")
+        decompress = CODECS.get(codec)
+        if decompress is None:
+            raise MalformedData(f"Its compression {codec[:20]!r} is unknown.")
+        data, position = self._data, self._start
+        sync = data[position - SYNC_BYTES : position]
+        left = LONGEST_CONTENT
+        while position < len(data):
+            count, start, position = read_block(data, position, sync)
+            content = data[start : position - SYNC_BYTES]
+            block = decompress(content, min(left, LONGEST_BLOCK))
+            # Every record takes at least a byte.
+            if count > len(block):
+                raise MalformedData("A block claims more records than it can hold.")
+            left -= len(block)
+            yield count, block
+
+
+def _checked_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
+    """The schema as it is written, and checked and simplified for fastavro."""
+    return (_cached_check if len(text) <= _LONGEST_CACHED else _check_schema)(text, keep)
+
+
+def _check_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
+    try:
+        schema = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise MalformedData("Its schema is not valid JSON.") from None
+    plain = _SafeSchema().schema(schema, keep=keep)
+    try:
+        return schema, fastavro.parse_schema(plain)
+    except _FASTAVRO_ERRORS as problem:
+        raise MalformedData(f"Its schema cannot be used ({type(problem).__name__}).") from None
+
+
+# Thousands of files of a table have the same schema.
+_cached_check: Final = lru_cache(maxsize=16)(_check_schema)
+
+
+class _SafeSchema:
+    """Checks a schema and drops logical types: no recursive types, no lists of empty values."""
+
+    def __init__(self) -> None:
+        # The least bytes of a value, and the depth, of each named type that is complete.
+        self._complete: dict[str, tuple[int, int]] = {}
+        self._open_types: set[str] = set()
+        self._keep: Collection[str] | None = None
+
+    def schema(self, schema: object, *, keep: Collection[str] | None) -> Any:
+        """The simplified schema; with `keep`, records have only these fields."""
+        self._keep = keep
+        plain, least, _ = self._type(schema, 1)
+        if least == 0:
+            raise MalformedData("Its records are empty.")
+        return plain
+
+    def _type(self, schema: object, level: int) -> tuple[object, int, int]:
+        if level > _DEEPEST:
+            raise MalformedData("Its schema nests too deeply.")
+        if isinstance(schema, str):
+            return schema, *self._reference(schema)
+        if isinstance(schema, list):
+            options = [self._type(option, level + 1) for option in schema]
+            deepest = max((depth for _, _, depth in options), default=0)
+            return [plain for plain, _, _ in options], 1, self._deeper(deepest)
+        if not isinstance(schema, dict):
+            raise MalformedData("Its schema is not an Avro schema.")
+        kind = schema.get("type")
+        if kind in ("array", "map"):
+            part = "items" if kind == "array" else "values"
+            items, least, depth = self._type(schema.get(part), level + 1)
+            if least == 0:
+                raise MalformedData("A list of empty values may be endless.")
+            return {"type": kind, part: items}, 1, self._deeper(depth)
+        if kind in _NAMED:
+            return self._named(schema, kind, level)
+        return self._type(kind, level + 1)
+
+    def _reference(self, name: str) -> tuple[int, int]:
+        if name in _PRIMITIVE:
+            return _PRIMITIVE[name], 1
+        least, depth = self._complete.get(_short(name), (0, 0))
+        # An incomplete type contains itself. References to empty types could nest without limit.
+        if _short(name) in self._open_types or least == 0:
+            raise MalformedData("Its schema refers to an unknown type, or is recursive.")
+        return least, depth
+
+    def _named(self, schema: dict[str, Any], kind: str, level: int) -> tuple[object, int, int]:
+        name = schema.get("name")
+        if not isinstance(name, str) or _short(name) in self._open_types | self._complete.keys():
+            raise MalformedData("A type in its schema has no name, or a name that is used twice.")
+        plain: dict[str, Any] = {
+            key: schema[key] for key in ("type", "name", "namespace") if key in schema
+        }
+        if kind == "enum":
+            plain["symbols"], least, depth = schema.get("symbols"), 1, 1
+        elif kind == "fixed":
+            size = schema.get("size")
+            if not isinstance(size, int) or size < 0:
+                raise MalformedData("A type in its schema has no size.")
+            plain["size"], least, depth = size, size, 1
+        else:
+            self._open_types.add(_short(name))
+            plain["fields"], least, depth = self._fields(schema.get("fields"), level)
+            self._open_types.discard(_short(name))
+        self._complete[_short(name)] = least, depth
+        return plain, least, depth
+
+    def _fields(self, fields: object, level: int) -> tuple[list[Any], int, int]:
+        plain: list[Any] = []
+        total, deepest = 0, 0
+        for field in fields if isinstance(fields, list) else ():
+            if not (isinstance(field, dict) and isinstance(field.get("name"), str)):
+                raise MalformedData("A field in its schema has no name.")
+            type, least, depth = self._type(field.get("type"), level + 1)
+            total, deepest = total + least, max(deepest, depth)
+            if self._keep is None or level > 2 or field["name"] in self._keep:
+                plain.append({"name": field["name"], "type": type})
+        return plain, total, self._deeper(deepest)
+
+    def _deeper(self, depth: int) -> int:
+        if depth >= _DEEPEST:
+            raise MalformedData("Its schema nests too deeply.")
+        return depth + 1
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _xz(block: bytes, most: int) -> bytes:
+    try:
+        return decompress_block(lzma.LZMADecompressor(memlimit=LONGEST_BLOCK * 2), block, most)
+    except lzma.LZMAError as problem:
+        raise MalformedData(f"A compressed block is damaged: {problem}") from None
+
+
+CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
+    b"null": check_block_size,
+    b"": check_block_size,
+    b"deflate": decompress_deflate,
+    # A checksum of four bytes follows the content.
+    b"snappy": lambda block, most: decompress_snappy(block[:-4], most),
+    b"zstandard": decompress_zstd,
+    b"bzip2": lambda block, most: decompress_block(bz2.BZ2Decompressor(), block, most),
+    b"xz": _xz,
+}

@@ -1,0 +1,546 @@
+"""Reads Hudi tables: properties, timeline and data files.
+
+Of each file group, the newest base file and the log files after it are live.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from lumos.formats.interface import Remark, UnreadableFile
+from lumos.formats.tables.hudi.properties import (
+    META_FOLDER,
+    USUAL_TIMELINES,
+    HudiProperties,
+    hudi_schema,
+    is_record,
+    property_files,
+)
+from lumos.formats.tables.hudi.timeline import (
+    HudiCommit,
+    HudiInstant,
+    HudiTimeline,
+    archive_files,
+    archived_writes,
+    instant_time,
+    parse_commit,
+    parse_timeline,
+)
+from lumos.formats.tables.interface import (
+    FileEntry,
+    LiveFile,
+    TableFacts,
+    TableFeature,
+    TableFolder,
+    TableKind,
+    TableReader,
+    TableSchemaVersion,
+    remarks_on_features,
+    without_secrets,
+)
+from lumos.model.schema import Schema
+
+_BASE: Final = re.compile(
+    r"(?P<group>[^_]+)_[^_]+_(?P<instant>\d{14}(?:\d{3})?)\.(?P<format>parquet|orc|hfile|lance)\Z",
+    re.ASCII,
+)
+# Names of change data capture logs end in `.cdc`; they contain no rows of the table.
+_LOG: Final = re.compile(
+    r"\.(?P<group>[^_]+)_(?P<instant>\d{14}(?:\d{3})?)\.log\.\d+(?:_[^_.]+)?\Z", re.ASCII
+)
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+LOG_FORMAT: Final = "hudi-log"
+
+
+class _Base(NamedTuple):
+    """A base file and the instant of its slice."""
+
+    instant: str
+    entry: FileEntry
+    format: str
+
+
+class _Log(NamedTuple):
+    """A log file and the time that determines its slice."""
+
+    time: str
+    entry: FileEntry
+
+
+class FileSlice(NamedTuple):
+    """The newest slice of a file group: a base file, later log files, or both."""
+
+    partition: str
+    base: FileEntry | None
+    format: str
+    logs: tuple[FileEntry, ...]
+
+
+class InstantTimes(NamedTuple):
+    """What the timeline knows about the instants in file names."""
+
+    # Whether the write of an instant completed.
+    is_ended: Callable[[str], bool]
+    # Its completion time, if known.
+    end_of: Callable[[str], str | None]
+    # Instants of scheduled compactions, which are in the names of newer logs.
+    pending_compactions: frozenset[str]
+
+
+def live_slices(
+    entries: Iterable[FileEntry],
+    timing: InstantTimes,
+    replaced: frozenset[tuple[str, str]],
+    *,
+    is_partitioned: bool | None,
+) -> Iterator[FileSlice]:
+    """Yield the slices of the current version in the order of file groups."""
+    bases: dict[tuple[str, str], _Base] = {}
+    logs: dict[tuple[str, str], list[_Log]] = {}
+    for entry in entries:
+        partition, _, name = entry.name.rpartition("/")
+        if is_partitioned is not None and bool(partition) != is_partitioned:
+            continue
+        if match := _BASE.match(name) or _LOG.match(name):
+            group, instant = (partition, match["group"]), match["instant"]
+            is_log = name.startswith(".")
+            counts = timing.is_ended(instant) or (is_log and instant in timing.pending_compactions)
+            if group in replaced or not counts:
+                continue
+            if is_log:
+                logs.setdefault(group, []).append(_Log(timing.end_of(instant) or instant, entry))
+            elif group not in bases or bases[group].instant < instant:
+                bases[group] = _Base(instant, entry, match["format"])
+    for group in sorted({**bases, **logs}):
+        base = bases.get(group)
+        since = "" if base is None else base.instant
+        newer = tuple(log.entry for log in logs.get(group, ()) if log.time >= since)
+        yield FileSlice(
+            partition=group[0],
+            base=None if base is None else base.entry,
+            format="" if base is None else base.format,
+            logs=newer,
+        )
+
+
+def live_files(
+    slices: Iterable[FileSlice], rows: dict[str, int | None], properties: HudiProperties
+) -> Iterator[LiveFile]:
+    """Yield the files of slices; log files over a base file have no row count."""
+    for each in slices:
+        partition = partition_values(each.partition, properties)
+        if each.base is not None:
+            counted = rows.get(each.base.name)
+            base = each.base
+            yield LiveFile(base.name, base.size, counted, partition, (), each.format)
+        for log in each.logs:
+            new = rows.get(log.name) if each.base is None else None
+            yield LiveFile(log.name, log.size, new, partition, (), LOG_FORMAT)
+
+
+def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, str | None], ...]:
+    """The partition values in a path, as far as they can be told apart."""
+    columns = properties.partition_columns
+    if not path or not columns:
+        return ()
+    # A date format may put slashes into a single value.
+    parts = path.split("/") if len(columns) > 1 else [path]
+    if len(parts) != len(columns):
+        return ()
+    return tuple(
+        (name, _value(part.removeprefix(f"{column}="), properties))
+        for name, column, part in zip(properties.partition_by, columns, parts, strict=True)
+    )
+
+
+def _value(text: str, properties: HudiProperties) -> str | None:
+    if text == _NO_VALUE:
+        return None
+    is_encoded = properties.is_set("hoodie.datasource.write.partitionpath.urlencode")
+    return unquote(text) if is_encoded else text
+
+
+# Hudi's instant before all others.
+_NO_INSTANT: Final = "00000000000000"
+_NEWEST_VERSION: Final = 9
+_BOOTSTRAP_PATH: Final = "hoodie.bootstrap.base.path"
+_NOT_READ: Final = "incomplete_history"
+
+# The time of each write by instant, and whether it is certain.
+_Times: TypeAlias = dict[str, tuple[datetime, bool]]
+
+
+class _Written(msgspec.Struct, frozen=True, array_like=True):
+    """The part of a write that is remembered, so that its file is opened once."""
+
+    begun: str
+    ended: str
+    # Size, time and ETag of its file; None once it is archived.
+    stamp: tuple[int, int, str] | None
+    modified: int
+    operation: str | None
+    # The index of its schema in the memory, and whether it sets the schema of the table.
+    schema: int | None
+    declares_schema: bool
+    replaced: tuple[tuple[str, str], ...]
+
+
+class _Memory(msgspec.Struct, array_like=True):
+    """The state that the next read continues from."""
+
+    layout: int = 1
+    schemas: list[tuple[str, str | None]] = []
+    writes: list[_Written] = []
+    archive: list[str] = []
+    live: list[LiveFile] = []
+
+
+class HudiReader(TableReader):
+    kind: ClassVar[TableKind] = "hudi"
+    title: ClassVar[str] = "Hudi"
+
+    def signature(self, folder: TableFolder) -> str:
+        entries = [
+            entry
+            for entry in _metadata_files(folder)
+            # Requested actions do not matter, except compactions, after which logs are named.
+            if not entry.name.endswith((".crc", ".inflight", ".requested"))
+            or entry.name.endswith(".compaction.requested")
+        ]
+        return _hash(
+            f"{entry.size} {entry.modified} {entry.etag} {entry.name}" for entry in entries
+        )
+
+    def read(
+        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
+    ) -> tuple[TableFacts, bytes]:
+        properties = read_properties(folder)
+        timeline, remarks = _without_unfinished(parse_timeline(folder.entries(properties.timeline)))
+        reading = _TableReading(folder, properties, timeline, _decode_memory(memory))
+        reading.remarks += remarks
+        return reading.facts(most_commits)
+
+    def live(self, memory: bytes) -> Iterator[LiveFile]:
+        yield from _decode_memory(memory).live
+
+
+def _decode_memory(memory: bytes | None) -> _Memory:
+    if memory is None:
+        return _Memory()
+    try:
+        known = msgspec.msgpack.decode(memory, type=_Memory)
+    except msgspec.MsgspecError:
+        return _Memory()
+    return known if known.layout == _Memory().layout else _Memory()
+
+
+def _metadata_files(folder: TableFolder) -> list[FileEntry]:
+    """The properties file and the instants, in the usual or the configured folder."""
+    entries = [entry for place in USUAL_TIMELINES for entry in folder.entries(place)]
+    if parse_timeline(entries).writes:
+        return entries
+    try:
+        timeline = read_properties(folder).timeline
+    except UnreadableFile:
+        # Reported when the table is read.
+        return entries
+    return entries if timeline in USUAL_TIMELINES else [*entries, *folder.entries(timeline)]
+
+
+def read_properties(folder: TableFolder) -> HudiProperties:
+    """The properties of the table in a folder; raises UnreadableFile."""
+    for path in property_files():
+        try:
+            data = folder.read(path)
+        except FileNotFoundError:
+            continue
+        if data:
+            return HudiProperties(data)
+    for path in USUAL_TIMELINES:
+        if parse_timeline(folder.entries(path)).writes:
+            raise UnreadableFile("broken_table", "hoodie.properties is missing or empty")
+    raise UnreadableFile("half_written_table", "The table has no properties and no commit yet")
+
+
+def _without_unfinished(timeline: HudiTimeline) -> tuple[HudiTimeline, list[Remark]]:
+    """The timeline without an empty newest file, whose writer has not finished."""
+    empty = [write.entry.name for write in timeline.writes if not write.entry.size]
+    if not empty:
+        return timeline, []
+    if empty != [timeline.writes[-1].entry.name]:
+        raise UnreadableFile("broken_table", f"{empty[0]} is empty, but not the newest write")
+    remark = Remark("half_written_table", f"{empty[0]} is empty; the write before it was read.")
+    return timeline._replace(writes=timeline.writes[:-1]), [remark]
+
+
+class _TableReading:
+    """One read of a table, which continues from the known state."""
+
+    def __init__(
+        self,
+        folder: TableFolder,
+        properties: HudiProperties,
+        timeline: HudiTimeline,
+        known: _Memory,
+    ) -> None:
+        self.folder = folder
+        self.properties = properties
+        self.timeline = timeline
+        self.schemas = list(known.schemas)
+        self.archive_read = list(known.archive)
+        self.rows: dict[str, int | None] = {
+            file.path: file.rows for file in known.live if file.rows is not None
+        }
+        self.written: dict[str, _Written] = {}
+        for write in known.writes:
+            # Writes that are missing from the timeline after its beginning were rolled back.
+            if write.begun < timeline.first:
+                archived = msgspec.structs.replace(write, stamp=None)
+                self.written[write.begun] = archived
+        self._earlier: Final = {write.begun: write for write in known.writes}
+        self.remarks: list[Remark] = []
+
+    def facts(self, most_commits: int) -> tuple[TableFacts, bytes]:
+        self._read_writes(most_commits)
+        self._read_archive(most_commits)
+        writes = sorted(self.written.values(), key=lambda write: (write.ended, write.begun))
+        times = self._times(writes)
+        past = tuple(self._past(writes, times))
+        schema = past[-1].schema if past else self._created_schema()
+        files = list(self._live(writes))
+        at, version, operation = self._now(writes, times)
+        features = tuple(self._features(files))
+        facts = TableFacts(
+            kind="hudi",
+            version=version,
+            at=at,
+            operation=operation,
+            schema=schema,
+            partition_by=self.properties.partition_by,
+            files=len(files),
+            bytes=sum(file.size for file in files),
+            rows=_rows(files),
+            rows_exact=not any(file.format == LOG_FORMAT for file in files),
+            properties=self._reported_properties(files),
+            past=past,
+            features=features,
+            remarks=(*self.remarks, *remarks_on_features(features)),
+            claims=tuple(filter(None, [self.properties.values.get(_BOOTSTRAP_PATH)])),
+            content=_hash(f"{file.size} {file.path}" for file in files),
+        )
+        kept = _Memory(schemas=self.schemas, writes=writes, archive=self.archive_read, live=files)
+        return facts, msgspec.msgpack.encode(kept)
+
+    def _read_writes(self, most_commits: int) -> None:
+        """Open the files of new writes."""
+        writes = self.timeline.writes
+        recent = frozenset(write.begun for write in writes[max(0, len(writes) - most_commits) :])
+        to_read: list[HudiInstant] = []
+        for write in writes:
+            earlier = self._earlier.get(write.begun)
+            if earlier is not None and earlier.stamp == _stamp(write.entry):
+                self.written[write.begun] = earlier
+            # Replaced file groups must be known, however old the write is.
+            elif write.begun in recent or write.action == "replacecommit":
+                to_read.append(write)
+            else:
+                self._remember(write, None)
+        paths = [f"{self.properties.timeline}/{write.entry.name}" for write in to_read]
+        for write, data in zip(to_read, self.folder.read_many(paths), strict=True):
+            if isinstance(data, FileNotFoundError) and write is not writes[-1]:
+                # Archived after it was listed.
+                self._remember(write, None)
+            elif isinstance(data, FileNotFoundError):
+                reason = f"{write.entry.name} is listed but missing"
+                raise UnreadableFile("broken_table", reason)
+            elif isinstance(data, OSError):
+                raise data
+            else:
+                self._remember(write, parse_commit(data, write.entry.name))
+
+    def _remember(self, write: HudiInstant, commit: HudiCommit | None) -> None:
+        self.written[write.begun] = self._remembered_write(
+            write.begun, write.ended, commit, _stamp(write.entry), write.entry.modified
+        )
+
+    def _remembered_write(
+        self,
+        begun: str,
+        ended: str,
+        commit: HudiCommit | None,
+        stamp: tuple[int, int, str] | None,
+        modified: int,
+    ) -> _Written:
+        if commit is None:
+            return _Written(begun, ended or begun, stamp, modified, None, None, False, ())
+        for file in commit.files:
+            self.rows[file.path] = file.rows
+        return _Written(
+            begun,
+            ended or begun,
+            stamp,
+            modified,
+            commit.operation,
+            self._schema_index(commit),
+            commit.declares_schema,
+            commit.replaced,
+        )
+
+    def _schema_index(self, commit: HudiCommit) -> int | None:
+        if commit.schema is None or not is_record(commit.schema):
+            return None
+        pair = commit.schema, commit.numbered
+        if pair not in self.schemas:
+            self.schemas.append(pair)
+        return self.schemas.index(pair)
+
+    def _read_archive(self, most_commits: int) -> None:
+        """Open the archive of writes before the first read of this table."""
+        path = self.properties.archive
+        if not self.properties.has_timeline_folder:
+            if any(not entry.name.endswith(".crc") for entry in self.folder.entries(path)):
+                reason = f"Writes before {self.timeline.first} are archived and were not read"
+                self.remarks.append(Remark(_NOT_READ, reason + "."))
+            return
+        try:
+            names = archive_files(self.folder, path)
+            for name in names:
+                if name in self.archive_read or len(self.written) >= most_commits:
+                    continue
+                for write in archived_writes(self.folder, f"{path}/{name}"):
+                    if write.begun < self.timeline.first and write.begun not in self.written:
+                        self.written[write.begun] = self._remembered_write(
+                            write.begun, write.ended, write.commit, None, 0
+                        )
+                self.archive_read.append(name)
+            self.archive_read = [name for name in self.archive_read if name in names]
+        except UnreadableFile as problem:
+            # The current version does not need the archive.
+            reason = f"Older writes are unknown: {problem.reason}"
+            self.remarks.append(Remark(_NOT_READ, reason))
+
+    def _past(self, writes: Sequence[_Written], times: _Times) -> Iterator[TableSchemaVersion]:
+        carrying = [write for write in writes if write.schema is not None]
+        declaring = [write for write in carrying if write.declares_schema]
+        last: Schema | None = None
+        index: int | None = None
+        # The schema of a table service is only used if there is no other.
+        for write in declaring or carrying[-1:]:
+            assert write.schema is not None
+            if write.schema == index:
+                continue
+            index = write.schema
+            schema = hudi_schema(*self.schemas[write.schema], self.properties)
+            if schema == last:
+                continue
+            last = schema
+            at, exact = times[write.begun]
+            yield TableSchemaVersion(
+                schema=schema,
+                at=at,
+                version=write.begun,
+                operation=write.operation,
+                exact_time=exact,
+            )
+
+    def _times(self, writes: Sequence[_Written]) -> _Times:
+        """The times of writes, which never decrease, and whether they are certain."""
+        times: _Times = {}
+        latest = datetime.min.replace(tzinfo=UTC)
+        for write in writes:
+            is_in_utc = self.properties.is_in_utc
+            at, exact = instant_time(write.ended, write.modified, is_in_utc=is_in_utc)
+            latest = max(latest, at)
+            times[write.begun] = latest, exact
+        return times
+
+    def _now(self, writes: Sequence[_Written], times: _Times) -> tuple[datetime, str, str | None]:
+        if not writes:
+            modified = max((each.modified for each in self.folder.entries(META_FOLDER)), default=0)
+            at = self.properties.saved_at or datetime.fromtimestamp(modified / 1_000_000, UTC)
+            return at, _NO_INSTANT, None
+        newest = writes[-1]
+        return times[newest.begun][0], newest.begun, newest.operation
+
+    def _created_schema(self) -> Schema:
+        created = self.properties.created_schema
+        if created is not None and is_record(created):
+            return hudi_schema(created, None, self.properties)
+        if self.timeline.writes:
+            raise UnreadableFile("broken_table", "No write in the timeline has a schema")
+        raise UnreadableFile("half_written_table", "The table has no schema and no commit yet")
+
+    def _live(self, writes: Sequence[_Written]) -> Iterator[LiveFile]:
+        slices = live_slices(
+            self.folder.below(),
+            self._timing(writes),
+            frozenset(group for write in writes for group in write.replaced),
+            is_partitioned=self.properties.is_partitioned,
+        )
+        return live_files(slices, self.rows, self.properties)
+
+    def _timing(self, writes: Sequence[_Written]) -> InstantTimes:
+        ended = frozenset(write.begun for write in self.timeline.writes)
+        first = self.timeline.first
+        ends = {write.begun: write.ended for write in writes}
+        has_completion_times = self.properties.has_timeline_folder
+        return InstantTimes(
+            is_ended=lambda instant: instant in ended or instant < first,
+            end_of=lambda instant: ends.get(instant) if has_completion_times else None,
+            pending_compactions=self.timeline.pending_compactions,
+        )
+
+    def _reported_properties(self, files: Sequence[LiveFile]) -> dict[str, str]:
+        properties = without_secrets(self.properties.shown)
+        logs = [file for file in files if file.format == LOG_FORMAT]
+        if logs:
+            properties["hudi.log_files"] = str(len(logs))
+            properties["hudi.log_bytes"] = str(sum(log.size for log in logs))
+        if self.properties.has_meta_columns:
+            properties["hudi.meta_columns"] = "left out of the schema"
+        return properties
+
+    def _features(self, files: Sequence[LiveFile]) -> Iterator[TableFeature]:
+        properties = self.properties
+        if properties.version > _NEWEST_VERSION:
+            yield TableFeature(f"table version {properties.version}", False)
+        if properties.is_merged_on_read:
+            yield TableFeature("merge on read", True)
+        if properties.is_set("hoodie.table.cdc.enabled"):
+            yield TableFeature("change data capture", True)
+        if properties.values.get(_BOOTSTRAP_PATH):
+            yield TableFeature("bootstrapped from files elsewhere", False)
+        for format in sorted({file.format for file in files} - {"parquet", LOG_FORMAT}):
+            yield TableFeature(f"base files in {format}", True)
+
+
+def _stamp(entry: FileEntry) -> tuple[int, int, str]:
+    return entry.size, entry.modified, entry.etag
+
+
+def _rows(files: Sequence[LiveFile]) -> int | None:
+    """The rows of base files; in file groups without one, the new rows of logs."""
+    total = 0
+    with_base = {_group(file) for file in files if file.format != LOG_FORMAT}
+    for file in files:
+        if file.format == LOG_FORMAT and _group(file) in with_base:
+            continue
+        if file.rows is None:
+            return None
+        total += file.rows
+    return total
+
+
+def _group(file: LiveFile) -> tuple[str, str]:
+    folder, _, name = file.path.rpartition("/")
+    return folder, name.removeprefix(".").partition("_")[0]
+
+
+def _hash(lines: Iterable[str]) -> str:
+    text = "\n".join(lines).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

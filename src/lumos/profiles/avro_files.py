@@ -1,0 +1,221 @@
+"""Rows of Avro files, read by fastavro.
+
+fastavro needs further libraries for some codecs, and fails on times that do not fit into Python's
+types. So it gets the same file with uncompressed blocks, and with logical types under names of our
+own, for which our own readers are registered.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import fastavro
+import msgspec
+import numpy as np
+import pyarrow as pa
+from fastavro.read import LOGICAL_READERS
+
+from lumos.formats.avro import MAGIC, SYNC_BYTES
+from lumos.formats.tables.avro_containers import CODECS
+from lumos.formats.varints import MalformedData, TruncatedData, decode_zigzag
+from lumos.model.json_codec import decode_json
+from lumos.model.types import DataType
+from lumos.profiles.columns import KnownField
+from lumos.profiles.tasks import FileTask, RowBatch
+from lumos.profiles.values import arrays_from_records
+
+_BUFFER: Final = 4 * 1024 * 1024
+_BATCH_RECORDS: Final = 16 * 1024
+_LONGEST_BLOCK: Final = 256 * 1024 * 1024
+_MOST_BITS: Final = 70
+_LARGEST_INT64: Final = 2**63 - 1
+# The column of files whose values are not records.
+_VALUE: Final = "value"
+_OWN_PREFIX: Final = "lumos-"
+# Avro's logical types of times: numpy's type for them, and how many of its units one value has.
+_TIMES: Final = {
+    "int-date": ("datetime64[D]", 1),
+    "long-timestamp-millis": ("datetime64[us]", 1000),
+    "long-local-timestamp-millis": ("datetime64[us]", 1000),
+    "long-timestamp-micros": ("datetime64[us]", 1),
+    "long-local-timestamp-micros": ("datetime64[us]", 1),
+    "long-timestamp-nanos": ("datetime64[ns]", 1),
+    "long-local-timestamp-nanos": ("datetime64[ns]", 1),
+}
+
+_LogicalReader: TypeAlias = Callable[[Any, Any, Any], Any]
+
+
+def read_avro(
+    file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
+) -> Iterator[RowBatch]:
+    """Yield the wanted columns of a container file with any codec and any times."""
+    _register_logical_types()
+    pieces = _uncompressed_container(io.BufferedReader(file, _BUFFER))
+    reader: Any = fastavro.reader(io.BufferedReader(_PiecesInput(pieces)))
+    records: Iterator[Any] = iter(reader)
+    schema = reader.writer_schema
+    if isinstance(schema, dict) and schema.get("type") in ("record", "error"):
+        names = names_in_file(schema, task, wanted)
+    else:
+        names = {_VALUE: _VALUE} if _VALUE in wanted else {}
+        records = ({_VALUE: value} for value in records)
+    types = {own: wanted[name] for name, own in names.items()}
+    start = 0
+    while batch := list(islice(records, _BATCH_RECORDS)):
+        arrays = arrays_from_records(batch, types)
+        columns = {name: arrays[own] for name, own in names.items()}
+        yield RowBatch(start, len(batch), columns, share=task.sample)
+        start += len(batch)
+
+
+def names_in_file(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[str, str]:
+    """The names that a file has for the wanted columns; Iceberg identifies them by ids."""
+    fields = schema["fields"]
+    by_id = {field["field-id"]: field["name"] for field in fields if "field-id" in field}
+    present = {field["name"] for field in fields}
+    known = {each.name: each for each in task.fields}
+    names: dict[str, str] = {}
+    for name in wanted:
+        field = known.get(name) or KnownField(name)
+        candidates = field.names_in_files
+        if by_id and field.id is not None:
+            candidates = (by_id[field.id],) if field.id in by_id else ()
+        names.update((name, each) for each in candidates if each in present)
+    return names
+
+
+@cache
+def _register_logical_types() -> None:
+    """Register readers with fastavro, under names that no other code uses."""
+    for name, read in (dict.fromkeys(_TIMES) | LOGICAL_READERS).items():
+        type, _, logical = name.partition("-")
+        if not logical.startswith(_OWN_PREFIX):
+            LOGICAL_READERS[f"{type}-{_OWN_PREFIX}{logical}"] = _total_reader(name, read)
+
+
+def _total_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
+    """A reader that also takes values outside of Python's types: as numpy times, else as text."""
+
+    def read_any(data: Any, written: Any = None, wanted: Any = None) -> Any:
+        try:
+            if read is not None:
+                return read(data, written, wanted)
+        except (ArithmeticError, ValueError):
+            pass
+        unit, factor = _TIMES.get(name, ("", 0))
+        is_time = factor and abs(data * factor) <= _LARGEST_INT64
+        return np.int64(data * factor).view(unit) if is_time else str(data)
+
+    return read_any
+
+
+class _PiecesInput(io.RawIOBase):
+    """Consecutive pieces of bytes as a Python file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = memoryview(piece)
+        length = min(len(buffer), len(self._left))
+        buffer[:length] = self._left[:length]
+        self._left = self._left[length:]
+        return length
+
+
+def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes of the same container without compression and with our logical types."""
+    if file.read(len(MAGIC)) != MAGIC:
+        raise MalformedData("The file does not begin with Avro's magic bytes.")
+    metadata = dict(_read_metadata(file))
+    sync = _read_exactly(file, SYNC_BYTES)
+    codec = metadata.get(b"avro.codec", b"null")
+    decompress = CODECS.get(codec)
+    if decompress is None:
+        raise MalformedData(f"Its compression {codec[:20]!r} is unknown.")
+    schema = msgspec.json.encode(_with_own_types(decode_json(metadata.get(b"avro.schema", b""))))
+    header = (_encode_number(1), _encode_bytes(b"avro.schema"), _encode_bytes(schema))
+    yield b"".join((MAGIC, *header, _encode_number(0), sync))
+    while (count := _read_number(file, may_end=True)) is not None:
+        block = _read_exactly(file, _read_length(file))
+        if _read_exactly(file, SYNC_BYTES) != sync:
+            raise MalformedData("A block does not end with the sync marker.")
+        content = decompress(block, _LONGEST_BLOCK)
+        yield _encode_number(count) + _encode_number(len(content))
+        yield content
+        yield sync
+
+
+def _with_own_types(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_with_own_types(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: f"{_OWN_PREFIX}{value}" if key == "logicalType" else _with_own_types(value)
+        for key, value in schema.items()
+    }
+
+
+def _read_metadata(file: BinaryIO) -> Iterator[tuple[bytes, bytes]]:
+    while count := _read_number(file):
+        if count < 0:
+            count = -count
+            _read_number(file)
+        for _ in range(count):
+            key = _read_exactly(file, _read_length(file))
+            yield key, _read_exactly(file, _read_length(file))
+
+
+def _read_length(file: BinaryIO) -> int:
+    length = _read_number(file)
+    if length is None or not 0 <= length <= _LONGEST_BLOCK:
+        raise MalformedData(f"A length is negative or above {_LONGEST_BLOCK:,} bytes.")
+    return length
+
+
+def _read_exactly(file: BinaryIO, length: int) -> bytes:
+    data = file.read(length)
+    if len(data) < length:
+        raise TruncatedData("The file is truncated.")
+    return data
+
+
+def _read_number(file: BinaryIO, *, may_end: bool = False) -> int | None:
+    value = shift = 0
+    while byte := file.read(1):
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return decode_zigzag(value)
+        shift += 7
+        if shift >= _MOST_BITS:
+            raise MalformedData("A number has more than 64 bits.")
+    if may_end and shift == 0:
+        return None
+    raise TruncatedData("The file is truncated.")
+
+
+def _encode_number(value: int) -> bytes:
+    """The number as a zigzag varint."""
+    left = (value << 1) ^ (value >> 63)
+    digits = bytearray()
+    while left > 0x7F:
+        digits.append(left & 0x7F | 0x80)
+        left >>= 7
+    digits.append(left)
+    return bytes(digits)
+
+
+def _encode_bytes(value: bytes) -> bytes:
+    return _encode_number(len(value)) + value

@@ -1,0 +1,159 @@
+"""What a profile reads: a task for each file, and the batches of rows that come out of it."""
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables.interface import RowDeletes
+from lumos.model.types import DataType
+from lumos.profiles.columns import KnownField
+from lumos.storage import LocalStorage, ReadableFile, Storage
+
+# The least that is read of a remote file at once: a request takes longer than these bytes.
+_READ_AHEAD: Final = 1024 * 1024
+# The first read of a remote file, which also tells its size; many files are not longer.
+_HEAD: Final = 64 * 1024
+# Limits of a batch.
+_BATCH_BYTES: Final = 32 * 1024 * 1024
+_MOST_ROWS: Final = 256 * 1024
+_LEAST_ROWS: Final = 1024
+# The format of a Hudi file slice: a base file with the log files that change its rows.
+HUDI_SLICE: Final = "hudi-slice"
+
+
+class FileTask(NamedTuple):
+    """A file to measure, or one of several portions of it.
+
+    `names` are the columns of files that do not name them. `constants` are columns whose values
+    come from a table's metadata, as text; columns in the file take precedence. `partitions` come
+    from the path and take precedence over the file, as in Spark. `sample` is the wanted share of
+    rows, `most_rows` their largest number.
+
+    For files of tables, `fields` are the columns by their names in files, `deletes` the deleted
+    rows, `path_in_log` the path as the table spells it, `logs` the Hudi log files on top of it.
+    Files outside of `table_root` are only opened below scanned roots, because whoever can write a
+    table's log must not be able to read other files with the rights of Lumos.
+    """
+
+    path: str
+    size: int
+    format: str
+    unit: int
+    names: tuple[str, ...] = ()
+    constants: tuple[tuple[str, str | bytes | None], ...] = ()
+    partitions: tuple[tuple[str, str | None], ...] = ()
+    portion: tuple[int, int] = (0, 1)
+    sample: float = 1.0
+    most_rows: int | None = None
+    fields: tuple[KnownField, ...] = ()
+    deletes: tuple[RowDeletes, ...] = ()
+    path_in_log: str = ""
+    logs: tuple[str, ...] = ()
+    table_root: str = ""
+
+
+class RowBatch(NamedTuple):
+    """Consecutive rows of a file, beginning with row number `start`.
+
+    `bad` records between them could not be read. A sample takes about a `share` of the rows.
+    """
+
+    start: int
+    rows: int
+    columns: dict[str, pa.Array]
+    bad: int = 0
+    share: float = 1.0
+
+
+# Reads the wanted columns, given with their types, of an opened file.
+FormatReader = Callable[[pa.NativeFile, FileTask, Mapping[str, DataType]], Iterator[RowBatch]]
+
+
+class SeekableFile(io.RawIOBase):
+    """A file object over a function that fetches byte ranges."""
+
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+        self._fetch = fetch
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
+        self._position = bases[whence] + offset
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        left = max(0, self._size - self._position)
+        data = self._fetch(self._position, left if size < 0 else min(size, left))
+        self._position += len(data)
+        return data
+
+
+class RangedFile:
+    """Byte ranges of a remote file; caches the last one, because small ranges are adjacent."""
+
+    def __init__(self, file: ReadableFile) -> None:
+        self._file = file
+        self._start = 0
+        self._cached = file.head(_HEAD)
+        self.size = file.size
+
+    def fetch(self, start: int, length: int) -> bytes:
+        end = start + length
+        if not (self._start <= start and end <= self._start + len(self._cached)):
+            if length >= _READ_AHEAD:
+                return self._file.part(start, length)
+            self._start = start
+            self._cached = self._file.part(start, _READ_AHEAD)
+        return self._cached[start - self._start : end - self._start]
+
+
+@contextmanager
+def open_file(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+    """Open a file of any storage as an Arrow file."""
+    if isinstance(storage, LocalStorage):
+        with pa.OSFile(path) as file:
+            yield file
+        return
+    with storage.open(path) as remote:
+        ranged = RangedFile(remote)
+        with pa.PythonFile(SeekableFile(ranged.fetch, ranged.size), "r") as file:
+            yield file
+
+
+def corrupt_file(problem: Exception) -> UnreadableFile:
+    """The error for a file on which a library raised another one."""
+    reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
+    return UnreadableFile("corrupt_file", reason)
+
+
+def batch_rows(bytes_per_row: float) -> int:
+    """The number of rows of this size that fit into a batch."""
+    return int(max(_LEAST_ROWS, min(_MOST_ROWS, _BATCH_BYTES / max(1.0, bytes_per_row))))
+
+
+def select_row_groups(count: int, task: FileTask) -> tuple[list[int], float]:
+    """The row groups of a task's portion and sample, and the share of their rows to take.
+
+    A sample takes whole row groups, evenly spread; single rows only if one group is too much.
+    """
+    number, portions = task.portion
+    own = list(range(number * count // portions, (number + 1) * count // portions))
+    if task.sample >= 1.0 or not own:
+        return own, 1.0
+    wanted = max(1, round(task.sample * len(own)))
+    selected = [own[index * len(own) // wanted] for index in range(wanted)]
+    return selected, min(1.0, task.sample * len(own) / wanted)
