@@ -160,7 +160,7 @@ def _obstore(url: str) -> Callable[[], Iterator[Object]]:
 
 
 def _lumos(url: str) -> Callable[[], Iterator[Object]]:
-    from lumos.storage import Listed, Stretch
+    from lumos.storage import KeyRange, ListedFile
     from lumos.storage.s3 import S3Access, S3Storage
 
     access = S3Access(
@@ -169,8 +169,8 @@ def _lumos(url: str) -> Callable[[], Iterator[Object]]:
     storage = S3Storage(access)
 
     def listed() -> Iterator[Object]:
-        for each in storage.walk(Stretch(f"s3://{_BUCKET}")):
-            assert isinstance(each, Listed), each
+        for each in storage.walk(KeyRange(f"s3://{_BUCKET}")):
+            assert isinstance(each, ListedFile), each
             yield each.path, each.size, each.modified, each.etag
 
     return listed

@@ -9,9 +9,11 @@ import hashlib
 import hmac
 import json
 import re
+import time
 from collections.abc import Callable
 from email.utils import formatdate
 from itertools import count
+from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote
 from xml.sax.saxutils import escape
 
@@ -21,6 +23,7 @@ ACCOUNT = "lakestore"
 KEY = base64.b64encode(b"hush-hush, the key of an account").decode()
 SAS = "sv=2021-12-02&ss=b&srt=co&sp=rl&se=2030-01-01T00%3A00%3A00Z&sig=hush-hush%2Bsignature%3D"
 SECRET = "hush-hush-client"
+_JSON = {"Content-Type": "application/json"}
 _MODIFIED = 1_700_000_000
 _SIGNED = ["content-encoding", "content-language", "content-length", "content-md5", "content-type", "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"]  # fmt: skip
 
@@ -35,8 +38,9 @@ class AzureServer(RecordingServer):
         answer: Callable[[Request], Response | None] = lambda _request: None,
         page: int = 5000,
         public: bool = False,
+        certificate: Path | None = None,
     ) -> None:
-        super().__init__(answer=answer)
+        super().__init__(answer=answer, certificate=certificate)
         self.containers = containers if containers is not None else {"lake": {}}
         self.folders: set[str] = set()
         self.tiers: dict[str, str] = {}
@@ -50,6 +54,11 @@ class AzureServer(RecordingServer):
         return f"{self.url}/{ACCOUNT}"
 
     def respond(self, request: Request) -> Response:
+        if request.path.endswith("/.well-known/openid-configuration"):
+            tenant = f"{self.url}/{request.path.split('/')[1]}"
+            facts = {"issuer": f"{tenant}/v2.0", "authorization_endpoint": f"{tenant}/authorize",
+                     "token_endpoint": f"{tenant}/oauth2/v2.0/token"}  # fmt: skip
+            return Response(200, json.dumps(facts).encode(), _JSON)
         if request.path.endswith("/oauth2/v2.0/token"):
             return self._granted(parse_qs(request.body.decode()))
         if "/oauth2/token" in request.path or request.path == "/identity":
@@ -158,13 +167,15 @@ class AzureServer(RecordingServer):
                 "error": "invalid_client",
                 "error_description": f"AADSTS7000215: {SECRET} is bad",
             }
-            return Response(401, json.dumps(told).encode())
+            return Response(401, json.dumps(told).encode(), _JSON)
         return self._token()
 
     def _token(self) -> Response:
         self.tokens.append(f"eyJhush-hush.{next(self._numbers)}.x")
-        facts = {"access_token": self.tokens[-1], "expires_in": "3600"}
-        return Response(200, json.dumps(facts).encode())
+        ends = str(int(time.time()) + 3600)
+        facts = {"access_token": self.tokens[-1], "expires_in": "3600", "expires_on": ends,
+                 "token_type": "Bearer"}  # fmt: skip
+        return Response(200, json.dumps(facts).encode(), _JSON)
 
     def _is_let_in(self, request: Request) -> bool:
         told = request.headers.get("authorization", "")

@@ -70,9 +70,15 @@ class GcsServer(S3Server):
     def respond(self, request: Request) -> Response:
         if request.path == "/token":
             return self._token(parse_qs(request.body.decode()))
+        if request.path == "/sts":
+            return self._given()
         if request.path.startswith("/computeMetadata/"):
             assert request.headers["metadata-flavor"] == "Google"
-            return self._given()
+            if request.path.endswith("/token"):
+                return self._given()
+            facts = {"email": EMAIL, "scopes": [], "aliases": ["default"]}
+            headers = {"Content-Type": "application/json", "Metadata-Flavor": "Google"}
+            return Response(200, json.dumps(facts).encode(), headers)
         if request.path == "/":
             return Response(200, headers={"Metadata-Flavor": "Google"})
         token = request.headers.get("authorization", "").removeprefix("Bearer").strip()
@@ -137,8 +143,10 @@ class GcsServer(S3Server):
 
     def _given(self) -> Response:
         self.given.append(f"ya29.hush-hush-{next(self._numbers)}")
-        facts = {"access_token": self.given[-1], "expires_in": self.seconds, "token_type": "Bearer"}
-        return Response(200, json.dumps(facts).encode())
+        facts = {"access_token": self.given[-1], "expires_in": self.seconds, "token_type": "Bearer",
+                 "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}  # fmt: skip
+        headers = {"Content-Type": "application/json"}
+        return Response(200, json.dumps(facts).encode(), headers)
 
     def _token(self, form: Mapping[str, list[str]]) -> Response:
         if form.get("refresh_token") == [REFRESH] or self._is_signed(*form.get("assertion", [""])):
@@ -152,7 +160,7 @@ class GcsServer(S3Server):
             return False
         header, claims = (json.loads(_decoded(part)) for part in told.split("."))
         is_meant = (header["alg"], claims["iss"], claims["aud"]) == (
-            "RS256", EMAIL, f"{self.url}/token",
+            "RS256", EMAIL, "https://oauth2.googleapis.com/token",
         )  # fmt: skip
         try:
             private_key().public_key().verify(

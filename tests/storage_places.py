@@ -17,19 +17,19 @@ from gcs_server import told as google_says
 from hdfs_server import TOKEN, HdfsServer
 from hdfs_server import error as hdfs_error
 from http_server import BROKEN_OFF, RecordingServer, Request, Response
-from lumos.storage import LocalStorage, Storage
+from lumos.storage import FileStorage, LocalStorage
 from lumos.storage.azure import AzureAccess, AzureStorage
-from lumos.storage.azure.signing import Asked, SharedKey
+from lumos.storage.azure.credentials import AzureRequest, SharedKey
 from lumos.storage.gcs import GcsAccess, GcsStorage
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
-from lumos.storage.http import Patience, Transport
-from lumos.storage.interface import Access
+from lumos.storage.http import StorageHttpClient, StorageRetryPolicy
+from lumos.storage.interface import StorageAccess
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import S3Server, error
 from servers.azurite import ACCOUNT as EMULATED
 from servers.azurite import KEY as EMULATED_KEY
 
-BRIEF = Patience(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+BRIEF = StorageRetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
 HUSH = "hush-hush"
 
 
@@ -37,7 +37,7 @@ class Place(ABC):
     """A folder in a store, and how to fill it."""
 
     root: str
-    storage: Storage
+    storage: FileStorage
     # How many files it is worth the time to fill it with.
     most: int = 1_000_000
 
@@ -62,7 +62,7 @@ class Served(Place):
     """A store behind a server, which may fail for a while."""
 
     server: RecordingServer
-    access: Access
+    access: StorageAccess
     # What its server says when it is busy, and to whom it does not know.
     busy: tuple[Response, ...]
     denied: Response
@@ -96,7 +96,7 @@ class InS3(Served):
         self.access = S3Access(
             endpoint_url=self.server.url, access_key_id="key-id", secret_access_key=HUSH
         )
-        self.storage = S3Storage(self.access, patience=BRIEF)
+        self.storage = S3Storage(self.access, retries=BRIEF)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -113,7 +113,7 @@ class InGcs(Served):
         self.access = GcsAccess(
             endpoint_url=self.server.url, credentials=self.server.account(private_key_id=HUSH)
         )
-        self.storage = GcsStorage(self.access, patience=BRIEF)
+        self.storage = GcsStorage(self.access, retries=BRIEF)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -135,7 +135,7 @@ class InAzure(Served):
         self.access = AzureAccess(
             account=ACCOUNT, endpoint_url=self.server.endpoint, sas_token=f"?{SAS}"
         )
-        self.storage = AzureStorage(self.access, patience=BRIEF)
+        self.storage = AzureStorage(self.access, retries=BRIEF)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -159,7 +159,7 @@ class InHdfs(Served):
         self.root = "hdfs://cluster/lake/raw"
         self.server = made.enter_context(HdfsServer(page=700, secure=True))
         self.access = HdfsAccess(urls=(self.server.url,), nameservice="cluster", token=TOKEN)
-        self.storage = HdfsStorage(self.access, patience=BRIEF)
+        self.storage = HdfsStorage(self.access, retries=BRIEF)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -173,7 +173,7 @@ class InFakeGcs(Place):
 
     def __init__(self, url: str) -> None:
         name = f"t{uuid.uuid4().hex}"
-        Transport().send(
+        StorageHttpClient().send(
             "POST",
             f"{url}/storage/v1/b?project=lumos",
             headers=lambda: {"Content-Type": "application/json"},
@@ -184,7 +184,7 @@ class InFakeGcs(Place):
         }  # fmt: skip
         self.root = f"gs://{name}/raw"
         access = GcsAccess(endpoint_url=url, anonymous=True)
-        self.storage = GcsStorage(access, environment={}, patience=BRIEF)
+        self.storage = GcsStorage(access, retries=BRIEF)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -199,15 +199,15 @@ class InAzurite(Place):
     def __init__(self, endpoint: str) -> None:
         name = f"t{uuid.uuid4().hex}"
         url = f"{endpoint}/{name}?restype=container"
-        headers = SharedKey(EMULATED, EMULATED_KEY).headers(Asked("PUT", url, {}))
-        Transport().send("PUT", url, headers=lambda: {**headers, "Content-Length": "0"})
+        headers = SharedKey(EMULATED, EMULATED_KEY).headers(AzureRequest("PUT", url, {}))
+        StorageHttpClient().send("PUT", url, headers=lambda: {**headers, "Content-Length": "0"})
         access = AzureAccess(account=EMULATED, endpoint_url=endpoint, account_key=EMULATED_KEY)
         self.section: dict[str, object] = {
             "type": "azure", "container": name, "prefix": "raw", "account": EMULATED,
             "endpoint_url": endpoint, "account_key": EMULATED_KEY,
         }  # fmt: skip
         self.root = f"abfss://{name}@{EMULATED}.dfs.core.windows.net/raw"
-        self.storage = AzureStorage(access, environment={}, patience=BRIEF)
+        self.storage = AzureStorage(access, retries=BRIEF)
         self._blobs = AzureStore(
             name,
             account_name=EMULATED,
@@ -234,7 +234,7 @@ class InCluster(Place):
             "user": "root",
         }  # fmt: skip
         self.root = f"hdfs://cluster{folder}"
-        self.storage = HdfsStorage(access, environment={}, patience=BRIEF)
+        self.storage = HdfsStorage(access, environment={}, retries=BRIEF)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():

@@ -13,7 +13,7 @@ from lumos.discovery.manifest import Manifest, Manifests
 from lumos.discovery.resolve import ScanFailed
 from lumos.discovery.state import StateNotUsable
 from lumos.spark.session import SparkLost, spark_session
-from lumos.storage import Access
+from lumos.storage import StorageAccess
 from lumos.storage.errors import StorageUnreachable
 
 pytestmark = pytest.mark.usefixtures("spark", "workplace")
@@ -64,7 +64,7 @@ def test_state_that_cannot_be_reached_is_named(
     write_text(tmp_path / "a/users.csv", ["id", "1"])
     checks: list[str] = []
 
-    def check_state(state: str, _access: Access) -> None:
+    def check_state(state: str, _access: StorageAccess) -> None:
         checks.append(state)
         if len(checks) > 1:
             raise StateNotUsable(state, StorageUnreachable("the endpoint does not answer"))

@@ -21,7 +21,7 @@ from lumos.discovery.summaries import FileRow
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Schema, parse_schema
 from lumos.spark.tasks import Task, task_table
-from lumos.storage import Listed, Selection, Storage
+from lumos.storage import FileSelection, FileStorage, ListedFile
 from lumos.storage.s3 import S3Access
 
 SCHEMA: Schema = parse_schema("id INT64\nname STRING")
@@ -30,11 +30,11 @@ SCHEMA: Schema = parse_schema("id INT64\nname STRING")
 class Reader:
     """Says of every file the same, as if it was opened."""
 
-    def __init__(self, storage: Storage, *, column_stats: bool) -> None:
+    def __init__(self, storage: FileStorage, *, column_stats: bool) -> None:
         del storage, column_stats
         self.bodies = {SCHEMA.full: to_json(SCHEMA)}
 
-    def read(self, files: Iterable[tuple[Listed, FileRow | None]]) -> Iterator[FileRow]:
+    def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
         for listed, _ in files:
             yield FileRow(*listed[:4], format="parquet", full=SCHEMA.full, row_count=1)
 
@@ -66,7 +66,7 @@ def main(url: str, state: str, parts: int) -> None:
         started, used = time.perf_counter(), time.process_time()
         found = discovery.discover(
             SimpleNamespace(),  # type: ignore[arg-type]
-            Selection("s3://lake", access=access),
+            FileSelection("s3://lake", access=access),
             state=state,
             before=f"{number - 1}" if number > 1 else None,
             after=f"{number}",

@@ -13,7 +13,7 @@ from lumos.config.secret import Secret
 from lumos.config.sources import S3SourceSettings as Section
 from lumos.sources import SourceNotUsable
 from lumos.sources.s3 import S3Source
-from lumos.storage import Stretch, Unlisted
+from lumos.storage import KeyRange, ListingProblem
 from lumos.storage.s3 import S3Access, S3Storage
 from pipeline.tables_scanned import Scans
 from s3_server import S3Server, error
@@ -83,8 +83,8 @@ def test_a_clock_of_this_machine_that_is_wrong_is_named(server: S3Server) -> Non
     access = S3Access(
         endpoint_url=server.url, access_key_id="key-id", secret_access_key="hush-hush"
     )
-    (unlisted,) = S3Storage(access).walk(Stretch("s3://lake"))
-    assert isinstance(unlisted, Unlisted)
+    (unlisted,) = S3Storage(access).walk(KeyRange("s3://lake"))
+    assert isinstance(unlisted, ListingProblem)
     assert "set this machine's clock" in unlisted.reason
     assert "RequestTimeTooSkewed" in unlisted.reason
 

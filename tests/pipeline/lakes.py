@@ -18,7 +18,7 @@ from lumos.discovery.hints import Hints
 from lumos.discovery.summaries import FileRow, summarise
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT64, STRING, Timestamp
-from lumos.storage import Hint
+from lumos.storage import FileHint
 
 ROOT = "/lake"
 _TYPES = {"int": INT64, "float": FLOAT64, "date": DATE, "time": Timestamp("us"), "str": STRING}
@@ -90,7 +90,7 @@ def grouped(
     *,
     reverse: bool = False,
     before: GroupingState | None = None,
-    hints: Sequence[Hint] = (),
+    hints: Sequence[FileHint] = (),
     join_similar: bool = False,
 ) -> Grouping:
     """What the rules make of a lake."""
@@ -105,7 +105,7 @@ def grouped(
     return group(places, schemas, hints=placing, before=before, joins_similar=join_similar)
 
 
-def found_sets(lake: Lake, result: Grouping, hints: Sequence[Hint] = ()) -> set[frozenset[str]]:
+def found_sets(lake: Lake, result: Grouping, hints: Sequence[FileHint] = ()) -> set[frozenset[str]]:
     """The sets of files that were grouped together."""
     dataset_of = {
         (each.base, each.pattern, each.format, each.full): group.dataset

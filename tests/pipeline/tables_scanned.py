@@ -12,16 +12,21 @@ from lumos.discovery import job as discovery
 from lumos.discovery.manifest import Manifest, Manifests
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.spark.tasks import Task, task_table
-from lumos.storage import USUAL, Access, Selection
+from lumos.storage import DEFAULT_ACCESS, FileSelection, StorageAccess
 
 
 class Scans:
     """A lake that is scanned again and again; each scan goes on from the last one."""
 
     def __init__(
-        self, root: str, state: Path, monkeypatch: pytest.MonkeyPatch, *, access: Access = USUAL
+        self,
+        root: str,
+        state: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        access: StorageAccess = DEFAULT_ACCESS,
     ) -> None:
-        self.selection = Selection(root, access=access)
+        self.selection = FileSelection(root, access=access)
         self.state = str(state)
         self.number = 0
         self.last: Discovery | None = None

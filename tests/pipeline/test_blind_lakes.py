@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from lumos.storage import Hint
+from lumos.storage import FileHint
 from lumos.storage.interface import is_hidden
 
 from .lakes import ROOT, Lake, found_sets, grouped
@@ -33,7 +33,7 @@ _HINTS = {
 
 def found(lake: Lake, hint: tuple[str, str] | None = None) -> set[frozenset[str]]:
     """The datasets of a lake; hidden files and folders are never listed."""
-    hints = [] if hint is None else [Hint(*hint)]
+    hints = [] if hint is None else [FileHint(*hint)]
     every = found_sets(lake, grouped(lake, hints=hints), hints)
     return {files for files in every if not all(map(_is_hidden, files))}
 

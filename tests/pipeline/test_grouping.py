@@ -7,7 +7,7 @@ from lumos.discovery.grouping.state import key_of
 from lumos.discovery.grouping.suggestions import suggest_joins
 from lumos.discovery.hints import Hints
 from lumos.discovery.partitions import partition_fields, scheme
-from lumos.storage import Hint
+from lumos.storage import FileHint
 
 from .lakes import ROOT, Lake, found_sets, grouped
 from .lakes_company import COMPANY
@@ -427,7 +427,7 @@ def test_joined_datasets_keep_their_path(
 
 
 def test_similar_datasets_replace_a_hint_that_is_removed() -> None:
-    hint = Hint(path="px/*.csv")
+    hint = FileHint(path="px/*.csv")
     before = grouped(Lake("hinted", TICKERS), hints=[hint]).state
     assert groups_of(TICKERS, before=before, join_similar=True) == {"px": 3}
 
@@ -447,7 +447,9 @@ def test_only_files_of_one_folder_and_numbered_folders_are_joined(line: str) -> 
     assert len(groups_of(f"t | csv | {A} | {line}", join_similar=True)) == 2
 
 
-def suggested(*lines: str, hints: tuple[Hint, ...] = ()) -> list[tuple[int, tuple[str, ...], str]]:
+def suggested(
+    *lines: str, hints: tuple[FileHint, ...] = ()
+) -> list[tuple[int, tuple[str, ...], str]]:
     """How many datasets each suggestion joins, and the patterns and the name of its hint.
 
     Checked on the way: the hint joins the files of these datasets and no others, and so does
@@ -461,7 +463,7 @@ def suggested(*lines: str, hints: tuple[Hint, ...] = ()) -> list[tuple[int, tupl
     for each in every:
         members = frozenset().union(*(files_of[path] for path in each.datasets))
         if each.hint:
-            joining = (*hints, Hint(path=each.hint, name=each.name))
+            joining = (*hints, FileHint(path=each.hint, name=each.name))
             joined = _files_by_dataset(lake, grouped(lake, hints=joining), joining)
             others = {path: some for path, some in files_of.items() if path not in each.datasets}
             assert sorted(map(sorted, joined.values())) == sorted(
@@ -474,7 +476,7 @@ def suggested(*lines: str, hints: tuple[Hint, ...] = ()) -> list[tuple[int, tupl
 
 
 def _files_by_dataset(
-    lake: Lake, found: Grouping, hints: tuple[Hint, ...]
+    lake: Lake, found: Grouping, hints: tuple[FileHint, ...]
 ) -> dict[str, frozenset[str]]:
     placing = Hints(hints, root=ROOT)
     dataset_of = {key_of(place): each.dataset for each in found.groups for place in each.places}
@@ -580,7 +582,7 @@ def test_a_suggested_hint_joins_the_similar_datasets_and_no_others(
 
 
 def test_a_suggestion_leaves_the_datasets_of_other_hints_alone() -> None:
-    hint = Hint(path="e/old_log", name="kept")
+    hint = FileHint(path="e/old_log", name="kept")
     (found,) = suggested(LOGS, f"x | csv | {B} | e/old_log/part-0.csv", hints=(hint,))
     assert found == (3, tuple(f"{ROOT}/e/{app}_log" for app in ("app", "pos", "web")), "e")
 

@@ -11,7 +11,7 @@ from lumos.discovery.scan_task import Job, Work, work_row, worker
 from lumos.discovery.summaries import FileRow, Summary, summarise
 from lumos.discovery.tables import TableJob, table_worker
 from lumos.spark.problems import MOST_OF_A_TASK
-from lumos.storage import USUAL, Listed, Selection
+from lumos.storage import DEFAULT_ACCESS, FileSelection, ListedFile
 from pipeline.tables_scanned import Scans
 
 
@@ -47,11 +47,11 @@ def test_a_part_of_an_earlier_release_counts_the_problems_that_it_lists() -> Non
 
 
 def test_works_do_not_travel_inside_the_code(tmp_path: Path) -> None:
-    job = Job(Selection(str(tmp_path)), str(tmp_path), str(tmp_path), USUAL, False, ())
-    tables = TableJob(Selection(str(tmp_path)), str(tmp_path), str(tmp_path), USUAL)
+    job = Job(FileSelection(str(tmp_path)), str(tmp_path), str(tmp_path), DEFAULT_ACCESS, False, ())
+    tables = TableJob(FileSelection(str(tmp_path)), str(tmp_path), str(tmp_path), DEFAULT_ACCESS)
     for code in (cloudpickle.dumps(worker(job)), cloudpickle.dumps(table_worker(tables))):
         assert len(code) < 5_000
-    listed = [Listed(f"/lake/{number:05d}.parquet", number, 0) for number in range(1000)]
+    listed = [ListedFile(f"/lake/{number:05d}.parquet", number, 0) for number in range(1000)]
     place, stretches, files, work = work_row(Work([], listed))
     assert (place, stretches, files) == ("", 0, 1000)
     assert len(work) > 20_000

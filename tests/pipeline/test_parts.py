@@ -1,16 +1,16 @@
 """Which parts of a manifest may hold files of a place."""
 
 from lumos.discovery.parts import Part, PartIndex
-from lumos.storage import Stretch
+from lumos.storage import KeyRange
 
 
-def stretch(after: str, until: str) -> Stretch:
+def stretch(after: str, until: str) -> KeyRange:
     path = "s3://lake/raw/"
-    return Stretch("s3://lake/raw", after and path + after, until and path + until)
+    return KeyRange("s3://lake/raw", after and path + after, until and path + until)
 
 
 def part(
-    name: str, *places: Stretch, first: str = "s3://lake/raw/a", last: str = "s3://lake/raw/z"
+    name: str, *places: KeyRange, first: str = "s3://lake/raw/a", last: str = "s3://lake/raw/z"
 ) -> Part:
     return Part(name, places, first, last, 10)
 
@@ -21,10 +21,10 @@ def test_ranges_of_one_folder_are_told_apart_even_where_they_alternate() -> None
     assert [found.path for found in index.of([a, c])] == ["odd"]
     assert [found.path for found in index.of([d])] == ["even"]
     assert [found.path for found in index.of([stretch("f", "h")])] == ["odd", "even"]
-    assert [found.path for found in index.of([Stretch("s3://lake/raw")])] == ["odd", "even"]
+    assert [found.path for found in index.of([KeyRange("s3://lake/raw")])] == ["odd", "even"]
 
 
 def test_a_folder_finds_what_lies_above_and_below_it() -> None:
-    index = PartIndex([part("above", Stretch("/lake")), part("top", Stretch("/lake", deep=False)),
-                       part("below", Stretch("/lake/a/b")), part("beside", Stretch("/lake/ab"))])  # fmt: skip
-    assert [found.path for found in index.of([Stretch("/lake/a")])] == ["above", "below"]
+    index = PartIndex([part("above", KeyRange("/lake")), part("top", KeyRange("/lake", deep=False)),
+                       part("below", KeyRange("/lake/a/b")), part("beside", KeyRange("/lake/ab"))])  # fmt: skip
+    assert [found.path for found in index.of([KeyRange("/lake/a")])] == ["above", "below"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from lumos.discovery.grouping.datasets import Group, Grouping
 from lumos.discovery.grouping.state import GroupingState, LegacyGrouping
 from lumos.discovery.summaries import PlaceSummary
-from lumos.storage import Hint
+from lumos.storage import FileHint
 
 from .lakes import ROOT, Lake, grouped
 
@@ -116,7 +116,7 @@ def grouped_when(before: GroupingState, known: Iterable[str], *lines: str) -> Gr
 def test_a_hint_renames_and_merges_what_was_found_without_it() -> None:
     state = lake(f"{TABLE} raw/users.csv; raw/extra.csv", f"{OTHER} ref/x.csv")
     first = grouped(state)
-    hint = Hint("raw/**", "all")
+    hint = FileHint("raw/**", "all")
     (found,) = (
         each
         for each in grouped(state, before=first.state, hints=[hint]).groups
@@ -134,7 +134,9 @@ def test_a_hint_renames_and_merges_what_was_found_without_it() -> None:
 def test_a_hint_that_takes_some_files_splits_a_dataset() -> None:
     state = lake(f"{TABLE} log/app_20{{19..24}}0101.csv")
     first = grouped(state)
-    found = by_path(grouped(state, before=first.state, hints=[Hint("log/app_2024*.csv", "recent")]))
+    found = by_path(
+        grouped(state, before=first.state, hints=[FileHint("log/app_2024*.csv", "recent")])
+    )
     old = f"{ROOT}/log/app_YYYY-MM-DD.csv"
     assert {path: each.split_from for path, each in found.items()} == {
         "log/app_YYYY-MM-DD.csv": old,

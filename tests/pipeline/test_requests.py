@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.discovery.file_reader import Reader
-from lumos.storage import Listed, Stretch
-from lumos.storage.http import Patience
+from lumos.storage import KeyRange, ListedFile
+from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import Request, Response, S3Server, error
 
@@ -33,7 +33,9 @@ def test_each_file_costs_one_request(name: str, data: bytes) -> None:
     lake = {f"raw/{number}/{name}": data for number in range(20)}
     with S3Server({"lake": lake}) as server:
         storage = S3Storage(S3Access(endpoint_url=server.url, anonymous=True))
-        listed = [each for each in storage.walk(Stretch("s3://lake")) if isinstance(each, Listed)]
+        listed = [
+            each for each in storage.walk(KeyRange("s3://lake")) if isinstance(each, ListedFile)
+        ]
         rows = list(Reader(storage, column_stats=False).read((each, None) for each in listed))
         assert [row.code for row in rows] == [None] * 20
         assert all(row.format for row in rows)
@@ -48,10 +50,12 @@ def test_files_that_a_busy_server_never_gives_are_problems_and_the_others_are_re
 
     lake = {"raw/busy.csv": b"id\n1\n", "raw/fine.csv": b"id\n1\n", "raw/gone.csv": b"id\n1\n"}
     with S3Server({"lake": lake}, answer=busy) as server:
-        brief = Patience(tries=2, first_wait=0.01, longest_wait=0.01)
+        brief = StorageRetryPolicy(tries=2, first_wait=0.01, longest_wait=0.01)
         access = S3Access(endpoint_url=server.url, anonymous=True)
-        storage = S3Storage(access, patience=brief)
-        listed = [each for each in storage.walk(Stretch("s3://lake")) if isinstance(each, Listed)]
+        storage = S3Storage(access, retries=brief)
+        listed = [
+            each for each in storage.walk(KeyRange("s3://lake")) if isinstance(each, ListedFile)
+        ]
         del server.buckets["lake"]["raw/gone.csv"]
         rows = Reader(storage, column_stats=False).read((each, None) for each in listed)
         found = {row.path.rpartition("/")[2]: (row.format, row.code, row.reason) for row in rows}

@@ -11,7 +11,7 @@ from lumos.discovery.grouping.sidecars import ENDINGS
 from lumos.discovery.hints import Hints
 from lumos.discovery.merge import Schemas
 from lumos.discovery.summaries import summarise
-from lumos.storage import USUAL, Listed, storage_of
+from lumos.storage import DEFAULT_ACCESS, ListedFile, storage_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "GROUPING.md"
 EVENTS = [{"id": 1, "user": "ann", "at": "2024-03-01"}, {"id": 2, "user": "bo", "at": "2024-03-02"}]
@@ -28,8 +28,10 @@ def datasets(root: Path, files: dict[str, str]) -> set[str]:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    listed = [Listed(str(root / name), (root / name).stat().st_size, 0) for name in sorted(files)]
-    reader = Reader(storage_of(str(root), USUAL), column_stats=False)
+    listed = [
+        ListedFile(str(root / name), (root / name).stat().st_size, 0) for name in sorted(files)
+    ]
+    reader = Reader(storage_of(str(root), DEFAULT_ACCESS), column_stats=False)
     rows = list(reader.read((each, None) for each in listed))
     places = summarise(rows, root=str(root)).places
     found = group(places, Schemas(reader.bodies), hints=Hints((), root=str(root)))

@@ -24,7 +24,7 @@ from lumos.profiles.columns import profiled_columns
 from lumos.profiles.files import table_files
 from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import FileTotals
-from lumos.storage import USUAL, LocalStorage
+from lumos.storage import DEFAULT_ACCESS, LocalStorage
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import write_delta, write_iceberg
@@ -309,7 +309,7 @@ def profiled(table: Path, *roots: Path) -> FileTotals:
     facts, memory = READERS["delta"].read(folder, None, most_commits=10)
     found = table_files(str(table), Memory("delta", to_json(facts), memory))
     leaves = tuple(profiled_columns(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
-    job = ProfileJob(leaves, USUAL, found.fields, roots=tuple(map(str, roots)))
+    job = ProfileJob(leaves, DEFAULT_ACCESS, found.fields, roots=tuple(map(str, roots)))
     counted: dict[int, FileTotals] = {}
     tasks = (file.task for file in found.files)
     assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))

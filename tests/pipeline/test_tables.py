@@ -11,7 +11,7 @@ from formats.tables.delta_logs import small
 from formats.tables.hudi_tables import table_of
 from lumos.discovery.owned_paths import may_meet
 from lumos.formats.tables import READERS
-from lumos.storage import Hint, Stretch
+from lumos.storage import FileHint, KeyRange
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
@@ -262,7 +262,7 @@ def test_a_hint_is_of_files_and_a_table_below_it_stays_a_table(lake: Path, scans
     write_delta(lake / "sales/orders")
     write_loose(lake / "sales/a.parquet")
     write_loose(lake / "sales/b.parquet")
-    found = scans.found(hints=(Hint("sales", "everything"),))
+    found = scans.found(hints=(FileHint("sales", "everything"),))
     assert found == {"sales/orders": "delta", "everything": "parquet"}
 
 
@@ -324,20 +324,20 @@ def test_only_works_that_may_have_met_a_table_s_files_are_done_again(
 @pytest.mark.parametrize(
     ("place", "claim", "may"),
     [
-        (Stretch("/l"), "/l/t", True),
-        (Stretch("/l/t/part"), "/l/t", True),
-        (Stretch("/l/t"), "/l/t", True),
-        (Stretch("/l/t2"), "/l/t", False),
-        (Stretch("/l", deep=False), "/l/t", True),
-        (Stretch("/l", deep=False), "/l/t/x.parquet", False),
-        (Stretch("s3://l", "s3://l/a", "s3://l/s"), "s3://l/t", False),
-        (Stretch("s3://l", "s3://l/a", "s3://l/t/x"), "s3://l/t", True),
-        (Stretch("s3://l", "s3://l/t/x", ""), "s3://l/t", True),
-        (Stretch("s3://l", "s3://l/u", ""), "s3://l/t", False),
+        (KeyRange("/l"), "/l/t", True),
+        (KeyRange("/l/t/part"), "/l/t", True),
+        (KeyRange("/l/t"), "/l/t", True),
+        (KeyRange("/l/t2"), "/l/t", False),
+        (KeyRange("/l", deep=False), "/l/t", True),
+        (KeyRange("/l", deep=False), "/l/t/x.parquet", False),
+        (KeyRange("s3://l", "s3://l/a", "s3://l/s"), "s3://l/t", False),
+        (KeyRange("s3://l", "s3://l/a", "s3://l/t/x"), "s3://l/t", True),
+        (KeyRange("s3://l", "s3://l/t/x", ""), "s3://l/t", True),
+        (KeyRange("s3://l", "s3://l/u", ""), "s3://l/t", False),
     ],
 )
 def test_a_claim_meets_the_places_that_may_list_its_files(
-    place: Stretch, claim: str, may: bool
+    place: KeyRange, claim: str, may: bool
 ) -> None:
     assert may_meet(place, claim) is may
 

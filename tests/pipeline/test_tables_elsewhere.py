@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from lumos.discovery.explanation import Lens
 from lumos.discovery.tables import live_files, memory_of
-from lumos.storage import USUAL
+from lumos.storage import DEFAULT_ACCESS
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
@@ -116,7 +116,7 @@ def test_a_table_whose_metadata_lies_apart_is_one_dataset_at_its_location(
     assert visits.statistics.file_count == len(list(table.scan().plan_files()))
     assert visits.location.uri == str(lake / "n/visits")
     (kept,) = scans.manifest.tables.values()
-    memory = memory_of(kept, USUAL)
+    memory = memory_of(kept, DEFAULT_ACCESS)
     assert memory is not None
     live = {
         str(lake / "n/visits" / file.path.removeprefix("file://")) for file in live_files(memory)
@@ -315,8 +315,8 @@ def test_explanations_know_metadata_that_lies_apart(lake: Path, scans: Scans) ->
     scans.scan()
     selection = scans.selection
     for lens in (
-        Lens.of_scan(selection, scans.manifest, state_access=USUAL),
-        Lens.afresh(selection, state_access=USUAL),
+        Lens.of_scan(selection, scans.manifest, state_access=DEFAULT_ACCESS),
+        Lens.afresh(selection, state_access=DEFAULT_ACCESS),
     ):
         for file in (*(lake / "meta/v").iterdir(), lake / "meta/v"):
             table = lens.tables.around(str(file))

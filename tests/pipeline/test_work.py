@@ -16,7 +16,7 @@ from lumos.discovery.parts import Part, PartIndex, read_part
 from lumos.discovery.scan_task import Done, Job, Work
 from lumos.discovery.summaries import PlaceSummary
 from lumos.spark.spill import SpillSort
-from lumos.storage import USUAL, Listed, Marker, Selection
+from lumos.storage import DEFAULT_ACCESS, FileSelection, ListedFile, TableRoot
 
 _FORMS = ("orders", "users", "clicks")
 
@@ -26,10 +26,12 @@ class Scanner:
 
     def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
         self.works = works
-        self.job = Job(Selection(str(root)), str(state), str(state / "parts"), USUAL, False, ())
+        self.job = Job(
+            FileSelection(str(root)), str(state), str(state / "parts"), DEFAULT_ACCESS, False, ()
+        )
         self.parts: list[Part] = []
         self.done: list[Done] = []
-        self.met: list[Marker] = []
+        self.met: list[TableRoot] = []
 
     def scan(self, *, column_stats: bool = False) -> int:
         """How many files a scan opens."""
@@ -61,7 +63,9 @@ class Scanner:
 
     def paths(self) -> list[str]:
         return sorted(
-            row.path for part in self.parts for row in read_part(part.path, access=USUAL)[0]
+            row.path
+            for part in self.parts
+            for row in read_part(part.path, access=DEFAULT_ACCESS)[0]
         )
 
 
@@ -160,7 +164,7 @@ def test_a_table_is_no_loose_files_and_files_of_a_claimed_folder_are_none(
     log.touch()
     scanner.scan()
     found = [*scanner.met, *(marker for done in scanner.done for marker in done.markers)]
-    assert found == [Marker(str(lake / "clicks"), "delta")]
+    assert found == [TableRoot(str(lake / "clicks"), "delta")]
     assert {path.split("/")[-3] for path in scanner.paths()} == {
         "orders",
         "users",
@@ -176,14 +180,14 @@ def test_where_tables_do_not_count_their_files_are_like_any_others(
     scanner: Scanner, lake: Path
 ) -> None:
     (lake / "clicks/_delta_log").mkdir()
-    scanner.job = scanner.job._replace(selection=Selection(str(lake), tables=False))
+    scanner.job = scanner.job._replace(selection=FileSelection(str(lake), tables=False))
     assert scanner.scan() == 16
     assert not scanner.met
 
 
 def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
-    files = [Listed(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
-    decode = msgspec.msgpack.Decoder(list[Listed]).decode
+    files = [ListedFile(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
+    decode = msgspec.msgpack.Decoder(list[ListedFile]).decode
     with closing(SpillSort(decode, key=attrgetter("path"), most=64)) as pile:
         for each in files:
             pile.add(each)

@@ -20,10 +20,10 @@ from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
-from lumos.sources import Observer, SourceNotUsable
-from lumos.sources.interface import Remembered
+from lumos.sources import SampleReader, SourceNotUsable
+from lumos.sources.interface import EarlierSchema
 from lumos.sources.mongodb.connection import MongoAccess
-from lumos.sources.mongodb.sampling import Answer, Sampler
+from lumos.sources.mongodb.sampling import CollectionSample, CollectionSampler
 from lumos.sources.mongodb.source import MongodbSource
 from mongo_wire import MongoWire, Served, serving
 
@@ -59,10 +59,10 @@ def only(discovery: Discovery) -> FoundDataset:
 def again(source: MongodbSource, known: Schema, told: Mapping[str, str] = {}) -> FoundDataset:
     """What the next sample comes to, in the light of what is known."""
 
-    def here(pieces: list[bytes], observer: Observer) -> list[bytes]:
+    def here(pieces: list[bytes], observer: SampleReader) -> list[bytes]:
         return [observer(piece) for piece in pieces]
 
-    return only(source.sampled(here, lambda _path: Remembered(known, told)))
+    return only(source.sampled(here, lambda _path: EarlierSchema(known, told)))
 
 
 def lines(schema: Schema) -> list[str]:
@@ -516,7 +516,7 @@ def test_names_with_any_marks_come_back_from_urns(wire: MongoWire, address: str)
 def test_documents_that_are_no_bson_are_counted_and_others_read() -> None:
     from bson import encode
 
-    from lumos.sources.mongodb.observed import Documents
+    from lumos.sources.mongodb.documents import DocumentCounter
 
     class Cursor(list[RawBSONDocument]):
         def __enter__(self) -> "Cursor":
@@ -527,7 +527,7 @@ def test_documents_that_are_no_bson_are_counted_and_others_read() -> None:
 
     whole = encode({"a": 1})
     broken = whole.replace(b"\x10a", b"\x77a")
-    documents = Documents()
+    documents = DocumentCounter()
     documents.note_all(Cursor([RawBSONDocument(whole), RawBSONDocument(broken)]))
     assert (documents.seen.count, documents.damaged) == (1, 1)
     assert msgspec.msgpack.encode(documents.seen)
@@ -551,7 +551,7 @@ def test_a_file_that_holds_no_certificate_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> None:
     (work,) = source_at(address).works().pieces
     elsewhere = MongoAccess(shown="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
-    answer = msgspec.msgpack.decode(Sampler(elsewhere)(work), type=Answer)
+    answer = msgspec.msgpack.decode(CollectionSampler(elsewhere)(work), type=CollectionSample)
     assert answer.problem == "unreadable"
     assert "'/nope.pem'" in answer.reason
 

@@ -5,7 +5,7 @@ from typing import Any
 import bson
 import pytest
 
-from lumos.sources.mongodb.masking import masked
+from lumos.sources.mongodb.masking import mask_secrets
 from lumos.sources.mongodb.sampling import as_json
 
 
@@ -68,7 +68,7 @@ from lumos.sources.mongodb.sampling import as_json
     ],
 )
 def test_what_is_compared_to_a_secret_or_put_in_its_place_is_masked(value: Any) -> None:
-    shown = as_json(masked([{"$match": value}]))
+    shown = as_json(mask_secrets([{"$match": value}]))
     assert "HUSH" not in shown
     assert "SFVTSA" not in shown
     assert "***" in shown
@@ -98,4 +98,4 @@ def test_what_is_compared_to_a_secret_or_put_in_its_place_is_masked(value: Any) 
     ],
 )  # fmt: skip
 def test_rules_and_other_values_stay_as_they_are(value: Any) -> None:
-    assert masked(value) == value
+    assert mask_secrets(value) == value

@@ -14,15 +14,22 @@ from hypothesis import strategies as st
 from examples import examples
 from lumos.model.schema import Field, Schema
 from lumos.model.types import NULL, DataType, parse_type
-from lumos.sources.mongodb.observed import DECODING, MOST_PLACES, Documents, Seen
-from lumos.sources.mongodb.schema import Rules, observed_schema, steadied
-from lumos.sources.mongodb.types import DEEPEST, MOST_KEYS, united
+from lumos.sources.mongodb.documents import (
+    DECODING,
+    MAX_DEPTH,
+    MAX_FIELDS,
+    MAX_KEYS,
+    DocumentCounter,
+    FieldCounts,
+    unite_types,
+)
+from lumos.sources.mongodb.schema import ValidatorRules, merge_with_known, observed_schema
 
-NO_RULES = Rules({}, frozenset())
+NO_RULES = ValidatorRules({}, frozenset())
 
 
-def seen_in(documents: Sequence[Mapping[str, Any]]) -> Seen:
-    noted = Documents()
+def seen_in(documents: Sequence[Mapping[str, Any]]) -> FieldCounts:
+    noted = DocumentCounter()
     for document in documents:
         # As they come over the wire.
         noted.note(bson.decode(bson.encode(document), DECODING))
@@ -130,7 +137,7 @@ def test_keys_come_in_their_usual_order_and_the_id_first() -> None:
         ),
         pytest.param([str(number) for number in range(50)], "MAP<STRING, INT32>", id="numbers"),
         pytest.param(
-            [f"k{number}" for number in range(MOST_KEYS + 1)], "MAP<STRING, INT32>", id="many"
+            [f"k{number}" for number in range(MAX_KEYS + 1)], "MAP<STRING, INT32>", id="many"
         ),
         pytest.param(["2024-05-01", "2024-05-02"], "", id="too few to tell"),
         pytest.param([f"k{number}" for number in range(50)], "", id="names"),
@@ -143,23 +150,23 @@ def test_keys_that_are_data_make_a_map(keys: list[str], type: str) -> None:
 
 def test_documents_that_nest_without_end_are_cut() -> None:
     deep: object = 1
-    for _ in range(DEEPEST + 20):
+    for _ in range(MAX_DEPTH + 20):
         deep = {"x": deep}
     told = type_of(deep)
     assert told.endswith("x: JSON" + ">" * told.count("<"))
-    assert told.count("x:") == DEEPEST - 1
+    assert told.count("x:") == MAX_DEPTH - 1
 
 
 def test_documents_with_keys_without_end_are_cut_and_that_is_said() -> None:
-    documents = Documents()
-    documents.note({f"k{number}": 1 for number in range(MOST_KEYS + 1)})
+    documents = DocumentCounter()
+    documents.note({f"k{number}": 1 for number in range(MAX_KEYS + 1)})
     assert documents.is_cut
-    assert len(documents.seen.members) == MOST_KEYS
-    many = Documents()
+    assert len(documents.seen.members) == MAX_KEYS
+    many = DocumentCounter()
     for number in range(60):
         many.note({f"k{number}": {f"x{inner}": 1 for inner in range(500)}})
     assert many.is_cut
-    assert sum(len(each.members) + 1 for each in many.seen.members.values()) <= MOST_PLACES
+    assert sum(len(each.members) + 1 for each in many.seen.members.values()) <= MAX_FIELDS
 
 
 def test_the_same_counts_come_from_parts_as_from_the_whole() -> None:
@@ -174,7 +181,7 @@ def test_the_same_counts_come_from_parts_as_from_the_whole() -> None:
 
 def test_what_is_counted_survives_the_way_home() -> None:
     seen = seen_in([{"a": [{"b": 1}]}])
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(seen), type=Seen) == seen
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(seen), type=FieldCounts) == seen
 
 
 def test_words_of_people_do_not_pass_for_words_of_the_place() -> None:
@@ -189,19 +196,19 @@ def test_words_of_people_do_not_pass_for_words_of_the_place() -> None:
             ),
         )
     )
-    (kept,) = steadied(Schema(), known, whole=False).fields
+    (kept,) = merge_with_known(Schema(), known, whole=False).fields
     assert (kept.description, kept.tags, kept.properties) == (None, (), {"mongodb.presence": "0"})
 
 
 def test_known_keys_keep_their_places_and_new_ones_follow() -> None:
     known = schema_of({"a": {"x": 1, "y": 1}, "b": 1})
     observed = schema_of({"c": 1, "b": "x", "a": {"z": 1, "y": 1}})
-    assert [str(field) for field in steadied(observed, known, whole=False).fields] == [
+    assert [str(field) for field in merge_with_known(observed, known, whole=False).fields] == [
         "a STRUCT<x: INT32, y: INT32, z: INT32>",
         "b UNION<INT32, STRING>",
         "c INT32",
     ]
-    assert [str(field) for field in steadied(observed, known, whole=True).fields] == [
+    assert [str(field) for field in merge_with_known(observed, known, whole=True).fields] == [
         "a STRUCT<y: INT32, z: INT32>",
         "b STRING",
         "c INT32",
@@ -222,12 +229,12 @@ def test_samples_of_ever_other_keys_add_no_more_than_anybody_names(
     document: Callable[[int], dict[str, Any]],
 ) -> None:
     first = schema_of(document(0))
-    second = steadied(schema_of(document(1)), first, whole=False)
-    third = steadied(schema_of(document(2)), second, whole=False)
+    second = merge_with_known(schema_of(document(1)), first, whole=False)
+    third = merge_with_known(schema_of(document(2)), second, whole=False)
     assert second.shape != first.shape
     assert third.shape == second.shape
-    assert len(second.fields) <= MOST_KEYS
-    assert str(second).count("INT32") <= MOST_PLACES
+    assert len(second.fields) <= MAX_KEYS
+    assert str(second).count("INT32") <= MAX_FIELDS
 
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(), st.text(max_size=2))
@@ -249,7 +256,7 @@ def test_a_second_sample_of_the_same_documents_changes_nothing(
 ) -> None:
     known = schema_of(*first, *second)
     for sample in (first, second):
-        assert steadied(schema_of(*sample), known, whole=False).full == known.full
+        assert merge_with_known(schema_of(*sample), known, whole=False).full == known.full
 
 
 types = st.lists(values, min_size=1, max_size=4).map(
@@ -265,9 +272,9 @@ def test_a_union_does_not_depend_on_the_order_in_which_it_is_met(
     def members(type: DataType) -> str:
         return "".join(sorted(type.text))
 
-    assert members(united((one, two, three))) == members(united((three, two, one)))
-    assert united((one, two, one)) == united((one, two))
-    assert united((united((one, two)), two)) == united((one, two))
+    assert members(unite_types((one, two, three))) == members(unite_types((three, two, one)))
+    assert unite_types((one, two, one)) == unite_types((one, two))
+    assert unite_types((unite_types((one, two)), two)) == unite_types((one, two))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +293,7 @@ def test_a_key_that_must_be_there_may_still_be_null(
 ) -> None:
     validator = {"$jsonSchema": {"required": ["a"], "properties": {"a": declared}}}
     (field,) = observed_schema(
-        seen_in(documents), Rules.of(validator, enforced=True), has_key=True
+        seen_in(documents), ValidatorRules.of(validator, enforced=True), has_key=True
     ).fields
     assert field.nullable is nullable
 
@@ -301,21 +308,21 @@ def days(count: int) -> dict[str, Any]:
 def test_keys_that_turned_out_to_be_data_leave_no_notes(
     before: dict[str, Any], now: dict[str, Any]
 ) -> None:
-    (field,) = steadied(schema_of(now), schema_of(before), whole=False).fields
+    (field,) = merge_with_known(schema_of(now), schema_of(before), whole=False).fields
     assert field.type.text == "MAP<STRING, INT32>"
     assert [note.path for note in field.nested] == ["m{}"]
 
 
 def test_objects_that_may_be_something_else_by_now_leave_no_notes_on_their_keys() -> None:
     before = schema_of({"v": {"a": 1}}, {"v": {"a": 1, "b": [{"c": 1}]}})
-    (field,) = steadied(schema_of({"v": "text"}), before, whole=False).fields
+    (field,) = merge_with_known(schema_of({"v": "text"}), before, whole=False).fields
     assert field.type.text == "UNION<STRING, STRUCT<a: INT32, b: ARRAY<STRUCT<c: INT32>>>>"
     assert field.nested == ()
 
 
 def test_notes_on_keys_that_a_sample_does_not_meet_stay() -> None:
     before = schema_of({"v": {"a": 1, "b.c": [{"d": 1}]}})
-    (field,) = steadied(schema_of({"v": {"a": 1}}), before, whole=False).fields
+    (field,) = merge_with_known(schema_of({"v": {"a": 1}}), before, whole=False).fields
     assert [note.path for note in field.nested] == [
         "v.a",
         "v.`b.c`",
@@ -349,5 +356,7 @@ def test_keys_inside_a_union_keep_the_order_in_which_they_are_known(
     before: list[object], now: list[object], expected: str
 ) -> None:
     known = schema_of(*({"v": value} for value in before))
-    (field,) = steadied(schema_of(*({"v": value} for value in now)), known, whole=True).fields
+    (field,) = merge_with_known(
+        schema_of(*({"v": value} for value in now)), known, whole=True
+    ).fields
     assert field.type.text == expected

@@ -13,8 +13,8 @@ from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources import s3 as s3_source
 from lumos.sources.addresses import access_of, normal, section_of
-from lumos.storage import USUAL, UnknownStorage
-from lumos.storage.http import Patience
+from lumos.storage import DEFAULT_ACCESS, UnknownStorage
+from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.s3 import S3Access
 from s3_server import Request, Response, S3Server, error
 
@@ -123,7 +123,7 @@ def answering(answer: Response) -> S3Server:
 def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step(
     answer: Response, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_source, "WHILE_SOMEBODY_WAITS", Patience(tries=1))
+    monkeypatch.setattr(s3_source, "INTERACTIVE_RETRIES", StorageRetryPolicy(tries=1))
     with answering(answer) as server:
         with pytest.raises(SourceNotUsable) as caught:
             source(server).roots()
@@ -236,9 +236,9 @@ def test_an_address_is_reached_as_the_configured_source_of_its_bucket() -> None:
 
 def test_state_is_reached_as_the_source_of_its_bucket_or_as_the_only_one() -> None:
     assert access_of("s3://state/lumos", [AWS, MINIO]) == S3Access.of(AWS)
-    assert access_of("s3://elsewhere/lumos", [AWS, MINIO]) == USUAL
+    assert access_of("s3://elsewhere/lumos", [AWS, MINIO]) == DEFAULT_ACCESS
     assert access_of("s3://elsewhere/lumos", [MINIO]) == S3Access.of(MINIO)
-    assert access_of("/var/lib/lumos", [MINIO]) == USUAL
+    assert access_of("/var/lib/lumos", [MINIO]) == DEFAULT_ACCESS
 
 
 def test_an_address_has_one_spelling() -> None:

@@ -21,7 +21,7 @@ from lumos.sources import SourceNotUsable
 from lumos.sources.addresses import access_of, normal, roots_of, section_of
 from lumos.sources.azure import AzureSource as Azure
 from lumos.sources.gcs import GcsSource as Gcs
-from lumos.storage import USUAL
+from lumos.storage import DEFAULT_ACCESS
 from lumos.storage.azure import AzureAccess
 from lumos.storage.gcs import GcsAccess
 
@@ -85,7 +85,7 @@ def test_an_address_is_reached_as_the_configured_source_of_its_place() -> None:
     section = section_of("gs://lake/raw", [google, SECTION])
     assert section == GcsSourceSettings(buckets=("lake",), prefixes=("raw",), project="p")
     assert access_of("gs://elsewhere", [google, SECTION]) == GcsAccess.of(google)
-    assert access_of("gs://elsewhere", [SECTION]) == USUAL
+    assert access_of("gs://elsewhere", [SECTION]) == DEFAULT_ACCESS
     blob = section_of(f"wasbs://lake@{ACCOUNT}.blob.core.windows.net/raw", [google, SECTION])
     assert blob == AzureSourceSettings(
         buckets=("lake",), prefixes=("raw",), account=ACCOUNT, account_key=Secret(KEY)
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_google_is_said_with_the_next_step(
         assert "did you mean gs://lake/raw?" in told(prefixes=("ra",))
         assert "gcloud storage ls gs://lake/" in told(prefixes=("other",))
         server.payer = "somebody"
-        assert "name a 'project' of yours" in told()
+        assert "set 'project' to one of yours" in told()
         server.payer = ""
         refused = told(credentials=Secret(server.account(client_email="x")))
         assert "Invalid JWT Signature" in refused

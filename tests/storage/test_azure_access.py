@@ -1,6 +1,9 @@
 """How containers of Azure are reached: keys, signatures, tokens, and how addresses are spelled."""
 
-from collections.abc import Mapping
+import json
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,24 +12,29 @@ from azure_server import ACCOUNT, KEY, SAS, SECRET, AzureServer, error
 from http_server import Request, Response
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import AzureSourceSettings
-from lumos.storage import Listed, Stretch, Unlisted
+from lumos.storage import KeyRange, ListedFile, ListingProblem
 from lumos.storage.azure import AzureAccess, AzureStorage
-from lumos.storage.azure.access import Container
-from lumos.storage.azure.signing import Bearer, Sas, SharedKey
+from lumos.storage.azure.access import ContainerAddress
+from lumos.storage.azure.credentials import BearerToken, SasToken, SharedKey
 from lumos.storage.errors import NoCredentials
 from lumos.storage.tokens import Token
 from storage_places import BRIEF
 
-# Nothing is found by itself on this machine.
-NOWHERE = {"AZURE_POD_IDENTITY_AUTHORITY_HOST": "none", "PATH": "/nowhere"}
 ROOT = f"abfss://lake@{ACCOUNT}.dfs.core.windows.net"
 
 
-def storage_at(
-    server: AzureServer, environment: Mapping[str, str] = NOWHERE, **facts: object
-) -> AzureStorage:
+def storage_at(server: AzureServer, **facts: object) -> AzureStorage:
     access = AzureAccess(account=ACCOUNT, endpoint_url=server.endpoint, **facts)  # type: ignore[arg-type]
-    return AzureStorage(access, environment=environment, patience=BRIEF)
+    return AzureStorage(access, retries=BRIEF)
+
+
+@pytest.fixture
+def entra(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AzureServer]:
+    """An account whose server also gives tokens, as Microsoft Entra does; azure-identity wants TLS."""
+    with serving(certificate=certificate) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("AZURE_AUTHORITY_HOST", server.url)
+        yield server
 
 
 def serving(**options: object) -> AzureServer:
@@ -48,75 +56,125 @@ def used(storage: AzureStorage) -> None:
         {"account_key": KEY},
         {"sas_token": SAS},
         {"sas_token": f"?{SAS}"},
-        {"tenant_id": "tenant", "client_id": "client", "client_secret": SECRET},
     ],
 )
-def test_each_way_to_be_let_in_lists_reads_writes_and_removes(facts: dict[str, str]) -> None:
+def test_keys_and_signatures_list_read_write_and_remove(
+    facts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
     with serving() as server:
-        environment = {**NOWHERE, "AZURE_AUTHORITY_HOST": server.url}
-        used(storage_at(server, environment, **facts))
+        used(storage_at(server, **facts))
+
+
+def test_a_client_secret_lists_reads_writes_and_removes(entra: AzureServer) -> None:
+    used(storage_at(entra, tenant_id="tenant", client_id="client", client_secret=SECRET))
+    assert len(entra.tokens) == 1
+
+
+def test_what_needs_a_token_names_the_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "azure.core.exceptions", None)
+    with (
+        serving() as server,
+        pytest.raises(NoCredentials, match=r"need azure-identity.*'lumos\[azure\]'") as missing,
+    ):
+        storage_at(server).files(ROOT)
+    assert missing.value.code == "NoLibrary"
 
 
 def test_odd_keys_are_signed_too() -> None:
     with AzureServer({"lake": {"a//b c+ü%.csv": b"data"}}) as server:
         storage = storage_at(server, account_key=KEY)
-        (listed,) = storage.walk(Stretch(ROOT))
-        assert isinstance(listed, Listed)
+        (listed,) = storage.walk(KeyRange(ROOT))
+        assert isinstance(listed, ListedFile)
         with storage.open(listed.path, size=4) as file:
             assert file.tail(2) == b"ta"
 
 
-@pytest.mark.parametrize("way", ["variables", "key", "sas", "string", "workload", "app", "machine"])
-def test_credentials_are_found_in_the_usual_places(way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variables", "kind"),
+    [
+        pytest.param({"AZURE_STORAGE_KEY": KEY}, "", id="key"),
+        pytest.param(
+            {"AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_SAS_TOKEN": SAS}, "", id="sas"
+        ),
+        pytest.param(
+            {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName={ACCOUNT};AccountKey={KEY}"},
+            "",
+            id="string",
+        ),
+        pytest.param(
+            {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": SECRET},
+            "EnvironmentCredential",
+            id="variables",
+        ),
+        pytest.param(
+            {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_FEDERATED_TOKEN_FILE": "FILE"},
+            "WorkloadIdentityCredential",
+            id="workload",
+        ),
+        pytest.param(
+            {"IDENTITY_ENDPOINT": "URL/identity", "IDENTITY_HEADER": "header"},
+            "ManagedIdentityCredential",
+            id="app",
+        ),
+        pytest.param(
+            {"AZURE_POD_IDENTITY_AUTHORITY_HOST": "URL"}, "ManagedIdentityCredential", id="machine"
+        ),
+    ],
+)
+def test_credentials_are_found_in_the_usual_places(
+    variables: dict[str, str],
+    kind: str,
+    entra: AzureServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     token = tmp_path / "token"
-    token.write_text("signed\n")
-    with serving() as server:
-        host = {"AZURE_AUTHORITY_HOST": server.url}
-        person = {"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", **host}
-        found = {
-            "variables": {**person, "AZURE_CLIENT_SECRET": SECRET},
-            "key": {"AZURE_STORAGE_KEY": KEY},
-            "sas": {"AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_SAS_TOKEN": SAS},
-            "string": {
-                "AZURE_STORAGE_CONNECTION_STRING": f"AccountName={ACCOUNT};AccountKey={KEY}"
-            },
-            "workload": {**person, "AZURE_FEDERATED_TOKEN_FILE": str(token)},
-            "app": {"IDENTITY_ENDPOINT": f"{server.url}/identity", "IDENTITY_HEADER": "header"},
-            "machine": {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.url},
-        }[way]
-        used(storage_at(server, {**NOWHERE, **found}))
+    token.write_text("signed")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.replace("URL", entra.url).replace("FILE", str(token)))
+    # The others would wait for services that are not there.
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", kind)
+    used(storage_at(entra))
 
 
-def test_the_command_line_of_azure_is_asked_last(tmp_path: Path) -> None:
+def test_the_command_line_of_azure_is_asked_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = json.dumps({"accessToken": "eyJ.of.cli", "expires_on": int(time.time()) + 3600})
     with serving() as server:
         server.tokens.append("eyJ.of.cli")
         program = tmp_path / "az"
-        program.write_text('#!/bin/sh\necho \'{"accessToken": "eyJ.of.cli"}\'\n')
+        program.write_text(f"#!/bin/sh\necho '{told}'\n")
         program.chmod(0o755)
-        used(storage_at(server, {**NOWHERE, "PATH": f"{tmp_path}:/bin"}))
+        monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+        monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential")
+        used(storage_at(server))
 
 
-def test_a_key_of_another_account_is_not_sent() -> None:
-    environment = {**NOWHERE, "AZURE_STORAGE_ACCOUNT": "other", "AZURE_STORAGE_KEY": KEY}
+def test_a_key_of_another_account_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "other")
+    monkeypatch.setenv("AZURE_STORAGE_KEY", KEY)
     with serving() as server, pytest.raises(NoCredentials) as refused:
-        storage_at(server, environment).read(f"{ROOT}/a.csv")
+        storage_at(server).read(f"{ROOT}/a.csv")
     assert refused.value.code == "NoCredentials"
     assert server.requests == []
 
 
-def test_what_the_environment_lets_in_does_not_travel() -> None:
-    environment = {**NOWHERE, "AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_KEY": KEY}
-    storage = AzureStorage(AzureAccess(), environment=environment, patience=BRIEF)
+def test_what_the_environment_lets_in_does_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_KEY", KEY)
+    storage = AzureStorage(AzureAccess(), retries=BRIEF)
     assert storage.access == AzureAccess(account=ACCOUNT)
 
 
 @pytest.mark.parametrize("odd", [" x", "é"])
 def test_a_signature_that_cannot_be_sent_is_not_told(odd: str) -> None:
     with serving() as server:
-        (listing,) = storage_at(server, sas_token=f"{SAS}{odd}").walk(Stretch(ROOT))
-    assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(server, sas_token=f"{SAS}{odd}").walk(KeyRange(ROOT))
+    assert isinstance(listing, ListingProblem)
     assert "hush" not in listing.reason
-    assert "holds a character that nobody may send" in listing.reason
+    assert "the request holds an invalid character" in listing.reason
 
 
 def test_public_containers_are_read_without_credentials() -> None:
@@ -127,13 +185,11 @@ def test_public_containers_are_read_without_credentials() -> None:
         assert not any("authorization" in request.headers for request in server.requests)
 
 
-def test_a_refused_secret_is_told_without_it() -> None:
-    with serving() as server:
-        environment = {**NOWHERE, "AZURE_AUTHORITY_HOST": server.url}
-        login = {"tenant_id": "t", "client_id": "c", "client_secret": f"{SECRET}-not"}
-        storage = storage_at(server, environment, **login)
-        (listing,) = storage.walk(Stretch(ROOT))
-        assert isinstance(listing, Unlisted)
+def test_a_refused_secret_is_told_without_it(entra: AzureServer) -> None:
+    login = {"tenant_id": "t", "client_id": "c", "client_secret": f"{SECRET}-not"}
+    (listing,) = storage_at(entra, **login).walk(KeyRange(ROOT))
+    assert isinstance(listing, ListingProblem)
+    assert f"{SECRET}-not" not in listing.reason
     assert listing.code == "permission_denied"
     assert "Microsoft Entra gives no token: AADSTS7000215" in listing.reason
 
@@ -141,8 +197,11 @@ def test_a_refused_secret_is_told_without_it() -> None:
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ({"client_secret": "hush-hush"}, "needs a 'tenant_id' beside it"),
-        ({"client_secret": "hush-hush", "tenant_id": "t"}, "needs a 'client_id' beside it"),
+        ({"client_secret": "hush-hush"}, "'client_secret' also needs 'tenant_id'"),
+        (
+            {"client_secret": "hush-hush", "tenant_id": "t"},
+            "'client_secret' also needs 'client_id'",
+        ),
         ({"account_key": "hush-hush!"}, "not in base64 as Azure shows it"),
     ],
 )
@@ -161,7 +220,7 @@ def test_no_secret_stands_in_what_is_told(facts: dict[str, str]) -> None:
     refusal = error(403, "AuthenticationFailed", f"Signature fields: {told}")
     with AzureServer({"lake": {}}, answer=lambda _request: refusal) as server:
         storage = storage_at(server, **facts)
-        (listing,) = storage.walk(Stretch(ROOT))
+        (listing,) = storage.walk(KeyRange(ROOT))
         with pytest.raises(PermissionError) as by_obstore:
             storage.write(f"{ROOT}/a.csv", b"1")
     left = f"{listing} {by_obstore.value} {storage.access!r}"
@@ -174,8 +233,8 @@ def test_a_server_that_is_gone_is_named_without_the_signature() -> None:
     with serving() as server:
         url = server.endpoint
     access = AzureAccess(account=ACCOUNT, endpoint_url=url, sas_token=SAS)
-    storage = AzureStorage(access, environment=NOWHERE, patience=BRIEF._replace(tries=1))
-    (listing,) = storage.walk(Stretch(ROOT))
+    storage = AzureStorage(access, retries=BRIEF._replace(tries=1))
+    (listing,) = storage.walk(KeyRange(ROOT))
     with pytest.raises(OSError, match="does not answer") as gone:
         storage.read(f"{ROOT}/a.csv")
     assert "hush" not in f"{listing} {gone.value}"
@@ -189,7 +248,7 @@ def test_folders_of_the_account_are_no_files() -> None:
     with AzureServer({"lake": {"raw/orders.parquet/part-0.parquet": b"data"}}) as server:
         server.folders |= {"raw", "raw/orders.parquet"}
         storage = storage_at(server, account_key=KEY)
-        found = [each.path for each in storage.walk(Stretch(ROOT))]
+        found = [each.path for each in storage.walk(KeyRange(ROOT))]
         met, stretches = storage.split(ROOT, parts=8)
         assert [each.path for each in met] == found
         assert stretches == []
@@ -212,8 +271,8 @@ def test_tiers_are_storage_classes_and_archived_blobs_are_said_to_be() -> None:
     with serving() as server:
         server.tiers["a.csv"] = "Archive"
         storage = storage_at(server, account_key=KEY)
-        (listed,) = storage.walk(Stretch(ROOT))
-        assert isinstance(listed, Listed)
+        (listed,) = storage.walk(KeyRange(ROOT))
+        assert isinstance(listed, ListedFile)
         assert (listed.storage_class, listed.modified) == ("archive", 1_700_000_000_000_000)
         with pytest.raises(OSError, match="it is archived; restore it"):
             storage.read(listed.path)
@@ -221,8 +280,8 @@ def test_tiers_are_storage_classes_and_archived_blobs_are_said_to_be() -> None:
 
 def test_names_that_xml_cannot_hold_are_decoded() -> None:
     with AzureServer({"lake": {"bell\x07%41.csv": b"data"}}) as server:
-        (listed,) = storage_at(server, account_key=KEY).walk(Stretch(ROOT))
-        assert isinstance(listed, Listed)
+        (listed,) = storage_at(server, account_key=KEY).walk(KeyRange(ROOT))
+        assert isinstance(listed, ListedFile)
         assert listed.path == f"{ROOT}/bell\x07%41.csv"
 
 
@@ -237,8 +296,8 @@ def test_a_file_that_grew_or_shrank_since_it_was_listed_is_read_to_its_end() -> 
 
 def test_what_is_no_listing_is_said_so() -> None:
     with serving(answer=lambda _request: Response(200, b"<html/>")) as server:
-        (listing,) = storage_at(server, account_key=KEY).walk(Stretch(ROOT))
-    assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(server, account_key=KEY).walk(KeyRange(ROOT))
+    assert isinstance(listing, ListingProblem)
     assert "does not answer as Azure does" in listing.reason
 
 
@@ -276,12 +335,12 @@ def test_a_section_becomes_an_access() -> None:
     )
     access = AzureAccess.of(section)
     assert access == AzureAccess(account="a", account_key="k", endpoint_url="http://x/a")
-    assert access.container("lake") == Container("lake", "a")
+    assert access.container("lake") == ContainerAddress("lake", "a")
 
 
 def test_each_cloud_has_its_own_domain() -> None:
-    china = Container.parse("lake@store.dfs.core.chinacloudapi.cn")
-    assert china == Container("lake", "store", "core.chinacloudapi.cn")
+    china = ContainerAddress.parse("lake@store.dfs.core.chinacloudapi.cn")
+    assert china == ContainerAddress("lake", "store", "core.chinacloudapi.cn")
     assert AzureAccess().account_url(china) == "https://store.blob.core.chinacloudapi.cn"
     access = AzureAccess(account="store", endpoint_url="https://store.dfs.core.chinacloudapi.cn")
     assert access.account_url(china) == "https://store.blob.core.chinacloudapi.cn"
@@ -290,11 +349,11 @@ def test_each_cloud_has_its_own_domain() -> None:
 
 def test_keys_and_signatures_are_not_for_the_containers_of_others() -> None:
     mine = AzureAccess(account="mine", sas_token=SAS, client_secret=SECRET)
-    assert mine.reaching(Container("lake", "mine")) == mine
-    theirs = mine.reaching(Container("lake", "theirs"))
+    assert mine.reaching(ContainerAddress("lake", "mine")) == mine
+    theirs = mine.reaching(ContainerAddress("lake", "theirs"))
     assert (theirs.account, theirs.sas_token) == ("theirs", "")
     assert theirs.client_secret == SECRET
-    elsewhere = Container("lake", "mine", "core.chinacloudapi.cn")
+    elsewhere = ContainerAddress("lake", "mine", "core.chinacloudapi.cn")
     assert mine.reaching(elsewhere) == AzureAccess(account="mine", anonymous=True)
     with serving(public=True) as server:
         storage = storage_at(server, sas_token=SAS)
@@ -303,7 +362,7 @@ def test_keys_and_signatures_are_not_for_the_containers_of_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "login", [SharedKey("a", "hush"), Sas("sig=hush"), Bearer("hush"), Token("hush")]
+    "login", [SharedKey("a", "hush"), SasToken("sig=hush"), BearerToken("hush"), Token("hush")]
 )
 def test_no_login_shows_itself(login: object) -> None:
     assert "hush" not in f"{login!r} {login}"

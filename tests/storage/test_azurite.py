@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from lumos.storage import Stretch, Unlisted
+from lumos.storage import KeyRange, ListingProblem
 from lumos.storage.azure import AzureAccess, AzureStorage
 from servers.azurite import ACCOUNT, KEY
 from storage_places import BRIEF, InAzurite
@@ -24,7 +24,7 @@ def place(azurite_endpoint: str) -> InAzurite:
 
 def storage_at(endpoint: str, **facts: str) -> AzureStorage:
     access = AzureAccess(account=ACCOUNT, endpoint_url=endpoint, **facts)  # type: ignore[arg-type]
-    return AzureStorage(access, environment={}, patience=BRIEF)
+    return AzureStorage(access, retries=BRIEF)
 
 
 def sas(rights: str, until: str = "2099-01-01T00:00:00Z") -> str:
@@ -39,7 +39,7 @@ def test_a_signature_lists_reads_writes_and_removes(
     azurite_endpoint: str, place: InAzurite
 ) -> None:
     storage = storage_at(azurite_endpoint, sas_token=sas("rwdlc"))
-    assert [each.path for each in storage.walk(Stretch(place.root))] == [
+    assert [each.path for each in storage.walk(KeyRange(place.root))] == [
         f"{place.root}/a.csv",
         f"{place.root}/odd +%ü/b.csv",
     ]
@@ -56,10 +56,10 @@ def test_rights_that_a_signature_lacks_are_told_without_it(
     token = sas(rights)
     storage = storage_at(azurite_endpoint, sas_token=token)
     assert storage.read(f"{place.root}/a.csv") == b"data"
-    listings = list(storage.walk(Stretch(place.root)))
+    listings = list(storage.walk(KeyRange(place.root)))
     with pytest.raises(PermissionError) as refused:
         storage.write(f"{place.root}/b.csv", b"1")
-    assert any(isinstance(each, Unlisted) for each in listings) == (rights == "r")
+    assert any(isinstance(each, ListingProblem) for each in listings) == (rights == "r")
     told = f"{listings} {refused.value}"
     assert token not in told
     assert "sig=" not in told
@@ -77,14 +77,14 @@ def test_rights_that_a_signature_lacks_are_told_without_it(
 def test_who_is_not_let_in_is_told_so(
     azurite_endpoint: str, place: InAzurite, facts: dict[str, str]
 ) -> None:
-    (listing,) = storage_at(azurite_endpoint, **facts).walk(Stretch(place.root))
-    assert isinstance(listing, Unlisted)
+    (listing,) = storage_at(azurite_endpoint, **facts).walk(KeyRange(place.root))
+    assert isinstance(listing, ListingProblem)
     assert listing.code == "permission_denied"
     assert not any(secret in listing.reason for secret in facts.values())
 
 
 def test_a_container_that_is_not_there_is_told_so(azurite_endpoint: str) -> None:
     root = f"abfss://none@{ACCOUNT}.dfs.core.windows.net"
-    (listing,) = storage_at(azurite_endpoint, account_key=KEY).walk(Stretch(root))
-    assert isinstance(listing, Unlisted)
+    (listing,) = storage_at(azurite_endpoint, account_key=KEY).walk(KeyRange(root))
+    assert isinstance(listing, ListingProblem)
     assert "ContainerNotFound" in listing.reason

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from http_server import BROKEN_OFF
-from lumos.storage import Listed, Listing, Storage, Stretch, Unlisted, storage_of
-from lumos.storage.interface import Marker
+from lumos.storage import FileStorage, KeyRange, ListedFile, ListingItem, ListingProblem, storage_of
+from lumos.storage.interface import TableRoot
 from storage_places import HUSH, SERVED, InAzurite, InCluster, InFakeGcs, OnDisk, Place, Served
 
 NESTED = [f"d{day}/h{hour}/part-{part}.csv" for day in range(7) for hour in range(5)
@@ -47,13 +47,13 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
         yield SERVED[request.param](made)
 
 
-def found(storage: Storage, root: str, *, parts: int, deep: bool = True) -> list[Listing]:
+def found(storage: FileStorage, root: str, *, parts: int, deep: bool = True) -> list[ListingItem]:
     met, stretches = storage.split(root, parts=parts, deep=deep)
     return [*met, *(each for stretch in stretches for each in storage.walk(stretch))]
 
 
-def names(place: Place, listings: Iterable[Listing]) -> list[str]:
-    assert all(isinstance(each, Listed) for each in listings)
+def names(place: Place, listings: Iterable[ListingItem]) -> list[str]:
+    assert all(isinstance(each, ListedFile) for each in listings)
     return sorted(each.path.removeprefix(f"{place.root}/") for each in listings)
 
 
@@ -75,7 +75,7 @@ def test_files_in_folders_are_left_out_where_nobody_wants_them(place: Place) -> 
 def test_listing_tells_size_time_and_what_is_the_same(place: Place) -> None:
     place.put({"a.csv": b"12345"})
     (listed,) = found(place.storage, place.root, parts=1)
-    assert isinstance(listed, Listed)
+    assert isinstance(listed, ListedFile)
     assert listed.size == 5
     assert 1_600_000_000_000_000 < listed.modified < 4_000_000_000_000_000
     assert found(place.storage, place.root, parts=1) == [listed]
@@ -84,7 +84,7 @@ def test_listing_tells_size_time_and_what_is_the_same(place: Place) -> None:
 def test_a_root_that_is_a_file_is_that_file(place: Place) -> None:
     place.put({"a.csv": b"12345", "a.csv.bak": b""})
     (listed,) = found(place.storage, f"{place.root}/a.csv", parts=4)
-    assert isinstance(listed, Listed)
+    assert isinstance(listed, ListedFile)
     assert (listed.path, listed.size) == (f"{place.root}/a.csv", 5)
 
 
@@ -99,7 +99,9 @@ def test_roots_of_tables_are_markers(place: Place) -> None:
     logs = ["t/delta/_delta_log/00000000000000000000.json", "t/hudi/.hoodie/hoodie.properties",
             "t/ice/metadata/v1.metadata.json", "t/plain/metadata/readme.json"]  # fmt: skip
     place.put(dict.fromkeys([*logs, "t/plain/a.csv"], b"{}"))
-    markers = {each for each in found(place.storage, place.root, parts=8) if type(each) is Marker}
+    markers = {
+        each for each in found(place.storage, place.root, parts=8) if type(each) is TableRoot
+    }
     kinds = {(each.folder.removeprefix(f"{place.root}/t/"), each.kind) for each in markers}
     assert kinds == {("delta", "delta"), ("hudi", "hudi"), ("ice", "iceberg")}
 
@@ -108,7 +110,7 @@ def test_roots_of_tables_are_markers(place: Place) -> None:
 def test_any_name_is_listed_opened_and_read(place: Place, name: str) -> None:
     place.put({name: name.encode()})
     (listed,) = found(place.storage, place.root, parts=2)
-    assert isinstance(listed, Listed)
+    assert isinstance(listed, ListedFile)
     assert listed.path == f"{place.root}/{name}"
     with place.storage.open(listed.path, size=listed.size) as file:
         assert file.head(1_000) == name.encode()
@@ -246,8 +248,8 @@ def test_a_busy_server_is_asked_again_until_it_serves(served: Served) -> None:
 def test_a_server_that_stays_busy_is_a_problem_and_no_crash(served: Served) -> None:
     served.put({"a.csv": b"data"})
     served.fail(served.busy[0])
-    (listing,) = served.storage.walk(Stretch(served.root))
-    assert isinstance(listing, Unlisted)
+    (listing,) = served.storage.walk(KeyRange(served.root))
+    assert isinstance(listing, ListingProblem)
     assert (listing.path, listing.code) == (served.root, "storage_busy")
     assert "\n" not in listing.reason
     with pytest.raises(OSError, match=r"^[^\n]+$"):
@@ -256,8 +258,8 @@ def test_a_server_that_stays_busy_is_a_problem_and_no_crash(served: Served) -> N
 
 def test_a_server_that_breaks_off_is_a_problem_and_no_crash(served: Served) -> None:
     served.fail(BROKEN_OFF)
-    (listing,) = served.storage.walk(Stretch(served.root))
-    assert isinstance(listing, Unlisted)
+    (listing,) = served.storage.walk(KeyRange(served.root))
+    assert isinstance(listing, ListingProblem)
     assert listing.code == "not_listed"
     with pytest.raises(OSError, match=r"^[^\n]+$"):
         served.storage.write(f"{served.root}/a.csv", b"1")
@@ -266,10 +268,10 @@ def test_a_server_that_breaks_off_is_a_problem_and_no_crash(served: Served) -> N
 def test_who_may_not_read_is_told_so_and_nothing_secret(served: Served) -> None:
     served.put({"a.csv": b"data"})
     # Once, so that there is a token which the refusal could repeat.
-    list(served.storage.walk(Stretch(served.root)))
+    list(served.storage.walk(KeyRange(served.root)))
     served.fail(served.denied)
-    (listing,) = served.storage.walk(Stretch(served.root))
-    assert isinstance(listing, Unlisted)
+    (listing,) = served.storage.walk(KeyRange(served.root))
+    assert isinstance(listing, ListingProblem)
     assert listing.code == "permission_denied"
     with pytest.raises(PermissionError) as refused:
         served.storage.read(f"{served.root}/a.csv")

@@ -19,12 +19,12 @@ from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
 from lumos.sources.addresses import access_of, normal, roots_of, section_of
 from lumos.sources.hdfs import HdfsSource as Source
-from lumos.storage import Listed, Stretch, Unlisted
+from lumos.storage import KeyRange, ListedFile, ListingProblem
 from lumos.storage.errors import NoCredentials, StorageBusy
-from lumos.storage.hdfs import HdfsAccess, HdfsStorage, negotiate
-from lumos.storage.hdfs.negotiate import with_token
-from lumos.storage.hdfs.site import Site
-from lumos.storage.interface import Marker
+from lumos.storage.hdfs import HdfsAccess, HdfsStorage, kerberos
+from lumos.storage.hdfs.access import HadoopSite
+from lumos.storage.hdfs.kerberos import with_token
+from lumos.storage.interface import TableRoot
 from storage_places import BRIEF
 
 ROOT = "hdfs://cluster/lake"
@@ -36,7 +36,7 @@ def no_tokens_are_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME"):
         monkeypatch.delenv(name, raising=False)
     yield
-    negotiate._given.clear()
+    kerberos._tokens.clear()
 
 
 def storage_at(*servers: HdfsServer, **facts: object) -> HdfsStorage:
@@ -45,7 +45,7 @@ def storage_at(*servers: HdfsServer, **facts: object) -> HdfsStorage:
         nameservice="cluster",
         **facts,  # type: ignore[arg-type]
     )
-    return HdfsStorage(access, environment={}, patience=BRIEF)
+    return HdfsStorage(access, environment={}, retries=BRIEF)
 
 
 def used(storage: HdfsStorage) -> None:
@@ -121,8 +121,8 @@ def test_a_data_node_that_cannot_be_reached_is_named_with_the_next_step() -> Non
 
 def test_what_is_no_webhdfs_is_said_so() -> None:
     with HdfsServer(answer=lambda _request: Response(200, b"<html/>")) as server:
-        (listing,) = storage_at(server).walk(Stretch(ROOT))
-    assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(server).walk(KeyRange(ROOT))
+    assert isinstance(listing, ListingProblem)
     assert "does not answer as WebHDFS does" in listing.reason
 
 
@@ -144,7 +144,7 @@ def test_the_user_is_named_and_a_token_stands_alone(monkeypatch: pytest.MonkeyPa
 
 def test_a_closed_file_system_is_told_and_a_token_opens_it() -> None:
     with HdfsServer(dict(FILES), secure=True) as server:
-        with pytest.raises(PermissionError, match="whoever asks must log in"):
+        with pytest.raises(PermissionError, match="a login is required"):
             storage_at(server).read(f"{ROOT}/a.csv")
         with pytest.raises(PermissionError, match="InvalidToken") as refused:
             storage_at(server, token="hush-hush-other").read(f"{ROOT}/a.csv")
@@ -167,10 +167,10 @@ def test_kerberos_is_shown_once_and_executors_are_given_a_token() -> None:
         assert carried.token == server.tokens[0]
         assert "hush" not in f"{carried!r}"
         there = pickle.loads(pickle.dumps(carried))
-        used(HdfsStorage(there, environment={}, patience=BRIEF))
+        used(HdfsStorage(there, environment={}, retries=BRIEF))
         told = [request.headers.get("authorization", "") for request in server.requests]
         assert sum(each != "" for each in told) == 1
-        negotiate.cancel_all()
+        kerberos.cancel_all()
         assert server.tokens == []
 
 
@@ -178,7 +178,7 @@ def test_a_token_is_asked_for_anew_after_half_its_life(monkeypatch: pytest.Monke
     with HdfsServer(dict(FILES), secure=True) as server:
         access = HdfsAccess(urls=(server.url,), kerberos=True)
         first = with_token(access, "127.0.0.1", lambda _host: TICKET)
-        monkeypatch.setattr(negotiate, "_GOOD_SECONDS", -1.0)
+        monkeypatch.setattr(kerberos, "_VALID_SECONDS", -1.0)
         second = with_token(access, "127.0.0.1", lambda _host: TICKET)
     assert first.token != second.token
 
@@ -228,11 +228,11 @@ def test_a_file_that_is_written_anew_is_another_one() -> None:
     with HdfsServer() as server:
         storage = storage_at(server)
         server.put("/lake/a.csv", b"1")
-        (before,) = storage.walk(Stretch(ROOT))
+        (before,) = storage.walk(KeyRange(ROOT))
         server.put("/lake/a.csv", b"2")
-        (after,) = storage.walk(Stretch(ROOT))
-    assert isinstance(before, Listed)
-    assert isinstance(after, Listed)
+        (after,) = storage.walk(KeyRange(ROOT))
+    assert isinstance(before, ListedFile)
+    assert isinstance(after, ListedFile)
     assert before.modified == after.modified == 1_700_000_000_123_000
     assert before.etag != after.etag
 
@@ -241,8 +241,8 @@ def test_a_table_with_many_files_is_known_by_its_log_all_the_same() -> None:
     files = {f"/lake/t/{number:03}.parquet": b"1" for number in range(40)}
     with HdfsServer({**files, "/lake/t/_delta_log/0.json": b"{}"}, page=7) as server:
         storage = storage_at(server)
-        assert list(storage.walk(Stretch(ROOT))) == [Marker(f"{ROOT}/t", "delta")]
-        plain = [each.path for each in storage.walk(Stretch(ROOT), tables=False)]
+        assert list(storage.walk(KeyRange(ROOT))) == [TableRoot(f"{ROOT}/t", "delta")]
+        plain = [each.path for each in storage.walk(KeyRange(ROOT), tables=False)]
     assert plain == [f"hdfs://cluster{path}" for path in files]
 
 
@@ -255,10 +255,10 @@ def test_a_folder_that_must_not_be_listed_is_told_and_others_are_found() -> None
         )
 
     with HdfsServer({**FILES, "/lake/closed/b.csv": b"1"}, answer=closed) as server:
-        listings = list(storage_at(server).walk(Stretch(ROOT)))
-    (told,) = (each for each in listings if isinstance(each, Unlisted))
+        listings = list(storage_at(server).walk(KeyRange(ROOT)))
+    (told,) = (each for each in listings if isinstance(each, ListingProblem))
     assert (told.path, told.code) == (f"{ROOT}/closed", "permission_denied")
-    assert [each.path for each in listings if isinstance(each, Listed)] == [f"{ROOT}/a.csv"]
+    assert [each.path for each in listings if isinstance(each, ListedFile)] == [f"{ROOT}/a.csv"]
 
 
 # Sections and addresses
@@ -315,17 +315,19 @@ def test_hadoops_own_configuration_names_the_file_system(
     assert access_of("hdfs://harbour/state", [section]) == told
     assert access_of("hdfs://harbour/state", []) == told
     assert access_of("hdfs://elsewhere/state", []) == HdfsAccess(nameservice="elsewhere")
-    site = Site.of({"HADOOP_CONF_DIR": str(tmp_path)})
-    secure = Site({**site.properties, "dfs.http.policy": "HTTPS_ONLY"})
+    site = HadoopSite.of({"HADOOP_CONF_DIR": str(tmp_path)})
+    secure = HadoopSite({**site.properties, "dfs.http.policy": "HTTPS_ONLY"})
     assert secure.urls("harbour") == ("https://one:9871",)
-    alone = Site({"fs.defaultFS": "hdfs://nn:8020", "dfs.namenode.http-address": "0.0.0.0:9870"})
+    alone = HadoopSite(
+        {"fs.defaultFS": "hdfs://nn:8020", "dfs.namenode.http-address": "0.0.0.0:9870"}
+    )
     assert alone.urls("nn") == ("http://nn:9870",)
     (tmp_path / "core-site.xml").write_text("<cut")
-    assert Site.of({"HADOOP_CONF_DIR": str(tmp_path)}) == site
+    assert HadoopSite.of({"HADOOP_CONF_DIR": str(tmp_path)}) == site
     home = tmp_path / "home/etc/hadoop"
     home.mkdir(parents=True)
     (home / "core-site.xml").write_text(SITE)
-    assert Site.of({"HADOOP_HOME": str(tmp_path / "home")}).authority == "harbour"
+    assert HadoopSite.of({"HADOOP_HOME": str(tmp_path / "home")}).authority == "harbour"
 
 
 def test_several_addresses_need_a_name_for_all_of_them() -> None:
@@ -371,7 +373,7 @@ def test_each_file_system_gives_a_token_of_its_own() -> None:
         with pytest.raises(NoCredentials, match="for other"):
             with_token(access, "other", refused_ticket)
         assert with_token(access, "cluster", refused_ticket) == mine
-        assert "hush" not in repr(negotiate._given)
+        assert "hush" not in repr(kerberos._tokens)
 
 
 def refused_ticket(host: str) -> bytes:
@@ -433,8 +435,8 @@ def test_a_listing_of_an_older_server_that_is_none_is_said_so() -> None:
         return Response(400 if request.query["op"] == "LISTSTATUS_BATCH" else 200, b"{}")
 
     with HdfsServer(answer=answer) as server:
-        (listing,) = storage_at(server).walk(Stretch(ROOT))
-    assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(server).walk(KeyRange(ROOT))
+    assert isinstance(listing, ListingProblem)
     assert "does not answer as WebHDFS does" in listing.reason
 
 
@@ -502,7 +504,7 @@ def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
 
     with HdfsServer({**FILES, "/lake/gone/b.csv": b"1"}, answer=gone) as server:
         storage = storage_at(server)
-        assert [each.path for each in storage.walk(Stretch(ROOT))] == [f"{ROOT}/a.csv"]
+        assert [each.path for each in storage.walk(KeyRange(ROOT))] == [f"{ROOT}/a.csv"]
         met, stretches = storage.split(ROOT, parts=8)
         assert ([each.path for each in met], stretches) == ([f"{ROOT}/a.csv"], [])
 
@@ -512,4 +514,4 @@ def test_a_server_that_knows_no_webhdfs_is_no_empty_folder() -> None:
         with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
             Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,))).roots()
         (listing,), _ = storage_at(server).split(ROOT, parts=4)
-    assert isinstance(listing, Unlisted)
+    assert isinstance(listing, ListingProblem)

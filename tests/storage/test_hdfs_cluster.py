@@ -2,15 +2,15 @@
 
 import pytest
 
-from lumos.storage import Listed, Stretch
+from lumos.storage import KeyRange, ListedFile
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
-from lumos.storage.http import Patience
+from lumos.storage.http import StorageRetryPolicy
 from servers.hdfs import Cluster
 from storage_places import InCluster
 
 pytestmark = pytest.mark.slow
 
-PATIENT = Patience(seconds=60, tries=20)
+PATIENT = StorageRetryPolicy(seconds=60, tries=20)
 
 
 @pytest.fixture
@@ -22,17 +22,17 @@ def place(cluster: Cluster) -> InCluster:
 
 def storage_at(*urls: str, **facts: object) -> HdfsStorage:
     access = HdfsAccess(urls=urls, nameservice="cluster", **facts)  # type: ignore[arg-type]
-    return HdfsStorage(access, environment={}, patience=PATIENT)
+    return HdfsStorage(access, environment={}, retries=PATIENT)
 
 
 def test_reading_and_writing_go_on_when_the_other_name_node_becomes_active(
     cluster: Cluster, place: InCluster
 ) -> None:
     storage = storage_at(*cluster.urls, user="root")
-    before = sorted(each.path for each in storage.walk(Stretch(place.root)))
+    before = sorted(each.path for each in storage.walk(KeyRange(place.root)))
     for turn in range(2):
         cluster.fail_over()
-        assert sorted(each.path for each in storage.walk(Stretch(place.root))) == before
+        assert sorted(each.path for each in storage.walk(KeyRange(place.root))) == before
         path = f"{place.root}/_state/{turn}"
         storage.write(path, b"kept")
         assert storage.read(path) == b"kept"
@@ -62,6 +62,6 @@ def test_a_file_that_is_written_anew_is_another_one(place: InCluster) -> None:
     (before,) = (each for each in place.storage.entries(place.root))
     place.put({"a.csv": b"DATA"})
     (after,) = (each for each in place.storage.entries(place.root))
-    assert isinstance(after, Listed)
+    assert isinstance(after, ListedFile)
     assert before.size == after.size
     assert before.etag != after.etag

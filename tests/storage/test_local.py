@@ -5,15 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from lumos.storage import Listed, LocalStorage, Marker, Selection, Stretch, Unlisted
+from lumos.storage import (
+    FileSelection,
+    KeyRange,
+    ListedFile,
+    ListingProblem,
+    LocalStorage,
+    TableRoot,
+)
 
 
 def names(root: Path) -> set[str]:
-    found = LocalStorage().walk(Stretch(str(root)))
+    found = LocalStorage().walk(KeyRange(str(root)))
     return {
         listing.path.removeprefix(f"{root}/")
         for listing in found
-        if not isinstance(listing, Marker)
+        if not isinstance(listing, TableRoot)
     }
 
 
@@ -36,8 +43,8 @@ def test_a_loop_of_links_ends(tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/\xff.csv", "wb"):
         pass
-    (listing,) = LocalStorage().walk(Stretch(str(tmp_path)))
-    assert isinstance(listing, Unlisted)
+    (listing,) = LocalStorage().walk(KeyRange(str(tmp_path)))
+    assert isinstance(listing, ListingProblem)
     assert listing.code == "bad_name"
     assert listing.path.endswith("\\xff.csv")
 
@@ -62,8 +69,8 @@ def test_a_folder_that_must_not_be_listed_is_reported(
 
     # Tests may run as root, whom no permission stops.
     monkeypatch.setattr("lumos.storage.local.os.scandir", refuse)
-    (listing,) = LocalStorage().walk(Stretch(str(tmp_path)))
-    assert isinstance(listing, Unlisted)
+    (listing,) = LocalStorage().walk(KeyRange(str(tmp_path)))
+    assert isinstance(listing, ListingProblem)
     assert listing.code == "permission_denied"
 
 
@@ -86,7 +93,7 @@ def test_a_shallow_listing_leaves_out_what_lies_in_folders_below(tmp_path: Path)
     (tmp_path / "below" / "a.csv").touch()
     (tmp_path / "top.csv").touch()
     met, stretches = LocalStorage().split(str(tmp_path), parts=8, deep=False)
-    assert (met, stretches) == ([], [Stretch(str(tmp_path), deep=False)])
+    assert (met, stretches) == ([], [KeyRange(str(tmp_path), deep=False)])
     assert [each.path for each in LocalStorage().walk(stretches[0])] == [f"{tmp_path}/top.csv"]
 
 
@@ -104,7 +111,7 @@ def test_a_single_file_is_a_root_too(tmp_path: Path) -> None:
     file.write_text("a\n")
     met, stretches = LocalStorage().split(str(file), parts=8)
     assert stretches == []
-    assert isinstance(met[0], Listed)
+    assert isinstance(met[0], ListedFile)
     assert (met[0].path, met[0].size) == (str(file), 2)
 
 
@@ -126,5 +133,5 @@ def test_reads_past_the_end_give_what_there_is(tmp_path: Path) -> None:
     ],
 )
 def test_a_selection_follows_patterns_and_exclusions(path: str, chosen: bool) -> None:
-    selection = Selection("/lake", ("*.csv", "*.parquet"), ("/tmp/*", "draft_*"))
+    selection = FileSelection("/lake", ("*.csv", "*.parquet"), ("/tmp/*", "draft_*"))
     assert (path in selection) is chosen

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lumos.storage import Listed, LocalStorage, Marker, Selection, Storage, Stretch
-from lumos.storage.markers import Met, marker_in, outermost
+from lumos.storage import FileSelection, FileStorage, KeyRange, ListedFile, LocalStorage, TableRoot
 from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.schemes import absolute, canonical
+from lumos.storage.table_roots import RelativeTableRoot, outermost_roots, table_root_in
+from lumos.storage.uris import absolute, canonical
 from s3_server import S3Server
 
 UUID = "3f1c8a52-0b1e-4c62-9a53-0d3f7b0f5a11"
@@ -18,17 +18,17 @@ UUID = "3f1c8a52-0b1e-4c62-9a53-0d3f7b0f5a11"
 @pytest.mark.parametrize(
     ("path", "met"),
     [
-        ("t/_delta_log/00000000000000000000.json", Met("t", "delta")),
-        ("_delta_log/00000000000000000000.json", Met("", "delta")),
-        ("a/t/_delta_log/_sidecars/x.parquet", Met("a/t", "delta")),
-        ("a/t/_delta_log/", Met("a/t", "delta")),
-        ("t/.hoodie/hoodie.properties", Met("t", "hudi")),
-        ("t/.hoodie/metadata/.hoodie/hoodie.properties", Met("t", "hudi")),
-        ("t/metadata/v1.metadata.json", Met("t", "iceberg")),
-        (f"t/metadata/00012-{UUID}.metadata.json", Met("t", "iceberg")),
-        (f"t/metadata/00012-{UUID}.gz.metadata.json", Met("t", "iceberg")),
-        (f"t/metadata/00012-{UUID}.metadata.json.gz", Met("t", "iceberg")),
-        ("metadata/v3.metadata.json", Met("", "iceberg")),
+        ("t/_delta_log/00000000000000000000.json", RelativeTableRoot("t", "delta")),
+        ("_delta_log/00000000000000000000.json", RelativeTableRoot("", "delta")),
+        ("a/t/_delta_log/_sidecars/x.parquet", RelativeTableRoot("a/t", "delta")),
+        ("a/t/_delta_log/", RelativeTableRoot("a/t", "delta")),
+        ("t/.hoodie/hoodie.properties", RelativeTableRoot("t", "hudi")),
+        ("t/.hoodie/metadata/.hoodie/hoodie.properties", RelativeTableRoot("t", "hudi")),
+        ("t/metadata/v1.metadata.json", RelativeTableRoot("t", "iceberg")),
+        (f"t/metadata/00012-{UUID}.metadata.json", RelativeTableRoot("t", "iceberg")),
+        (f"t/metadata/00012-{UUID}.gz.metadata.json", RelativeTableRoot("t", "iceberg")),
+        (f"t/metadata/00012-{UUID}.metadata.json.gz", RelativeTableRoot("t", "iceberg")),
+        ("metadata/v3.metadata.json", RelativeTableRoot("", "iceberg")),
         ("t/metadata/orders.metadata.json", None),
         ("t/metadata/deeper/v1.metadata.json", None),
         ("t/metadata/snap-1.avro", None),
@@ -37,20 +37,22 @@ UUID = "3f1c8a52-0b1e-4c62-9a53-0d3f7b0f5a11"
         ("t/_delta_logs/0.json", None),
         ("_temporary/t/_delta_log/0.json", None),
         (".trash/t/metadata/v1.metadata.json", None),
-        ("dt=1/_x=2/_delta_log/0.json", Met("dt=1/_x=2", "delta")),
+        ("dt=1/_x=2/_delta_log/0.json", RelativeTableRoot("dt=1/_x=2", "delta")),
         ("plain/part-0.parquet", None),
     ],
 )
-def test_a_file_of_a_log_tells_of_the_outermost_table(path: str, met: Met | None) -> None:
-    assert marker_in(path) == met
+def test_a_file_of_a_log_tells_of_the_outermost_table(
+    path: str, met: RelativeTableRoot | None
+) -> None:
+    assert table_root_in(path) == met
 
 
 def test_what_lies_inside_a_table_is_no_table_of_its_own() -> None:
     markers = [
-        Marker("/l/t/clone", "delta"), Marker("/l/t", "iceberg"), Marker("/l/t", "delta"),
-        Marker("/l/t-2", "hudi"), Marker("/l/t/x", "hudi"), Marker("/l/t0", "delta"),
+        TableRoot("/l/t/clone", "delta"), TableRoot("/l/t", "iceberg"), TableRoot("/l/t", "delta"),
+        TableRoot("/l/t-2", "hudi"), TableRoot("/l/t/x", "hudi"), TableRoot("/l/t0", "delta"),
     ]  # fmt: skip
-    assert outermost(markers) == {
+    assert outermost_roots(markers) == {
         "/l/t": ("delta", "iceberg"), "/l/t-2": ("hudi",), "/l/t0": ("delta",)
     }  # fmt: skip
 
@@ -84,7 +86,7 @@ def test_an_address_has_one_spelling(spelled: str, meant: str) -> None:
 def test_a_table_counts_unless_its_root_is_excluded(
     root: str, exclude: tuple[str, ...], recursive: bool, counts: bool
 ) -> None:
-    selection = Selection("/l", ("*.parquet",), exclude, recursive)
+    selection = FileSelection("/l", ("*.parquet",), exclude, recursive)
     assert selection.has_table(root) is counts
 
 
@@ -106,7 +108,7 @@ ROOTS = {
 
 
 @contextmanager
-def _local(keys: Iterable[str], folder: Path) -> Iterator[tuple[Storage, str]]:
+def _local(keys: Iterable[str], folder: Path) -> Iterator[tuple[FileStorage, str]]:
     for key in keys:
         (folder / key).parent.mkdir(parents=True, exist_ok=True)
         (folder / key).write_bytes(b"x")
@@ -114,17 +116,17 @@ def _local(keys: Iterable[str], folder: Path) -> Iterator[tuple[Storage, str]]:
 
 
 @contextmanager
-def _s3(keys: Iterable[str], page_size: int = 1000) -> Iterator[tuple[Storage, str]]:
+def _s3(keys: Iterable[str], page_size: int = 1000) -> Iterator[tuple[FileStorage, str]]:
     with S3Server({"lake": dict.fromkeys(keys, b"x")}, page_size=page_size) as server:
         access = S3Access(endpoint_url=server.url, access_key_id="k", secret_access_key="s")
         yield S3Storage(access), "s3://lake"
 
 
-def met_in(storage: Storage, root: str, *, parts: int = 4, deep: bool = True) -> set[object]:
+def met_in(storage: FileStorage, root: str, *, parts: int = 4, deep: bool = True) -> set[object]:
     """Everything that is listed: markers as pairs, loose files that no marker is above of."""
     met, stretches = storage.split(root, parts=parts, deep=deep)
     found = [*met, *(each for stretch in stretches for each in storage.walk(stretch))]
-    roots = outermost(each for each in found if isinstance(each, Marker))
+    roots = outermost_roots(each for each in found if isinstance(each, TableRoot))
     tables = {
         (folder.removeprefix(root).strip("/"), kind)
         for folder, kinds in roots.items()
@@ -133,7 +135,7 @@ def met_in(storage: Storage, root: str, *, parts: int = 4, deep: bool = True) ->
     loose = {
         each.path.removeprefix(f"{root}/")
         for each in found
-        if isinstance(each, Listed)
+        if isinstance(each, ListedFile)
         and not any(each.path.startswith(f"{folder}/") for folder in roots)
     }
     return tables | loose
@@ -145,8 +147,8 @@ LOOSE = {"loose/a.csv", "loose/metadata/about.json", "loose/metadata/x.metadata.
 def test_tables_are_met_on_disk(tmp_path: Path) -> None:
     with _local(LAKE, tmp_path) as (storage, root):
         assert met_in(storage, root) == ROOTS | LOOSE
-        (marker,) = storage.walk(Stretch(f"{root}/lake/delta"))
-        assert marker == Marker(f"{root}/lake/delta", "delta")
+        (marker,) = storage.walk(KeyRange(f"{root}/lake/delta"))
+        assert marker == TableRoot(f"{root}/lake/delta", "delta")
 
 
 @pytest.mark.parametrize("page_size", [2, 3, 5, 1000])
@@ -159,10 +161,10 @@ def test_tables_are_met_in_buckets_however_they_are_cut(page_size: int, parts: i
 def test_a_root_that_is_a_table_needs_no_listing_of_its_files() -> None:
     keys = ["t/_delta_log/00000000000000000000.json", *(f"t/p{n:05d}.parquet" for n in range(3000))]
     with _s3(keys) as (storage, root):
-        assert storage.split(f"{root}/t", parts=8) == ([Marker(f"{root}/t", "delta")], [])
-        found = list(storage.walk(Stretch(root)))
+        assert storage.split(f"{root}/t", parts=8) == ([TableRoot(f"{root}/t", "delta")], [])
+        found = list(storage.walk(KeyRange(root)))
     # The rest of the page on which the log was met is there; what follows was jumped over.
-    assert found[0] == Marker(f"{root}/t", "delta")
+    assert found[0] == TableRoot(f"{root}/t", "delta")
     assert len(found) <= 1000
 
 
@@ -173,7 +175,7 @@ def test_a_shallow_listing_meets_the_table_that_its_folder_is(where: str, tmp_pa
             met, stretches = storage.split(f"{root}/{name}", parts=2, deep=False)
             found = [*met, *(each for stretch in stretches for each in storage.walk(stretch))]
             kind = name.removeprefix("lake/")
-            assert Marker(f"{root}/{name}", kind) in found  # type: ignore[arg-type]
+            assert TableRoot(f"{root}/{name}", kind) in found  # type: ignore[arg-type]
         assert met_in(storage, f"{root}/loose", deep=False) == {"a.csv"}
 
 

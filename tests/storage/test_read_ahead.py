@@ -46,7 +46,7 @@ class Counting(LocalStorage):
 def test_bytes_that_are_read_ahead_are_bounded(
     are_listed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interface, "READ_AHEAD", 4000)
+    monkeypatch.setattr(interface, "READ_AHEAD_BYTES", 4000)
     monkeypatch.setattr(interface, "_FIRST", 100)
     lengths = [5000, 5000, 5000, 5000, 1, 1000, 1001, 5000, *[1000] * 20, 9000, 3]
     paths = [str(tmp_path / f"{number}") for number in range(len(lengths))]

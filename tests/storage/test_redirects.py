@@ -7,7 +7,7 @@ import pytest
 
 from azure_server import ACCOUNT, SAS, AzureServer
 from http_server import RecordingServer, Request, Response
-from lumos.storage import Storage
+from lumos.storage import FileStorage
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import S3Server
@@ -22,16 +22,15 @@ class Elsewhere(RecordingServer):
 
 
 @pytest.fixture(params=["azure", "s3"])
-def place(request: pytest.FixtureRequest) -> Iterator[tuple[Storage, str, RecordingServer]]:
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[FileStorage, str, RecordingServer]]:
     """A storage whose login could be seen elsewhere, a folder in it, and its server."""
-    storage: Storage
+    storage: FileStorage
     with ExitStack() as made:
         if request.param == "azure":
             azure = made.enter_context(AzureServer({"lake": {"a.csv": b"data"}}))
             storage = AzureStorage(
                 AzureAccess(account=ACCOUNT, endpoint_url=azure.endpoint, sas_token=SAS),
-                environment={},
-                patience=BRIEF,
+                retries=BRIEF,
             )
             yield storage, f"abfss://lake@{ACCOUNT}.dfs.core.windows.net", azure
         else:
@@ -43,12 +42,12 @@ def place(request: pytest.FixtureRequest) -> Iterator[tuple[Storage, str, Record
                 secret_access_key="hush-hush",
                 session_token="hush-session",
             )
-            storage = S3Storage(access, patience=BRIEF)
+            storage = S3Storage(access, retries=BRIEF)
             yield storage, "s3://lake", s3
 
 
 def test_objects_are_read_written_and_removed(
-    place: tuple[Storage, str, RecordingServer],
+    place: tuple[FileStorage, str, RecordingServer],
 ) -> None:
     storage, root, _ = place
     assert storage.read(f"{root}/a.csv") == b"data"
@@ -64,7 +63,7 @@ def test_objects_are_read_written_and_removed(
         storage.read(f"{root}/gone.csv")
 
 
-def test_nobody_elsewhere_is_asked(place: tuple[Storage, str, RecordingServer]) -> None:
+def test_nobody_elsewhere_is_asked(place: tuple[FileStorage, str, RecordingServer]) -> None:
     storage, root, server = place
     with Elsewhere() as elsewhere:
         # By another name, as another host has.

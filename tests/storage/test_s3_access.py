@@ -3,19 +3,22 @@
 import hashlib
 import json
 import pickle
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
+from botocore.credentials import SSOProvider
+from botocore.tokens import SSOTokenProvider
 
 from lumos.config.secret import Secret
 from lumos.config.sources import S3SourceSettings
-from lumos.storage import Selection, Stretch, storage_of
+from lumos.storage import FileSelection, KeyRange, storage_of
 from lumos.storage.errors import NoCredentials
-from lumos.storage.http import Transport
 from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.s3.credentials import CredentialSource
+from lumos.storage.s3.credentials import S3Credentials
 from s3_server import Request, Response, S3Server, error
 
 SECRETS = {
@@ -23,20 +26,29 @@ SECRETS = {
     "secret_access_key": "hush-hush",
     "session_token": "tok-tok",
 }
-STS = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Result><Credentials>
-<AccessKeyId>role-key</AccessKeyId><SecretAccessKey>role-secret</SecretAccessKey>
-<SessionToken>role-token</SessionToken><Expiration>2999-01-01T00:00:00Z</Expiration>
-</Credentials></Result></AssumeRoleResponse>"""
+ROLE = "arn:aws:iam::1:role/reader"
+
+
+def sts(request: Request) -> Response:
+    """The answer of Amazon's token service to any request for a role."""
+    action = parse_qs(request.body.decode())["Action"][0]
+    body = f"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result>
+        <Credentials><AccessKeyId>role-key</AccessKeyId><SecretAccessKey>role-secret</SecretAccessKey>
+        <SessionToken>role-token</SessionToken><Expiration>2999-01-01T00:00:00Z</Expiration>
+        </Credentials></{action}Result></{action}Response>"""
+    return Response(200, body.encode())
 
 
 def found(
     access: S3Access | None = None, environment: Mapping[str, str] | None = None
 ) -> tuple[str, str, str]:
-    environment = {"AWS_EC2_METADATA_DISABLED": "true", **(environment or {})}
-    settled = (access or S3Access()).settled(environment)
-    credentials = CredentialSource(settled, Transport(), environment).current()
-    assert credentials is not None
-    return credentials.key_id, credentials.secret, credentials.token
+    """The keys that an access finds on a machine with these variables."""
+    with pytest.MonkeyPatch.context() as variables:
+        for name, value in (environment or {}).items():
+            variables.setenv(name, value)
+        keys = S3Credentials((access or S3Access()).settled()).current()
+    assert keys is not None
+    return keys
 
 
 def profiles(folder: Path, config: str = "", credentials: str = "") -> dict[str, str]:
@@ -61,7 +73,7 @@ def test_the_configuration_says_all_of_it() -> None:
 
 def test_an_access_travels_but_shows_no_secret() -> None:
     access = S3Access(region="eu-west-1", **SECRETS)
-    selection = Selection("s3://lake", access=access)
+    selection = FileSelection("s3://lake", access=access)
     assert pickle.loads(pickle.dumps(selection)) == selection
     for text in (repr(access), str(access), f"{selection}", repr([selection])):
         assert not any(secret in text for secret in SECRETS.values())
@@ -75,7 +87,7 @@ def test_no_error_repeats_a_secret() -> None:
 
     with S3Server({"lake": {}}, answer=chatty) as server:
         storage = S3Storage(S3Access(endpoint_url=server.url, **SECRETS))
-        texts = [str(listing) for listing in storage.walk(Stretch("s3://lake"))]
+        texts = [str(listing) for listing in storage.walk(KeyRange("s3://lake"))]
         for path in ("s3://lake/a", "s3://lake/odd//a"):
             with pytest.raises(PermissionError) as caught:
                 storage.read(path)
@@ -120,7 +132,7 @@ def test_a_bucket_may_be_the_host_itself() -> None:
         access = S3Access(endpoint_url=host, access_key_id="mine", secret_access_key="secret")
         storage = S3Storage(access)
         storage.write("s3://127.0.0.1/c/d", b"3")
-        paths = [each.path for each in storage.walk(Stretch("s3://127.0.0.1"))]
+        paths = [each.path for each in storage.walk(KeyRange("s3://127.0.0.1"))]
         assert paths == ["s3://127.0.0.1/a b", "s3://127.0.0.1/c/d", "s3://127.0.0.1/odd//a"]
         assert [storage.read(path) for path in paths] == [b"1", b"3", b"2"]
         storage.discard(["s3://127.0.0.1/c/d"])
@@ -183,12 +195,22 @@ def test_a_profile_is_read_from_both_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ("[profile other]\nregion = x", "there is no profile 'p' in ~/.aws; there are: other"),
-        ("[profile p]\nregion = x", "the profile 'p' names no credentials"),
+        ("[profile other]\nregion = x", "there is no profile 'p' in ~/.aws"),
+        ("[profile p]\nregion = x", "the profile 'p' has no credentials"),
         ("[profile p]\nrole_arn = r\nmfa_serial = m", "aws configure export-credentials"),
-        ("[profile p]\nrole_arn = r", "no credentials to take it on"),
+        (
+            "[profile p]\nsource_profile = q\nrole_arn = r\n[profile q]\nrole_arn = r\nmfa_serial = m",
+            "--profile q",
+        ),
+        ("[profile p]\nrole_arn = r", "source_profile"),
+        ("[profile p]\ncredential_process = hush-hush", "No such file|process of the profile"),
         ("[profile p]\ncredential_process = false", "credential_process of the profile 'p' failed"),
-        ("[profile p]\nsso_session = s\nsso_account_id = 1", "run: aws sso login --profile p"),
+        ("[profile p]\nsso_session = s\nsso_account_id = 1", 'sso-session does not exist: "s"'),
+        (
+            "[profile p]\nsso_session = s\nsso_account_id = 1\nsso_role_name = r\n"
+            "[sso-session s]\nsso_region = eu-west-1\nsso_start_url = https://corp",
+            "run: aws sso login --profile p",
+        ),
         ("[profile p\naws_secret_access_key = hush-hush", "cannot be read"),
     ],
 )
@@ -208,12 +230,13 @@ def test_a_program_may_hand_out_credentials(tmp_path: Path) -> None:
 
 
 def test_a_role_is_taken_on_with_what_the_usual_places_have() -> None:
-    with S3Server(answer=lambda _request: Response(200, STS.encode())) as server:
+    with S3Server(answer=sts) as server:
         environment = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "f"}
-        access = S3Access(endpoint_url=server.url, role_arn="arn:aws:iam::1:role/reader")
+        access = S3Access(endpoint_url=server.url, role_arn=ROLE)
         assert found(access, environment) == ("role-key", "role-secret", "role-token")
         (request,) = server.requests
-    assert b"Action=AssumeRole&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Freader" in request.body
+    assert b"Action=AssumeRole&" in request.body
+    assert b"RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Freader" in request.body
     assert "Credential=e/" in request.headers["authorization"]
     assert "/sts/aws4_request" in request.headers["authorization"]
 
@@ -221,40 +244,39 @@ def test_a_role_is_taken_on_with_what_the_usual_places_have() -> None:
 def test_roles_of_profiles_are_taken_on_one_after_the_other(tmp_path: Path) -> None:
     config = """
 [profile last]
-role_arn = arn:last
+role_arn = arn:aws:iam::1:role/last
 source_profile = middle
-external_id = x
+external_id = xyz
 [profile middle]
-role_arn = arn:middle
+role_arn = arn:aws:iam::1:role/middle
 source_profile = first
 """
     files = profiles(
         tmp_path, config, "[first]\naws_access_key_id = a\naws_secret_access_key = b\n"
     )
-    with S3Server(answer=lambda _request: Response(200, STS.encode())) as server:
+    with S3Server(answer=sts) as server:
         environment = {"AWS_ENDPOINT_URL_STS": server.url, **files}
         assert found(S3Access(profile="last"), environment)[0] == "role-key"
         bodies = [request.body.decode() for request in server.requests]
-    assert ["arn%3Amiddle" in body for body in bodies] == [True, False]
-    assert "ExternalId=x" in bodies[1]
+    assert ["role%2Fmiddle" in body for body in bodies] == [True, False]
+    assert "ExternalId=xyz" in bodies[1]
 
 
 def test_a_role_that_is_refused_is_named(tmp_path: Path) -> None:
     refused = error(403, "AccessDenied", "not authorized to perform sts:AssumeRole")
+    refused = refused._replace(body=b"<ErrorResponse>" + refused.body + b"</ErrorResponse>")
     with S3Server(answer=lambda _request: refused) as server:
-        access = S3Access(endpoint_url=server.url, role_arn="arn:reader", **SECRETS)
-        with pytest.raises(
-            NoCredentials, match=r"the role arn:reader cannot be taken on: not auth"
-        ):
+        access = S3Access(endpoint_url=server.url, role_arn=ROLE, **SECRETS)
+        with pytest.raises(NoCredentials, match=f"the role {ROLE} cannot be assumed: not auth"):
             found(access, profiles(tmp_path))
 
 
 def test_a_web_identity_takes_on_its_role(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("web-token\n")
-    with S3Server(answer=lambda _request: Response(200, STS.encode())) as server:
+    with S3Server(answer=sts) as server:
         environment = {
-            "AWS_ROLE_ARN": "arn:pod", "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
+            "AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
             "AWS_ENDPOINT_URL_STS": server.url,
         }  # fmt: skip
         assert found(environment=environment)[0] == "role-key"
@@ -286,13 +308,11 @@ def test_a_container_is_asked_with_its_token() -> None:
 def test_a_container_that_refuses_is_told(answer: Response) -> None:
     with S3Server(answer=lambda _request: answer) as server:
         environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/v1/credentials"}
-        with pytest.raises(NoCredentials, match=r"without any|gives no credentials"):
+        with pytest.raises(NoCredentials, match=r"without any|from container-role"):
             found(environment=environment)
 
 
-def machine(expires: str) -> S3Server:
-    """The metadata service of a machine in the cloud."""
-
+def test_the_machine_is_asked_for_its_role(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(request: Request) -> Response:
         if request.method == "PUT":
             return Response(200, b"metadata-token")
@@ -300,30 +320,47 @@ def machine(expires: str) -> S3Server:
         if request.path.endswith("/"):
             return Response(200, b"role-of-machine")
         assert request.path.endswith("/role-of-machine")
-        told = {"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", "Expiration": expires}
+        told = {
+            "AccessKeyId": "a",
+            "SecretAccessKey": "b",
+            "Token": "c",
+            "Expiration": "2999-01-01T00:00:00Z",
+        }
         return Response(200, json.dumps(told).encode())
 
-    return S3Server(answer=answer)
-
-
-@pytest.mark.parametrize(("minutes", "asked"), [(60, 3), (4, 6)])
-def test_credentials_of_the_machine_are_renewed_before_they_end(minutes: int, asked: int) -> None:
-    ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60 * minutes))
-    with machine(ends) as server:
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    with S3Server(answer=answer) as server:
         environment = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url}
-        source = CredentialSource(S3Access(), Transport(), environment)
-        first, second = source.current(), source.current()
-        assert first is not None
-        assert second is not None
-        assert (first.key_id, second.token) == ("a", "c")
-        assert len(server.requests) == asked
+        assert found(environment=environment) == ("a", "b", "c")
 
 
-def test_a_login_is_exchanged_for_credentials(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("minutes", "is_renewed"), [(60, False), (4, True)])
+def test_credentials_are_renewed_before_they_end(
+    monkeypatch: pytest.MonkeyPatch, minutes: int, is_renewed: bool
+) -> None:
+    ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60 * minutes))
+    told = {"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", "Expiration": ends}
+    with S3Server(answer=lambda _request: Response(200, json.dumps(told).encode())) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/v1/credentials")
+        credentials = S3Credentials(S3Access())
+        assert credentials.current() == ("a", "b", "c")
+        asked = len(server.requests)
+        assert credentials.current() == ("a", "b", "c")
+        assert (len(server.requests) > asked) is is_renewed
+
+
+def test_a_login_is_exchanged_for_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = tmp_path / "home" / ".aws" / "sso" / "cache"
+    # botocore looks for the home folder when it is imported.
+    monkeypatch.setattr(SSOTokenProvider, "_SSO_TOKEN_CACHE_DIR", str(cache))
+    monkeypatch.setattr(SSOProvider, "_SSO_TOKEN_CACHE_DIR", str(cache))
     cache.mkdir(parents=True)
     name = hashlib.sha1(b"corp", usedforsecurity=False).hexdigest()
-    (cache / f"{name}.json").write_text(json.dumps({"accessToken": "login-token"}))
+    (cache / f"{name}.json").write_text(
+        json.dumps({"accessToken": "login-token", "expiresAt": "2999-01-01T00:00:00Z"})
+    )
     files = profiles(
         tmp_path,
         "[profile p]\nsso_session = corp\nsso_account_id = 1\nsso_role_name = reader\n"
@@ -337,7 +374,9 @@ def test_a_login_is_exchanged_for_credentials(tmp_path: Path) -> None:
         (request,) = server.requests
         assert request.query == {"account_id": "1", "role_name": "reader"}
         assert request.headers["x-amz-sso_bearer_token"] == "login-token"
-        server.answer = lambda _request: Response(401, b"{}")
+        server.answer = lambda _request: Response(
+            401, b"{}", {"x-amzn-ErrorType": "UnauthorizedException"}
+        )
         with pytest.raises(NoCredentials, match="aws sso login --profile p"):
             found(S3Access(profile="p"), environment)
 
@@ -360,3 +399,14 @@ def test_anonymous_access_signs_nothing_whatever_the_environment_has(
         storage = S3Storage(S3Access(endpoint_url=server.url, anonymous=True))
         assert storage.read("s3://lake/a") + storage.read("s3://lake/odd//a") == b"12"
         assert not any("authorization" in request.headers for request in server.requests)
+
+
+def test_static_keys_need_no_library_and_others_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("botocore.session", "botocore.credentials", "botocore.exceptions"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert found(S3Access(**SECRETS)) == tuple(SECRETS.values())
+    environment = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "f"}
+    assert found(environment=environment) == ("e", "f", "")
+    with pytest.raises(NoCredentials, match=r"need botocore.*pip install 'lumos\[s3\]'") as missing:
+        found(S3Access(profile="p"))
+    assert missing.value.code == "NoLibrary"

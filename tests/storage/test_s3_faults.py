@@ -3,25 +3,18 @@
 import socket
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lumos.storage import Stretch, Unlisted
-from lumos.storage.errors import StorageBusy, StorageDenied, error_of
-from lumos.storage.fuse import Fuse
-from lumos.storage.http import Patience
+from lumos.storage import KeyRange, ListingProblem
+from lumos.storage.errors import StorageBusy, StorageDenied, error_from_response
+from lumos.storage.http import StorageCircuitBreaker, StorageRetryPolicy
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import Request, Response, S3Server, error
 
-BRIEF = Patience(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+BRIEF = StorageRetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
 SLOW_DOWN = error(503, "SlowDown", "Please reduce your request rate")
 BUSY = [
     SLOW_DOWN,
@@ -30,8 +23,8 @@ BUSY = [
 ]
 
 
-def storage_at(url: str, patience: Patience = BRIEF) -> S3Storage:
-    return S3Storage(S3Access(endpoint_url=url, anonymous=True), patience=patience)
+def storage_at(url: str, retries: StorageRetryPolicy = BRIEF) -> S3Storage:
+    return S3Storage(S3Access(endpoint_url=url, anonymous=True), retries=retries)
 
 
 def at_first(answer: Response, times: int) -> Callable[[Request], Response | None]:
@@ -45,7 +38,7 @@ def test_a_busy_server_is_asked_again_until_it_serves(busy: Response, key: str) 
     with S3Server({"lake": {key: b"data"}}) as server:
         storage = storage_at(server.url)
         server.answer = at_first(busy, 3)
-        assert [each.path for each in storage.walk(Stretch("s3://lake"))] == [f"s3://lake/{key}"]
+        assert [each.path for each in storage.walk(KeyRange("s3://lake"))] == [f"s3://lake/{key}"]
         server.answer = at_first(busy, 3)
         assert storage.read(f"s3://lake/{key}") == b"data"
         assert len(server.requests) == 8
@@ -61,8 +54,8 @@ def test_writing_to_a_busy_server_is_tried_again() -> None:
 def test_a_server_that_stays_busy_is_a_problem_and_no_crash(key: str) -> None:
     with S3Server({"lake": {key: b"data"}}, answer=lambda _request: SLOW_DOWN) as server:
         storage = storage_at(server.url)
-        (listing,) = storage.walk(Stretch("s3://lake/raw"))
-        assert isinstance(listing, Unlisted)
+        (listing,) = storage.walk(KeyRange("s3://lake/raw"))
+        assert isinstance(listing, ListingProblem)
         assert (listing.path, listing.code) == ("s3://lake/raw", "storage_busy")
         assert "SlowDown" in listing.reason
         assert len(server.requests) == BRIEF.tries
@@ -75,15 +68,15 @@ def test_a_server_that_stays_busy_is_a_problem_and_no_crash(key: str) -> None:
 
 
 def test_patience_ends_after_its_time() -> None:
-    hurried = Patience(seconds=0.05, tries=1_000, first_wait=0.02, longest_wait=0.02)
+    hurried = StorageRetryPolicy(seconds=0.05, tries=1_000, first_wait=0.02, longest_wait=0.02)
     with S3Server({"lake": {}}, answer=lambda _request: SLOW_DOWN) as server:
-        (listing,) = storage_at(server.url, hurried).walk(Stretch("s3://lake"))
-        assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(server.url, hurried).walk(KeyRange("s3://lake"))
+        assert isinstance(listing, ListingProblem)
         assert len(server.requests) < 20
 
 
 def test_waits_grow_and_vary() -> None:
-    patience = Patience(first_wait=1, longest_wait=8)
+    patience = StorageRetryPolicy(first_wait=1, longest_wait=8)
     waits = [[patience.wait(tried) for _ in range(50)] for tried in (1, 2, 3, 9)]
     assert [round(max(some)) for some in waits] == [1, 2, 4, 8]
     assert all(min(some) >= max(some) / 2.1 for some in waits)
@@ -94,8 +87,8 @@ def test_nobody_at_the_endpoint_is_a_problem_that_names_it() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        (listing,) = storage_at(url).walk(Stretch("s3://lake"))
-        assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(url).walk(KeyRange("s3://lake"))
+        assert isinstance(listing, ListingProblem)
         assert url in listing.reason
         with pytest.raises(OSError, match="does not answer"):
             storage_at(url).read("s3://lake/a.csv")
@@ -117,28 +110,28 @@ def test_connections_that_the_server_closes_are_made_again() -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        once = Patience(tries=1)
+        once = StorageRetryPolicy(tries=1)
         storage = storage_at(f"http://127.0.0.1:{listener.getsockname()[1]}", once)
         for _ in range(3):
-            assert list(storage.walk(Stretch("s3://lake"))) == []
+            assert list(storage.walk(KeyRange("s3://lake"))) == []
         thread.join(10)
     assert len(served) == 3
 
 
 def test_a_server_that_is_gone_does_not_cost_patience_for_every_file() -> None:
     now = [0.0]
-    fuse = Fuse(clock=lambda: now[0])
+    fuse = StorageCircuitBreaker(clock=lambda: now[0])
     asked = []
 
     def ask(problem: Exception | None) -> None:
-        with fuse.guarded():
+        with fuse.guard():
             asked.append(problem)
             if problem is not None:
                 raise problem
 
     ask(None)
     for _ in range(200):
-        with pytest.raises(OSError, match=r"busy|left alone"):
+        with pytest.raises(OSError, match=r"busy|requests are paused"):
             ask(StorageBusy("busy"))
     assert 10 < len(asked) < 100
     now[0] += 60
@@ -166,45 +159,25 @@ def test_a_server_that_knows_no_beginning_is_listed_right_all_the_same() -> None
     )
     answer = Response(200, f"<ListBucketResult>{body}</ListBucketResult>".encode())
     with S3Server({"lake": {}}, answer=lambda _request: answer) as server:
-        within = Stretch("s3://lake", after="s3://lake/a", until="s3://lake/b")
+        within = KeyRange("s3://lake", after="s3://lake/a", until="s3://lake/b")
         found = list(storage_at(server.url).walk(within))
     assert [each.path for each in found] == ["s3://lake/b"]
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A certificate that a company has signed itself, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "minio")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(address, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    file = tmp_path / "certificate.pem"
-    file.write_bytes(made.public_bytes(Encoding.PEM) + key.private_bytes(*plain))
-    return file
 
 
 @pytest.mark.parametrize("key", ["a.csv", "odd//a.csv"])
 def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
     certificate: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    once = Patience(tries=1)
+    once = StorageRetryPolicy(tries=1)
     with S3Server({"lake": {key: b"data"}}, certificate=certificate) as server:
-        (listing,) = storage_at(server.url, once).walk(Stretch("s3://lake"))
-        assert isinstance(listing, Unlisted)
+        (listing,) = storage_at(server.url, once).walk(KeyRange("s3://lake"))
+        assert isinstance(listing, ListingProblem)
         assert "certificate verify failed" in listing.reason
         with pytest.raises(OSError, match="does not answer"):
             storage_at(server.url, once).read(f"s3://lake/{key}")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
         storage = storage_at(server.url)
-        assert [each.path for each in storage.walk(Stretch("s3://lake"))] == [f"s3://lake/{key}"]
+        assert [each.path for each in storage.walk(KeyRange("s3://lake"))] == [f"s3://lake/{key}"]
         assert storage.read(f"s3://lake/{key}") == b"data"
 
 
@@ -220,6 +193,6 @@ def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
 )
 def test_a_message_that_is_no_well_formed_xml_is_told_all_the_same(message: str, told: str) -> None:
     body = f"<Error><Code>AccessDenied</Code><Message>{message}</Message></Error>"
-    problem = error_of(403, body.encode())
+    problem = error_from_response(403, body.encode())
     assert isinstance(problem, StorageDenied)
     assert str(problem) == told

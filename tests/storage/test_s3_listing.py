@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from lumos.storage import Listed, Listing, Marker, Stretch, Unlisted
+from lumos.storage import KeyRange, ListedFile, ListingItem, ListingProblem, TableRoot
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import Request, Response, S3Server, error
 
@@ -21,11 +21,11 @@ def serving(keys: Iterable[str], **options: object) -> S3Server:
     return S3Server({"lake": dict.fromkeys(keys, b"data")}, **options)  # type: ignore[arg-type]
 
 
-def keys_of(listings: Iterable[Listing]) -> list[str]:
+def keys_of(listings: Iterable[ListingItem]) -> list[str]:
     return [
         listing.path.removeprefix("s3://lake/")
         for listing in listings
-        if not isinstance(listing, Marker)
+        if not isinstance(listing, TableRoot)
     ]
 
 
@@ -46,8 +46,8 @@ ODD_KEYS = [
 def test_any_key_is_listed_and_opened_by_its_own_name(key: str) -> None:
     with S3Server({"lake": {key: key.encode()}}, keys=KEYS) as server:
         storage = storage_at(server)
-        (listed,) = storage.walk(Stretch("s3://lake"))
-        assert isinstance(listed, Listed)
+        (listed,) = storage.walk(KeyRange("s3://lake"))
+        assert isinstance(listed, ListedFile)
         assert listed.path == f"s3://lake/{key}"
         with storage.open(listed.path, size=listed.size) as file:
             assert file.head(1000) == key.encode()
@@ -82,8 +82,8 @@ def test_a_single_key_is_a_root_too() -> None:
 
 def test_what_is_listed_carries_size_time_and_etag() -> None:
     with S3Server({"lake": {"a.csv": b"12345"}}) as server:
-        (listed,) = storage_at(server).walk(Stretch("s3://lake"))
-        assert isinstance(listed, Listed)
+        (listed,) = storage_at(server).walk(KeyRange("s3://lake"))
+        assert isinstance(listed, ListedFile)
         assert (listed.size, listed.modified) == (5, 1_700_000_000_000_000)
         assert listed.etag == "827ccb0eea8a706c4c34a16891f84e7b"
 
@@ -136,11 +136,11 @@ def test_a_small_root_costs_one_request() -> None:
 def test_a_long_stretch_is_listed_from_several_places_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lumos.storage.objects.splitting._PAGES_IN_A_ROW", 2)
+    monkeypatch.setattr("lumos.storage.objects.key_ranges._PAGES_IN_A_ROW", 2)
     keys = sorted(LAYOUTS["flat and numbered"])
     with serving(keys) as server:
         storage = storage_at(server)
-        within = Stretch("s3://lake/raw", f"s3://lake/{keys[1_500]}", f"s3://lake/{keys[10_300]}")
+        within = KeyRange("s3://lake/raw", f"s3://lake/{keys[1_500]}", f"s3://lake/{keys[10_300]}")
         found = sorted(keys_of(storage.walk(within)))
         tokens = {request.query.get("start-after") for request in server.requests}
     assert found == keys[1_501:10_301]
@@ -176,10 +176,10 @@ def test_a_place_that_cannot_be_listed_is_reported(answer: Response, code: str) 
     with serving(["a.csv"], answer=lambda _request: answer) as server:
         storage = storage_at(server)
         (met,), stretches = storage.split("s3://lake/raw", parts=4)
-        (walked,) = storage.walk(Stretch("s3://lake/raw"))
+        (walked,) = storage.walk(KeyRange("s3://lake/raw"))
     assert stretches == []
     assert met == walked
-    assert isinstance(met, Unlisted)
+    assert isinstance(met, ListingProblem)
     assert (met.path, met.code) == ("s3://lake/raw", code)
 
 
@@ -189,8 +189,8 @@ def test_a_listing_that_breaks_off_tells_so_after_what_it_found() -> None:
         return error(403, "AccessDenied", "Access Denied") if is_later else None
 
     with serving([f"{number:04d}" for number in range(2_000)], answer=broken) as server:
-        found = list(storage_at(server).walk(Stretch("s3://lake")))
-    assert [isinstance(each, Unlisted) for each in found] == [*[False] * 1000, True]
+        found = list(storage_at(server).walk(KeyRange("s3://lake")))
+    assert [isinstance(each, ListingProblem) for each in found] == [*[False] * 1000, True]
 
 
 def test_the_region_in_which_a_bucket_lies_is_learnt_from_the_answer() -> None:
@@ -202,6 +202,6 @@ def test_the_region_in_which_a_bucket_lies_is_learnt_from_the_answer() -> None:
 
     with S3Server({"lake": {"a.csv": b"1"}}, answer=elsewhere, keys=KEYS) as server:
         storage = storage_at(server)
-        assert keys_of(storage.walk(Stretch("s3://lake"))) == ["a.csv"]
+        assert keys_of(storage.walk(KeyRange("s3://lake"))) == ["a.csv"]
         assert storage.read("s3://lake/a.csv") == b"1"
         assert storage.bucket("lake").region == "eu-west-3"

@@ -8,7 +8,7 @@ import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from lumos.storage import Listed, Stretch
+from lumos.storage import KeyRange, ListedFile
 from lumos.storage.s3 import S3Access, S3Storage
 
 KEYS = {"access_key_id": "key-id", "secret_access_key": "hush-hush"}
@@ -45,8 +45,8 @@ def test_a_bucket_of_several_pages_is_listed_in_stretches(bucket: Any) -> None:
 def test_odd_keys_are_listed_and_read(bucket: Any, key: str) -> None:
     bucket.put(key, key.encode())
     storage = storage_of(bucket)
-    (listed,) = storage.walk(Stretch(f"s3://{bucket.name}"))
-    assert isinstance(listed, Listed)
+    (listed,) = storage.walk(KeyRange(f"s3://{bucket.name}"))
+    assert isinstance(listed, ListedFile)
     assert (listed.path, listed.size) == (f"s3://{bucket.name}/{key}", len(key.encode()))
     with storage.open(listed.path, size=listed.size) as file:
         assert (file.head(2), file.tail(4)) == (key.encode()[:2], key.encode()[-4:])
@@ -56,8 +56,8 @@ def test_ranges_of_a_large_object(bucket: Any) -> None:
     data = bytes(range(256)) * 1_000
     bucket.put("large", data)
     storage = storage_of(bucket)
-    (listed,) = storage.walk(Stretch(f"s3://{bucket.name}"))
-    assert isinstance(listed, Listed)
+    (listed,) = storage.walk(KeyRange(f"s3://{bucket.name}"))
+    assert isinstance(listed, ListedFile)
     with storage.open(listed.path, size=listed.size) as file:
         assert (file.tail(70_000), file.head(10_000)) == (data[-70_000:], data[:10_000])
     assert listed.etag == bucket.made.Object("large").e_tag.strip('"')

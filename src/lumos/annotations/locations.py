@@ -10,7 +10,7 @@ from lumos.config import Settings
 from lumos.model.dataset import Dataset
 from lumos.model.dataset_pattern import FORMAT_EXTENSIONS, DatasetPattern, strip_extensions
 from lumos.model.urn import SCHEME, Urn
-from lumos.storage.repository import INSIDE, FileNames, lies_in
+from lumos.storage.file_names import REPOSITORY_SEPARATOR, FileNames, is_inside
 from lumos.store import KnownDataset
 
 _OWN_FOLDER: Final = ".lumos"
@@ -27,10 +27,10 @@ def lasting_name(settings: Settings, file: Path) -> str:
 def in_repository(settings: Settings, name: str, root: Path) -> str | None:
     """The path from a repository's root of a lasting name; nothing of what lies elsewhere."""
     own = lasting_name(settings, root)
-    if INSIDE in name:
-        if INSIDE not in own:
-            return name.partition(INSIDE)[2]
-        return name.removeprefix(own).lstrip("/") if lies_in(name, own) else None
+    if REPOSITORY_SEPARATOR in name:
+        if REPOSITORY_SEPARATOR not in own:
+            return name.partition(REPOSITORY_SEPARATOR)[2]
+        return name.removeprefix(own).lstrip("/") if is_inside(name, own) else None
     folder = _beside(settings)
     if folder is not None and folder.name == _OWN_FOLDER:
         folder = folder.parent

@@ -7,7 +7,7 @@ from lumos.discovery.grouping.state import GroupingState
 from lumos.discovery.owned_paths import Claims
 from lumos.discovery.parts import Part, PartIndex, read_identities
 from lumos.model.discovery import Problem
-from lumos.storage import Access, Selection, Stretch, storage_of
+from lumos.storage import FileSelection, KeyRange, StorageAccess, storage_of
 
 OVERLOOKED: Final = "not_listed_yet"
 # Where more are gone at once, it is not for a listing that lags.
@@ -17,7 +17,9 @@ _MOST: Final = 50
 class Absence:
     """What the last scan knew of files, beside what this one found."""
 
-    def __init__(self, selection: Selection, now: Iterable[Part], access: Access) -> None:
+    def __init__(
+        self, selection: FileSelection, now: Iterable[Part], access: StorageAccess
+    ) -> None:
         self._selection = selection
         self._now = PartIndex(now)
         self._access = access
@@ -48,7 +50,7 @@ class Absence:
     def _is_listed(self, path: str) -> bool:
         """Whether this scan met the file, whatever it made of it."""
         folder = path.rpartition("/")[0]
-        for part in self._now.of([Stretch(folder)], first=path, last=path):
+        for part in self._now.of([KeyRange(folder)], first=path, last=path):
             identities, _ = read_identities(part.path, access=self._access)
             if path in identities:
                 return True

@@ -62,14 +62,14 @@ def _scan_and_archive(file: Path) -> None:
 
     from lumos.discovery.job import discover
     from lumos.spark.session import archiving_session
-    from lumos.storage import Selection
+    from lumos.storage import FileSelection
 
     with tempfile.TemporaryDirectory(prefix="lumos-") as folder, archiving_session(file) as spark:
         lake, state = Path(folder) / "lake", f"{folder}/state"
         (lake / "t" / "k=1").mkdir(parents=True)
         pq.write_table(pa.table({"a": [1], "b": ["x"]}), lake / "t" / "k=1" / "part-0.parquet")
         (lake / "u.csv").write_text("a,b\n1,x\n")
-        selection = Selection(str(lake))
+        selection = FileSelection(str(lake))
         discover(spark, selection, state=state, before=None, after="1")
         discover(spark, selection, state=state, before="1", after="2")
 

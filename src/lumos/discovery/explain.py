@@ -19,7 +19,7 @@ from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.urn import SCHEME, Urn
 from lumos.sources.addresses import access_of, is_address, normal, section_of
-from lumos.storage import Access, Marker, Selection, storage_of
+from lumos.storage import FileSelection, StorageAccess, TableRoot, storage_of
 from lumos.store import Scan, Store
 from lumos.store.errors import UnknownDataset
 
@@ -46,7 +46,7 @@ class NothingToExplain(MisuseError):
 class _Place(NamedTuple):
     """The root that a path lies in, and the scan that saw it."""
 
-    selection: Selection
+    selection: FileSelection
     scan: Scan | None
 
 
@@ -168,13 +168,13 @@ def _neighbourhood(path: str) -> str:
     return folder
 
 
-def selection_of(settings: Settings, root: str) -> Selection:
+def selection_of(settings: Settings, root: str) -> FileSelection:
     """What is looked at in a root, as its source or the usual settings have it."""
     always = settings.scan
     access = access_of(root, settings.sources)
     for section in settings.sources:
         if isinstance(section, FileStoreSettings) and root in file_roots(section):
-            return Selection(
+            return FileSelection(
                 root,
                 (*always.file_patterns, *section.file_patterns),
                 (*always.exclude, *section.exclude),
@@ -185,7 +185,7 @@ def selection_of(settings: Settings, root: str) -> Selection:
                 always.table_history,
                 section.join_similar,
             )
-    return Selection(
+    return FileSelection(
         root,
         always.file_patterns,
         always.exclude,
@@ -210,9 +210,9 @@ def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
 
 
 def lens_of_scan(
-    selection: Selection,
+    selection: FileSelection,
     manifest: "Manifest",
-    access: Access,
+    access: StorageAccess,
     *,
     is_current: "Callable[[Part, Summary], bool]" = lambda _part, _summary: False,
 ) -> "Lens":
@@ -239,13 +239,13 @@ def lens_of_scan(
     return Lens(selection, merged_places(places), manifest, state_access=access)
 
 
-def _is_folder(path: str, selection: Selection) -> bool:
+def _is_folder(path: str, selection: FileSelection) -> bool:
     if not is_address(path):
         return os.path.isdir(path)
     storage = storage_of(path, selection.access)
     met, stretches = storage.split(path, parts=1)
     listings = chain(met, chain.from_iterable(map(storage.walk, stretches)))
-    return any(isinstance(each, Marker) or each.path.startswith(f"{path}/") for each in listings)
+    return any(isinstance(each, TableRoot) or each.path.startswith(f"{path}/") for each in listings)
 
 
 def urns_in(settings: Settings, root: str) -> Callable[[str], Urn]:

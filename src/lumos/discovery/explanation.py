@@ -20,7 +20,7 @@ from lumos.discovery.table_explanation import Tables, tables_among
 from lumos.formats.identification import FORMATS
 from lumos.model.discovery import Suggestion
 from lumos.model.schema import Schema
-from lumos.storage import Access, Listed, Selection, Storage, storage_of
+from lumos.storage import FileSelection, FileStorage, ListedFile, StorageAccess, storage_of
 from lumos.storage.interface import is_hidden
 
 Verdict: TypeAlias = Literal[
@@ -60,15 +60,15 @@ class Lens:
 
     def __init__(
         self,
-        selection: Selection,
+        selection: FileSelection,
         places: Iterable[PlaceSummary],
         manifest: Manifest,
         rows: dict[str, FileRow] | None = None,
         *,
-        state_access: Access,
+        state_access: StorageAccess,
     ) -> None:
         self._selection = selection
-        self._storage: Storage = storage_of(selection.root, selection.access)
+        self._storage: FileStorage = storage_of(selection.root, selection.access)
         self._splits = tuple(manifest.grouping.splits)
         self._hints = Hints(selection.hints, root=selection.root, splits=self._splits)
         self._manifest = manifest
@@ -79,7 +79,9 @@ class Lens:
         self._regroup()
 
     @classmethod
-    def of_scan(cls, selection: Selection, manifest: Manifest, *, state_access: Access) -> "Lens":
+    def of_scan(
+        cls, selection: FileSelection, manifest: Manifest, *, state_access: StorageAccess
+    ) -> "Lens":
         """What a scan knew."""
         places = merged_places(
             place
@@ -89,7 +91,7 @@ class Lens:
         return cls(selection, places, manifest, state_access=state_access)
 
     @classmethod
-    def afresh(cls, selection: Selection, *, state_access: Access) -> "Lens":
+    def afresh(cls, selection: FileSelection, *, state_access: StorageAccess) -> "Lens":
         """What a look at the first files of a root tells."""
         storage = storage_of(selection.root, selection.access)
         tables = selection.tables
@@ -99,7 +101,9 @@ class Lens:
         walked = (storage.walk(stretch, tables=tables) for stretch in stretches)
         listings = list(islice(chain(met, chain.from_iterable(walked)), MOST_FILES))
         found = tables_among(listings, selection)
-        files = (each for each in listings if isinstance(each, Listed) and each.path in selection)
+        files = (
+            each for each in listings if isinstance(each, ListedFile) and each.path in selection
+        )
         claims = Claims(place for root, kept in found.items() for place in (root, *kept.claims))
         listed = list(claims.without(files))
         reader = Reader(storage, column_stats=False)
@@ -175,7 +179,7 @@ class Lens:
         reader = Reader(self._storage, column_stats=False)
         with self._storage.open(path) as opened:
             size = opened.size
-        (row,) = reader.read([(Listed(path, size, 0), None)])
+        (row,) = reader.read([(ListedFile(path, size, 0), None)])
         self._manifest.schemas.update(reader.bodies)
         more = summarise(
             [row],

@@ -8,7 +8,7 @@ from lumos.discovery.summaries import FileRow
 from lumos.formats.columns import pack_columns
 from lumos.formats.identification import read_file
 from lumos.formats.interface import UnreadableFile
-from lumos.storage import Listed, Storage
+from lumos.storage import FileStorage, ListedFile
 
 # No file has this size: what could not be opened is tried again by the next scan.
 _TRY_AGAIN: Final = -1
@@ -17,12 +17,12 @@ _TRY_AGAIN: Final = -1
 class Reader:
     """Reads files of one storage and keeps the schemas met, each once."""
 
-    def __init__(self, storage: Storage, *, column_stats: bool) -> None:
+    def __init__(self, storage: FileStorage, *, column_stats: bool) -> None:
         self._storage = storage
         self._column_stats = column_stats
         self.bodies: dict[str, bytes] = {}
 
-    def read(self, files: Iterable[tuple[Listed, FileRow | None]]) -> Iterator[FileRow]:
+    def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
         """What each file says of itself, in order.
 
         A file that can no longer be read keeps what was known of it, so that it changes no
@@ -34,7 +34,7 @@ class Reader:
         with ThreadPoolExecutor(self._storage.concurrency) as threads:
             yield from threads.map(lambda file: self._row(*file), files)
 
-    def _row(self, listed: Listed, known: FileRow | None) -> FileRow:
+    def _row(self, listed: ListedFile, known: FileRow | None) -> FileRow:
         try:
             return self._read(listed)
         except UnreadableFile as problem:
@@ -50,7 +50,7 @@ class Reader:
             return failed
         return known._replace(failed=True, code=failed.code, reason=failed.reason)
 
-    def _read(self, listed: Listed) -> FileRow:
+    def _read(self, listed: ListedFile) -> FileRow:
         with self._storage.open(listed.path, size=listed.size) as file:
             name = listed.path.rpartition("/")[2]
             found = read_file(name, file, column_stats=self._column_stats)
@@ -73,13 +73,13 @@ class Reader:
         )
 
 
-def _row(listed: Listed, **facts: Any) -> FileRow:
+def _row(listed: ListedFile, **facts: Any) -> FileRow:
     return FileRow(*listed[:4], storage_class=listed.storage_class, **facts)
 
 
-def _failed(listed: Listed, code: str, reason: str) -> FileRow:
+def _failed(listed: ListedFile, code: str, reason: str) -> FileRow:
     return _row(listed, failed=True, code=code, reason=reason)
 
 
-def _not_opened(listed: Listed, code: str, reason: str) -> FileRow:
+def _not_opened(listed: ListedFile, code: str, reason: str) -> FileRow:
     return _failed(listed._replace(size=_TRY_AGAIN), code, reason)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from lumos.discovery.explain import lens_of_scan
 from lumos.model.report import Report
 from lumos.model.urn import Urn
-from lumos.storage import Access, Hint, Selection
+from lumos.storage import FileHint, FileSelection, StorageAccess
 
 if TYPE_CHECKING:
     from lumos.discovery.explanation import Lens
@@ -39,11 +39,11 @@ class HintEffect(Report, frozen=True, kw_only=True):
 class ScannedRoot(NamedTuple):
     """The files of a root as its last scan saw them; the selection has the hints of now."""
 
-    selection: Selection
+    selection: FileSelection
     manifest: "Manifest"
-    access: Access
+    access: StorageAccess
 
-    def matches(self, hints: Sequence[Hint]) -> Iterator[list[int]]:
+    def matches(self, hints: Sequence[FileHint]) -> Iterator[list[int]]:
         """For every file that hints match, the numbers of these hints in their order."""
         from lumos.discovery.hints import Hints
         from lumos.discovery.parts import read_identities
@@ -54,7 +54,7 @@ class ScannedRoot(NamedTuple):
                 paths, _ = read_identities(part.path, access=self.access)
                 yield from filter(None, map(matching, paths))
 
-    def regrouped(self, changed: Hint, after: Sequence[Hint]) -> "Regrouped":
+    def regrouped(self, changed: FileHint, after: Sequence[FileHint]) -> "Regrouped":
         """The datasets before and after a hint is added or removed."""
         from lumos.discovery.hints import Hints
 
@@ -72,7 +72,7 @@ class ScannedRoot(NamedTuple):
         )
         return Regrouped(old, new)
 
-    def _may_hold(self, part: "Part", hints: Sequence[Hint]) -> bool:
+    def _may_hold(self, part: "Part", hints: Sequence[FileHint]) -> bool:
         """Whether files of a part may match."""
         from lumos.discovery.hints import prefixes_of
 

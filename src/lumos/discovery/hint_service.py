@@ -37,7 +37,7 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.urn import Urn
 from lumos.sources import hints_of
 from lumos.sources.addresses import access_of
-from lumos.storage import Hint
+from lumos.storage import FileHint
 from lumos.store import Scan, Store, StoredHint, Transaction
 from lumos.store.actor import audit, who
 
@@ -376,7 +376,7 @@ class Hints:
 
 
 def _effect_in(
-    seen: ScannedRoot, hint: DatasetHint, after: Sequence[Hint], urn_of: Callable[[str], Urn]
+    seen: ScannedRoot, hint: DatasetHint, after: Sequence[FileHint], urn_of: Callable[[str], Urn]
 ) -> _Effect:
     """What a hint that comes or goes makes of the files of one root."""
     (changed,) = hints_of([hint])

@@ -7,7 +7,7 @@ from itertools import count, takewhile
 from typing import Final, NamedTuple
 
 from lumos.discovery.grouping.patterns import Placement, place, split_name
-from lumos.storage import Hint
+from lumos.storage import FileHint
 
 # Raised whenever the same paths are placed differently, so that earlier sums are not used again.
 _PATTERN_VERSION: Final = 2
@@ -42,7 +42,7 @@ class Hints:
     """Where the files of one root belong: by hints, by earlier splits, by their paths."""
 
     def __init__(
-        self, hints: Sequence[Hint], *, root: str, splits: Sequence[ColumnSplit] = ()
+        self, hints: Sequence[FileHint], *, root: str, splits: Sequence[ColumnSplit] = ()
     ) -> None:
         self.root = root
         self._patterns = [
@@ -88,7 +88,7 @@ class Hints:
         return list(dict.fromkeys(numbers))
 
 
-def prefixes_of(hint: Hint, root: str) -> list[str]:
+def prefixes_of(hint: FileHint, root: str) -> list[str]:
     """What the paths of all files begin with that a hint may match."""
     return [
         _WILD.split("/".join([_top_of(path, root), *_names_in(path, root)]), maxsplit=1)[0]
@@ -125,7 +125,7 @@ class _Pattern(NamedTuple):
     folder: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, path: str, hint: Hint, number: int, root: str) -> "_Pattern":
+    def of(cls, path: str, hint: FileHint, number: int, root: str) -> "_Pattern":
         names = _names_in(path, root)
         # All files below a folder that fits belong to it too.
         top = _top_of(path, root)

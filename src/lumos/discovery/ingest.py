@@ -28,7 +28,7 @@ from lumos.progress import Progress
 from lumos.schemas.affected import AffectedReport
 from lumos.sources import SampledSource, TableSource
 from lumos.sources.addresses import access_of
-from lumos.storage import USUAL, Access, Selection
+from lumos.storage import DEFAULT_ACCESS, FileSelection, StorageAccess
 from lumos.storage.errors import StorageFault
 from lumos.store import Store
 
@@ -42,12 +42,12 @@ class Discover(Protocol):
 
     def __call__(
         self,
-        selection: Selection,
+        selection: FileSelection,
         *,
         state: str,
         before: str | None,
         after: str,
-        state_access: Access = USUAL,
+        state_access: StorageAccess = DEFAULT_ACCESS,
         left_out: str = "",
         inherited: "GroupingState | None" = None,
         recall: "Recall | None" = None,
@@ -198,7 +198,7 @@ class _FailedLake(NamedTuple):
 class _Remembered:
     """Lets each scan of a lake begin where the last one ended, and leave as much behind."""
 
-    def __init__(self, settings: Settings, state: str, access: Access) -> None:
+    def __init__(self, settings: Settings, state: str, access: StorageAccess) -> None:
         self.settings = settings
         self._state = state
         self._access = access
@@ -207,7 +207,7 @@ class _Remembered:
     def look(
         self,
         discover: Discover,
-        root: Selection,
+        root: FileSelection,
         source_id: str,
         store: Store,
         before: str | None,

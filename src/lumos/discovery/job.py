@@ -49,8 +49,15 @@ from lumos.model.json_codec import from_json
 from lumos.spark.problems import MOST_OF_ALL, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import run_tasks
-from lumos.storage import USUAL, Access, Marker, Selection, Stretch, TableKind
-from lumos.storage.markers import outermost
+from lumos.storage import (
+    DEFAULT_ACCESS,
+    FileSelection,
+    KeyRange,
+    StorageAccess,
+    TableKind,
+    TableRoot,
+)
+from lumos.storage.table_roots import outermost_roots
 
 # Several works for every core, so that one slow folder holds up little.
 _WORKS_PER_CORE: Final = 4
@@ -61,12 +68,12 @@ _LAST: Final = "\U0010ffff"
 
 def discover(
     spark: SparkSession,
-    selection: Selection,
+    selection: FileSelection,
     *,
     state: str,
     before: str | None,
     after: str,
-    state_access: Access = USUAL,
+    state_access: StorageAccess = DEFAULT_ACCESS,
     column_stats: bool = False,
     left_out: str = "",
     inherited: GroupingState | None = None,
@@ -147,15 +154,15 @@ class _Scan:
         self._recall = recall
         self.index = PartIndex(known.parts)
 
-    def run(self, works: list[Work], met: list[Marker]) -> tuple[Discovery, Manifest]:
+    def run(self, works: list[Work], met: list[TableRoot]) -> tuple[Discovery, Manifest]:
         """What is there now, and what the next scan must know."""
         counts = self._job.selection.tables
-        assumed = frozenset(outermost(met)) | (self._known.claims if counts else frozenset())
+        assumed = frozenset(outermost_roots(met)) | (self._known.claims if counts else frozenset())
         results = self._results(works, assumed, self.index)
         markers = [*met, *(marker for each in results for marker in each.done.markers)]
         strays = {folder for each in results for one in each.all for folder in one.done.strays}
-        tables, remarks = self._tables(outermost(markers), strays)
-        actual = frozenset(outermost(markers)).union(
+        tables, remarks = self._tables(outermost_roots(markers), strays)
+        actual = frozenset(outermost_roots(markers)).union(
             *((table.root, *table.kept.claims) for table in tables)
         )
         results = self._repeated(results, assumed, actual)
@@ -417,7 +424,7 @@ def _taken_names(grouping: Grouping) -> Iterator[Problem]:
 class _LastListing:
     """The files that the last scan met."""
 
-    def __init__(self, parts: Iterable[Part], access: Access) -> None:
+    def __init__(self, parts: Iterable[Part], access: StorageAccess) -> None:
         self._index = PartIndex(parts)
         self._access = access
         self._paths: dict[str, frozenset[str]] = {}
@@ -425,7 +432,7 @@ class _LastListing:
     def holds(self, path: str) -> bool:
         """Whether the last scan met a file."""
         folder = path.rpartition("/")[0]
-        for part in self._index.of([Stretch(folder)], first=path, last=path):
+        for part in self._index.of([KeyRange(folder)], first=path, last=path):
             if part.path not in self._paths:
                 try:
                     identities, _ = read_identities(part.path, access=self._access)

@@ -17,7 +17,7 @@ from lumos.discovery.current_schema import Memory
 from lumos.discovery.grouping.state import GroupingState, LegacyGrouping
 from lumos.discovery.parts import LOST, Part, read_identities
 from lumos.discovery.tables import TableKept
-from lumos.storage import USUAL, Access, storage_of
+from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
 
 _log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
@@ -64,7 +64,7 @@ def _file_count(name: str) -> str:
 class Manifests:
     """The manifests of one source in a folder of any storage, by name, with their parts."""
 
-    def __init__(self, folder: str, access: Access = USUAL) -> None:
+    def __init__(self, folder: str, access: StorageAccess = DEFAULT_ACCESS) -> None:
         self._folder = folder
         self._storage = storage_of(folder, access)
         self.access = access

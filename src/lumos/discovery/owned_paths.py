@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lumos.storage import Listed, Stretch
+from lumos.storage import KeyRange, ListedFile
 
 # Sorts after whatever may follow in a path.
 _LAST: Final = "\U0010ffff"
@@ -33,7 +33,7 @@ class Claims:
             folder = folder.rpartition("/")[0]
         return folder
 
-    def without(self, files: Iterable[Listed]) -> Iterator[Listed]:
+    def without(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
         """The files that no table claims."""
         for each in files:
             claim = self.of(each.path)
@@ -43,7 +43,7 @@ class Claims:
                 self.used.add(claim)
 
 
-def may_meet(place: Stretch, claim: str) -> bool:
+def may_meet(place: KeyRange, claim: str) -> bool:
     """Whether files of a claimed folder, or a claimed file, may have been listed in a place."""
     folder = place.folder.rstrip("/")
     if f"{folder}/".startswith(f"{claim}/"):

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from lumos.discovery.summaries import FileRow, Summary
 from lumos.spark.arrays import arrow_array
-from lumos.storage import Access, Stretch, storage_of
+from lumos.storage import KeyRange, StorageAccess, storage_of
 
 # Raised whenever files must be read or placed anew because Lumos understands them better.
 VERSION: Final = 5
@@ -49,7 +49,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     """A part, and in which places and between which paths its files lie."""
 
     path: str
-    places: tuple[Stretch, ...]
+    places: tuple[KeyRange, ...]
     first: str
     last: str
     files: int
@@ -62,13 +62,13 @@ class PartIndex:
     def __init__(self, parts: Iterable[Part]) -> None:
         # Parts of an earlier version are left out: their files are read anew.
         self._parts = [part for part in parts if part.version == VERSION]
-        self._by_folder: dict[str, list[tuple[int, Stretch]]] = {}
+        self._by_folder: dict[str, list[tuple[int, KeyRange]]] = {}
         for number, part in enumerate(self._parts):
             for place in part.places:
                 self._by_folder.setdefault(place.folder, []).append((number, place))
         self._folders = sorted(self._by_folder)
 
-    def of(self, places: Iterable[Stretch], *, first: str = "", last: str = "") -> list[Part]:
+    def of(self, places: Iterable[KeyRange], *, first: str = "", last: str = "") -> list[Part]:
         """The parts that may hold files in the places and between the paths."""
         numbers = {
             number
@@ -78,7 +78,7 @@ class PartIndex:
         }
         return [self._parts[number] for number in sorted(numbers)]
 
-    def _touching(self, place: Stretch) -> Iterator[int]:
+    def _touching(self, place: KeyRange) -> Iterator[int]:
         folder = place.folder.rstrip("/")
         for same in {folder, f"{folder}/"}:
             ranges = self._by_folder.get(same, ())
@@ -96,7 +96,7 @@ class PartIndex:
                 yield from (number for number, other in around if other.deep)
 
 
-def _meet(one: Stretch, other: Stretch) -> bool:
+def _meet(one: KeyRange, other: KeyRange) -> bool:
     """Whether two ranges of the paths in one folder have any in common."""
     ends_before = one.until and one.until <= other.after
     begins_behind = other.until and other.until <= one.after
@@ -111,9 +111,9 @@ def write_part(
     folder: str,
     rows: Sequence[FileRow],
     summary: Summary,
-    places: Sequence[Stretch],
+    places: Sequence[KeyRange],
     *,
-    access: Access,
+    access: StorageAccess,
 ) -> Part:
     """Writes the rows of some places as a part below a folder."""
     columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
@@ -136,7 +136,7 @@ def write_part(
 LOST: Final = (FileNotFoundError, pa.ArrowException, msgspec.MsgspecError, KeyError)
 
 
-def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
+def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, Summary]:
     """What tells whether the part's files are as they were, and what they came to."""
     file = _open(path, access)
     table = file.read(columns=_IDENTITY)
@@ -145,12 +145,12 @@ def read_identities(path: str, *, access: Access) -> tuple[Identities, Summary]:
     return dict(zip(paths, zip(*identity, strict=True), strict=True)), _DECODE(footer)
 
 
-def read_summary(path: str, *, access: Access) -> Summary:
+def read_summary(path: str, *, access: StorageAccess) -> Summary:
     """What the part's files came to, without a look at the files."""
     return _DECODE(_open(path, access).schema_arrow.metadata[_SUMMARY])
 
 
-def read_part(path: str, *, access: Access) -> tuple[Iterator[FileRow], Summary | None]:
+def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], Summary | None]:
     """Every file of a part and what they came to; nothing where it is lost."""
     try:
         file = _open(path, access)
@@ -165,5 +165,5 @@ def read_part(path: str, *, access: Access) -> tuple[Iterator[FileRow], Summary 
 _DECODE: Final = msgspec.msgpack.Decoder(Summary).decode
 
 
-def _open(path: str, access: Access) -> pq.ParquetFile:
+def _open(path: str, access: StorageAccess) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(storage_of(path, access).read(path)))

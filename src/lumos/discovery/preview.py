@@ -23,7 +23,7 @@ from lumos.model.discovery import Discovery
 from lumos.progress import Progress
 from lumos.sources import SampledSource, Source
 from lumos.sources.addresses import access_of
-from lumos.storage import USUAL, Access
+from lumos.storage import DEFAULT_ACCESS, StorageAccess
 
 
 def discover(
@@ -123,14 +123,14 @@ def _scanned(
 
 
 @contextmanager
-def _passing_state(settings: Settings, state: str) -> Iterator[tuple[str, Access]]:
+def _passing_state(settings: Settings, state: str) -> Iterator[tuple[str, StorageAccess]]:
     """A folder where tasks may leave what they find; nothing of it stays."""
     from lumos.discovery.manifest import Manifests
     from lumos.spark.session import is_local
 
     if is_local(settings.spark.master):
         with tempfile.TemporaryDirectory(prefix="lumos-") as folder:
-            yield folder, USUAL
+            yield folder, DEFAULT_ACCESS
         return
     # Executors elsewhere can only write where the state of scans lies.
     access = access_of(state, settings.sources)

@@ -14,12 +14,12 @@ from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.sources import LakeSource, Source, TableSource, hints_of
 from lumos.sources.addresses import is_address, roots_of, section_of
-from lumos.storage import Hint, Selection
+from lumos.storage import FileHint, FileSelection
 
 SOURCE_FAILED: Final = "source_failed"
 _log = logging.getLogger(__name__)
 
-Lake: TypeAlias = tuple[LakeSource, Selection]
+Lake: TypeAlias = tuple[LakeSource, FileSelection]
 
 
 class Places(NamedTuple):
@@ -153,7 +153,7 @@ def _roots(lakes: Sequence[Lake], settings: Settings) -> list[Lake]:
     return _apart(narrowed)
 
 
-def hints_in(settings: Settings, root: str, own: Sequence[Hint] = ()) -> tuple[Hint, ...]:
+def hints_in(settings: Settings, root: str, own: Sequence[FileHint] = ()) -> tuple[FileHint, ...]:
     """The hints for a root: `own`, those of the sources that have the root, those of all scans.
 
     A source's hints count even if its root, or a folder in it, is scanned by path or watched by a
@@ -185,7 +185,7 @@ def is_in(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
-def _whole(hint: Hint, top: str) -> Hint:
+def _whole(hint: FileHint, top: str) -> FileHint:
     """A hint with whole paths instead of those from a root."""
     paths = tuple(
         path if is_in(path, top) else f"{top.rstrip('/')}/{path.strip('/')}" for path in hint.paths

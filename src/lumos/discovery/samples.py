@@ -8,7 +8,7 @@ from lumos.config import Settings
 from lumos.discovery.source_metadata import told_before
 from lumos.model.discovery import Discovery
 from lumos.sources import SampledSource
-from lumos.sources.interface import Known, Remembered
+from lumos.sources.interface import EarlierSchema, EarlierSchemas
 from lumos.store import Store
 
 # What executors of a cluster may not have; all of it is Python alone, or does without the rest.
@@ -16,7 +16,10 @@ _LIBRARIES: Final = {"mongodb": ("bson", "pymongo", "dns")}
 
 
 def sampled(
-    source: SampledSource, known: Known, settings: Settings, progress: Callable[[str], None]
+    source: SampledSource,
+    known: EarlierSchemas,
+    settings: Settings,
+    progress: Callable[[str], None],
 ) -> Discovery:
     """What samples of a source show."""
     progress("Starting Spark")
@@ -33,11 +36,11 @@ def sampled(
         return source.sampled(partial(spread, session), known)
 
 
-def known_datasets(store: Store, source: SampledSource, environment: str) -> Known:
+def known_datasets(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
     """What the store knows of a source's datasets, as far as they are there."""
     before = store.known(source=f"{source.identity}:{source.scope}")
 
-    def known(path: str) -> Remembered | None:
+    def known(path: str) -> EarlierSchema | None:
         urn = str(source.urn(path, environment=environment))
         there = before.get(urn)
         if there is None or there.state != "live":
@@ -45,6 +48,6 @@ def known_datasets(store: Store, source: SampledSource, environment: str) -> Kno
         dataset = store.get(urn)
         if dataset.schema is None:
             return None
-        return Remembered(dataset.schema, told_before(dataset))
+        return EarlierSchema(dataset.schema, told_before(dataset))
 
     return known

@@ -19,8 +19,17 @@ from lumos.model.discovery import Problem
 from lumos.spark.arrays import arrow_array
 from lumos.spark.problems import ProblemList
 from lumos.spark.spill import SpillSort
-from lumos.storage import Access, Listed, Listing, Marker, Selection, Stretch, Unlisted, storage_of
-from lumos.storage.markers import strays_from
+from lumos.storage import (
+    FileSelection,
+    KeyRange,
+    ListedFile,
+    ListingItem,
+    ListingProblem,
+    StorageAccess,
+    TableRoot,
+    storage_of,
+)
+from lumos.storage.table_roots import misplaced_metadata_folder
 
 # A task that meets more files than this leaves them to others, in portions of their own.
 _MOST_FILES: Final = 50_000
@@ -59,15 +68,15 @@ class Work(msgspec.Struct, array_like=True):
     manifest that may hold some of all these.
     """
 
-    stretches: list[Stretch]
-    listed: list[Listed] = []
-    unlisted: list[Unlisted] = []
-    met: list[Stretch] = []
+    stretches: list[KeyRange]
+    listed: list[ListedFile] = []
+    unlisted: list[ListingProblem] = []
+    met: list[KeyRange] = []
     portion: str = ""
     known: list[str] = []
 
     @property
-    def places(self) -> list[Stretch]:
+    def places(self) -> list[KeyRange]:
         """Where the work's files lie."""
         return [*self.stretches, *self.met]
 
@@ -76,7 +85,7 @@ class Portion(msgspec.Struct, frozen=True, array_like=True):
     """Listed files that a task left over: where they are written down, and between which paths."""
 
     path: str
-    places: list[Stretch]
+    places: list[KeyRange]
     first: str
     last: str
 
@@ -95,7 +104,7 @@ class Done(msgspec.Struct, array_like=True):
     bodies: dict[str, bytes]
     part: Part | None
     left_over: list[Portion]
-    markers: list[Marker] = []
+    markers: list[TableRoot] = []
     left_out: list[str] = []
     strays: list[str] = []
 
@@ -106,10 +115,10 @@ class Job(NamedTuple):
     What lies in `claims` is a table's, as far as is known.
     """
 
-    selection: Selection
+    selection: FileSelection
     state: str
     parts_folder: str
-    state_access: Access
+    state_access: StorageAccess
     column_stats: bool
     claims: tuple[str, ...]
     # Decisions of earlier scans on which files are different datasets.
@@ -176,39 +185,39 @@ def _do(job: Job, work: Work) -> Done:
 
 
 def _list(
-    job: Job, work: Work, pile: SpillSort[Listed]
-) -> tuple[list[Marker], set[str], list[Unlisted]]:
+    job: Job, work: Work, pile: SpillSort[ListedFile]
+) -> tuple[list[TableRoot], set[str], list[ListingProblem]]:
     """Puts the work's files on a pile, and tells what else was met."""
     selection = job.selection
-    markers: set[Marker] = set()
+    markers: set[TableRoot] = set()
     strays: set[str] = set()
     unlisted = list(work.unlisted)
     # A lake may hold the state of its own scans.
     left_out = f"{job.state.rstrip('/')}/"
     for listing in chain(work.listed, _portion(job, work), _walked(selection, work)):
-        if isinstance(listing, Unlisted):
+        if isinstance(listing, ListingProblem):
             unlisted.append(listing)
-        elif isinstance(listing, Marker):
+        elif isinstance(listing, TableRoot):
             markers.add(listing)
         elif not listing.path.startswith(left_out):
-            if selection.tables and (folder := strays_from(listing.path)) is not None:
+            if selection.tables and (folder := misplaced_metadata_folder(listing.path)) is not None:
                 strays.add(folder)
             if listing.path in selection:
                 pile.add(listing)
     return sorted(markers), strays, unlisted
 
 
-def _portion(job: Job, work: Work) -> list[Listed]:
+def _portion(job: Job, work: Work) -> list[ListedFile]:
     if not work.portion:
         return []
     data = storage_of(work.portion, job.state_access).read(work.portion)
     return _decode_listed(data)
 
 
-_decode_listed: Final = msgspec.msgpack.Decoder(list[Listed]).decode
+_decode_listed: Final = msgspec.msgpack.Decoder(list[ListedFile]).decode
 
 
-def _walked(selection: Selection, work: Work) -> Iterator[Listing]:
+def _walked(selection: FileSelection, work: Work) -> Iterator[ListingItem]:
     storage = storage_of(selection.root, selection.access)
     for stretch in work.stretches:
         yield from storage.walk(stretch, tables=selection.tables)
@@ -217,8 +226,8 @@ def _walked(selection: Selection, work: Work) -> Iterator[Listing]:
 def _portioned(
     job: Job,
     work: Work,
-    files: Iterator[Listed],
-    unlisted: Sequence[Unlisted],
+    files: Iterator[ListedFile],
+    unlisted: Sequence[ListingProblem],
     claims: Claims,
 ) -> Done:
     """Writes too many files down in portions, each of which becomes a work of its own."""
@@ -233,7 +242,7 @@ def _portioned(
     return msgspec.structs.replace(rest or nothing, left_over=portions)
 
 
-def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
+def _unchanged(job: Job, work: Work, listed: Sequence[ListedFile]) -> Done | None:
     """The part of the last scan itself, if just its files are there, as they were."""
     if len(work.known) != 1:
         return None
@@ -256,13 +265,13 @@ def _unchanged(job: Job, work: Work, listed: Sequence[Listed]) -> Done | None:
 def _scanned(
     job: Job,
     work: Work,
-    listed: Sequence[Listed],
-    unlisted: Sequence[Unlisted],
+    listed: Sequence[ListedFile],
+    unlisted: Sequence[ListingProblem],
     claims: Claims,
 ) -> Done:
     known, before = _known(job, work)
     rows: list[FileRow] = []
-    fresh: list[tuple[Listed, FileRow | None]] = []
+    fresh: list[tuple[ListedFile, FileRow | None]] = []
     moved: list[str] = []
     for each in listed:
         row = known.pop(each.path, None)
@@ -306,7 +315,7 @@ def _scanned(
     return Done(summary, len(fresh), problems, reader.bodies, part, [])
 
 
-def _holds(place: Stretch, path: str) -> bool:
+def _holds(place: KeyRange, path: str) -> bool:
     """Whether a path lies in a stretch, so that no other work answers for it too."""
     inside = path.startswith(f"{place.folder.rstrip('/')}/")
     return inside and path > place.after and (not place.until or path <= place.until)

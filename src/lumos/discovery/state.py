@@ -5,7 +5,7 @@ import uuid
 
 from lumos.errors import MisuseError
 from lumos.sources.addresses import is_address
-from lumos.storage import Access, storage_of
+from lumos.storage import StorageAccess, storage_of
 
 
 class StateNotUsable(MisuseError):
@@ -22,7 +22,7 @@ def state_folder(state: str, source_id: str) -> str:
     return f"{state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
 
 
-def check_state(state: str, access: Access) -> None:
+def check_state(state: str, access: StorageAccess) -> None:
     """Writes and removes a small file where state lies in an object store."""
     if not is_address(state):
         return

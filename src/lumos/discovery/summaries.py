@@ -14,7 +14,7 @@ from lumos.formats.columns import ColumnFacts, merge_columns, unpack_columns
 from lumos.formats.interface import LARGEST
 from lumos.model.discovery import Problem
 from lumos.spark.problems import ProblemCount, ProblemList, count_problems
-from lumos.storage import Hint
+from lumos.storage import FileHint
 
 _ALL_BITS: Final = 2**64 - 1
 # So many values of a level are remembered in each place, the first in the order of text.
@@ -175,7 +175,7 @@ def summarise(
     rows: Sequence[FileRow],
     *,
     root: str,
-    hints: Sequence[Hint] = (),
+    hints: Sequence[FileHint] = (),
     splits: Sequence[ColumnSplit] = (),
     earlier: Earlier | None = None,
 ) -> Summary:

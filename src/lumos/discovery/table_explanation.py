@@ -12,16 +12,21 @@ from lumos.formats.tables import KINDS, READERS
 from lumos.formats.tables.interface import TableFacts
 from lumos.model.json_codec import from_json, to_json
 from lumos.storage import (
-    Access,
-    Listed,
-    Listing,
-    Marker,
-    Selection,
-    Stretch,
+    FileSelection,
+    KeyRange,
+    ListedFile,
+    ListingItem,
+    StorageAccess,
+    TableRoot,
     storage_of,
 )
-from lumos.storage.markers import METADATA, marker_in, outermost, strays_from
-from lumos.storage.schemes import absolute
+from lumos.storage.table_roots import (
+    METADATA_FOLDER,
+    misplaced_metadata_folder,
+    outermost_roots,
+    table_root_in,
+)
+from lumos.storage.uris import absolute
 
 TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
 # A file lies no deeper in its table than this, partitions and all.
@@ -42,7 +47,7 @@ class SeenTable:
     """A table of a lake."""
 
     def __init__(
-        self, root: str, kept: TableKept, selection: Selection, state_access: Access
+        self, root: str, kept: TableKept, selection: FileSelection, state_access: StorageAccess
     ) -> None:
         self.root = root
         self._kept = kept
@@ -85,7 +90,7 @@ class SeenTable:
         """What a path in it is to the table."""
         below = f"{path}/"
         is_in_log = any(below.startswith(f"{log}/") for log in self._logs())
-        if is_in_log or marker_in(path[len(self.root) + 1 :]) is not None:
+        if is_in_log or table_root_in(path[len(self.root) + 1 :]) is not None:
             return self._log
         if self._memory is None:
             return InTable("unreadable", self.reason)
@@ -109,7 +114,7 @@ class SeenTable:
         return InTable("log", f"it is part of the log of the table {self.root}")
 
     def _logs(self) -> Iterator[str]:
-        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": METADATA}
+        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": METADATA_FOLDER}
         for kind in self._kept.kinds:
             yield f"{self.root}/{folders[kind]}"
         if self._kept.log:
@@ -120,7 +125,11 @@ class Tables:
     """The tables of a root, as a scan knew them or as a look at it shows them."""
 
     def __init__(
-        self, selection: Selection, kept: Mapping[str, TableKept], *, state_access: Access
+        self,
+        selection: FileSelection,
+        kept: Mapping[str, TableKept],
+        *,
+        state_access: StorageAccess,
     ) -> None:
         self._kept = kept
         self._seen = {
@@ -155,14 +164,16 @@ class Tables:
         return [table for root, table in sorted(self._seen.items()) if root.startswith(inside)]
 
 
-def tables_among(listings: Sequence[Listing], selection: Selection) -> dict[str, TableKept]:
+def tables_among(listings: Sequence[ListingItem], selection: FileSelection) -> dict[str, TableKept]:
     """The tables that a listing shows, by root, as if a scan had not read them yet."""
     if not selection.tables:
         return {}
-    roots = outermost(each for each in listings if isinstance(each, Marker))
+    roots = outermost_roots(each for each in listings if isinstance(each, TableRoot))
     found = {root: TableKept(kinds, "", "") for root, kinds in roots.items()}
     storage = storage_of(selection.root, selection.access)
-    strays = {strays_from(each.path) for each in listings if isinstance(each, Listed)}
+    strays = {
+        misplaced_metadata_folder(each.path) for each in listings if isinstance(each, ListedFile)
+    }
     for log in sorted(filter(None, strays)):
         try:
             home = home_around(storage, log, scanned=selection.root)
@@ -173,15 +184,15 @@ def tables_among(listings: Sequence[Listing], selection: Selection) -> dict[str,
     return found
 
 
-def root_above(path: str, selection: Selection) -> str | None:
+def root_above(path: str, selection: FileSelection) -> str | None:
     """The root of the table that a path lies in, where no scan could tell."""
     if not selection.tables:
         return None
     storage = storage_of(path, selection.access)
     folder = path
     for _ in range(_DEEPEST):
-        listings = islice(storage.walk(Stretch(folder, deep=False)), _ENOUGH)
-        if any(isinstance(each, Marker) for each in listings):
+        listings = islice(storage.walk(KeyRange(folder, deep=False)), _ENOUGH)
+        if any(isinstance(each, TableRoot) for each in listings):
             return folder
         folder = folder.rpartition("/")[0]
         if not folder or folder.endswith(":/"):

@@ -8,9 +8,9 @@ from lumos.discovery.table_paths import TablePaths, without_dot_segments
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.iceberg.metadata import find_table_home
 from lumos.formats.tables.interface import FileEntry
-from lumos.storage import Listed, LocalStorage, Storage
-from lumos.storage.markers import LOGS, METADATA
-from lumos.storage.schemes import canonical
+from lumos.storage import FileStorage, ListedFile, LocalStorage
+from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER
+from lumos.storage.uris import canonical
 
 # The log of a table is read file by file, each as a whole. One commit may add a million files.
 LONGEST_FILE: Final = 1024**3
@@ -27,7 +27,7 @@ class StoredFolder:
     """
 
     def __init__(
-        self, storage: Storage, root: str, *, scanned: str = "", left_out: str = ""
+        self, storage: FileStorage, root: str, *, scanned: str = "", left_out: str = ""
     ) -> None:
         self.root = root
         self._paths = TablePaths(root, (scanned or root,))
@@ -52,7 +52,7 @@ class StoredFolder:
             self._listings[folder] = kept
 
     def below(self) -> Iterator[FileEntry]:
-        for listed in self._storage.entries(self.root, deep=True, without=LOGS):
+        for listed in self._storage.entries(self.root, deep=True, without=LOG_FOLDERS):
             name = listed.path[len(self._inside) :]
             if isinstance(self._storage, LocalStorage):
                 # A file may be a link; object stores have none, and what they list is inside.
@@ -78,7 +78,7 @@ class StoredFolder:
     def _path(self, path: str) -> str:
         return self._inside + path
 
-    def _entry(self, listed: Listed) -> FileEntry:
+    def _entry(self, listed: ListedFile) -> FileEntry:
         if len(self._sizes) < _MOST_KEPT:
             self._sizes[listed.path] = listed.size
         name = listed.path.rpartition("/")[2]
@@ -95,7 +95,7 @@ class ApartFolder(StoredFolder):
 
     def __init__(
         self,
-        storage: Storage,
+        storage: FileStorage,
         root: str,
         log: str,
         *,
@@ -110,10 +110,10 @@ class ApartFolder(StoredFolder):
         self._location = location
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
-        if folder != METADATA:
+        if folder != METADATA_FOLDER:
             yield from super().entries(folder, after=after)
             return
-        usual = (each for each in super().entries(METADATA) if each.name not in self._in_log)
+        usual = (each for each in super().entries(METADATA_FOLDER) if each.name not in self._in_log)
         found = sorted([*usual, *self._in_log.values()])
         yield from (each for each in found if each.name > after)
 
@@ -124,12 +124,12 @@ class ApartFolder(StoredFolder):
         place = canonical(uri, self.root)
         for log in filter(None, (self._told, self.log)):
             if (path := _below(place, log)) is not None:
-                return f"{METADATA}/{path}" if has_data else path
+                return f"{METADATA_FOLDER}/{path}" if has_data else path
         return None
 
     def _path(self, path: str) -> str:
         folder, _, name = path.rpartition("/")
-        in_log = folder == METADATA and name in self._in_log
+        in_log = folder == METADATA_FOLDER and name in self._in_log
         return f"{self.log}/{name}" if in_log else super()._path(path)
 
     @cached_property
@@ -142,7 +142,7 @@ class ApartFolder(StoredFolder):
 
 
 def folder_of(
-    storage: Storage, root: str, log: str, *, scanned: str, left_out: str = ""
+    storage: FileStorage, root: str, log: str, *, scanned: str, left_out: str = ""
 ) -> StoredFolder:
     """The folder of a table, whose log may be known to lie elsewhere."""
     if log:
@@ -150,7 +150,7 @@ def folder_of(
     return StoredFolder(storage, root, scanned=scanned, left_out=left_out)
 
 
-def home_around(storage: Storage, log: str, *, scanned: str, left_out: str = "") -> ApartFolder:
+def home_around(storage: FileStorage, log: str, *, scanned: str, left_out: str = "") -> ApartFolder:
     """The folder of the table whose metadata lies in a log; raises UnreadableFile.
 
     Of a lake that was moved or copied as a whole, the table lies beside its metadata as before.

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from lumos.formats.interface import UnreadableFile
-from lumos.storage.schemes import ADDRESS, absolute
+from lumos.storage.uris import ADDRESS, absolute
 
 OUTSIDE: Final = "outside_path"
 _LONGEST_SHOWN: Final = 200

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from lumos.discovery.manifest import Manifest
 from lumos.discovery.owned_paths import Claims
 from lumos.discovery.tables import TableDone, live_paths, memory_of
-from lumos.storage import Access, Selection, storage_of
-from lumos.storage.markers import METADATA, is_of_table
+from lumos.storage import FileSelection, StorageAccess, storage_of
+from lumos.storage.table_roots import METADATA_FOLDER, is_table_folder
 
 
 class Former(NamedTuple):
@@ -22,8 +22,8 @@ def former_of(
     before: Manifest,
     *,
     present: Collection[str],
-    selection: Selection,
-    state_access: Access,
+    selection: FileSelection,
+    state_access: StorageAccess,
 ) -> dict[str, Former]:
     """Which datasets of the scan before are tables now, by root, since their files are.
 
@@ -77,10 +77,10 @@ def _is_laid_out(dataset: str, root: str) -> bool:
     if not dataset.startswith(f"{root}/"):
         return False
     folders = dataset[len(root) + 1 :].split("/")
-    return all(map(is_of_table, folders))
+    return all(map(is_table_folder, folders))
 
 
-def _live(table: TableDone, wanted: Collection[str], access: Access) -> Iterator[str]:
+def _live(table: TableDone, wanted: Collection[str], access: StorageAccess) -> Iterator[str]:
     """Which of some files the table's log names."""
     memory = memory_of(table.kept, access) if wanted else None
     if memory is not None:
@@ -96,4 +96,4 @@ def _files(before: Manifest, datasets: Collection[str]) -> Iterator[tuple[str, s
 
 
 def _is_metadata(path: str, logs: Claims) -> bool:
-    return f"/{METADATA}/" in f"{path}/" or logs.of(f"{path}/") is not None
+    return f"/{METADATA_FOLDER}/" in f"{path}/" or logs.of(f"{path}/") is not None

@@ -6,21 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from lumos.discovery.owned_paths import Claims
 from lumos.discovery.tables import STRAY, TableDone, TableKept, TableWork
 from lumos.model.discovery import Problem
-from lumos.storage import Selection, TableKind
-from lumos.storage.markers import METADATA
+from lumos.storage import FileSelection, TableKind
+from lumos.storage.table_roots import METADATA_FOLDER
 
 
 def table_works(
     roots: Mapping[str, tuple[TableKind, ...]],
     strays: Collection[str],
     known: Mapping[str, TableKept],
-    selection: Selection,
+    selection: FileSelection,
 ) -> list[TableWork]:
     """The tables that a scan met, those that no listing showed though they may be there, and
     folders of metadata whose tables lie elsewhere (`strays`).
     """
     owners = {kept.log: root for root, kept in known.items() if kept.log}
-    logs = {f"{root}/{METADATA}": root for root in roots}
+    logs = {f"{root}/{METADATA_FOLDER}": root for root in roots}
     met = {owners[log] for log in (*strays, *logs) if log in owners}
     # What holds nothing but the log of a known table is none.
     actual = {root: roots[root] for log, root in logs.items() if log not in owners}

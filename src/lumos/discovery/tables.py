@@ -24,9 +24,9 @@ from lumos.model.discovery import (
 )
 from lumos.model.json_codec import from_json, to_json
 from lumos.spark.arrays import arrow_array
-from lumos.storage import Access, Selection, Storage, storage_of
-from lumos.storage.markers import LOGS, METADATA, is_iceberg
-from lumos.storage.schemes import absolute, canonical
+from lumos.storage import FileSelection, FileStorage, StorageAccess, storage_of
+from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
+from lumos.storage.uris import absolute, canonical
 
 # A table to read as a row for a task, and what came of it.
 TABLE_WORKS: Final = pa.schema(
@@ -118,10 +118,10 @@ class TableDone(msgspec.Struct, array_like=True):
 class TableJob(NamedTuple):
     """What all readings of tables in a scan have in common."""
 
-    selection: Selection
+    selection: FileSelection
     state: str
     parts_folder: str
-    state_access: Access
+    state_access: StorageAccess
 
 
 def table_row(work: TableWork) -> tuple[str, str, bytes]:
@@ -155,14 +155,14 @@ def decode_table_work(data: bytes) -> TableWork:
 decode_table: Final = msgspec.msgpack.Decoder(TableDone).decode
 
 
-def memory_of(kept: TableKept, access: Access) -> Memory | None:
+def memory_of(kept: TableKept, access: StorageAccess) -> Memory | None:
     """What was read of a table; nothing where that is lost."""
     known = _known_facts(kept, access)
     memory = _known_memory(kept, access)
     return None if known is None or memory is None else Memory(known[1].kind, known[0], memory)
 
 
-def _known_facts(kept: TableKept | None, access: Access) -> tuple[bytes, TableFacts] | None:
+def _known_facts(kept: TableKept | None, access: StorageAccess) -> tuple[bytes, TableFacts] | None:
     """The facts as JSON and as they are; nothing where they are lost."""
     if kept is None or not kept.memory:
         return None
@@ -173,7 +173,7 @@ def _known_facts(kept: TableKept | None, access: Access) -> tuple[bytes, TableFa
         return None
 
 
-def _known_memory(kept: TableKept | None, access: Access) -> bytes | None:
+def _known_memory(kept: TableKept | None, access: StorageAccess) -> bytes | None:
     if kept is None or not kept.memory:
         return None
     try:
@@ -235,16 +235,16 @@ def _has_log(folder: StoredFolder, kinds: Sequence[str]) -> bool:
 
 
 def _shows_log(folder: StoredFolder, kinds: Collection[str]) -> bool:
-    logs = (name for name, kind in LOGS.items() if kind in kinds)
+    logs = (name for name, kind in LOG_FOLDERS.items() if kind in kinds)
     in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
-    return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA))
+    return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA_FOLDER))
 
 
-def _shows_metadata(storage: Storage, log: str) -> bool:
+def _shows_metadata(storage: FileStorage, log: str) -> bool:
     return any(is_iceberg(each.path.rpartition("/")[2]) for each in storage.entries(log))
 
 
-def table_around(selection: Selection) -> str | None:
+def table_around(selection: FileSelection) -> str | None:
     """The root of the table in the midst of which a scan begins, if it does."""
     storage = storage_of(selection.root, selection.access)
     folder = selection.root.rstrip("/")
@@ -299,7 +299,7 @@ def _home(job: TableJob, log: str) -> StoredFolder:
 
 def _read_apart(job: TableJob, work: TableWork, kind: str) -> TableDone | None:
     """A table that lies elsewhere, if that is where the scan looks."""
-    log = f"{work.root}/{METADATA}"
+    log = f"{work.root}/{METADATA_FOLDER}"
     try:
         folder = _home(job, log)
     except UnreadableFile:

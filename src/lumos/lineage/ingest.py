@@ -23,7 +23,7 @@ from lumos.lineage.sql.names import dialect_named
 from lumos.lineage.urns import Placed, Placing
 from lumos.model.lineage import Edge, Script
 from lumos.progress import Progress
-from lumos.storage.repository import FileNames, lies_in
+from lumos.storage.file_names import FileNames, is_inside
 from lumos.store import Store
 from lumos.store.actor import who
 
@@ -268,6 +268,6 @@ class LineageIngest:
 
 def _lies_in(reporter: str, folder: Folder) -> bool:
     return any(
-        reporter.startswith(kind) and lies_in(reporter.removeprefix(kind), folder.name)
+        reporter.startswith(kind) and is_inside(reporter.removeprefix(kind), folder.name)
         for kind in _FILES
     )

@@ -20,7 +20,7 @@ from lumos.lineage.sql.names import Folding, dialect_named
 from lumos.lineage.sql_files import model_name
 from lumos.model.dataset_pattern import name_spellings, strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
-from lumos.storage.schemes import canonical
+from lumos.storage.uris import canonical
 from lumos.store import Store
 from lumos.store.directory import Listing
 

@@ -15,7 +15,7 @@ from lumos.errors import MisuseError
 from lumos.lineage.dbt.artefacts import MANIFEST
 from lumos.lineage.reported import Problem
 from lumos.lineage.sql_files import ENDINGS
-from lumos.storage.repository import FileNames, lies_in
+from lumos.storage.file_names import FileNames, is_inside
 from lumos.usage.query_log import Log, UnreadableLog, look
 
 _HEAD: Final = 4 * 1024 * 1024
@@ -138,7 +138,7 @@ class _Looking:
         self._folders += (
             Folder(name=name, complete=not failed)
             for here, name in names.items()
-            if here.parent not in names or not lies_in(name, names[here.parent])
+            if here.parent not in names or not is_inside(name, names[here.parent])
         )
 
     def _encodable(self, folder: Path, names: Iterable[str]) -> Iterator[str]:

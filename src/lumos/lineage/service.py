@@ -92,7 +92,7 @@ class LineageService:
         configuration does. `accept_removals` believes that all files of a folder are gone.
         """
         from lumos.lineage.ingest import LineageIngest
-        from lumos.storage.repository import FileNames
+        from lumos.storage.file_names import FileNames
 
         if not paths:
             raise MisuseError("Name what to read: lumos lineage ingest PATH...")

@@ -30,7 +30,7 @@ from lumos.profiles.plan import SourceFile, identity_of
 from lumos.profiles.tasks import HUDI_SLICE, FileTask
 from lumos.sources.addresses import access_of
 from lumos.storage import Access
-from lumos.storage.schemes import absolute, is_same_store
+from lumos.storage.uris import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
 _LOG: Final = "hudi-log"

@@ -51,7 +51,7 @@ from lumos.profiles.values import column_values
 from lumos.spark.problems import MOST_OF_ALL, ProblemCount, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import task_rows
-from lumos.storage import USUAL, Access, storage_of
+from lumos.storage import StorageAccess, storage_of
 
 _HLL_BITS: Final = 12
 # An error of about 0.45 % of the rows; Spark's default of 200 has 1.3 %, too much for the 1st and
@@ -211,7 +211,7 @@ class ProgressMarks(NamedTuple):
     """The folder in which completed tasks leave marker files, for reports of progress."""
 
     folder: str
-    access: Access
+    access: StorageAccess
     job: str
 
     def leave(self, number: int, size: int) -> None:
@@ -228,7 +228,7 @@ class ProfileJob(NamedTuple):
     """
 
     leaves: tuple[ProfiledColumn, ...]
-    access: Access
+    access: StorageAccess
     fields: tuple[KnownField, ...] = ()
     marks: ProgressMarks | None = None
     parts_access: Access = USUAL

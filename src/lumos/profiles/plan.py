@@ -57,7 +57,7 @@ class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
 class MeasurementCache:
     """The measured units of a dataset, in a folder of any storage."""
 
-    def __init__(self, folder: str, access: Access) -> None:
+    def __init__(self, folder: str, access: StorageAccess) -> None:
         self._folder = folder
         self._storage = storage_of(folder, access)
 

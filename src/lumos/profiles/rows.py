@@ -38,7 +38,7 @@ _MOST_CACHED_POSITIONS: Final = 8
 
 def read_batches(
     task: FileTask,
-    storage: Storage,
+    storage: FileStorage,
     wanted: Mapping[str, DataType],
     deleted: BitMap64 | None = None,
 ) -> Iterator[RowBatch]:

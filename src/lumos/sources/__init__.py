@@ -2,22 +2,22 @@
 
 from lumos.sources.interface import (
     LakeSource,
-    Observer,
+    ReadProgress,
     SampledSource,
+    SampleReader,
     Source,
     SourceNotUsable,
     TableSource,
-    Watch,
     hints_of,
 )
 
 __all__ = [
     "LakeSource",
-    "Observer",
+    "ReadProgress",
+    "SampleReader",
     "SampledSource",
     "Source",
     "SourceNotUsable",
     "TableSource",
-    "Watch",
     "hints_of",
 ]

@@ -5,12 +5,12 @@ from typing import ClassVar, Final
 
 from lumos.config.sources import AzureSourceSettings as AzureSettings
 from lumos.model.urn import Urn
-from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
+from lumos.sources.buckets import INTERACTIVE_RETRIES, BucketSource
 from lumos.sources.interface import SourceNotUsable
-from lumos.storage import Access
+from lumos.storage import StorageAccess
 from lumos.storage.azure import AzureAccess, AzureStorage
-from lumos.storage.azure.access import Container
-from lumos.storage.azure.container import AzureContainer
+from lumos.storage.azure.access import ContainerAddress
+from lumos.storage.azure.storage import AzureContainer
 from lumos.storage.errors import (
     NoCredentials,
     StorageBusy,
@@ -73,22 +73,22 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
         return tuple(self._reached.container(name).authority for name in self._settings.buckets)
 
     def _storage(self) -> AzureStorage:
-        return AzureStorage(self._reached, patience=WHILE_SOMEBODY_WAITS)
+        return AzureStorage(self._reached, retries=INTERACTIVE_RETRIES)
 
     def _access(
         self,
         storage: ObjectStorage[AzureContainer],
         bucket: AzureContainer,  # noqa: ARG002
-    ) -> Access:
+    ) -> StorageAccess:
         assert isinstance(storage, AzureStorage)
         return storage.access
 
-    def _shown_by(self, bucket: str) -> str:
-        found = Container.parse(bucket)
+    def _listing_command(self, bucket: str) -> str:
+        found = ContainerAddress.parse(bucket)
         assert found is not None, "containers are named in full"
         return f"az storage blob list -c {found.name} --account-name {found.account} --delimiter /"
 
-    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
         where = f"the account '{self._reached.account}'"
         match problem:
             case NoCredentials():

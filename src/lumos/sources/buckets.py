@@ -1,4 +1,4 @@
-"""What all sources made of buckets have in common."""
+"""The common part of sources made of buckets."""
 
 import logging
 from abc import abstractmethod
@@ -7,21 +7,22 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from lumos.config.sources import ObjectStoreSettings
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
-from lumos.storage import Access, Selection
+from lumos.storage import FileSelection, StorageAccess
 from lumos.storage.errors import NoCredentials, StorageFault, StorageUnreachable
-from lumos.storage.http import Patience
+from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.objects.storage import AnyBucket, ObjectStorage
+from lumos.storage.tokens import NO_LIBRARY
 
-# Somebody waits for the answer, and a wrong address does not get better.
-WHILE_SOMEBODY_WAITS: Final = Patience(seconds=10, tries=3)
+# A user waits, and retries do not repair a wrong URL.
+INTERACTIVE_RETRIES: Final = StorageRetryPolicy(seconds=10, tries=3)
 _log = logging.getLogger(__name__)
 
 Settings = TypeVar("Settings", bound=ObjectStoreSettings)
 
 
-class _Look(NamedTuple):
+class _CheckedRoot(NamedTuple):
     root: str
-    access: Access
+    access: StorageAccess
     problem: SourceNotUsable | None
 
 
@@ -34,30 +35,30 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
 
     @abstractmethod
     def _storage(self) -> ObjectStorage[AnyBucket]:
-        """The storage, opened for somebody who waits."""
+        """The storage, with few retries, since a user waits."""
 
     @abstractmethod
-    def _access(self, storage: ObjectStorage[AnyBucket], bucket: AnyBucket) -> Access:
+    def _access(self, storage: ObjectStorage[AnyBucket], bucket: AnyBucket) -> StorageAccess:
         """How executors reach a bucket that was looked at."""
 
     @abstractmethod
-    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
         """What to do about a bucket that cannot be listed."""
 
     @abstractmethod
-    def _shown_by(self, bucket: str) -> str:
+    def _listing_command(self, bucket: str) -> str:
         """The command by which the maker's own program shows what is in a bucket."""
 
-    def roots(self) -> tuple[Selection, ...]:
+    def roots(self) -> tuple[FileSelection, ...]:
         """Where some roots cannot be used and others can, the scan goes on and reports it."""
         problems = list(self.problems().values())
-        if len(problems) == len(self._looks):
+        if len(problems) == len(self._checked_roots):
             raise problems[0]
         for problem in problems:
             _log.warning("%s", problem)
         settings = self._settings
         return tuple(
-            Selection(
+            FileSelection(
                 look.root,
                 settings.file_patterns,
                 settings.exclude,
@@ -66,14 +67,14 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
                 hints_of(settings.datasets),
                 join_similar=settings.join_similar,
             )
-            for look in self._looks
+            for look in self._checked_roots
         )
 
     def problems(self) -> dict[str, SourceNotUsable]:
-        return {look.root: look.problem for look in self._looks if look.problem is not None}
+        return {look.root: look.problem for look in self._checked_roots if look.problem is not None}
 
     @cached_property
-    def _looks(self) -> list[_Look]:
+    def _checked_roots(self) -> list[_CheckedRoot]:
         try:
             storage = self._storage()
         except NoCredentials as problem:
@@ -82,7 +83,7 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
                 "Repair the file, or name another one in the source.",
             ) from None
         return [
-            self._looked_at(storage, bucket, prefix.removesuffix("/"))
+            self._check_root(storage, bucket, prefix.removesuffix("/"))
             for bucket in self._names()
             for prefix in self._settings.prefixes or ("",)
         ]
@@ -96,6 +97,8 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
         """That nothing is known to log in with, or why it cannot be used."""
         if problem.code == "NoCredentials":
             return SourceNotUsable(f"No credentials for {self._title(root)} were found.", log_in)
+        if problem.code == NO_LIBRARY:
+            return SourceNotUsable(f"No static keys for {self._title(root)}; {problem}", "")
         found = f"There are no credentials for {self._title(root)}: {problem}."
         # Some problems say themselves which command helps.
         return SourceNotUsable(found, "" if "run: " in str(problem) else log_in)
@@ -104,7 +107,9 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
         """The buckets, as paths name them."""
         return self._settings.buckets
 
-    def _looked_at(self, storage: ObjectStorage[AnyBucket], name: str, prefix: str) -> _Look:
+    def _check_root(
+        self, storage: ObjectStorage[AnyBucket], name: str, prefix: str
+    ) -> _CheckedRoot:
         """A root, and what is wrong with it."""
         root = f"{storage.scheme}://{name}/{prefix}".removesuffix("/")
         bucket = storage.bucket(name)
@@ -117,10 +122,10 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
                 problem = self._nothing_at(storage, root, name, prefix, near)
         except StorageUnreachable as silent:
             # All roots of a source have the same endpoint, and waiting for each helps nobody.
-            raise self._in_words(silent, root) from None
+            raise self._explain(silent, root) from None
         except StorageFault as refused:
-            problem = self._in_words(refused, root)
-        return _Look(root, self._access(storage, bucket), problem)
+            problem = self._explain(refused, root)
+        return _CheckedRoot(root, self._access(storage, bucket), problem)
 
     def _nothing_at(
         self, storage: ObjectStorage[AnyBucket], root: str, bucket: str, prefix: str, near: str
@@ -128,7 +133,7 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
         found = f"There is nothing at {root}/."
         if not near:
             return SourceNotUsable(
-                found, f"Check the prefix; '{self._shown_by(bucket)}' shows some."
+                found, f"Check the prefix; '{self._listing_command(bucket)}' shows some."
             )
         folder = "/".join(near.split("/")[: prefix.count("/") + 1])
         there = f"{storage.scheme}://{bucket}/{folder}"

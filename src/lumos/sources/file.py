@@ -9,7 +9,7 @@ from lumos.config.sources import FileSourceSettings as FileSettings
 from lumos.errors import MisuseError, nearest
 from lumos.model.urn import Urn
 from lumos.sources.interface import LakeSource, hints_of
-from lumos.storage import Selection, UnknownStorage
+from lumos.storage import FileSelection, UnknownStorage
 
 
 class PathNotFound(MisuseError):
@@ -23,10 +23,10 @@ class FileSource(LakeSource):
         self._settings = settings
         self.instance = settings.instance
 
-    def roots(self) -> tuple[Selection, ...]:
+    def roots(self) -> tuple[FileSelection, ...]:
         settings = self._settings
         return tuple(
-            Selection(
+            FileSelection(
                 _existing(path),
                 settings.file_patterns,
                 settings.exclude,

@@ -4,9 +4,9 @@ from typing import ClassVar, Final
 
 from lumos.config.sources import GcsSourceSettings as GcsSettings
 from lumos.model.urn import Urn
-from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
+from lumos.sources.buckets import INTERACTIVE_RETRIES, BucketSource
 from lumos.sources.interface import SourceNotUsable
-from lumos.storage import Access
+from lumos.storage import StorageAccess
 from lumos.storage.errors import (
     NoCredentials,
     StorageBusy,
@@ -16,7 +16,7 @@ from lumos.storage.errors import (
     StorageUnreachable,
 )
 from lumos.storage.gcs import GcsAccess, GcsStorage
-from lumos.storage.gcs.bucket import GcsBucket
+from lumos.storage.gcs.storage import GcsBucket
 from lumos.storage.objects.storage import ObjectStorage
 
 _LOG_IN: Final = (
@@ -26,7 +26,7 @@ _LOG_IN: Final = (
 )
 _GRANT: Final = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
 _STEPS: Final = {
-    "UserProjectMissing": "The bucket wants whoever asks to pay: name a 'project' of yours.",
+    "UserProjectMissing": "The requester pays for this bucket: set 'project' to one of yours.",
     "authError": "Check the credentials, and that their account still exists.",
     "required": "Check the credentials, and that their account still exists.",
 }
@@ -45,16 +45,16 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
         )
 
     def _storage(self) -> GcsStorage:
-        return GcsStorage(GcsAccess.of(self._settings), patience=WHILE_SOMEBODY_WAITS)
+        return GcsStorage(GcsAccess.of(self._settings), retries=INTERACTIVE_RETRIES)
 
-    def _access(self, storage: ObjectStorage[GcsBucket], bucket: GcsBucket) -> Access:  # noqa: ARG002
+    def _access(self, storage: ObjectStorage[GcsBucket], bucket: GcsBucket) -> StorageAccess:  # noqa: ARG002
         assert isinstance(storage, GcsStorage)
         return storage.access
 
-    def _shown_by(self, bucket: str) -> str:
+    def _listing_command(self, bucket: str) -> str:
         return f"gcloud storage ls gs://{bucket}/"
 
-    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
         where = self._settings.endpoint_url or "Google Cloud Storage"
         match problem:
             case NoCredentials():

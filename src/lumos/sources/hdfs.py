@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 
 from lumos.config.sources import HdfsSourceSettings as HdfsSettings
 from lumos.model.urn import Urn
-from lumos.sources.buckets import WHILE_SOMEBODY_WAITS
+from lumos.sources.addresses import authority_of, hdfs_access, root_of
+from lumos.sources.buckets import INTERACTIVE_RETRIES
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
-from lumos.sources.stores import authority_of, hdfs_access, root_of
-from lumos.storage import Selection
+from lumos.storage import FileSelection
 from lumos.storage.errors import (
     NoCredentials,
     StorageBusy,
@@ -19,8 +19,8 @@ from lumos.storage.errors import (
     StorageUnreachable,
 )
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
-from lumos.storage.hdfs.errors import LOGIN
-from lumos.storage.hdfs.negotiate import with_token
+from lumos.storage.hdfs.client import LOGIN_REQUIRED
+from lumos.storage.hdfs.kerberos import with_token
 from lumos.storage.hdfs.storage import SCHEME
 
 _LOG_IN: Final = "Set 'kerberos: true' after kinit, or name a delegation 'token'."
@@ -36,7 +36,7 @@ class HdfsSource(LakeSource):
         self._settings = settings
         self.instance = settings.instance
 
-    def roots(self) -> tuple[Selection, ...]:
+    def roots(self) -> tuple[FileSelection, ...]:
         """Where some roots cannot be used and others can, the scan goes on and reports it."""
         settings = self._settings
         problems = self.problems()
@@ -45,7 +45,7 @@ class HdfsSource(LakeSource):
         for problem in problems.values():
             _log.warning("%s", problem)
         return tuple(
-            Selection(
+            FileSelection(
                 root,
                 settings.file_patterns,
                 settings.exclude,
@@ -58,7 +58,7 @@ class HdfsSource(LakeSource):
         )
 
     def problems(self) -> dict[str, SourceNotUsable]:
-        return self._looked
+        return self._problems_by_root
 
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
@@ -89,12 +89,12 @@ class HdfsSource(LakeSource):
         try:
             return with_token(access, self._roots[0].removeprefix(SCHEME).partition("/")[0])
         except StorageFault as problem:
-            raise self._in_words(problem, self._roots[0]) from None
+            raise self._explain(problem, self._roots[0]) from None
 
     @cached_property
-    def _looked(self) -> dict[str, SourceNotUsable]:
+    def _problems_by_root(self) -> dict[str, SourceNotUsable]:
         """What is wrong with some of the roots."""
-        storage = HdfsStorage(self._access, patience=WHILE_SOMEBODY_WAITS)
+        storage = HdfsStorage(self._access, retries=INTERACTIVE_RETRIES)
         problems: dict[str, SourceNotUsable] = {}
         for root in self._roots:
             authority, _, path = root.removeprefix(SCHEME).partition("/")
@@ -103,18 +103,18 @@ class HdfsSource(LakeSource):
                     storage.client(authority).children(f"/{path}")
             except StorageUnreachable as silent:
                 # All roots of a source have the same name nodes.
-                raise self._in_words(silent, root) from None
+                raise self._explain(silent, root) from None
             except StorageFault as refused:
-                problems[root] = self._in_words(refused, root)
+                problems[root] = self._explain(refused, root)
         return problems
 
-    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
         match problem:
             case NoCredentials():
                 return SourceNotUsable(f"There are no credentials for {root}: {problem}.", "")
             case StorageMissing():
                 return SourceNotUsable(f"There is nothing at {root}.", "Check the path.")
-            case StorageDenied(code=code) if code == LOGIN:
+            case StorageDenied(code=code) if code == LOGIN_REQUIRED:
                 return SourceNotUsable(f"{root} is closed: {problem}.", _LOG_IN)
             case StorageDenied(code="InvalidToken"):
                 found = f"The token for {root} is refused: {problem}."

@@ -1,4 +1,4 @@
-"""What the engine asks of a source."""
+"""The interface of sources."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,19 +12,19 @@ from lumos.errors import MisuseError
 from lumos.model.discovery import Discovery, Problem
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
-from lumos.storage import Hint, Selection
+from lumos.storage import FileHint, FileSelection
 
-# Is told which share of the work is done.
-Watch: TypeAlias = Callable[[float], None]
+# Receives the share of the work that is done.
+ReadProgress: TypeAlias = Callable[[float], None]
 
 
-def hints_of(datasets: Iterable[DatasetHint]) -> tuple[Hint, ...]:
-    """What the configuration says of files, as it travels to executors."""
-    return tuple(Hint(each.path, each.name, each.split) for each in datasets)
+def hints_of(datasets: Iterable[DatasetHint]) -> tuple[FileHint, ...]:
+    """The hints of the configuration in the form that executors receive."""
+    return tuple(FileHint(each.path, each.name, each.split) for each in datasets)
 
 
 class SourceNotUsable(MisuseError):
-    """A source that cannot be scanned as things are, and what to do about it."""
+    """A source that cannot be scanned, and what to do about it."""
 
     def __init__(self, found: str, next_step: str) -> None:
         self.found = found
@@ -33,7 +33,7 @@ class SourceNotUsable(MisuseError):
 
 
 class Source(ABC):
-    """A place to look for datasets, as its section of the configuration describes it."""
+    """A source of datasets, as a section of the configuration describes it."""
 
     kind: ClassVar[str]
     # Keeps two accounts or endpoints of one kind apart.
@@ -54,12 +54,12 @@ class Source(ABC):
 
 
 class TableSource(Source):
-    """A source that tells of its datasets by itself, such as a database."""
+    """A source that lists its datasets itself, such as a database."""
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where it looks, in words for people and without what lets one in."""
+        """Its location for messages, without secrets."""
 
     @property
     @abstractmethod
@@ -71,7 +71,7 @@ class TableSource(Source):
         """What is there, in a few words; raises LumosError where it cannot be read."""
 
     @abstractmethod
-    def read(self, watch: Watch) -> Discovery:
+    def read(self, watch: ReadProgress) -> Discovery:
         """All datasets in one state of the place, which it does not change."""
 
     @abstractmethod
@@ -79,61 +79,61 @@ class TableSource(Source):
         """Whether a dataset at that path would be found if it was there."""
 
 
-class Observer(ABC):
-    """Looks at one piece of a sampled source after the other; travels to executors by pickle."""
+class SampleReader(ABC):
+    """Samples one piece of a source after the other; it is pickled for executors."""
 
     @abstractmethod
     def __call__(self, work: bytes) -> bytes:
-        """What is seen there; what cannot be read is an answer, too."""
+        """The encoded sample of a piece; a failure is part of it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of connections."""
+        """Close connections."""
 
 
-class Works(NamedTuple):
-    """The pieces of a source to look at, and what is wrong with others."""
+class SampleTasks(NamedTuple):
+    """The pieces of a source to sample, and the problems of others."""
 
     pieces: list[bytes]
     problems: tuple[Problem, ...] = ()
 
 
-class Remembered(NamedTuple):
-    """What earlier scans know of a dataset: its schema, and what its place told beside it."""
+class EarlierSchema(NamedTuple):
+    """The schema and the properties of a dataset in the last scan."""
 
     schema: Schema
     told: Mapping[str, str]
 
 
-# What is known of the dataset at a path.
-Known: TypeAlias = Callable[[str], Remembered | None]
-# Lets an observer look at pieces, wherever that is done, and gives what it saw.
-Spread: TypeAlias = Callable[[list[bytes], Observer], list[bytes]]
+# Looks up the last scan of the dataset at a path.
+EarlierSchemas: TypeAlias = Callable[[str], EarlierSchema | None]
+# Runs a reader on all pieces, here or on Spark, and returns the samples.
+RunTasks: TypeAlias = Callable[[list[bytes], SampleReader], list[bytes]]
 
 
 class SampledSource(TableSource):
-    """A database that declares no schemas: they are learnt from samples, which Spark takes."""
+    """A database without declared schemas: they are inferred from samples, taken on Spark."""
 
     @abstractmethod
-    def works(self) -> Works:
-        """What there is to look at; raises LumosError where it cannot be read."""
+    def works(self) -> SampleTasks:
+        """What to sample; raises LumosError if the source cannot be read."""
 
     @abstractmethod
-    def observer(self) -> Observer:
-        """What looks at it."""
+    def observer(self) -> SampleReader:
+        """The reader of samples."""
 
     @abstractmethod
-    def discovery(self, answers: Sequence[bytes], known: Known) -> Discovery:
-        """The datasets that were seen, in the light of what is known of them."""
+    def discovery(self, answers: Sequence[bytes], known: EarlierSchemas) -> Discovery:
+        """The datasets of the samples, merged with what earlier scans found."""
 
-    def sampled(self, spread: Spread, known: Known) -> Discovery:
-        """All datasets; a sample that shows less than is known takes nothing back."""
+    def sampled(self, spread: RunTasks, known: EarlierSchemas) -> Discovery:
+        """All datasets; fields missing from a sample are kept."""
         works = self.works()
         found = self.discovery(spread(works.pieces, self.observer()), known)
         return msgspec.structs.replace(found, problems=(*works.problems, *found.problems))
 
-    def read(self, watch: Watch) -> Discovery:
-        def here(pieces: list[bytes], observer: Observer) -> list[bytes]:
+    def read(self, watch: ReadProgress) -> Discovery:
+        def here(pieces: list[bytes], observer: SampleReader) -> list[bytes]:
             with closing(observer):
                 return [
                     _watched(observer(piece), watch, number / len(pieces))
@@ -143,7 +143,7 @@ class SampledSource(TableSource):
         return self.sampled(here, lambda _path: None)
 
 
-def _watched(answer: bytes, watch: Watch, share: float) -> bytes:
+def _watched(answer: bytes, watch: ReadProgress, share: float) -> bytes:
     watch(share)
     return answer
 
@@ -152,7 +152,7 @@ class LakeSource(Source):
     """A source made of files, which the pipeline groups into datasets."""
 
     @abstractmethod
-    def roots(self) -> tuple[Selection, ...]:
+    def roots(self) -> tuple[FileSelection, ...]:
         """What to scan; raises LumosError where something is not there."""
 
     def problems(self) -> dict[str, SourceNotUsable]:

@@ -6,9 +6,9 @@ import msgspec
 
 from lumos.config.sources import S3SourceSettings as S3Settings
 from lumos.model.urn import Urn
-from lumos.sources.buckets import WHILE_SOMEBODY_WAITS, BucketSource
+from lumos.sources.buckets import INTERACTIVE_RETRIES, BucketSource
 from lumos.sources.interface import SourceNotUsable
-from lumos.storage import Access
+from lumos.storage import StorageAccess
 from lumos.storage.errors import (
     NoCredentials,
     StorageBusy,
@@ -19,7 +19,7 @@ from lumos.storage.errors import (
 )
 from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.s3 import S3Access, S3Storage
-from lumos.storage.s3.bucket import S3Bucket
+from lumos.storage.s3.storage import S3Bucket
 
 _STEPS: Final = {
     "InvalidAccessKeyId": "Check the access key, and that it belongs to this endpoint.",
@@ -48,17 +48,17 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
         )
 
     def _storage(self) -> S3Storage:
-        return S3Storage(S3Access.of(self._settings), patience=WHILE_SOMEBODY_WAITS)
+        return S3Storage(S3Access.of(self._settings), retries=INTERACTIVE_RETRIES)
 
-    def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> Access:
+    def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> StorageAccess:
         # With the region in which the bucket turned out to lie.
         assert isinstance(storage, S3Storage)
         return msgspec.structs.replace(storage.access, region=bucket.region)
 
-    def _shown_by(self, bucket: str) -> str:
+    def _listing_command(self, bucket: str) -> str:
         return f"aws s3 ls s3://{bucket}/"
 
-    def _in_words(self, problem: StorageFault, root: str) -> SourceNotUsable:
+    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
         where = S3Access.of(self._settings).settled().endpoint_url or "Amazon S3"
         match problem:
             case NoCredentials():

@@ -1,4 +1,4 @@
-"""Listing and ranged reads, the same for every place where files lie."""
+"""Listing and ranged reads of files, the same for disks, object stores and Hadoop."""
 
 from functools import cache
 
@@ -6,35 +6,36 @@ from lumos.config.secret import mask_secret_text
 from lumos.config.sources import SUPPORTED_SCHEMES, store_of
 from lumos.errors import MisuseError
 from lumos.storage.interface import (
-    USUAL,
-    Access,
-    Listed,
-    Listing,
-    Marker,
+    DEFAULT_ACCESS,
+    FileHint,
+    FileSelection,
+    FileStorage,
+    KeyRange,
+    ListedFile,
+    ListingItem,
+    ListingProblem,
     ReadableFile,
-    Storage,
-    Stretch,
+    StorageAccess,
     TableKind,
-    Unlisted,
+    TableRoot,
 )
 from lumos.storage.local import LocalStorage
-from lumos.storage.selection import Hint, Selection
 
 __all__ = [
-    "USUAL",
-    "Access",
-    "Hint",
-    "Listed",
-    "Listing",
+    "DEFAULT_ACCESS",
+    "FileHint",
+    "FileSelection",
+    "FileStorage",
+    "KeyRange",
+    "ListedFile",
+    "ListingItem",
+    "ListingProblem",
     "LocalStorage",
-    "Marker",
     "ReadableFile",
-    "Selection",
-    "Storage",
-    "Stretch",
+    "StorageAccess",
     "TableKind",
+    "TableRoot",
     "UnknownStorage",
-    "Unlisted",
     "storage_of",
 ]
 
@@ -50,19 +51,19 @@ class UnknownStorage(MisuseError):
         )
 
 
-def storage_of(uri: str, access: Access = USUAL) -> Storage:
+def storage_of(uri: str, access: StorageAccess = DEFAULT_ACCESS) -> FileStorage:
     """The storage that serves a path or URL."""
     if "://" not in uri:
         return LocalStorage()
     kind = store_of(uri)
     if kind is None:
         raise UnknownStorage(uri)
-    return _opened(kind, access)
+    return _open(kind, access)
 
 
 @cache
-def _opened(kind: str, access: Access) -> Storage:
-    """One storage for each access in a process: it keeps connections and credentials."""
+def _open(kind: str, access: StorageAccess) -> FileStorage:
+    """The storage of an access, one per process: it holds connections and credentials."""
     match kind:
         case "s3":
             from lumos.storage.s3 import S3Access, S3Storage

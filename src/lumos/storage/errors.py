@@ -1,4 +1,4 @@
-"""What can go wrong with a bucket, as the errors that local files raise too."""
+"""Errors of storages, as subclasses of the errors that local files raise."""
 
 import html
 import re
@@ -11,13 +11,13 @@ _STATUS: Final = re.compile(r"status code: (\d{3})")
 
 
 class StorageFault(OSError):
-    """A request that failed; `code` is the server's word for it, `status` 0 without an answer."""
+    """A request that failed; `code` is the server's error code, `status` 0 without a response."""
 
     def __init__(self, text: str, *, code: str = "", status: int = 0, region: str = "") -> None:
         super().__init__(text)
         self.code = code
         self.status = status
-        # Where the bucket really lies, if the answer says so.
+        # The region of the bucket, if the response names it.
         self.region = region
 
     @property
@@ -39,7 +39,7 @@ class StorageMissing(StorageFault, FileNotFoundError):
 
 
 class StorageBusy(StorageFault):
-    """The server kept refusing for the time being until patience ran out."""
+    """The server was still throttling or failing after all retries."""
 
     @property
     def problem_code(self) -> str:
@@ -47,26 +47,26 @@ class StorageBusy(StorageFault):
 
 
 class StorageUnreachable(StorageFault, ConnectionError):
-    """No answer from the endpoint at all."""
+    """The endpoint does not respond."""
 
 
 class NoCredentials(StorageDenied):
-    """No place where credentials are looked for has any."""
+    """No usable credentials were found."""
 
 
-def is_passing(status: int) -> bool:
-    """Whether an answer says no more than: not now."""
+def is_temporary(status: int) -> bool:
+    """Whether a status means that the same request may succeed later."""
     return status in _THROTTLED
 
 
-def error_of(status: int, body: bytes, *, region: str = "") -> StorageFault:
-    """The error that an answer means; only its code and message are passed on."""
+def error_from_response(status: int, body: bytes, *, region: str = "") -> StorageFault:
+    """The error of a response; only its code and message are passed on."""
     facts = dict(_ELEMENT.findall(body.decode(errors="replace")))
     return _error(status, facts, region=region)
 
 
-def error_in(text: str) -> StorageFault:
-    """The error behind the long text that obstore makes of it."""
+def error_from_obstore(text: str) -> StorageFault:
+    """The error behind the long text of an exception of obstore."""
     status = _STATUS.search(text)
     facts = dict(_ELEMENT.findall(text))
     if status is None and "error sending request" in text:
@@ -80,13 +80,13 @@ def error_in(text: str) -> StorageFault:
 
 def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFault:
     code = facts.get("Code", "")
-    # Gateways and proxies send what no parser of XML takes.
+    # Not parsed as XML, since gateways and proxies send malformed documents.
     message = html.unescape(facts.get("Message", ""))
-    # Azure goes on with ids and times.
+    # Azure appends ids and times on further lines.
     line = message.strip().partition("\n")[0]
-    told = "".join(mark if mark.isprintable() else " " for mark in line).strip().rstrip(".")
-    told = told or "the request failed"
-    text = f"{told} ({code or (f'status {status}' if status else 'no answer')})"
+    reason = "".join(mark if mark.isprintable() else " " for mark in line).strip().rstrip(".")
+    cause = code or (f"status {status}" if status else "no answer")
+    text = f"{reason or 'the request failed'} ({cause})"
     where = region or facts.get("Region", "")
     kind: type[StorageFault] = StorageFault
     if code in _ARCHIVED:
@@ -95,6 +95,6 @@ def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFa
         kind = StorageMissing
     elif status in (401, 403):
         kind = StorageDenied
-    elif is_passing(status):
+    elif is_temporary(status):
         kind = StorageBusy
     return kind(text, code=code, status=status, region=where)

@@ -1,4 +1,4 @@
-"""What the pipeline asks of a storage."""
+"""The interface of storages: listing, ranged reads, and which files of a root count."""
 
 import errno
 import sys
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from fnmatch import fnmatchcase
 from itertools import islice
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
@@ -14,27 +15,27 @@ from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How a storage is reached; this one says no more than that the usual places tell.
+class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """How a storage is reached; this base class means the defaults of the environment.
 
-    It travels to executors inside closures, so it can be pickled; secrets are not shown.
+    It is pickled into closures for executors; its text shows no secrets.
     """
 
 
-USUAL: Final = Access()
+DEFAULT_ACCESS: Final = StorageAccess()
 
-# How many bytes of files a process holds that it read ahead of their turn.
-READ_AHEAD: Final = 256 * 1024 * 1024
-# What is asked for first of a file whose size is not known.
+# How many bytes a process holds of files that it read ahead.
+READ_AHEAD_BYTES: Final = 256 * 1024 * 1024
+# The first read of a file whose size is not known.
 _FIRST: Final = 1024 * 1024
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-class Listed(NamedTuple):
+class ListedFile(NamedTuple):
     """A file as its storage lists it; `modified` is in microseconds since 1970, UTC.
 
-    `etag` changes with the file's bytes; it is empty where a storage has no such thing, and so is
-    `storage_class`, which may change while the file stays as it is.
+    `etag` changes with the file's bytes. It is empty where a storage has none, as is
+    `storage_class`, which may change while the bytes stay the same.
     """
 
     path: str
@@ -44,8 +45,8 @@ class Listed(NamedTuple):
     storage_class: str = ""
 
 
-class Unlisted(NamedTuple):
-    """A place that could not be listed, so that nothing below it may be called gone."""
+class ListingProblem(NamedTuple):
+    """A folder or file that could not be listed; nothing below it may count as removed."""
 
     path: str
     code: str
@@ -55,20 +56,20 @@ class Unlisted(NamedTuple):
 TableKind: TypeAlias = Literal["delta", "hudi", "iceberg"]
 
 
-class Marker(NamedTuple):
-    """The root of a table, whose own log says which files are its data."""
+class TableRoot(NamedTuple):
+    """The root of a table, whose own log lists its data files."""
 
     folder: str
     kind: TableKind
 
 
-Listing: TypeAlias = Listed | Unlisted | Marker
+ListingItem: TypeAlias = ListedFile | ListingProblem | TableRoot
 
 
-class Stretch(NamedTuple):
-    """What one task lists: a folder, or of its files those with `after` < path <= `until`.
+class KeyRange(NamedTuple):
+    """What one task lists: the files of a folder with `after` < path <= `until`.
 
-    An empty bound is none. A stretch that is not `deep` leaves out what lies in folders below.
+    An empty bound is no bound. Unless it is `deep`, files in subfolders are left out.
     """
 
     folder: str
@@ -91,56 +92,56 @@ class ReadableFile(Protocol):
 
 
 class FileTooLong(OSError):
-    """A file that is longer than whoever reads it allows."""
+    """A file that is longer than its reader allows."""
 
     def __init__(self, path: str, longest: int) -> None:
         super().__init__(errno.EFBIG, f"longer than {longest / 2**20:,.0f} MB", path)
 
 
-class Storage(ABC):
-    """A place where files lie; whatever fails there raises some OSError."""
+class FileStorage(ABC):
+    """A store of files; all failures are some OSError."""
 
-    # How many files a task does well to have open at a time, each in a thread of its own.
+    # How many files a task should read at a time, each in its own thread.
     concurrency: ClassVar[int] = 1
 
     @abstractmethod
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
-    ) -> tuple[list[Listing], list[Stretch]]:
-        """Lists from the top until about `parts` stretches are left: the files met, and those."""
+    ) -> tuple[list[ListingItem], list[KeyRange]]:
+        """List from the top until about `parts` ranges remain: the files found, and the ranges."""
 
     @abstractmethod
-    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
-        """Everything in a stretch that may be data.
+    def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
+        """Everything in a key range that may be data.
 
-        Where `tables` count, a root of one is a marker. Files below it may be listed all the same,
-        and a table that reaches beyond the stretch may show no marker in it.
+        With `tables`, the roots of tables are reported. Files below a root may be listed as well,
+        and a table that extends beyond the range may not be reported by it.
         """
 
     @abstractmethod
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
-    ) -> Iterator[Listed]:
-        """The files right in a folder, or all below it, hidden ones too, in the order of names.
+    ) -> Iterator[ListedFile]:
+        """The files of a folder, or with `deep` all below it, hidden ones too, sorted by name.
 
-        Only those whose path behind the folder sorts after `after`; none where there is no folder.
-        What lies in the folders `without` right in it is left out.
+        Only those whose path in the folder sorts after `after`; none if there is no such folder.
+        The subfolders in `without` are left out.
         """
 
     def read_many(
         self, paths: Sequence[str], *, longest: int = sys.maxsize, sizes: Mapping[str, int] = _NONE
     ) -> Iterator[bytes | OSError]:
-        """Whole files in that order, several at a time; a failure stands in its file's place.
+        """Whole files in that order, read concurrently; a failure takes the position of its file.
 
-        Of what is read ahead, at most READ_AHEAD bytes are held: a file longer than its share of
-        them is read when it is its turn, and no other at the same time. One that is longer than
-        `longest` is a failure. `sizes` are those that were listed, where they are known.
+        At most READ_AHEAD_BYTES are held: a file longer than its share of them is read alone when
+        it is its turn. One that is longer than `longest` is a failure. `sizes` are the listed
+        sizes, where they are known.
         """
         if self.concurrency == 1:
             for path in paths:
                 yield self._read_or_failure(path, longest, sizes.get(path))
             return
-        share = min(longest, READ_AHEAD // self.concurrency)
+        share = min(longest, READ_AHEAD_BYTES // self.concurrency)
         remaining = iter(paths)
         with ThreadPoolExecutor(self.concurrency) as threads:
 
@@ -169,11 +170,11 @@ class Storage(ABC):
             return problem
 
     def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:
-        """A whole file; raises FileTooLong before more than a part of a longer one is read."""
+        """A whole file; raises FileTooLong without reading all of a longer one."""
         if size is not None and size > longest:
             raise FileTooLong(path, longest)
         with self.open(path, size=size) as file:
-            # The first bytes of a short file are all of it, and their answer tells the size.
+            # The response to the first read has the size, and all of a short file.
             file.head(min(longest, _FIRST))
             if file.size > longest:
                 raise FileTooLong(path, longest)
@@ -181,15 +182,15 @@ class Storage(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is a file, asked of the storage itself; opening one may ask nothing yet."""
+        """Whether there is a file; unlike `open`, it always asks the storage."""
 
     @abstractmethod
     def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:
-        """A file for ranged reads; a `size` that was listed spares asking for it."""
+        """A file for ranged reads; a known `size` saves a request."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
-        """Puts a whole file in place at once; nobody ever sees half of it."""
+        """Write a whole file atomically."""
 
     @abstractmethod
     def read(self, path: str) -> bytes:
@@ -197,13 +198,73 @@ class Storage(ABC):
 
     @abstractmethod
     def files(self, folder: str) -> list[str]:
-        """The names of the files right in a folder; none where it is not there."""
+        """The names of the files directly in a folder; none if it does not exist."""
 
     @abstractmethod
     def discard(self, paths: Sequence[str]) -> None:
-        """Removes files; one that is not there is no problem."""
+        """Remove files; missing ones are ignored."""
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is a marker or scratch space of some writer, never data."""
+    """Whether a name is one that writers give to markers and scratch space, never to data."""
     return name.startswith((".", "_")) and "=" not in name
+
+
+class FileHint(NamedTuple):
+    """Files that are one dataset regardless of their schemas, or with `split` one dataset each.
+
+    Several paths form one dataset, which then has a name.
+    """
+
+    path: str | tuple[str, ...]
+    name: str | None = None
+    split: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, however many there are."""
+        return (self.path,) if isinstance(self.path, str) else self.path
+
+
+class FileSelection(NamedTuple):
+    """A root, and which of its files count; a pattern with a slash means the path from the root.
+
+    `hints` say which files are one dataset, or none together. Where `tables` count, their logs are
+    read, the last `table_history` commits of each for the history of its schema. `join_similar`
+    joins files of one folder, and numbered folders, that have the same columns.
+    """
+
+    root: str
+    file_patterns: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    recursive: bool = True
+    access: StorageAccess = DEFAULT_ACCESS
+    hints: tuple[FileHint, ...] = ()
+    tables: bool = True
+    table_history: int = 10_000
+    join_similar: bool = False
+
+    def __contains__(self, path: object) -> bool:
+        inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
+        if not self.recursive and "/" in inside:
+            return False
+        wanted = not self.file_patterns or _matches(inside, self.file_patterns)
+        return wanted and not _matches(inside, self.exclude)
+
+    def has_table(self, root: str) -> bool:
+        """Whether a table at a root is selected; `file_patterns` do not apply to tables."""
+        inside = root[len(self.root) :].strip("/")
+        if not inside:
+            return True
+        # A pattern for everything in a folder also excludes the folder as a table.
+        return self.recursive and not any(
+            _matches(path, self.exclude) for path in (inside, f"{inside}/")
+        )
+
+
+def _matches(path: str, patterns: tuple[str, ...]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(
+        fnmatchcase(path, pattern.lstrip("/")) if "/" in pattern else fnmatchcase(name, pattern)
+        for pattern in patterns
+    )

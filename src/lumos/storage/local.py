@@ -10,57 +10,57 @@ from stat import S_ISREG
 from typing import Final
 
 from lumos.storage.interface import (
+    FileStorage,
     FileTooLong,
-    Listed,
-    Listing,
-    Marker,
+    KeyRange,
+    ListedFile,
+    ListingItem,
+    ListingProblem,
     ReadableFile,
-    Storage,
-    Stretch,
-    Unlisted,
+    TableRoot,
     is_hidden,
 )
-from lumos.storage.markers import LOGS, METADATA, is_iceberg, is_of_table
+from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, is_table_folder
 
 # A folder with more files at the top of a root is listed again by a task of its own.
-_MOST_MET: Final = 1000
+_MAX_FILES_IN_SPLIT: Final = 1000
 
 
-class LocalStorage(Storage):
+class LocalStorage(FileStorage):
     """Local paths; links to files are followed, links to folders below the root are not."""
 
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
-    ) -> tuple[list[Listing], list[Stretch]]:
+    ) -> tuple[list[ListingItem], list[KeyRange]]:
         if not os.path.isdir(root):
             return [_listed(root, os.stat(root))], []
         if not deep:
-            return [], [Stretch(root, deep=False)]
-        met: list[Listing] = []
-        crowded: list[Stretch] = []
+            return [], [KeyRange(root, deep=False)]
+        items: list[ListingItem] = []
+        crowded: list[KeyRange] = []
         folders = deque([root])
         for _ in range(parts):
             if not folders or len(folders) >= parts:
                 break
             folder = folders.popleft()
             found, below = _scan(folder, tables=tables)
-            if len(found) > _MOST_MET:
-                crowded.append(Stretch(folder, deep=False))
+            if len(found) > _MAX_FILES_IN_SPLIT:
+                crowded.append(KeyRange(folder, deep=False))
             else:
-                met.extend(found)
+                items.extend(found)
             folders.extend(below)
-        return met, [*crowded, *map(Stretch, folders)]
+        return items, [*crowded, *map(KeyRange, folders)]
 
-    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
-        folders = [stretch.folder]
+    def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
+        folders = [key_range.folder]
         while folders:
             found, below = _scan(folders.pop(), tables=tables)
             yield from found
-            folders.extend(below if stretch.deep else ())
+            folders.extend(below if key_range.deep else ())
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedFile]:
         inside = f"{folder.rstrip('/')}/"
         found = _files(folder, deep=deep, without=without)
         yield from sorted(each for each in found if each.path[len(inside) :] > after)
@@ -132,53 +132,53 @@ class _LocalFile:
         return os.pread(self._descriptor, length, start)
 
 
-def _scan(folder: str, *, tables: bool) -> tuple[list[Listing], list[str]]:
-    """What lies right in a folder, and the folders in it; of a table, that it is one."""
-    found: list[Listing] = []
+def _scan(folder: str, *, tables: bool) -> tuple[list[ListingItem], list[str]]:
+    """The files of a folder and its subfolders; of a table, only its root."""
+    found: list[ListingItem] = []
     below: list[str] = []
-    markers: list[Marker] = []
+    markers: list[TableRoot] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if tables and (entry.name in LOGS or entry.name == METADATA):
+                if tables and (entry.name in LOG_FOLDERS or entry.name == METADATA_FOLDER):
                     markers.extend(_markers(folder, entry))
                 if is_hidden(entry.name):
                     continue
                 if not entry.is_dir(follow_symlinks=False):
                     found.extend(_entry(entry))
-                elif (badly_named := _badly_named(entry, "folder")) is not None:
-                    found.append(badly_named)
+                elif (problem_of_name := _name_problem(entry, "folder")) is not None:
+                    found.append(problem_of_name)
                 else:
                     below.append(entry.path)
     except OSError as problem:
         found.append(_unlisted(folder, problem))
-    if not all(is_of_table(os.path.basename(each)) for each in below):
-        # Among other folders than a table's, an empty log is what a failed write left.
+    if not all(is_table_folder(os.path.basename(each)) for each in below):
+        # Next to folders that no table has, an empty log is the rest of a failed write.
         markers = [each for each in markers if not _is_empty(each)]
-    return (list[Listing](markers), []) if markers else (found, below)
+    return (list[ListingItem](markers), []) if markers else (found, below)
 
 
-def _is_empty(marker: Marker) -> bool:
-    """Whether a log is a folder without anything in it; metadata of Iceberg was seen by then."""
-    logs = [f"{marker.folder}/{name}" for name, kind in LOGS.items() if kind == marker.kind]
+def _is_empty(marker: TableRoot) -> bool:
+    """Whether the log of a table is an empty folder; metadata of Iceberg is never empty."""
+    logs = [f"{marker.folder}/{name}" for name, kind in LOG_FOLDERS.items() if kind == marker.kind]
     try:
         return bool(logs) and not any(map(os.listdir, logs))
     except OSError:
-        # Whoever reads it is told why.
+        # The reader of the table reports why.
         return False
 
 
-def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[Marker]:
-    if entry.name in LOGS and entry.is_dir():
-        yield Marker(folder, LOGS[entry.name])
-    elif entry.name == METADATA and entry.is_dir():
-        # One that must not be listed is met again, and reported, as any other folder.
+def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[TableRoot]:
+    if entry.name in LOG_FOLDERS and entry.is_dir():
+        yield TableRoot(folder, LOG_FOLDERS[entry.name])
+    elif entry.name == METADATA_FOLDER and entry.is_dir():
+        # A folder that cannot be listed is reported when it is walked as any other folder.
         with suppress(OSError), os.scandir(entry.path) as inside:
             if any(is_iceberg(each.name) for each in inside):
-                yield Marker(folder, "iceberg")
+                yield TableRoot(folder, "iceberg")
 
 
-def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterator[Listed]:
+def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterator[ListedFile]:
     """All files in a folder, hidden ones too; links to folders are not followed."""
     try:
         entries = list(os.scandir(folder))
@@ -189,39 +189,43 @@ def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterato
             if deep and entry.name not in without:
                 yield from _files(entry.path, deep=True)
         elif entry.is_file():
-            # A name that is not valid UTF-8 is none that a log could hold.
+            # No log can hold a name that is not valid UTF-8.
             with suppress(FileNotFoundError, UnicodeEncodeError):
                 entry.path.encode()
                 yield _listed(entry.path, entry.stat())
 
 
-def _badly_named(entry: os.DirEntry[str], kind: str) -> Unlisted | None:
-    """What to report of a name that is not valid UTF-8."""
+def _name_problem(entry: os.DirEntry[str], kind: str) -> ListingProblem | None:
+    """The problem of a name that is not valid UTF-8, if it is one."""
     try:
         entry.path.encode()
     except UnicodeEncodeError:
         shown = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-        return Unlisted(shown, "bad_name", f"The {kind}'s name is not valid UTF-8; rename it.")
+        return ListingProblem(
+            shown, "bad_name", f"The {kind}'s name is not valid UTF-8; rename it."
+        )
     return None
 
 
-def _entry(entry: os.DirEntry[str]) -> Iterator[Listing]:
+def _entry(entry: os.DirEntry[str]) -> Iterator[ListingItem]:
     try:
-        if (badly_named := _badly_named(entry, "file")) is not None:
-            yield badly_named
+        if (problem_of_name := _name_problem(entry, "file")) is not None:
+            yield problem_of_name
         elif entry.is_file():
             yield _listed(entry.path, entry.stat())
     except OSError as problem:
-        # A file that vanished while the folder was read is simply not there.
+        # A file that vanished while the folder was read does not exist.
         if problem.errno != errno.ENOENT:
             yield _unlisted(entry.path, problem)
 
 
-def _listed(path: str, stat: os.stat_result) -> Listed:
-    return Listed(path, stat.st_size, stat.st_mtime_ns // 1000)
+def _listed(path: str, stat: os.stat_result) -> ListedFile:
+    return ListedFile(path, stat.st_size, stat.st_mtime_ns // 1000)
 
 
-def _unlisted(path: str, problem: OSError) -> Unlisted:
+def _unlisted(path: str, problem: OSError) -> ListingProblem:
     if isinstance(problem, PermissionError):
-        return Unlisted(path, "permission_denied", "No permission to list it; grant read access.")
-    return Unlisted(path, "not_listed", f"It could not be listed: {problem.strerror}.")
+        return ListingProblem(
+            path, "permission_denied", "No permission to list it; grant read access."
+        )
+    return ListingProblem(path, "not_listed", f"It could not be listed: {problem.strerror}.")

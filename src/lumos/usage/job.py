@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from lumos.model.query_log import NewStatements, QueryRuns, QuerySample, StatementCount
 from lumos.spark.arrays import arrow_array
 from lumos.spark.tasks import task_rows
-from lumos.storage import Access, storage_of
+from lumos.storage import StorageAccess, storage_of
 
 _STATEMENTS: Final = pa.schema(
     [
@@ -63,7 +63,7 @@ class KeyFolder(NamedTuple):
     """Where keys of statements wait for executors, which must reach it as well."""
 
     path: str
-    access: Access
+    access: StorageAccess
 
 
 class QueryLog:
@@ -210,7 +210,9 @@ def _joined(parts: Iterable[bytes], length: int) -> Iterator[bytes]:
         yield bytes(joined)
 
 
-def _keys_in(access: Access) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _keys_in(
+    access: StorageAccess,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     schema = pa.schema([("key", pa.int64())])
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lumos import Lumos
-from lumos.storage.repository import FileNames, lies_in
+from lumos.storage.file_names import FileNames, is_inside
 from lumos.store import Store
 
 
@@ -95,7 +95,7 @@ def test_without_a_shared_address_the_whole_path_counts(workplace, url):
     ],
 )
 def test_a_folder_covers_what_lies_in_it(name, folder, expected):
-    assert lies_in(name, folder) is expected
+    assert is_inside(name, folder) is expected
 
 
 def test_another_working_folder_erases_nothing_and_doubles_nothing(workplace, monkeypatch):

@@ -12,14 +12,14 @@ from lumos.formats.tables.hudi.reader import HudiReader
 from lumos.model.types import INT64
 from lumos.profiles.rows import read_batches
 from lumos.profiles.tasks import HUDI_SLICE, FileTask
-from lumos.storage import USUAL, Access, storage_of
+from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
 from lumos.storage.s3 import S3Access
 from s3_server import S3Server
 
 hudi = pytest.importorskip("hudi", reason="The library that merges slices is not installed.")
 
 
-def ids(root: str, access: Access = USUAL) -> list[int]:
+def ids(root: str, access: StorageAccess = DEFAULT_ACCESS) -> list[int]:
     """The column `id` of all live files, each read as a slice."""
     storage = storage_of(root, access)
     _, memory = HudiReader().read(StoredFolder(storage, root), None, most_commits=10)

@@ -6,7 +6,7 @@ import pytest
 
 from lumos.profiles.measurements import FileTotals, UnitMeasurement
 from lumos.profiles.plan import MeasuredUnit, MeasurementCache
-from lumos.storage import USUAL
+from lumos.storage import DEFAULT_ACCESS
 
 
 def unit(files: bytes, rows: int) -> MeasuredUnit:
@@ -15,7 +15,7 @@ def unit(files: bytes, rows: int) -> MeasuredUnit:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> MeasurementCache:
-    kept = MeasurementCache(str(tmp_path), USUAL)
+    kept = MeasurementCache(str(tmp_path), DEFAULT_ACCESS)
     kept.replace([], [unit(b"1" * 8, 5), unit(b"2" * 8, 7)])
     return kept
 

@@ -24,7 +24,7 @@ from lumos.profiles.plan import (
     task_parts,
 )
 from lumos.profiles.tasks import FileTask
-from lumos.storage import USUAL
+from lumos.storage import DEFAULT_ACCESS
 
 
 def source_files(count: int, *, size: int = 1000) -> Iterator[SourceFile]:
@@ -97,17 +97,19 @@ def test_a_sample_is_the_same_files_every_time() -> None:
 
 def test_tasks_come_back_from_the_state_as_they_were(tmp_path: Path) -> None:
     tasks = [file.task for file in source_files(1500)]
-    part = store_part(str(tmp_path / "part.tasks"), USUAL, tasks, size=5)
+    part = store_part(str(tmp_path / "part.tasks"), DEFAULT_ACCESS, tasks, size=5)
     assert (part.files, part.bytes) == (1500, 5)
-    assert list(stored_tasks(part.path, USUAL)) == tasks
+    assert list(stored_tasks(part.path, DEFAULT_ACCESS)) == tasks
 
 
 def test_the_code_of_a_job_does_not_grow_with_its_files(tmp_path: Path) -> None:
     """What Spark is sent is the code and a row for each part; of the files it holds nothing."""
-    job = ProfileJob((), USUAL)
+    job = ProfileJob((), DEFAULT_ACCESS)
     with closing(SourceFiles(source_files(30_000))) as files:
         parts = [
-            store_part(str(tmp_path / f"{number}.tasks"), USUAL, part.tasks, size=part.size)
+            store_part(
+                str(tmp_path / f"{number}.tasks"), DEFAULT_ACCESS, part.tasks, size=part.size
+            )
             for number, part in enumerate(task_parts(files, divide(files, (), leaves=1), parts=2))
         ]
     code = cloudpickle.dumps(_reader(job, (), pa.schema([])))

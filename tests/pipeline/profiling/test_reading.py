@@ -26,7 +26,7 @@ from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import ColumnTally, FileTotals
 from lumos.profiles.rows import read_batches
 from lumos.profiles.tasks import FileTask
-from lumos.storage import USUAL, LocalStorage
+from lumos.storage import DEFAULT_ACCESS, LocalStorage
 from lumos.storage.errors import StorageDenied
 
 COUNT = 500
@@ -139,7 +139,9 @@ def measured(file: Path, schema: Schema | None = None, **options: Any) -> FileTo
     names = tuple(field.name for field in own.fields)
     task = FileTask(str(file), file.stat().st_size, format, 0, names=names, **options)
     counted: dict[int, FileTotals] = {}
-    assert not list(read_tasks(ProfileJob(leaves, USUAL), [task], counted, (), pa.schema([])))
+    assert not list(
+        read_tasks(ProfileJob(leaves, DEFAULT_ACCESS), [task], counted, (), pa.schema([]))
+    )
     return counted[0]
 
 

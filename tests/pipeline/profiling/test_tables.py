@@ -32,7 +32,7 @@ from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import ColumnTally, FileTotals
 from lumos.profiles.rows import deleted_rows, rows_left
 from lumos.profiles.tasks import FileTask
-from lumos.storage import USUAL, LocalStorage
+from lumos.storage import DEFAULT_ACCESS, LocalStorage
 
 VECTOR_MAGIC = struct.pack("<i", 1681511377)
 Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -48,7 +48,7 @@ def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]
         leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
         for leaf in profiled_columns(facts.schema)
     )
-    job = ProfileJob(leaves, USUAL, found.fields)
+    job = ProfileJob(leaves, DEFAULT_ACCESS, found.fields)
     counted: dict[int, FileTotals] = {}
     tasks = (file.task for file in found.files)
     assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))
@@ -77,7 +77,7 @@ def test_bitmaps_are_read_as_their_library_writes_them(numbers: list[int], optim
         bitmap.run_optimize()
     body = VECTOR_MAGIC + bitmap.serialize()
     deletes = RowDeletes("dv", "", count=len(numbers), inline=body)
-    assert list(deleted_rows([deletes], "", USUAL)) == sorted(numbers)
+    assert list(deleted_rows([deletes], "", DEFAULT_ACCESS)) == sorted(numbers)
 
 
 def test_a_short_vector_of_a_million_rows_stays_small_in_memory() -> None:
@@ -87,7 +87,7 @@ def test_a_short_vector_of_a_million_rows_stays_small_in_memory() -> None:
     assert len(body) < 300
     tracemalloc.start()
     try:
-        deleted = deleted_rows([RowDeletes("dv", "", inline=body)], "", USUAL)
+        deleted = deleted_rows([RowDeletes("dv", "", inline=body)], "", DEFAULT_ACCESS)
         flags = rows_left(999_998, 4, deleted)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -116,7 +116,7 @@ def test_a_damaged_vector_is_named(
     (tmp_path / "vector.bin").write_bytes(content)
     deletes = RowDeletes("dv", str(tmp_path / "vector.bin"), count=count)
     with pytest.raises(UnreadableFile, match=reason) as caught:
-        deleted_rows([deletes], "", USUAL)
+        deleted_rows([deletes], "", DEFAULT_ACCESS)
     assert caught.value.code == "corrupt_file"
 
 
@@ -124,7 +124,7 @@ def test_negative_positions_are_named(tmp_path: Path) -> None:
     path = tmp_path / "deletes.parquet"
     pq.write_table(pa.table({"file_path": ["a"], "pos": pa.array([-1], pa.int64())}), path)
     with pytest.raises(UnreadableFile, match="negative position"):
-        deleted_rows([RowDeletes("positions", str(path))], "a", USUAL)
+        deleted_rows([RowDeletes("positions", str(path))], "a", DEFAULT_ACCESS)
 
 
 def rows(first: int, last: int) -> pa.Table:
@@ -425,7 +425,9 @@ def test_a_log_leads_into_no_other_store(at: str, tmp_path: Path) -> None:
 
     def read(task: FileTask) -> FileTotals:
         counted: dict[int, FileTotals] = {}
-        assert not list(read_tasks(ProfileJob(leaves, USUAL), [task], counted, (), pa.schema([])))
+        assert not list(
+            read_tasks(ProfileJob(leaves, DEFAULT_ACCESS), [task], counted, (), pa.schema([]))
+        )
         return counted[0]
 
     assert read(task).rows == 2

@@ -16,7 +16,7 @@ from lumos.discovery.hints import Hints, free_names, hinted_location
 from lumos.discovery.summaries import PlaceSummary
 from lumos.model.dataset_pattern import strip_extensions
 from lumos.model.discovery import Suggestion
-from lumos.storage import Hint
+from lumos.storage import FileHint
 
 # Characters that a pattern cannot stand for literally.
 _SPECIAL: Final = frozenset("*?{}[")
@@ -122,7 +122,7 @@ class _Lake:
             len(each.split("/")) for each in listed
         }
         for patterns in (*self._globs(listed, own, are_files=are_files), listed):
-            hint = Hint(path=tuple(patterns))
+            hint = FileHint(path=tuple(patterns))
             takes_all = all(map(Hints([hint], root=self._root).matching, paths))
             others = (other for each in patterns for other in self._others(each.split("/"), own))
             if takes_all and next(others, None) is None:
@@ -181,7 +181,7 @@ class _Lake:
         path = members[0].places[0].first_path
 
         def is_free(name: str) -> bool:
-            hints = Hints([Hint(path=patterns, name=name)], root=self._root)
+            hints = Hints([FileHint(path=patterns, name=name)], root=self._root)
             dataset = hints.place(path).dataset
             return dataset in own or dataset not in self._datasets
 

@@ -1,4 +1,4 @@
-"""The way to a MongoDB server, and one clear sentence where it is barred."""
+"""Connections to MongoDB, and a clear message when one fails."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from pymongo.uri_parser import parse_uri
 from lumos.config.secret import MASK, is_secret_name, redact
 from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.sources.interface import SourceNotUsable
-from lumos.sources.mongodb.observed import DECODING
+from lumos.sources.mongodb.documents import DECODING
 
 _CONNECT_MILLISECONDS: Final = 10_000
 _DEFAULT_PORT: Final = 27017
@@ -148,7 +148,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         return SourceNotUsable(found.format(**facts), step.format(**facts))
 
     def words(self, problem: Exception) -> str:
-        """What server or driver say, in one line and without what lets one in."""
+        """The message of server or driver, in one line and without secrets."""
         details = getattr(problem, "details", None)
         told = details.get("errmsg") if isinstance(details, dict) else None
         text = str(told or problem) or type(problem).__name__
@@ -185,7 +185,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _secrets_in(query: str) -> Iterator[str]:
-    """What lets one in among the options of an address."""
+    """The secrets among the options of a connection string."""
     for option in query.split("&"):
         name, _, value = option.partition("=")
         if name.casefold() == _MECHANISM:
@@ -212,7 +212,7 @@ def _unreadable(why: str = "") -> SourceNotUsable:
 
 
 def _no_file(problem: OSError) -> SourceNotUsable:
-    """The driver reads certificates and keys before it asks anybody."""
+    """The error of a certificate or key file, which the driver reads before it connects."""
     file = f" '{problem.filename}'" if problem.filename else ""
     told = problem.strerror or type(problem).__name__
     return SourceNotUsable(

@@ -32,7 +32,7 @@ _MARK: Final = ".\0secret"
 _CODE: Final = ("$where", "$code", "body", "init", "accumulate", "merge", "finalize")
 
 
-def masked(value: Any) -> Any:
+def mask_secrets(value: Any) -> Any:
     """The value, with a mask for whatever is compared to or put under a key that names a secret.
 
     A validator's rules for a key that is called `password` are no secret.

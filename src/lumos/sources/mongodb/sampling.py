@@ -13,37 +13,37 @@ from pymongo import MongoClient
 from pymongo.collection import Collection
 from pymongo.errors import ExecutionTimeout, OperationFailure, PyMongoError
 
-from lumos.sources.interface import Observer, SourceNotUsable
+from lumos.sources.interface import SampleReader, SourceNotUsable
 from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
-from lumos.sources.mongodb.masking import masked
-from lumos.sources.mongodb.observed import DECODING, Documents, Seen
+from lumos.sources.mongodb.documents import DECODING, DocumentCounter, FieldCounts
+from lumos.sources.mongodb.masking import mask_secrets
 
 _BATCH: Final = 500
 _RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
 # Told by the index's name and keys, or of no use to anybody.
 _UNTOLD: Final = ("v", "ns", "name", "key", "background")
 
-Kind = Literal["collection", "view", "timeseries"]
+CollectionKind = Literal["collection", "view", "timeseries"]
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class CollectionTask(msgspec.Struct, frozen=True, kw_only=True):
     """A collection to look at; `options` are as MongoDB keeps them, as extended JSON."""
 
     database: str
     name: str
-    kind: Kind
+    kind: CollectionKind
     identity: str | None
     options: str
     sample_size: int
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class CollectionSample(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen of a collection, or why nothing was."""
 
-    work: Work
+    work: CollectionTask
     problem: str | None = None
     reason: str = ""
-    seen: Seen = msgspec.field(default_factory=Seen)
+    seen: FieldCounts = msgspec.field(default_factory=FieldCounts)
     # Whether every document was looked at.
     whole: bool = False
     damaged: int = 0
@@ -54,7 +54,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     shard_key: str | None = None
 
 
-class Sampler(Observer):
+class CollectionSampler(SampleReader):
     """Looks at collections with one connection, which is made where it is needed."""
 
     def __init__(self, access: MongoAccess) -> None:
@@ -68,10 +68,10 @@ class Sampler(Observer):
         return self._access.client()
 
     def __call__(self, work: bytes) -> bytes:
-        asked = msgspec.msgpack.decode(work, type=Work)
+        asked = msgspec.msgpack.decode(work, type=CollectionTask)
         return msgspec.msgpack.encode(self.answer(asked))
 
-    def answer(self, work: Work) -> Answer:
+    def answer(self, work: CollectionTask) -> CollectionSample:
         """What a collection shows; a failure of it is an answer, too."""
         try:
             return self._looked_at(work)
@@ -84,23 +84,23 @@ class Sampler(Observer):
             return self._failed(work, "unreadable", problem)
         except SourceNotUsable as problem:
             # A file that the connection needs may lie on some machines only.
-            return Answer(work=work, problem="unreadable", reason=str(problem))
+            return CollectionSample(work=work, problem="unreadable", reason=str(problem))
 
     def close(self) -> None:
         if "_client" in self.__dict__:
             self._client.close()
 
-    def _failed(self, work: Work, code: str, problem: Exception) -> Answer:
-        return Answer(work=work, problem=code, reason=f"{self._access.words(problem)}.")
+    def _failed(self, work: CollectionTask, code: str, problem: Exception) -> CollectionSample:
+        return CollectionSample(work=work, problem=code, reason=f"{self._access.words(problem)}.")
 
-    def _looked_at(self, work: Work) -> Answer:
+    def _looked_at(self, work: CollectionTask) -> CollectionSample:
         collection = self._client[work.database][work.name]
         statistics = {} if work.kind == "view" else self._statistics(collection)
         count = _number(statistics.get("count"))
         if count is None and work.kind == "collection":
             count = collection.estimated_document_count(maxTimeMS=self._access.milliseconds)
         documents, whole = self._sample(collection, work, count)
-        return Answer(
+        return CollectionSample(
             work=work,
             seen=documents.seen,
             whole=whole,
@@ -113,10 +113,10 @@ class Sampler(Observer):
         )
 
     def _sample(
-        self, collection: Collection[dict[str, Any]], work: Work, count: int | None
-    ) -> tuple[Documents, bool]:
+        self, collection: Collection[dict[str, Any]], work: CollectionTask, count: int | None
+    ) -> tuple[DocumentCounter, bool]:
         """A sample by chance, or all documents where there are no more than it would hold."""
-        documents = Documents()
+        documents = DocumentCounter()
         # Documents stay as they came until they are counted, so that a damaged one harms no other.
         raw = collection.with_options(codec_options=_RAW)
         limit, size = self._access.milliseconds, work.sample_size
@@ -141,7 +141,7 @@ class Sampler(Observer):
             return {}
         return told
 
-    def _shard_key(self, work: Work) -> str | None:
+    def _shard_key(self, work: CollectionTask) -> str | None:
         wanted = {"_id": f"{work.database}.{work.name}"}
         try:
             found = self._client["config"]["collections"].find_one(wanted, {"key": 1})
@@ -161,7 +161,7 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
                 for name, value in sorted(index.items())
                 if name not in _UNTOLD and value is not False
             }
-            yield str(index["name"]), as_json({"key": index["key"], **masked(more)})
+            yield str(index["name"]), as_json({"key": index["key"], **mask_secrets(more)})
     except (OperationFailure, BSONError):
         # Without the right to list them, the documents are still worth reading.
         return

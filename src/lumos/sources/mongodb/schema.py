@@ -17,15 +17,21 @@ from lumos.model.types import (
     Union,
     quoted_name,
 )
-from lumos.sources.mongodb.observed import MOST_PLACES, Seen
-from lumos.sources.mongodb.types import MOST_KEYS, SCALARS, object_type, united
+from lumos.sources.mongodb.documents import (
+    MAX_FIELDS,
+    MAX_KEYS,
+    SCALARS,
+    FieldCounts,
+    object_type,
+    unite_types,
+)
 
 KEY: Final = "_id"
 PRESENCE: Final = "mongodb.presence"
 _BETWEEN: Final = " | "
 
 
-class Rules(NamedTuple):
+class ValidatorRules(NamedTuple):
     """What a validator declares of objects."""
 
     properties: Mapping[str, Mapping[str, Any]]
@@ -33,13 +39,13 @@ class Rules(NamedTuple):
     required: frozenset[str]
 
     @classmethod
-    def of(cls, validator: Mapping[str, Any], *, enforced: bool) -> "Rules":
+    def of(cls, validator: Mapping[str, Any], *, enforced: bool) -> "ValidatorRules":
         """The rules of a collection's validator; one without `$jsonSchema` declares nothing."""
         declared = validator.get("$jsonSchema")
         return _rules(declared if isinstance(declared, Mapping) else {}, enforced=enforced)
 
 
-def observed_schema(seen: Seen, rules: Rules, *, has_key: bool) -> Schema:
+def observed_schema(seen: FieldCounts, rules: ValidatorRules, *, has_key: bool) -> Schema:
     """The schema of documents, as far as they were looked at."""
     members = sorted(seen.members.items(), key=lambda each: _usual_place(*each))
     fields = {name: _field(name, each, seen.count) for name, each in members}
@@ -55,14 +61,14 @@ def observed_schema(seen: Seen, rules: Rules, *, has_key: bool) -> Schema:
 
 
 def with_key(schema: Schema) -> Schema:
-    """The schema of a collection that nobody has seen a document of; none will be without a key."""
+    """The schema of an empty collection, with the key that every document will have."""
     if schema.field(KEY) is not None:
         return schema
     key = Field(name=KEY, type=NULL, key=True, nullable=False)
     return Schema(fields=(key, *schema.fields))
 
 
-def steadied(observed: Schema, known: Schema, *, whole: bool) -> Schema:
+def merge_with_known(observed: Schema, known: Schema, *, whole: bool) -> Schema:
     """What is known by now: a sample never takes anything back, the `whole` collection does."""
     fields = {field.name: field for field in observed.fields}
     before = {field.name: field for field in known.fields}
@@ -82,13 +88,13 @@ def _added(
         new = observed.get(old.name)
         both = _unseen(old) if new is None else _both(new, old)
         growth = _size(both) - _size(old)
-        if growth > 0 and places + growth > MOST_PLACES:
+        if growth > 0 and places + growth > MAX_FIELDS:
             yield msgspec.structs.replace(_unseen(old), properties=both.properties)
         else:
             places += growth
             yield both
     for field in fresh:
-        if keys < MOST_KEYS and places + _size(field) <= MOST_PLACES:
+        if keys < MAX_KEYS and places + _size(field) <= MAX_FIELDS:
             keys, places = keys + 1, places + _size(field)
             yield field
 
@@ -97,11 +103,11 @@ def _size(field: Field) -> int:
     return 1 + sum(1 for _ in _places(field.type, ""))
 
 
-def _usual_place(name: str, seen: Seen) -> tuple[float, str]:
+def _usual_place(name: str, seen: FieldCounts) -> tuple[float, str]:
     return (seen.order / seen.count if seen.count else 0.0, name)
 
 
-def _is_always_there(seen: Seen, name: str) -> bool:
+def _is_always_there(seen: FieldCounts, name: str) -> bool:
     member = seen.members.get(name)
     if member is None:
         return seen.count == 0
@@ -109,7 +115,7 @@ def _is_always_there(seen: Seen, name: str) -> bool:
 
 
 def _may_be_null(declared: Mapping[str, Any]) -> bool:
-    """Whether a key that must be there may be null: where nobody says what it is, it may."""
+    """Whether a required key may be null; without a declared type it may."""
     values = declared.get("enum")
     if isinstance(values, list) and None not in values:
         return False
@@ -117,7 +123,7 @@ def _may_be_null(declared: Mapping[str, Any]) -> bool:
     return not names or "null" in names
 
 
-def _field(name: str, seen: Seen, of: int) -> Field:
+def _field(name: str, seen: FieldCounts, of: int) -> Field:
     notes: list[NestedField] = []
     type = _type(seen, quoted_name(name), notes)
     return Field(
@@ -129,7 +135,7 @@ def _field(name: str, seen: Seen, of: int) -> Field:
     )
 
 
-def _type(seen: Seen, path: str, notes: list[NestedField]) -> DataType:
+def _type(seen: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
     """The type of what was seen; what is worth saying of places inside goes to the notes."""
     names = [name for name in seen.types if SCALARS.get(name) != NULL]
     # Inside a union no path is steady, since further types may come before.
@@ -139,14 +145,14 @@ def _type(seen: Seen, path: str, notes: list[NestedField]) -> DataType:
         if name == "object":
             types.append(_object_type(seen, path, inside))
         elif name == "array":
-            element = seen.element or Seen()
+            element = seen.element or FieldCounts()
             types.append(Array(_noted(element, f"{path}[]", inside, of=None)))
         else:
             types.append(SCALARS[name])
-    return united(types)
+    return unite_types(types)
 
 
-def _object_type(seen: Seen, path: str, notes: list[NestedField]) -> DataType:
+def _object_type(seen: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
     if seen.has_data_for_keys:
         return Map(STRING, _noted(seen.values(), f"{path}{{}}", notes, of=None))
     objects = seen.types.get("object", 0)
@@ -159,7 +165,7 @@ def _object_type(seen: Seen, path: str, notes: list[NestedField]) -> DataType:
     )
 
 
-def _noted(seen: Seen, path: str, notes: list[NestedField], *, of: int | None) -> DataType:
+def _noted(seen: FieldCounts, path: str, notes: list[NestedField], *, of: int | None) -> DataType:
     """The type of a place inside; elements and values have no share in anything."""
     place = len(notes)
     type = _type(seen, path, notes)
@@ -170,7 +176,7 @@ def _noted(seen: Seen, path: str, notes: list[NestedField], *, of: int | None) -
     return type
 
 
-def _native(seen: Seen) -> str | None:
+def _native(seen: FieldCounts) -> str | None:
     return _BETWEEN.join(sorted(set(seen.types) - {"null"})) or None
 
 
@@ -182,10 +188,10 @@ def _presence(count: int, of: int) -> dict[str, str]:
     return {PRESENCE: f"{min(max(count / of, 0.01), 0.99):.2f}" if count else "0"}
 
 
-def _rules(declared: Mapping[str, Any], *, enforced: bool) -> Rules:
+def _rules(declared: Mapping[str, Any], *, enforced: bool) -> ValidatorRules:
     properties = declared.get("properties")
     required = declared.get("required")
-    return Rules(
+    return ValidatorRules(
         {name: each for name, each in _items(properties) if isinstance(each, Mapping)},
         frozenset(str(name) for name in required)
         if enforced and isinstance(required, list)
@@ -199,7 +205,7 @@ def _items(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def _completed(name: str, field: Field | None, declared: Mapping[str, Any]) -> Field:
-    """The field with what only its validator tells: types of what was not seen, and words."""
+    """The field with the types and the description that only its validator has."""
     description = declared.get("description")
     words = description if isinstance(description, str) and description else None
     if field is None:
@@ -242,7 +248,7 @@ def _declared_type(declared: Mapping[str, Any]) -> DataType:
             types.append(Array(_declared_type(items) if isinstance(items, Mapping) else NULL))
         else:
             types.append(SCALARS.get(name, NULL))
-    return united(types)
+    return unite_types(types)
 
 
 def _declared_names(declared: Mapping[str, Any]) -> set[str]:
@@ -272,7 +278,7 @@ def _ordered(new: DataType, old: DataType) -> DataType:
         case Map(), Map():
             return Map(STRING, _ordered(new.value, old.value))
         case Union(options), _:
-            return united(_ordered(option, _like(option, old)) for option in options)
+            return unite_types(_ordered(option, _like(option, old)) for option in options)
         case _, Union():
             return _ordered(new, _like(new, old))
         case _:
@@ -288,7 +294,7 @@ def _like(option: DataType, old: DataType) -> DataType:
 def _both(new: Field, old: Field) -> Field:
     names = {name for each in (old, new) for name in _names(each.native_type)}
     # What is known comes first, so that its members keep their order.
-    both = united((old.type, new.type))
+    both = unite_types((old.type, new.type))
     # Keys that turned out to be data are no places any more, and are not kept.
     places = set(_places(both, quoted_name(new.name)))
     notes = _both_notes(new.nested, old.nested)

@@ -13,18 +13,33 @@ from pymongo.errors import OperationFailure
 
 from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.errors import did_you_mean
-from lumos.model.discovery import Discovery, Problem
+from lumos.model.dataset import Location, Statistics
+from lumos.model.discovery import Discovery, FoundDataset, Problem, SourceMetadata
+from lumos.model.schema import Schema, fingerprint
+from lumos.model.types import quoted_text
 from lumos.model.urn import Urn
-from lumos.sources.interface import Known, SampledSource, SourceNotUsable, Works
+from lumos.sources.interface import (
+    EarlierSchema,
+    EarlierSchemas,
+    SampledSource,
+    SampleTasks,
+    SourceNotUsable,
+)
 from lumos.sources.mongodb.connection import NOT_ALLOWED, MongoAccess
-from lumos.sources.mongodb.datasets import dataset_of, path_of
-from lumos.sources.mongodb.observed import DECODING
-from lumos.sources.mongodb.sampling import Answer, Kind, Sampler, Work, as_json
-from lumos.sources.mongodb.types import MOST_KEYS
+from lumos.sources.mongodb.documents import DECODING, MAX_KEYS
+from lumos.sources.mongodb.masking import mask_secrets
+from lumos.sources.mongodb.sampling import (
+    CollectionKind,
+    CollectionSample,
+    CollectionSampler,
+    CollectionTask,
+    as_json,
+)
+from lumos.sources.mongodb.schema import ValidatorRules, merge_with_known, observed_schema, with_key
 
 _Client: TypeAlias = "MongoClient[dict[str, Any]]"
 _OF_THE_SERVER: Final = ("admin", "config", "local")
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, CollectionKind]] = {
     "collection": "collection",
     "view": "view",
     "timeseries": "timeseries",
@@ -77,17 +92,17 @@ class MongodbSource(SampledSource):
         where = "1 database" if databases_read == 1 else f"{databases_read:,} databases"
         return f"{self.address}, MongoDB {version}, {collections} and views in {where}"
 
-    def works(self) -> Works:
+    def works(self) -> SampleTasks:
         with self._access.connected() as client:
             databases, remarks = self._databases(client)
             works, unlisted = self._listed(client, databases)
-        return Works([msgspec.msgpack.encode(work) for work in works], (*remarks, *unlisted))
+        return SampleTasks([msgspec.msgpack.encode(work) for work in works], (*remarks, *unlisted))
 
-    def observer(self) -> Sampler:
-        return Sampler(self._access)
+    def observer(self) -> CollectionSampler:
+        return CollectionSampler(self._access)
 
-    def discovery(self, answers: Sequence[bytes], known: Known) -> Discovery:
-        seen = [msgspec.msgpack.decode(answer, type=Answer) for answer in answers]
+    def discovery(self, answers: Sequence[bytes], known: EarlierSchemas) -> Discovery:
+        seen = [msgspec.msgpack.decode(answer, type=CollectionSample) for answer in answers]
         if seen and all(answer.problem == "unreadable" for answer in seen):
             raise SourceNotUsable(
                 f"No collection at {self.address} can be read: {seen[0].reason}",
@@ -101,7 +116,7 @@ class MongodbSource(SampledSource):
             if answer.problem is None:
                 dataset = dataset_of(path, answer, known(path), self.address)
                 datasets.append(dataset)
-                if answer.is_cut or len(dataset.schema.fields) >= MOST_KEYS:
+                if answer.is_cut or len(dataset.schema.fields) >= MAX_KEYS:
                     problems.append(_too_many_fields(path))
         return Discovery(datasets=tuple(datasets), problems=tuple(problems))
 
@@ -130,8 +145,8 @@ class MongodbSource(SampledSource):
 
     def _listed(
         self, client: _Client, databases: Sequence[str]
-    ) -> tuple[list[Work], list[Problem]]:
-        works: list[Work] = []
+    ) -> tuple[list[CollectionTask], list[Problem]]:
+        works: list[CollectionTask] = []
         problems: list[Problem] = []
         for database in databases:
             try:
@@ -143,7 +158,7 @@ class MongodbSource(SampledSource):
                 problems.append(Problem(path=quote(database, safe=""), reason=reason, code=code))
         return works, problems
 
-    def _collections(self, client: _Client, database: str) -> Iterator[Work]:
+    def _collections(self, client: _Client, database: str) -> Iterator[CollectionTask]:
         # The driver's own list knows no times far off any calendar.
         found = client[database].cursor_command("listCollections", codec_options=DECODING)
         for each in sorted(found, key=lambda each: str(each["name"])):
@@ -152,7 +167,7 @@ class MongodbSource(SampledSource):
             if kind is None or name.startswith("system.") or not self._is_wanted(database, name):
                 continue
             identity = each.get("info", {}).get("uuid")
-            yield Work(
+            yield CollectionTask(
                 database=database,
                 name=name,
                 kind=kind,
@@ -183,7 +198,7 @@ class MongodbSource(SampledSource):
         ) and not _matches(database, name, settings.exclude)
 
 
-def _problems(path: str, answer: Answer) -> Iterator[Problem]:
+def _problems(path: str, answer: CollectionSample) -> Iterator[Problem]:
     if answer.problem is not None:
         yield Problem(path=path, reason=answer.reason, code=answer.problem)
     if answer.damaged:
@@ -198,7 +213,7 @@ def _problems(path: str, answer: Answer) -> Iterator[Problem]:
 def _too_many_fields(path: str) -> Problem:
     return Problem(
         path=path,
-        reason="Its documents have more keys than anybody names; not all are told.",
+        reason="Its documents have too many keys; not all of them are in the schema.",
         code="too_many_fields",
         remark=True,
     )
@@ -212,3 +227,108 @@ def _matches(database: str, name: str, patterns: Iterable[str]) -> bool:
 def _fits(name: str, pattern: str) -> bool:
     # A name may hold the marks that patterns are made of.
     return name == pattern or fnmatchcase(name, pattern)
+
+
+# How options of a collection are called where people read them.
+_TOLD: Final = {
+    "viewOn": "view_on",
+    "pipeline": "pipeline",
+    "validator": "validator",
+    "validationLevel": "validation_level",
+    "validationAction": "validation_action",
+    "timeseries": "timeseries",
+    "expireAfterSeconds": "expires_after_seconds",
+    "collation": "collation",
+    "clusteredIndex": "clustered_index",
+}
+
+# What a view is; under another one its documents have nothing of those before.
+_DEFINITION: Final = ("view_on", "pipeline")
+
+
+def path_of(database: str, name: str) -> str:
+    """The one text for a collection's name, whatever marks are in it."""
+    return "/".join(quote(part, safe="") for part in (database, name))
+
+
+def dataset_of(
+    path: str, answer: CollectionSample, known: EarlierSchema | None, address: str
+) -> FoundDataset:
+    """A collection or view under the server's own names."""
+    work = answer.work
+    options: dict[str, Any] = msgspec.json.decode(work.options)
+    told = SourceMetadata(properties=_properties(answer, options))
+    schema = _schema(answer, options, told, known)
+    return FoundDataset(
+        path=path,
+        name=f"{work.database}.{work.name}",
+        format=work.kind,
+        location=Location(uri=f"{address}/{path}", identity=work.identity),
+        schema=schema,
+        statistics=Statistics(
+            row_count=answer.documents,
+            total_size_bytes=answer.bytes or 0,
+            total_size_exact=False,
+        ),
+        drift=(),
+        content=_content(work.kind, told, schema),
+        told=told,
+    )
+
+
+def _schema(
+    answer: CollectionSample,
+    options: dict[str, Any],
+    told: SourceMetadata,
+    known: EarlierSchema | None,
+) -> Schema:
+    validator = options.get("validator")
+    rules = ValidatorRules.of(
+        validator if isinstance(validator, dict) else {},
+        # Otherwise documents may be as they like.
+        enforced=options.get("validationAction", "error") != "warn"
+        and options.get("validationLevel", "strict") == "strict",
+    )
+    has_key = answer.work.kind == "collection"
+    observed = observed_schema(answer.seen, rules, has_key=has_key)
+    if known is None:
+        return with_key(observed) if has_key and not answer.seen.count else observed
+    is_other = any(known.told.get(name) != told.properties.get(name) for name in _DEFINITION)
+    # Of an empty collection nothing can be said, so that what was known stays.
+    whole = (answer.whole or is_other) and answer.seen.count > 0
+    return merge_with_known(observed, known.schema, whole=whole)
+
+
+def _properties(answer: CollectionSample, options: dict[str, Any]) -> dict[str, str]:
+    told = {
+        name: each if isinstance(each, str) else msgspec.json.encode(mask_secrets(each)).decode()
+        for option, name in _TOLD.items()
+        if (each := options.get(option)) not in (None, {}, [])
+    }
+    if options.get("capped"):
+        told["capped"] = _capped(options)
+    if answer.shard_key is not None:
+        told["shard_key"] = answer.shard_key
+    told |= {f"index.{name}": text for name, text in answer.indexes.items()}
+    return told
+
+
+def _capped(options: dict[str, Any]) -> str:
+    most = options.get("max")
+    documents = f", {most} documents" if most else ""
+    return f"{options.get('size', 0)} bytes{documents}"
+
+
+def _content(format: str, told: SourceMetadata, schema: Schema) -> str:
+    """A fingerprint of everything but the schema and the documents."""
+    facts = {
+        **told.properties,
+        # Several types of BSON may be one type in the algebra.
+        **{f" type {field.name}": field.native_type for field in schema.fields},
+        " format": format,
+    }
+    return fingerprint(
+        f"{quoted_text(name)} {quoted_text(text)}"
+        for name, text in sorted(facts.items())
+        if text is not None
+    )

@@ -1,4 +1,4 @@
-"""The way into a database, and one clear sentence where it is barred."""
+"""Connections to PostgreSQL, and a clear message when one fails."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from lumos.config.secret import MASK, ConnectionString
 from lumos.config.sources import PostgresSourceSettings as Settings
 from lumos.sources.interface import SourceNotUsable
 
-OLDEST: Final = 12
+OLDEST_VERSION: Final = 12
 _CONNECT_SECONDS: Final = 10
 _DEFAULT_PORT: Final = 5432
 # People take the addresses of other tools, which name their driver.
@@ -24,7 +24,7 @@ _DRIVER: Final = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
 _ATTEMPT: Final = re.compile(r".*(?:FATAL|ERROR|\bfailed):\s*")
 
 
-class Connector:
+class PostgresConnector:
     """Connects as the section of a source says; whatever is left out, libpq's own ways decide."""
 
     def __init__(self, settings: Settings) -> None:
@@ -93,15 +93,15 @@ class Connector:
         except psycopg.Error as problem:
             raise self._refusal(problem) from None
         except UnicodeError:
-            raise self._told("", *_NO_HOST) from None
+            raise self._not_usable("", *_NO_HOST) from None
         with connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             version = connection.info.server_version // 10000
-            if version < OLDEST:
+            if version < OLDEST_VERSION:
                 raise SourceNotUsable(
                     f"The PostgreSQL at {self.host} is of version {version}.",
-                    f"Lumos reads version {OLDEST} and later.",
+                    f"Lumos reads version {OLDEST_VERSION} and later.",
                 )
             try:
                 yield connection
@@ -109,29 +109,29 @@ class Connector:
                 raise self._failure(problem) from None
 
     def _refusal(self, problem: psycopg.Error) -> SourceNotUsable:
-        """Why nobody is let in."""
+        """Why the connection was refused."""
         text = self._words(problem)
         if self.database is None and (unnamed := re.search(_NO_DATABASE, text)):
-            return self._told(unnamed.group(1), *_UNNAMED)
+            return self._not_usable(unnamed.group(1), *_UNNAMED)
         fitting = (each[1:] for each in _REFUSALS if re.search(each[0], text))
-        return self._told(text, *next(fitting, _REFUSED))
+        return self._not_usable(text, *next(fitting, _REFUSED))
 
     def _failure(self, problem: psycopg.Error) -> SourceNotUsable:
-        """Why reading came to an end."""
+        """Why reading failed."""
         text = self._words(problem)
         match problem:
             case errors.QueryCanceled():
-                return self._told(text, *_TOO_SLOW)
+                return self._not_usable(text, *_TOO_SLOW)
             case errors.LockNotAvailable():
-                return self._told(text, *_LOCKED)
+                return self._not_usable(text, *_LOCKED)
             case errors.InsufficientPrivilege():
-                return self._told(text, *_NOT_ALLOWED)
+                return self._not_usable(text, *_NOT_ALLOWED)
             case errors.CharacterNotInRepertoire() | errors.UntranslatableCharacter():
-                return self._told(text, *_NOT_UTF8)
+                return self._not_usable(text, *_NOT_UTF8)
             case _:
-                return self._told(text, *_BROKEN)
+                return self._not_usable(text, *_BROKEN)
 
-    def _told(self, text: str, found: str, step: str) -> SourceNotUsable:
+    def _not_usable(self, text: str, found: str, step: str) -> SourceNotUsable:
         facts = {
             "text": text,
             "host": self.host,
@@ -142,10 +142,10 @@ class Connector:
         return SourceNotUsable(found.format(**facts), step.format(**facts))
 
     def _words(self, problem: psycopg.Error) -> str:
-        """What server or driver say, without what lets one in."""
+        """The message of server or driver, without the password."""
         message = problem.diag.message_primary or str(problem).strip() or type(problem).__name__
         lines = message.strip().splitlines()
-        # Of several attempts, the last one is told of last; questions and details follow.
+        # The last of several attempts is reported last; hints and details follow.
         line = next((each for each in reversed(lines) if _ATTEMPT.match(each)), lines[0])
         text = _ATTEMPT.sub("", line).strip().rstrip(".")
         password = self._parameters.get("password")

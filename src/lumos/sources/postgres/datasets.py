@@ -1,15 +1,16 @@
-"""Datasets made from what the catalog says of tables and views."""
+"""Datasets and their types, from what the catalog lists of tables and views."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.dataset import Definition, Location, Owner, Statistics
 from lumos.model.discovery import FoundDataset, SourceMetadata
 from lumos.model.schema import Field, Schema, fingerprint
-from lumos.model.types import quoted_text
-from lumos.sources.postgres.types import Types, Use
+from lumos.model.type_path import LONGEST_EXPANSION, TOO_DEEP, TOO_LARGE
+from lumos.model.types import MAX_DEPTH, Array, DataType, Enum, Member, Struct, Unknown, quoted_text
 
 DIALECT: Final = "postgres"
 VIEWS: Final = ("v", "m")
@@ -31,7 +32,138 @@ _PASSWORD: Final = re.compile(
 _PASSWORD_IN_ADDRESS: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:/@']*:)(?:[^\s@']|'')+(?=@)")
 
 
-class Relation(NamedTuple):
+class PostgresTypeUse(NamedTuple):
+    """A type as a column uses it: `text` is numeric(10,2) where the modifier says 10 and 2."""
+
+    oid: int
+    modifier: int
+    text: str
+
+
+class NativeType(NamedTuple):
+    """A row of the catalog; a domain has a base, an array an element, a composite members."""
+
+    oid: int
+    kind: str
+    name: str
+    prefix: str
+    element: int
+    base: int
+    base_modifier: int
+    base_text: str | None
+    required: bool
+    default: str | None
+    labels: list[str]
+    members: list[tuple[str, int, int, str]]
+
+    @property
+    def parts(self) -> list[tuple[str, PostgresTypeUse]]:
+        """The members by name."""
+        return [
+            (name, PostgresTypeUse(oid, modifier, text))
+            for name, oid, modifier, text in self.members
+        ]
+
+
+class PostgresTypes:
+    """The types that a database's columns have."""
+
+    def __init__(self, types: Iterable[NativeType]) -> None:
+        self._types = {each.oid: each for each in types}
+        self._made: dict[tuple[int, int], DataType] = {}
+
+    def type(self, use: PostgresTypeUse) -> DataType:
+        """The type in the algebra; what that lacks is UNKNOWN with the name it has here."""
+        # Without recursion: nothing keeps people from nesting types a thousand levels deep.
+        waiting = [use]
+        begun: set[tuple[int, int]] = set()
+        while waiting:
+            inner = waiting[-1]
+            key = inner[:2]
+            if key in self._made:
+                waiting.pop()
+                continue
+            missing = [part for part in self._parts(inner) if part[:2] not in self._made]
+            if missing and key not in begun:
+                begun.add(key)
+                waiting.extend(missing)
+            else:
+                self._made[key] = self._written(inner)
+                waiting.pop()
+        return self._made[use[:2]]
+
+    def is_required(self, oid: int) -> bool:
+        """Whether a domain refuses nulls."""
+        return any(domain.required for domain in self._domains(oid))
+
+    def default(self, oid: int) -> str | None:
+        """What a domain puts where nothing is given."""
+        return next((each.default for each in self._domains(oid) if each.default is not None), None)
+
+    def _domains(self, oid: int) -> Iterator[NativeType]:
+        while (found := self._types.get(oid)) is not None and found.kind == "d":
+            yield found
+            oid = found.base
+
+    def _parts(self, use: PostgresTypeUse) -> list[PostgresTypeUse]:
+        native = self._types.get(use.oid)
+        if native is None:
+            return []
+        if _is_array(native, use):
+            return [_element(native, use)]
+        if native.kind == "d":
+            return [_base(native)]
+        return [part for _, part in native.parts]
+
+    def _written(self, use: PostgresTypeUse) -> DataType:
+        native = self._types.get(use.oid)
+        if native is None:
+            return Unknown(use.text)
+        if _is_array(native, use):
+            return _within_limits(Array(self._part(_element(native, use))))
+        match native.kind:
+            case "d":
+                return self._made[_base(native)[:2]]
+            case "e":
+                return Enum(native.labels)
+            case "c":
+                members = [Member(name, self._part(part)) for name, part in native.parts]
+                return _within_limits(Struct(members))
+            case "b" if _is_zoned_time(use.text):
+                # The algebra has no times of day with a zone, and no reader takes them for others.
+                return Unknown(use.text)
+            case "b":
+                return type_from_sql(use.text.removeprefix(native.prefix), "postgres")
+            case _:
+                return Unknown(use.text.removeprefix(native.prefix))
+
+    def _part(self, use: PostgresTypeUse) -> DataType:
+        part = self._made.get(use[:2], Unknown(f"recursive:{use.text}"))
+        return TOO_DEEP if part.depth >= MAX_DEPTH else part
+
+
+def _is_zoned_time(text: str) -> bool:
+    return text.startswith("time") and not text.startswith("timestamp") and "with time zone" in text
+
+
+def _is_array(native: NativeType, use: PostgresTypeUse) -> bool:
+    # Some scalars, such as points, have elements too.
+    return bool(native.element) and use.text.endswith("[]")
+
+
+def _element(native: NativeType, use: PostgresTypeUse) -> PostgresTypeUse:
+    return PostgresTypeUse(native.element, use.modifier, use.text.removesuffix("[]"))
+
+
+def _base(native: NativeType) -> PostgresTypeUse:
+    return PostgresTypeUse(native.base, native.base_modifier, native.base_text or "")
+
+
+def _within_limits(type: DataType) -> DataType:
+    return TOO_LARGE if len(type.text) > LONGEST_EXPANSION else type
+
+
+class PostgresRelation(NamedTuple):
     """A table or view as the catalog lists it."""
 
     oid: int
@@ -49,7 +181,7 @@ class Relation(NamedTuple):
     pages: int
 
 
-class Column(NamedTuple):
+class PostgresColumn(NamedTuple):
     """A column as the catalog lists it."""
 
     relation: int
@@ -65,7 +197,7 @@ class Column(NamedTuple):
     comment: str | None
 
 
-class Key(NamedTuple):
+class UniqueIndex(NamedTuple):
     """A unique index: the numbers of its columns."""
 
     primary: bool
@@ -73,25 +205,25 @@ class Key(NamedTuple):
     columns: tuple[int, ...]
 
 
-class Size(NamedTuple):
+class RelationSize(NamedTuple):
     """How much there is of a table, as the server last counted; it need not have."""
 
     rows: float
     pages: int
 
 
-class Catalog(NamedTuple):
+class PostgresCatalog(NamedTuple):
     """All that was read in one state of the database, columns apart."""
 
     address: str
     database: str
     cluster: str
     block_size: int
-    types: Types
-    keys: Mapping[int, Sequence[Key]]
+    types: PostgresTypes
+    keys: Mapping[int, Sequence[UniqueIndex]]
     constraints: Mapping[int, Mapping[str, str]]
     partition_columns: Mapping[int, set[int]]
-    partitions: Mapping[int, Sequence[Size]]
+    partitions: Mapping[int, Sequence[RelationSize]]
     definitions: Mapping[int, str]
 
 
@@ -100,7 +232,9 @@ def path_of(database: str, schema: str, name: str) -> str:
     return "/".join(quote(part, safe="") for part in (database, schema, name))
 
 
-def dataset_of(relation: Relation, columns: Sequence[Column], catalog: Catalog) -> FoundDataset:
+def dataset_of(
+    relation: PostgresRelation, columns: Sequence[PostgresColumn], catalog: PostgresCatalog
+) -> FoundDataset:
     """A table or view under the database's own names."""
     path = path_of(catalog.database, relation.schema, relation.name)
     schema = _schema(relation, columns, catalog)
@@ -124,7 +258,9 @@ def dataset_of(relation: Relation, columns: Sequence[Column], catalog: Catalog) 
     )
 
 
-def _schema(relation: Relation, columns: Sequence[Column], catalog: Catalog) -> Schema:
+def _schema(
+    relation: PostgresRelation, columns: Sequence[PostgresColumn], catalog: PostgresCatalog
+) -> Schema:
     keys = key_columns(catalog.keys.get(relation.oid, ()), columns)
     partitions = catalog.partition_columns.get(relation.oid, ())
     types = catalog.types
@@ -134,7 +270,7 @@ def _schema(relation: Relation, columns: Sequence[Column], catalog: Catalog) -> 
         fields=tuple(
             Field(
                 name=column.name,
-                type=types.type(Use(column.type, column.modifier, column.type_text)),
+                type=types.type(PostgresTypeUse(column.type, column.modifier, column.type_text)),
                 nullable=not (column.required or types.is_required(column.type)),
                 key=column.number in keys,
                 partition=column.number in partitions,
@@ -148,7 +284,7 @@ def _schema(relation: Relation, columns: Sequence[Column], catalog: Catalog) -> 
     )
 
 
-def key_columns(keys: Sequence[Key], columns: Iterable[Column]) -> tuple[int, ...]:
+def key_columns(keys: Sequence[UniqueIndex], columns: Iterable[PostgresColumn]) -> tuple[int, ...]:
     """The columns of the primary key or else of the shortest key in which nothing is null."""
     if not keys:
         return ()
@@ -158,7 +294,7 @@ def key_columns(keys: Sequence[Key], columns: Iterable[Column]) -> tuple[int, ..
     return () if best is None else best.columns
 
 
-def _default(column: Column, types: Types) -> str | None:
+def _default(column: PostgresColumn, types: PostgresTypes) -> str | None:
     if column.identity:
         return f"GENERATED {_IDENTITY.get(column.identity, column.identity)} AS IDENTITY"
     if column.generated:
@@ -169,12 +305,12 @@ def _default(column: Column, types: Types) -> str | None:
     return None if default is None else without_passwords(default)
 
 
-def _statistics(relation: Relation, catalog: Catalog) -> Statistics:
+def _statistics(relation: PostgresRelation, catalog: PostgresCatalog) -> Statistics:
     if relation.kind == "v":
         return Statistics()
     sizes = catalog.partitions.get(relation.oid, ())
     if relation.kind != PARTITIONED:
-        sizes = (Size(relation.rows, relation.pages),)
+        sizes = (RelationSize(relation.rows, relation.pages),)
     # Before the first ANALYZE there is no count.
     counted = [size.rows for size in sizes if size.rows >= 0]
     pages = sum(max(size.pages, 0) for size in sizes)
@@ -185,7 +321,7 @@ def _statistics(relation: Relation, catalog: Catalog) -> Statistics:
     )
 
 
-def _told(relation: Relation, catalog: Catalog) -> SourceMetadata:
+def _told(relation: PostgresRelation, catalog: PostgresCatalog) -> SourceMetadata:
     properties = {
         "server": relation.server,
         "extension": relation.extension,
@@ -206,14 +342,14 @@ def _told(relation: Relation, catalog: Catalog) -> SourceMetadata:
     )
 
 
-def _owner(relation: Relation) -> Owner | None:
+def _owner(relation: PostgresRelation) -> Owner | None:
     if relation.owner is None:
         return None
     return Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group")
 
 
 def _content(format: str, partitioning: str | None, told: SourceMetadata, schema: Schema) -> str:
-    """Changes with all that is told beside the schema; that rows come and go is not seen."""
+    """A fingerprint of everything but the schema and the rows."""
     facts: dict[str, str | None] = {
         **told.properties,
         # Several types of a database may be one type in the algebra.

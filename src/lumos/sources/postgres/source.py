@@ -16,21 +16,22 @@ from lumos.config.sources import PostgresSourceSettings as Settings
 from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.model.urn import Urn
-from lumos.sources.interface import TableSource, Watch
+from lumos.sources.interface import ReadProgress, TableSource
 from lumos.sources.postgres import queries
-from lumos.sources.postgres.connection import Connector
+from lumos.sources.postgres.connection import PostgresConnector
 from lumos.sources.postgres.datasets import (
     PARTITIONED,
     VIEWS,
-    Catalog,
-    Column,
-    Key,
-    Relation,
-    Size,
+    NativeType,
+    PostgresCatalog,
+    PostgresColumn,
+    PostgresRelation,
+    PostgresTypes,
+    RelationSize,
+    UniqueIndex,
     dataset_of,
     path_of,
 )
-from lumos.sources.postgres.types import NativeType, Types
 
 _Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 _TRIES: Final = 5
@@ -61,7 +62,7 @@ class PostgresSource(TableSource):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.instance = settings.instance
-        self._connector = Connector(settings)
+        self._connector = PostgresConnector(settings)
 
     @cached_property
     def scope(self) -> str:
@@ -90,7 +91,7 @@ class PostgresSource(TableSource):
         tables = "1 table or view" if wanted == 1 else f"{wanted:,} tables and views"
         return f"{self.address}, PostgreSQL {version}, {tables}"
 
-    def read(self, watch: Watch) -> Discovery:
+    def read(self, watch: ReadProgress) -> Discovery:
         for left in reversed(range(_TRIES)):
             with self._connector.connected() as connection:
                 try:
@@ -100,7 +101,7 @@ class PostgresSource(TableSource):
                         raise
         raise AssertionError("unreachable")
 
-    def _read(self, connection: _Connection, watch: Watch) -> Discovery:
+    def _read(self, connection: _Connection, watch: ReadProgress) -> Discovery:
         self._prepare(connection)
         remarks = tuple(self._unknown_schemas(connection))
         relations = {each.oid: each for each in self._relations(connection)}
@@ -154,9 +155,9 @@ class PostgresSource(TableSource):
                     remark=True,
                 )
 
-    def _relations(self, connection: _Connection) -> Iterator[Relation]:
+    def _relations(self, connection: _Connection) -> Iterator[PostgresRelation]:
         for row in connection.execute(queries.RELATIONS):
-            relation = Relation(*row)
+            relation = PostgresRelation(*row)
             if self._is_wanted(relation.schema, relation.name):
                 yield relation
 
@@ -202,32 +203,32 @@ class PostgresSource(TableSource):
     def _catalog(
         self,
         connection: _Connection,
-        relations: Mapping[int, Relation],
+        relations: Mapping[int, PostgresRelation],
         definitions: dict[int, str],
         constraints: dict[int, dict[str, str]],
-    ) -> Catalog:
+    ) -> PostgresCatalog:
         wanted = {"relations": list(relations)}
         partitioned = [oid for oid, each in relations.items() if each.kind == PARTITIONED]
         database, may_ask, block_size = next(connection.execute(queries.SERVER))
         # Restored elsewhere, a database may give the same numbers to other tables.
         (cluster,) = next(connection.execute(queries.CLUSTER)) if may_ask else ("",)
-        keys: dict[int, list[Key]] = defaultdict(list)
+        keys: dict[int, list[UniqueIndex]] = defaultdict(list)
         for oid, primary, name, numbers, count in connection.execute(queries.KEYS, wanted):
-            keys[oid].append(Key(primary, name, tuple(map(int, numbers.split()))[:count]))
+            keys[oid].append(UniqueIndex(primary, name, tuple(map(int, numbers.split()))[:count]))
         partition_columns: dict[int, set[int]] = defaultdict(set)
-        partitions: dict[int, list[Size]] = defaultdict(list)
+        partitions: dict[int, list[RelationSize]] = defaultdict(list)
         if partitioned:
             narrowed = {"relations": partitioned}
             for oid, number in connection.execute(queries.PARTITION_COLUMNS, narrowed):
                 partition_columns[oid].add(number)
             for oid, rows, pages in connection.execute(queries.PARTITIONS, narrowed):
-                partitions[oid].append(Size(rows, pages))
-        return Catalog(
+                partitions[oid].append(RelationSize(rows, pages))
+        return PostgresCatalog(
             address=self.address,
             database=self.scope,
             cluster=f"{cluster}/{database}",
             block_size=block_size,
-            types=Types(map(NativeType._make, connection.execute(queries.TYPES, wanted))),
+            types=PostgresTypes(map(NativeType._make, connection.execute(queries.TYPES, wanted))),
             keys=keys,
             constraints=constraints,
             partition_columns=partition_columns,
@@ -257,12 +258,12 @@ def _constraints(
 
 def _columns(
     connection: _Connection, relations: Sequence[int]
-) -> Iterator[tuple[int, tuple[Column, ...]]]:
+) -> Iterator[tuple[int, tuple[PostgresColumn, ...]]]:
     """The columns of one relation after the other, without ever holding them all."""
     with connection.cursor(name="lumos_columns") as cursor:
         cursor.itersize = _AT_A_TIME
         cursor.execute(queries.COLUMNS, {"relations": relations})
-        rows = map(Column._make, cursor)
+        rows = map(PostgresColumn._make, cursor)
         for oid, columns in groupby(rows, key=attrgetter("relation")):
             yield oid, tuple(columns)
 

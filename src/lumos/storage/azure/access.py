@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.config.secret import MASK
 from lumos.config.sources import AzureSourceSettings
-from lumos.storage.interface import Access
+from lumos.storage.interface import StorageAccess
 
 _PUBLIC: Final = "core.windows.net"
 # The host of an account, by either of its protocols.
@@ -17,7 +17,7 @@ _HOST: Final = re.compile(r"([^./]+)\.(?:blob|dfs)\.([^/:]+)")
 _SECRET: Final = ("account_key", "sas_token", "client_secret")
 
 
-class Container(NamedTuple):
+class ContainerAddress(NamedTuple):
     """A container by its full name: `suffix` is the domain of its cloud."""
 
     name: str
@@ -30,7 +30,7 @@ class Container(NamedTuple):
         return f"{self.name}@{self.account}.dfs.{self.suffix}"
 
     @classmethod
-    def parse(cls, authority: str) -> "Container | None":
+    def parse(cls, authority: str) -> "ContainerAddress | None":
         """The container that `name@account.dfs.domain` means."""
         name, _, host = authority.partition("@")
         found = _HOST.fullmatch(host)
@@ -43,7 +43,7 @@ class Container(NamedTuple):
         return f"https://{self.account}.blob.{self.suffix}"
 
 
-class AzureAccess(Access, frozen=True, kw_only=True):
+class AzureAccess(StorageAccess, frozen=True, kw_only=True):
     """Account, endpoint and credentials; what is empty is found in the usual places."""
 
     account: str = ""
@@ -59,7 +59,7 @@ class AzureAccess(Access, frozen=True, kw_only=True):
     def of(cls, source: AzureSourceSettings) -> Self:
         """The access that a section of the configuration describes."""
         text = source.connection_string.reveal() if source.connection_string else ""
-        told = cls._of_text(text)
+        in_string = cls._of_text(text)
         own = {
             "account": source.account or "",
             "endpoint_url": source.endpoint_url or "",
@@ -70,11 +70,11 @@ class AzureAccess(Access, frozen=True, kw_only=True):
             "client_secret": source.client_secret.reveal() if source.client_secret else "",
         }
         given = {name: value for name, value in own.items() if value}
-        return msgspec.structs.replace(told, **given, anonymous=source.anonymous)
+        return msgspec.structs.replace(in_string, **given, anonymous=source.anonymous)
 
     @classmethod
     def _of_text(cls, connection_string: str) -> Self:
-        """What the connection string of an account says: `AccountName=...;AccountKey=...`."""
+        """The access of a connection string: `AccountName=...;AccountKey=...`."""
         pairs = (part.partition("=") for part in connection_string.split(";"))
         facts = {name.strip().lower(): value.strip() for name, _, value in pairs}
         account, suffix = facts.get("accountname", ""), facts.get("endpointsuffix", "")
@@ -98,31 +98,31 @@ class AzureAccess(Access, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def settled(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
-        """The same, with account and endpoint as the environment names them filled in."""
-        account, told = self._told(environment)
+        """The access completed with account and endpoint from the environment."""
+        account, in_string = self._from_environment(environment)
         mine = self.account or account or _account_in(self.endpoint_url)
-        endpoint = self.endpoint_url or (told.endpoint_url if account in ("", mine) else "")
+        endpoint = self.endpoint_url or (in_string.endpoint_url if account in ("", mine) else "")
         return msgspec.structs.replace(self, account=mine, endpoint_url=endpoint.rstrip("/"))
 
     def with_keys(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
-        """The same, with what lets one into this account there, where the access has nothing."""
-        account, told = self._told(environment)
+        """The access with the keys that the environment has for this account, if it has none."""
+        account, in_string = self._from_environment(environment)
         get = environment.get
         if self._has_credentials() or account not in ("", self.account):
             return self
-        if told.suffix != self.suffix:
-            # An account of the same name in another cloud is somebody else's.
-            told = AzureAccess()
-        key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or told.account_key
-        sas = get("AZURE_STORAGE_SAS_TOKEN") or told.sas_token
+        if in_string.suffix != self.suffix:
+            # An account of the same name in another cloud is another account.
+            in_string = AzureAccess()
+        key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or in_string.account_key
+        sas = get("AZURE_STORAGE_SAS_TOKEN") or in_string.sas_token
         return msgspec.structs.replace(self, account_key=key, sas_token=sas)
 
-    def _told(self, environment: Mapping[str, str]) -> "tuple[str, AzureAccess]":
-        """Of which account the environment speaks, and what its connection string says."""
+    def _from_environment(self, environment: Mapping[str, str]) -> "tuple[str, AzureAccess]":
+        """The account in the environment, and its connection string as an access."""
         get = environment.get
-        told = self._of_text(get("AZURE_STORAGE_CONNECTION_STRING", ""))
+        in_string = self._of_text(get("AZURE_STORAGE_CONNECTION_STRING", ""))
         named = get("AZURE_STORAGE_ACCOUNT") or get("AZURE_STORAGE_ACCOUNT_NAME")
-        return named or told.account, told
+        return named or in_string.account, in_string
 
     def _has_credentials(self) -> bool:
         return bool(self.account_key or self.sas_token or self.client_secret or self.anonymous)
@@ -133,19 +133,19 @@ class AzureAccess(Access, frozen=True, kw_only=True):
         found = _HOST.search(self.endpoint_url)
         return _PUBLIC if found is None else found.group(2)
 
-    def container(self, name: str) -> Container:
+    def container(self, name: str) -> ContainerAddress:
         """A container of this account."""
-        return Container(name, self.account, self.suffix)
+        return ContainerAddress(name, self.account, self.suffix)
 
-    def is_of(self, container: Container) -> bool:
-        """Whether a container lies in this account, in the same cloud."""
+    def is_of(self, container: ContainerAddress) -> bool:
+        """Whether a container is in this account, in the same cloud."""
         return (container.account, container.suffix) == (self.account, self.suffix)
 
-    def reaching(self, container: Container) -> "AzureAccess":
-        """The same without what is for another account than the container's.
+    def reaching(self, container: ContainerAddress) -> "AzureAccess":
+        """The access without secrets of another account than the container's.
 
-        Tables may name containers of anybody. Who asks may be known in all accounts of a cloud, so
-        that only keys and signatures stay behind; in another cloud nobody is told who asks.
+        Tables may name any container. An identity is valid in all accounts of its cloud, so that
+        only keys and signatures are dropped; other clouds are accessed anonymously.
         """
         if not self.account or self.is_of(container):
             return self
@@ -155,7 +155,7 @@ class AzureAccess(Access, frozen=True, kw_only=True):
             self, account=container.account, endpoint_url="", account_key="", sas_token=""
         )
 
-    def account_url(self, container: Container) -> str:
+    def account_url(self, container: ContainerAddress) -> str:
         """The address below which the containers of an account lie."""
         if self.endpoint_url and self.is_of(container):
             return self.endpoint_url.replace(".dfs.", ".blob.")

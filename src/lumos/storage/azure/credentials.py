@@ -1,176 +1,242 @@
-"""Finds credentials where Azure's own libraries find them, in the same order."""
+"""Logins to an account: a key that signs requests, a signature in the URL, or a token."""
 
-import json
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from lumos.config.secret import MASK
+from lumos.storage.errors import NoCredentials
+
+if TYPE_CHECKING:
+    from obstore.store import AzureCredential
 import os
-import shutil
-import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Final
-from urllib.parse import urlencode
+import re
+from functools import cached_property
+from typing import Any, Final
 
+from lumos.config.secret import redact
 from lumos.storage.azure.access import AzureAccess
-from lumos.storage.azure.signing import Bearer, Login, Nobody, Sas, SharedKey
-from lumos.storage.errors import NoCredentials, StorageFault
-from lumos.storage.http import Transport
-from lumos.storage.tokens import Renewable, Token, asked_for_token, granted
+from lumos.storage.http import CA_BUNDLE
+from lumos.storage.tokens import Token, TokenCache, vendor_module
 
-_LOGIN: Final = "https://login.microsoftonline.com"
-_STORAGE: Final = "https://storage.azure.com/"
-_BY_STATEMENT: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_MACHINE: Final = "http://169.254.169.254"
-# A machine outside of the cloud has no metadata service; looking for it must not take long.
-_MACHINE_SECONDS: Final = 1.0
-_CLI_SECONDS: Final = 30.0
-_CLI_GOOD_SECONDS: Final = 900.0
-_WHO: Final = "Microsoft Entra"
+VERSION = "2021-12-02"
+# Headers whose values are signed without their names, in this order.
+_SIGNED = ("content-encoding", "content-language", "content-length", "content-md5", "content-type",
+           "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since",
+           "range")  # fmt: skip
+
+
+class AzureRequest(NamedTuple):
+    """A request without a body, before it is authenticated."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+
+
+class AzureLogin(Protocol):
+    """One way to authenticate requests."""
+
+    @property
+    def expires(self) -> float | None: ...
+
+    def address(self, url: str) -> str:
+        """The URL to send the request to."""
+
+    def headers(self, request: AzureRequest) -> Mapping[str, str]:
+        """The headers to send."""
+
+    def for_obstore(self) -> "AzureCredential":
+        """The credential in the form of obstore."""
+
+    def scrubbed(self, text: str) -> str:
+        """The text without the secret."""
+
+
+class SharedKey(NamedTuple):
+    """The key of an account, which may do everything in it."""
+
+    account: str
+    key: str
+    expires: float | None = None
+
+    def __repr__(self) -> str:
+        return f"SharedKey({self.account!r}, {MASK})"
+
+    def address(self, url: str) -> str:
+        return url
+
+    def headers(self, request: AzureRequest) -> Mapping[str, str]:
+        now = format_datetime(datetime.now(UTC), usegmt=True)
+        sent = {**request.headers, "x-ms-date": now, "x-ms-version": VERSION}
+        text = self._to_sign(request, {name.lower(): value for name, value in sent.items()})
+        try:
+            key = base64.b64decode(self.key, validate=True)
+        except ValueError:
+            raise NoCredentials("the account key is not in base64 as Azure shows it") from None
+        signature = base64.b64encode(hmac.digest(key, text.encode(), hashlib.sha256)).decode()
+        return {**sent, "Authorization": f"SharedKey {self.account}:{signature}"}
+
+    def _to_sign(self, request: AzureRequest, headers: Mapping[str, str]) -> str:
+        parts = urlsplit(request.url)
+        own = sorted(name for name in headers if name.startswith("x-ms-"))
+        query = sorted((name.lower(), value) for name, value in parse_qsl(parts.query, True))
+        return "\n".join((
+            request.method,
+            *(headers.get(name, "") for name in _SIGNED),
+            *(f"{name}:{headers[name]}" for name in own),
+            f"/{self.account}{parts.path}",
+            *(f"{name}:{value}" for name, value in query),
+        ))  # fmt: skip
+
+    def for_obstore(self) -> "AzureCredential":
+        return {"access_key": self.key, "expires_at": None}
+
+    def scrubbed(self, text: str) -> str:
+        return text.replace(self.key, MASK)
+
+
+class SasToken(NamedTuple):
+    """A shared access signature: some rights, for a time, in the query of every address."""
+
+    token: str
+    expires: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Sas({MASK})"
+
+    def address(self, url: str) -> str:
+        return f"{url}{'&' if '?' in url else '?'}{self._text}"
+
+    @property
+    def _text(self) -> str:
+        return self.token.strip().removeprefix("?")
+
+    def headers(self, request: AzureRequest) -> Mapping[str, str]:
+        return {**request.headers, "x-ms-version": VERSION}
+
+    def for_obstore(self) -> "AzureCredential":
+        return {"sas_token": self._text, "expires_at": None}
+
+    def scrubbed(self, text: str) -> str:
+        signatures = [value for name, value in parse_qsl(self._text) if name == "sig"]
+        for secret in (self._text, unquote(self._text), *signatures):
+            text = text.replace(secret, MASK)
+        return text
+
+
+class BearerToken(NamedTuple):
+    """A token of Microsoft Entra."""
+
+    token: str
+    expires: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Bearer({MASK})"
+
+    def address(self, url: str) -> str:
+        return url
+
+    def headers(self, request: AzureRequest) -> Mapping[str, str]:
+        return {**request.headers, "x-ms-version": VERSION, "Authorization": f"Bearer {self.token}"}
+
+    def for_obstore(self) -> "AzureCredential":
+        ends = None if self.expires is None else datetime.fromtimestamp(self.expires, UTC)
+        return {"token": self.token, "expires_at": ends}
+
+    def scrubbed(self, text: str) -> str:
+        return text.replace(self.token, MASK)
+
+
+class AnonymousLogin(NamedTuple):
+    """No login, for public containers."""
+
+    expires: float | None = None
+
+    def address(self, url: str) -> str:
+        return url
+
+    def headers(self, request: AzureRequest) -> Mapping[str, str]:
+        return {**request.headers, "x-ms-version": VERSION}
+
+    def for_obstore(self) -> "AzureCredential":
+        return {"token": "", "expires_at": None}
+
+    def scrubbed(self, text: str) -> str:
+        return text
+
+
+_SCOPE: Final = "https://storage.azure.com/.default"
+# An error code of Microsoft Entra: the token was refused.
+_REFUSED: Final = re.compile(r"AADSTS\d+.*")
 
 
 class AzureCredentials:
-    """The login of an access, found on first use and renewed before it ends."""
+    """The login of an access; tokens are fetched on first use and renewed before they expire."""
 
-    def __init__(
-        self,
-        access: AzureAccess,
-        account: str,
-        transport: Transport,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
+    def __init__(self, access: AzureAccess, account: str) -> None:
         self._access = access
         self._account = account
-        self._transport = transport
-        self._environment = environment
-        self._login: Renewable[Login] = Renewable(self._find)
+        self._tokens = TokenCache(self._fetch)
 
-    def current(self) -> Login:
-        """A login that is good for some minutes."""
-        return self._login.current()
+    def current(self) -> AzureLogin:
+        """A login that is valid for some minutes."""
+        return self._static or BearerToken(*self._tokens.current())
 
     def scrubbed(self, text: str) -> str:
         """The text without any part of the credentials in use."""
-        text = self._login.last.scrubbed(text) if self._login.last else text
+        text = self._static.scrubbed(text) if self._static else self._tokens.scrubbed(text)
         secret = self._access.client_secret
-        return text.replace(secret, "***") if secret else text
+        return text.replace(secret, MASK) if secret else text
 
-    def _find(self) -> Login:
+    @cached_property
+    def _static(self) -> AzureLogin | None:
         access = self._access
         if access.anonymous:
-            return Nobody()
+            return AnonymousLogin()
         if access.account_key:
             return SharedKey(self._account, access.account_key)
-        if access.sas_token:
-            return Sas(access.sas_token)
-        found = next((token for place in self._places() if (token := place())), None)
-        if found is None:
-            raise NoCredentials("no credentials were found", code="NoCredentials")
-        return Bearer(*found)
+        return SasToken(access.sas_token) if access.sas_token else None
 
-    def _places(self) -> Iterator[Callable[[], Token | None]]:
-        """What the configuration names comes alone."""
-        if self._access.client_secret:
-            yield self._given
-        else:
-            yield from (self._in_environment, self._of_workload, self._of_service)
-            yield from (self._of_machine, self._of_command_line)
+    def _fetch(self) -> Token:
+        errors = vendor_module("azure.core.exceptions", library="azure-identity", extra="azure")
+        try:
+            token = self._credential.get_token(_SCOPE)
+        except (errors.AzureError, ValueError) as problem:
+            text = self.scrubbed(redact(" ".join(str(problem).split())))
+            if refused := _REFUSED.search(text):
+                raise NoCredentials(
+                    f"Microsoft Entra gives no token: {refused.group()[:300]}", code="NoToken"
+                ) from None
+            if self._access.client_secret:
+                raise NoCredentials(
+                    f"Microsoft Entra gives no token: {text[:300]}", code="NoToken"
+                ) from None
+            raise NoCredentials("no credentials were found", code="NoCredentials") from None
+        return Token(token.token, token.expires_on)
 
-    def _given(self) -> Token:
-        access, get = self._access, self._environment.get
-        tenant = access.tenant_id or get("AZURE_TENANT_ID", "")
-        client = access.client_id or get("AZURE_CLIENT_ID", "")
+    @cached_property
+    def _credential(self) -> Any:
+        """The client secret of the configuration, or else the default chain of azure-identity."""
+        access = self._access
+        identity = vendor_module("azure.identity", library="azure-identity", extra="azure")
+        options = {
+            "connection_verify": os.environ.get(CA_BUNDLE) or True,
+            # Other clouds are known by their own host only, and may reach no other.
+            "disable_instance_discovery": "AZURE_AUTHORITY_HOST" in os.environ,
+        }
+        tenant = access.tenant_id or os.environ.get("AZURE_TENANT_ID")
+        client = access.client_id or os.environ.get("AZURE_CLIENT_ID")
+        if not access.client_secret:
+            return identity.DefaultAzureCredential(
+                managed_identity_client_id=client, workload_identity_tenant_id=tenant, **options
+            )
         if not tenant or not client:
             missing = "tenant_id" if not tenant else "client_id"
-            raise NoCredentials(f"a 'client_secret' needs a '{missing}' beside it")
-        return self._granted(tenant, client, {"client_secret": access.client_secret})
-
-    def _in_environment(self) -> Token | None:
-        get = self._environment.get
-        tenant, client = get("AZURE_TENANT_ID"), get("AZURE_CLIENT_ID")
-        secret = get("AZURE_CLIENT_SECRET")
-        if not tenant or not client or not secret:
-            return None
-        return self._granted(tenant, client, {"client_secret": secret})
-
-    def _of_workload(self) -> Token | None:
-        get = self._environment.get
-        file = get("AZURE_FEDERATED_TOKEN_FILE")
-        tenant = self._access.tenant_id or get("AZURE_TENANT_ID")
-        client = self._access.client_id or get("AZURE_CLIENT_ID")
-        if not file or not tenant or not client:
-            return None
-        try:
-            statement = Path(file).read_text(encoding="utf-8").strip()
-        except OSError as problem:
-            raise NoCredentials(f"{file} cannot be read: {problem.strerror}") from None
-        form = {"client_assertion_type": _BY_STATEMENT, "client_assertion": statement}
-        return self._granted(tenant, client, form)
-
-    def _granted(self, tenant: str, client: str, proof: Mapping[str, str]) -> Token:
-        host = self._environment.get("AZURE_AUTHORITY_HOST", _LOGIN).rstrip("/")
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": client,
-            "scope": f"{_STORAGE}.default",
-            **proof,
-        }
-        return granted(self._transport, f"{host}/{tenant}/oauth2/v2.0/token", form, who=_WHO)
-
-    def _of_service(self) -> Token | None:
-        """The identity of an app, a function or the like."""
-        url = self._environment.get("IDENTITY_ENDPOINT")
-        header = self._environment.get("IDENTITY_HEADER")
-        if not url or not header:
-            return None
-        query = urlencode({"api-version": "2019-08-01", "resource": _STORAGE, **self._client()})
-        return asked_for_token(
-            self._transport,
-            "GET",
-            f"{url}?{query}",
-            headers={"X-IDENTITY-HEADER": header},
-            who="This service's identity",
-        )
-
-    def _of_machine(self) -> Token | None:
-        base = self._environment.get("AZURE_POD_IDENTITY_AUTHORITY_HOST", _MACHINE).rstrip("/")
-        if base.lower() == "none":
-            return None
-        query = urlencode({"api-version": "2018-02-01", "resource": _STORAGE, **self._client()})
-        try:
-            answer = self._transport.send(
-                "GET", f"{base}/metadata/identity/oauth2/token", connect_seconds=_MACHINE_SECONDS
-            )
-        except StorageFault:
-            return None
-        # Asked without the header that it wants, the service of Azure says 400, and no other does.
-        if answer.status != 400:
-            return None
-        return asked_for_token(
-            self._transport,
-            "GET",
-            f"{base}/metadata/identity/oauth2/token?{query}",
-            headers={"Metadata": "true"},
-            who="This machine's identity",
-        )
-
-    def _client(self) -> dict[str, str]:
-        client = self._access.client_id or self._environment.get("AZURE_CLIENT_ID", "")
-        return {"client_id": client} if client else {}
-
-    def _of_command_line(self) -> Token | None:
-        program = shutil.which("az", path=self._environment.get("PATH", ""))
-        if program is None:
-            return None
-        command = [program, "account", "get-access-token", "--resource", _STORAGE, "-o", "json"]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                check=True,
-                timeout=_CLI_SECONDS,
-                env=dict(self._environment),
-            )
-            token = json.loads(done.stdout)["accessToken"]
-        except (OSError, subprocess.SubprocessError, ValueError, KeyError):
-            # Nobody is logged in there; that is told as if it was not there.
-            return None
-        return Token(token, time.time() + _CLI_GOOD_SECONDS)
+            raise NoCredentials(f"'client_secret' also needs '{missing}'")
+        return identity.ClientSecretCredential(tenant, client, access.client_secret, **options)

@@ -1,34 +1,221 @@
-"""Containers of Azure as a storage."""
+"""Containers of Azure as a storage: listed by Lumos, read and written by obstore."""
 
-import os
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple
+from urllib.parse import quote, unquote, urlencode
+from xml.etree import ElementTree
 
-from lumos.storage.azure.access import AzureAccess, Container
-from lumos.storage.azure.container import AzureContainer
-from lumos.storage.azure.credentials import AzureCredentials
-from lumos.storage.errors import StorageFault
-from lumos.storage.http import Patience, Transport
-from lumos.storage.interface import Listed, Listing, Marker, Stretch
-from lumos.storage.markers import LOGS, METADATA, is_iceberg
-from lumos.storage.objects.bucket import Entry, Page
-from lumos.storage.objects.splitting import is_below_hidden
+from obstore.store import AzureStore
+
+from lumos.storage.azure.access import AzureAccess, ContainerAddress
+from lumos.storage.azure.credentials import AzureCredentials, AzureRequest, SasToken
+from lumos.storage.errors import StorageFault, error_from_response
+from lumos.storage.http import HttpResponse, StorageHttpClient, StorageRetryPolicy
+from lumos.storage.interface import KeyRange, ListedFile, ListingItem, TableRoot
+from lumos.storage.objects.bucket import (
+    PAGE_SIZE,
+    ByteStore,
+    ObjectBucket,
+    ObjectEntry,
+    ObjectPage,
+    client_options,
+    plain_etag,
+)
+from lumos.storage.objects.key_ranges import is_below_hidden
 from lumos.storage.objects.storage import ObjectStorage
+from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
 
-_AT_ONCE: Final = 16
+# Azure has larger pages than others, and bills each request.
+_MOST: Final = 5000
+
+
+class AzureContainer(ObjectBucket):
+    """A container as some access reaches it.
+
+    Azure lists from no given name on, and accounts with folders of their own list them in another
+    order than keys have; so nothing here relies on either.
+    """
+
+    serves_suffixes: ClassVar[bool] = False
+
+    _credentials: AzureCredentials
+
+    def __init__(
+        self,
+        container: ContainerAddress,
+        access: AzureAccess,
+        *,
+        credentials: AzureCredentials,
+        http_client: StorageHttpClient,
+        retries: StorageRetryPolicy,
+    ) -> None:
+        super().__init__(container.authority, retries)
+        self._container = container
+        self._access = access
+        self._credentials = credentials
+        self._http = http_client
+
+    def page(
+        self,
+        prefix: str,
+        *,
+        after: str = "",
+        token: str = "",
+        folders: bool = False,
+        limit: int = PAGE_SIZE,
+    ) -> ObjectPage:
+        """Some blobs with a prefix that sort after a text."""
+        query = {
+            "restype": "container",
+            "comp": "list",
+            # Some writers mark folders only there.
+            "include": "metadata",
+            "maxresults": str(_MOST if limit == PAGE_SIZE else limit),
+            **({"prefix": prefix} if prefix else {}),
+            **({"delimiter": "/"} if folders else {}),
+        }
+        while True:
+            with self._breaker.guard():
+                answer = self._request("", query={**query, **({"marker": token} if token else {})})
+            page = _page(answer.body)
+            entries = [entry for entry in page.entries if entry.key > after]
+            # A page may be empty although others follow.
+            if entries or page.folders or not page.token:
+                return page._replace(entries=entries)
+            token = page.token
+
+    def _request(
+        self,
+        key: str,
+        *,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> HttpResponse:
+        answer = self._send("GET", key, query=query, headers=headers)
+        if answer.status not in (200, 206):
+            raise self._without_secrets(error_from_response(answer.status, answer.body))
+        return answer
+
+    def put(self, key: str, data: bytes) -> None:
+        if not self._leaks_on_redirect():
+            super().put(key, data)
+            return
+        headers = {"x-ms-blob-type": "BlockBlob"}
+        answer = self._send("PUT", key, headers=headers, body=data)
+        if answer.status != 201:
+            raise self._without_secrets(error_from_response(answer.status, answer.body))
+
+    def _leaks_on_redirect(self) -> bool:
+        # The signature is part of the URL, which a redirect passes on as referrer.
+        return isinstance(self._credentials.current(), SasToken)
+
+    def delete(self, keys: list[str]) -> None:
+        # One by one, since batches do not work in all accounts.
+        self._for_each(self._remove, keys)
+
+    def _remove(self, key: str) -> None:
+        answer = self._send("DELETE", key)
+        if answer.status not in (200, 202, 204, 404):
+            raise self._without_secrets(error_from_response(answer.status, answer.body))
+
+    def _send(
+        self,
+        method: str,
+        key: str,
+        *,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+    ) -> HttpResponse:
+        name = self._container.name
+        path = quote(f"/{name}/{key}" if key else f"/{name}", safe="/-._~")
+        asked = f"?{urlencode(query, quote_via=quote)}" if query else ""
+        url = f"{self._access.account_url(self._container)}{path}{asked}"
+        login = self._credentials.current()
+        return self._http.send(
+            method,
+            login.address(url),
+            headers=partial(login.headers, AzureRequest(method, url, headers)),
+            body=body,
+            retries=self._retries,
+        )
+
+    def _new_store(self) -> ByteStore:
+        return AzureStore(
+            self._container.name,
+            account_name=self._container.account,
+            endpoint=self._access.account_url(self._container),
+            use_emulator=False,
+            use_fabric_endpoint=False,
+            skip_signature=self._access.anonymous,
+            credential_provider=lambda: self._credentials.current().for_obstore(),
+            client_options=client_options(),
+            retry_config=self._obstore_retries(),
+        )
+
+
+def _page(body: bytes) -> ObjectPage:
+    try:
+        root = ElementTree.fromstring(body)
+        if root.tag != "EnumerationResults":
+            raise ValueError(root.tag)
+        entries = [_entry(node) for node in root.iter("Blob") if not _is_folder(node)]
+    except (ElementTree.ParseError, ValueError) as problem:
+        raise StorageFault("the endpoint does not answer as Azure does") from problem
+    folders = [_name(node) for node in root.iter("BlobPrefix")]
+    return ObjectPage(entries, folders, root.findtext("NextMarker") or "")
+
+
+def _entry(node: ElementTree.Element) -> ObjectEntry:
+    return ObjectEntry(
+        _name(node),
+        int(node.findtext("Properties/Content-Length") or 0),
+        _microseconds(node.findtext("Properties/Last-Modified", "")),
+        plain_etag(node.findtext("Properties/Etag", "")),
+        node.findtext("Properties/AccessTier", "").lower(),
+    )
+
+
+def _is_folder(node: ElementTree.Element) -> bool:
+    kind = node.findtext("Properties/ResourceType", "")
+    mark = next(
+        (each.text for each in node.iterfind("Metadata/*") if each.tag.lower() == "hdi_isfolder"),
+        "",
+    )
+    return kind == "directory" or (mark or "").lower() == "true"
+
+
+def _name(node: ElementTree.Element) -> str:
+    found = node.find("Name")
+    if found is None:
+        raise ValueError("a blob without a name")
+    text = found.text or ""
+    # Names that XML cannot hold.
+    return unquote(text) if found.get("Encoded") == "true" else text
+
+
+@lru_cache(maxsize=10_000)
+def _microseconds(text: str) -> int:
+    return int(parsedate_to_datetime(text).timestamp()) * 1_000_000
+
+
+_CONCURRENCY: Final = 16
 # A folder with more blobs at the top of a root is listed again by a task of its own.
-_MOST_MET: Final = 1000
+_MAX_FILES_IN_SPLIT: Final = 1000
 
 
 class _Folder(NamedTuple):
-    """What lies right in a folder."""
+    """The blobs, subfolders and table roots of a folder."""
 
     prefix: str
-    entries: list[Entry]
+    entries: list[ObjectEntry]
     below: list[str]
-    markers: list[Listing]
+    markers: list[ListingItem]
 
 
 class AzureStorage(ObjectStorage[AzureContainer]):
@@ -44,70 +231,63 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         self,
         access: AzureAccess,
         *,
-        environment: Mapping[str, str] = os.environ,
-        patience: Patience = Patience(),  # noqa: B008 - it is frozen
+        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
     ) -> None:
         super().__init__()
-        self.access = access.settled(environment)
-        self._environment = environment
-        self._patience = patience
-        self._transport = Transport()
+        self.access = access.settled()
+        self._retries = retries
+        self._http = StorageHttpClient()
         self._credentials: dict[str, AzureCredentials] = {}
 
     def _new_bucket(self, name: str) -> AzureContainer:
-        container = Container.parse(name) or self.access.container(name)
+        container = ContainerAddress.parse(name) or self.access.container(name)
         access = self.access.reaching(container)
         credentials = self._credentials.setdefault(
             container.account_url,
-            AzureCredentials(
-                access.with_keys(self._environment),
-                container.account,
-                self._transport,
-                self._environment,
-            ),
+            AzureCredentials(access.with_keys(), container.account),
         )
         return AzureContainer(
             container,
             access,
             credentials=credentials,
-            transport=self._transport,
-            patience=self._patience,
+            http_client=self._http,
+            retries=self._retries,
         )
 
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
-    ) -> tuple[list[Listing], list[Stretch]]:
-        bucket, prefix = self._place(root)
+    ) -> tuple[list[ListingItem], list[KeyRange]]:
+        bucket, prefix = self._bucket_and_prefix(root)
         try:
             page = bucket.page(prefix, folders=True)
             if not page.entries and not page.folders and prefix:
                 return self._single(bucket, prefix.removesuffix("/")), []
             if not deep:
-                return [], [Stretch(root, deep=False)]
+                return [], [KeyRange(root, deep=False)]
             return self._divided(bucket, prefix, parts, tables=tables)
         except StorageFault as problem:
             return [self._unlisted(root, problem)], []
 
-    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
-        bucket, prefix = self._place(stretch.folder)
-        deep = stretch.deep
+    def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
+        bucket, prefix = self._bucket_and_prefix(key_range.folder)
+        deep = key_range.deep
         try:
             pages = bucket.pages(prefix, folders=not deep)
-            yield from self._of_pages(bucket, prefix, pages, deep=deep, tables=tables and deep)
+            yield from self._items_in(bucket, prefix, pages, deep=deep, tables=tables and deep)
             if tables and not deep:
                 yield from self._folder(bucket, prefix, tables=True).markers
         except StorageFault as problem:
-            yield self._unlisted(stretch.folder, problem)
+            yield self._unlisted(key_range.folder, problem)
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedFile]:
         yield from sorted(super().entries(folder, after=after, deep=deep, without=without))
 
     def files(self, folder: str) -> list[str]:
         return sorted(super().files(folder))
 
-    def _single(self, bucket: AzureContainer, key: str) -> list[Listing]:
+    def _single(self, bucket: AzureContainer, key: str) -> list[ListingItem]:
         """The root is no folder; it may be the key of a single blob."""
         entries = (entry for page in bucket.pages(key, folders=True) for entry in page.entries)
         found = next((entry for entry in entries if entry.key == key), None)
@@ -115,45 +295,45 @@ class AzureStorage(ObjectStorage[AzureContainer]):
 
     def _divided(
         self, bucket: AzureContainer, prefix: str, parts: int, *, tables: bool
-    ) -> tuple[list[Listing], list[Stretch]]:
-        met: list[Listing] = []
-        crowded: list[Stretch] = []
+    ) -> tuple[list[ListingItem], list[KeyRange]]:
+        items: list[ListingItem] = []
+        crowded: list[KeyRange] = []
         waiting = deque([prefix])
         asked = 0
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENCY) as pool:
             while waiting and len(waiting) < parts and asked < parts:
-                some = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
+                some = [waiting.popleft() for _ in range(min(_CONCURRENCY, len(waiting)))]
                 asked += len(some)
                 for folder in pool.map(lambda at: self._folder(bucket, at, tables=tables), some):
                     if folder.markers:
-                        met += folder.markers
+                        items += folder.markers
                         continue
-                    if len(folder.entries) > _MOST_MET:
+                    if len(folder.entries) > _MAX_FILES_IN_SPLIT:
                         crowded.append(
-                            Stretch(self._folder_path(bucket, folder.prefix), deep=False)
+                            KeyRange(self._folder_path(bucket, folder.prefix), deep=False)
                         )
                     else:
-                        page = Page(folder.entries, [], "")
-                        met += self._of_pages(
+                        page = ObjectPage(folder.entries, [], "")
+                        items += self._items_in(
                             bucket, folder.prefix, [page], deep=True, tables=False
                         )
                     waiting.extend(folder.below)
-        return met, [*crowded, *(Stretch(self._folder_path(bucket, each)) for each in waiting)]
+        return items, [*crowded, *(KeyRange(self._folder_path(bucket, each)) for each in waiting)]
 
     def _folder(self, bucket: AzureContainer, prefix: str, *, tables: bool) -> _Folder:
-        entries: list[Entry] = []
+        entries: list[ObjectEntry] = []
         folders: list[str] = []
         for page in bucket.pages(prefix, folders=True):
             # Of a crowded folder a task of its own lists the blobs.
-            entries += page.entries if len(entries) <= _MOST_MET else ()
+            entries += page.entries if len(entries) <= _MAX_FILES_IN_SPLIT else ()
             folders += page.folders
         at = self._folder_path(bucket, prefix)
         names = {each[len(prefix) : -1] for each in folders}
-        markers: list[Listing] = []
+        markers: list[ListingItem] = []
         if tables:
-            markers += [Marker(at, kind) for name, kind in LOGS.items() if name in names]
-            if METADATA in names and self._is_iceberg(bucket, f"{prefix}{METADATA}/"):
-                markers.append(Marker(at, "iceberg"))
+            markers += [TableRoot(at, kind) for name, kind in LOG_FOLDERS.items() if name in names]
+            if METADATA_FOLDER in names and self._is_iceberg(bucket, f"{prefix}{METADATA_FOLDER}/"):
+                markers.append(TableRoot(at, "iceberg"))
         below = [each for each in folders if not is_below_hidden(prefix, each)]
         return _Folder(prefix, entries, below, markers)
 

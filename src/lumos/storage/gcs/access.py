@@ -9,15 +9,15 @@ import msgspec
 
 from lumos.config.secret import MASK
 from lumos.config.sources import GcsSourceSettings
-from lumos.storage.interface import Access
+from lumos.storage.interface import StorageAccess
 
 _GOOGLE: Final = "https://storage.googleapis.com"
 
 
-class GcsAccess(Access, frozen=True, kw_only=True):
+class GcsAccess(StorageAccess, frozen=True, kw_only=True):
     """Endpoint and credentials of buckets; what is empty is found in the usual places.
 
-    `project` pays for requests where a bucket wants whoever asks to pay.
+    `project` is billed for requests where the requester pays.
     """
 
     endpoint_url: str = ""

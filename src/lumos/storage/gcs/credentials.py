@@ -1,160 +1,110 @@
-"""Finds credentials where Google's own libraries find them, in the same order."""
+"""Tokens for Google Cloud Storage, which google-auth gets from keys, logins or federation."""
 
 import json
+import logging
 import os
-import re
-import time
-from collections.abc import Iterator, Mapping
+import warnings
+from contextlib import suppress
+from datetime import UTC
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from lumos.config.secret import MASK
-from lumos.storage.errors import NoCredentials, StorageFault
+from lumos.config.secret import MASK, redact
+from lumos.storage.errors import NoCredentials
 from lumos.storage.gcs.access import GcsAccess
-from lumos.storage.gcs.signing import NotAKey, statement
-from lumos.storage.http import Transport
-from lumos.storage.tokens import Renewable, Token, asked_for_token, granted
+from lumos.storage.http import CA_BUNDLE
+from lumos.storage.tokens import Token, TokenCache, vendor_module
 
-_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
-_TOKENS: Final = "https://oauth2.googleapis.com/token"
-_TEXTS: Final = ("client_email", "private_key", "client_id", "client_secret", "refresh_token",
-                 "token_uri")  # fmt: skip
-_URL: Final = re.compile(r"https?://[^\s/]")
-_SIGNED: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_MACHINE: Final = "169.254.169.254"
-# A machine outside of the cloud has no metadata service; looking for it must not take long.
-_MACHINE_SECONDS: Final = 1.0
-_HOUR: Final = 3600
+_SCOPES: Final = ("https://www.googleapis.com/auth/devstorage.read_write",)
+_SECRET_KEYS: Final = ("private_key", "refresh_token", "client_secret")
+
+_GoogleCredentials: TypeAlias = Any
 
 
 class GcsCredentials:
-    """The tokens of an access, found on first use and renewed before they end."""
+    """The tokens of an access, found on first use and renewed before they expire."""
 
-    def __init__(
-        self,
-        access: GcsAccess,
-        transport: Transport,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
+    def __init__(self, access: GcsAccess) -> None:
         self._access = access
-        self._transport = transport
-        self._environment = environment
-        self._token = Renewable(self._find)
-        self._secrets: tuple[str, ...] = ()
+        self._tokens = TokenCache(self._fetch)
+        self._found: _GoogleCredentials = None
+        self._request: Any = None
 
     def current(self) -> Token | None:
-        """A token that is good for some minutes; none for anonymous access."""
-        return None if self._access.anonymous else self._token.current()
+        """A token that is valid for some minutes; None for anonymous access."""
+        return None if self._access.anonymous else self._tokens.current()
 
     def scrubbed(self, text: str) -> str:
         """The text without any part of the credentials in use."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return self._token.last.scrubbed(text) if self._token.last else text
+        with suppress(ValueError, AttributeError, TypeError):
+            facts = json.loads(self._access.credentials)
+            for secret in filter(None, (facts.get(key) for key in _SECRET_KEYS)):
+                text = text.replace(secret, MASK)
+        return self._tokens.scrubbed(text)
 
-    def _find(self) -> Token:
-        for place, text in self._texts():
-            return self._of_text(text, place)
-        found = self._of_machine()
-        if found is None:
-            raise NoCredentials("no credentials were found", code="NoCredentials")
-        return found
-
-    def _texts(self) -> Iterator[tuple[str, str]]:
-        access, get = self._access, self._environment.get
-        if access.credentials:
-            yield access.credentials_file or "'credentials'", access.credentials
-        elif access.credentials_file:
-            yield access.credentials_file, _text(access.credentials_file)
-        elif file := get("GOOGLE_APPLICATION_CREDENTIALS"):
-            yield file, _text(file)
-        else:
-            home = get("CLOUDSDK_CONFIG") or os.path.expanduser("~/.config/gcloud")
-            usual = os.path.join(home, "application_default_credentials.json")
-            if os.path.exists(usual):
-                yield usual, _text(usual)
-
-    def _of_text(self, text: str, place: str) -> Token:
+    def _fetch(self) -> Token:
+        errors = _google("google.auth.exceptions")
         try:
-            facts = json.loads(text)
-            kind = facts["type"]
-        except (ValueError, KeyError, TypeError):
-            raise NoCredentials(f"{place} holds no credentials of Google") from None
-        wrong = [name for name in _TEXTS if not isinstance(facts.get(name, ""), str)]
-        if not _URL.match(str(facts.get("token_uri") or _TOKENS)):
-            wrong.append("token_uri")
-        if wrong:
-            raise NoCredentials(f"{place} holds no credentials of Google: check '{wrong[0]}'")
-        self._secrets = tuple(
-            str(facts[name])
-            for name in ("private_key", "refresh_token", "client_secret")
-            if facts.get(name)
-        )
-        try:
-            match kind:
-                case "service_account":
-                    return self._of_service_account(facts)
-                case "authorized_user":
-                    return self._of_user(facts)
-        except KeyError as missing:
-            raise NoCredentials(f"{place} has no {missing}") from None
-        except NotAKey as problem:
-            raise NoCredentials(f"{place}: {problem}") from None
-        raise NoCredentials(
-            f"{place} holds credentials of the type '{kind}', which this version does not know; "
-            "a key of a service account or a login by gcloud can be used"
-        )
+            if self._found is None:
+                self._request = _new_request()
+                self._found = self._find()
+            self._found.refresh(self._request)
+        except NoCredentials:
+            raise
+        except (errors.RefreshError, errors.TransportError) as problem:
+            # Further arguments hold the whole answer.
+            text = self.scrubbed(redact(" ".join(str(problem.args[0]).split())))[:300]
+            raise NoCredentials(f"Google gives no token: {text}", code="NoToken") from None
+        expiry = self._found.expiry
+        ends = None if expiry is None else expiry.replace(tzinfo=UTC).timestamp()
+        return Token(self._found.token, ends)
 
-    def _of_service_account(self, facts: Mapping[str, Any]) -> Token:
-        url = facts.get("token_uri") or _TOKENS
-        now = int(time.time())
-        claims = {
-            "iss": facts["client_email"],
-            "scope": _SCOPE,
-            "aud": url,
-            "iat": now,
-            "exp": now + _HOUR,
-        }
-        signed = statement(
-            claims, pem=facts["private_key"], key_id=str(facts.get("private_key_id", ""))
+    def _find(self) -> _GoogleCredentials:
+        access = self._access
+        auth, errors = _google("google.auth"), _google("google.auth.exceptions")
+        place = access.credentials_file or (
+            "'credentials'" if access.credentials else "what google-auth found"
         )
-        form = {"grant_type": _SIGNED, "assertion": signed}
-        return granted(self._transport, url, form, who="Google")
+        # Lumos needs no project, so that it need not be warned that there is none.
+        logging.getLogger("google.auth._default").setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                # With scopes from the start, another service would be asked for the project.
+                if access.credentials or access.credentials_file:
+                    facts = json.loads(access.credentials or _text(access.credentials_file))
+                    found, _ = auth.load_credentials_from_dict(facts, request=self._request)
+                else:
+                    found, _ = auth.default(request=self._request)
+            except errors.DefaultCredentialsError as problem:
+                # The error behind it names the missing keys; others may quote the credentials.
+                cause = problem.__cause__
+                known = cause if isinstance(cause, errors.MalformedError) else problem
+                text = redact(" ".join(str(known.args[0]).split()))[:300].rstrip(".")
+                if "default credentials were not found" in text:
+                    raise NoCredentials("no credentials were found", code="NoCredentials") from None
+                raise NoCredentials(f"{place} holds no credentials of Google: {text}") from None
+            except (AttributeError, TypeError, ValueError):
+                # Their text may quote the credentials.
+                raise NoCredentials(f"{place} holds no credentials of Google") from None
+        return _google("google.auth.credentials").with_scopes_if_required(found, _SCOPES)
 
-    def _of_user(self, facts: Mapping[str, Any]) -> Token:
-        form = {
-            "grant_type": "refresh_token",
-            "refresh_token": facts["refresh_token"],
-            "client_id": facts["client_id"],
-            "client_secret": facts["client_secret"],
-        }
-        return granted(self._transport, facts.get("token_uri") or _TOKENS, form, who="Google")
 
-    def _of_machine(self) -> Token | None:
-        if self._environment.get("NO_GCE_CHECK", "").lower() == "true":
-            return None
-        host = self._environment.get("GCE_METADATA_HOST", _MACHINE)
-        url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
-        headers = {"Metadata-Flavor": "Google"}
-        try:
-            here = self._transport.send(
-                "GET",
-                f"http://{host}/",
-                headers=lambda: headers,
-                connect_seconds=_MACHINE_SECONDS,
-            )
-        except StorageFault:
-            return None
-        if here.headers.get("metadata-flavor") != "Google":
-            return None
-        return asked_for_token(
-            self._transport, "GET", url, headers=headers, who="This machine's account"
-        )
+def _google(name: str) -> Any:
+    return vendor_module(name, library="google-auth", extra="gcs")
+
+
+def _new_request() -> Any:
+    """How google-auth sends requests: with the certificates that all of Lumos trusts."""
+    transport = _google("google.auth.transport.requests")
+    session = _google("requests").Session()
+    session.verify = os.environ.get(CA_BUNDLE) or True
+    return transport.Request(session)
 
 
 def _text(file: str) -> str:
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        told = getattr(problem, "strerror", None) or "it is no text"
-        raise NoCredentials(f"the credentials in {file} cannot be read: {told}") from None
+        reason = getattr(problem, "strerror", None) or "not a text file"
+        raise NoCredentials(f"the credentials in {file} cannot be read: {reason}") from None

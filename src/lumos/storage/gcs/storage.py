@@ -1,14 +1,225 @@
-"""Buckets of Google as a storage."""
+"""One bucket of Google: listed and written by its JSON API, and obstore reads the bytes."""
 
-import os
 from collections.abc import Mapping
-from typing import ClassVar
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
 
+from obstore.store import GCSStore
+
+from lumos.storage.errors import StorageFault
 from lumos.storage.gcs.access import GcsAccess
-from lumos.storage.gcs.bucket import GcsBucket
 from lumos.storage.gcs.credentials import GcsCredentials
-from lumos.storage.http import Patience, Transport
+from lumos.storage.http import HttpResponse, StorageHttpClient, StorageRetryPolicy
+from lumos.storage.objects.bucket import (
+    PAGE_SIZE,
+    ByteStore,
+    ObjectBucket,
+    ObjectPage,
+    client_options,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import GCSCredential
+import json
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from lumos.storage.errors import (
+    StorageBusy,
+    StorageDenied,
+    StorageMissing,
+    is_temporary,
+)
+from lumos.storage.objects.bucket import ObjectEntry
 from lumos.storage.objects.storage import ObjectStorage
+
+_BILLED_PROJECT: Final = "x-goog-user-project"
+
+
+class GcsBucket(ObjectBucket):
+    """A bucket as some access reaches it."""
+
+    _credentials: GcsCredentials
+
+    def __init__(
+        self,
+        name: str,
+        access: GcsAccess,
+        *,
+        credentials: GcsCredentials,
+        http_client: StorageHttpClient,
+        retries: StorageRetryPolicy,
+    ) -> None:
+        super().__init__(name, retries)
+        self._access = access
+        self._credentials = credentials
+        self._http = http_client
+        # Billing a project needs permissions in it, so it is only done where a bucket requires it.
+        self._billing_header: Mapping[str, str] = {}
+
+    def page(
+        self,
+        prefix: str,
+        *,
+        after: str = "",
+        token: str = "",
+        folders: bool = False,
+        limit: int = PAGE_SIZE,
+    ) -> ObjectPage:
+        query = page_query(prefix, after, token, folders=folders, limit=limit)
+        with self._breaker.guard():
+            answer = self._request("", query=query)
+        return page_of(answer.body, after=after, limit=limit)
+
+    def _request(
+        self,
+        key: str,
+        *,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> HttpResponse:
+        if key:
+            return self._send("GET", self._object(key), {"alt": "media"}, headers=headers)
+        return self._send("GET", self._objects, query, headers=headers)
+
+    def put(self, key: str, data: bytes) -> None:
+        query = {"uploadType": "media", "name": key}
+        headers = {"Content-Type": "application/octet-stream"}
+        self._send("POST", f"/upload{self._objects}", query, headers=headers, body=data)
+
+    def delete(self, keys: list[str]) -> None:
+        self._for_each(self._remove, keys)
+
+    def _remove(self, key: str) -> None:
+        with suppress(FileNotFoundError):
+            self._send("DELETE", self._object(key), {})
+
+    @property
+    def _objects(self) -> str:
+        return f"/storage/v1/b/{quote(self.name, safe='')}/o"
+
+    def _object(self, key: str) -> str:
+        return f"{self._objects}/{quote(key, safe='')}"
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+    ) -> HttpResponse:
+        asked = f"?{urlencode(query)}" if query else ""
+
+        def to_send() -> Mapping[str, str]:
+            token = self._credentials.current()
+            login = {} if token is None else {"Authorization": f"Bearer {token.text}"}
+            return {**headers, **login, **self._billing_header}
+
+        answer = self._http.send(
+            method,
+            f"{self._access.endpoint_url}{path}{asked}",
+            headers=to_send,
+            body=body,
+            retries=self._retries,
+        )
+        if answer.status in (200, 204, 206):
+            return answer
+        problem = gcs_error(answer.status, answer.body)
+        if problem.code == REQUESTER_PAYS and self._access.project and not self._billing_header:
+            self._billing_header = {_BILLED_PROJECT: self._access.project}
+            return self._send(method, path, query, headers=headers, body=body)
+        raise self._without_secrets(problem)
+
+    def _new_store(self) -> ByteStore:
+        if self._access.project and not self._billing_header:
+            # Any response shows whether the requester pays.
+            with suppress(StorageFault):
+                self.page("", limit=1)
+        options = client_options()
+        if self._billing_header:
+            options["default_headers"] = dict(self._billing_header)
+        return GCSStore(
+            self.name,
+            base_url=self._access.endpoint_url,
+            skip_signature=self._access.anonymous,
+            credential_provider=None if self._access.anonymous else self._credential,
+            client_options=options,
+            retry_config=self._obstore_retries(),
+        )
+
+    def _credential(self) -> "GCSCredential":
+        found = self._credentials.current()
+        assert found is not None, "anonymous access signs nothing"
+        ends = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
+        return {"token": found.text, "expires_at": ends}
+
+
+REQUESTER_PAYS: Final = "UserProjectMissing"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIELDS: Final = "items(name,size,updated,generation,storageClass),prefixes,nextPageToken"
+
+
+def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int) -> dict[str, str]:
+    """The query for a page; Google includes the key `after`, so that one more is requested."""
+    return {
+        "prefix": prefix,
+        "maxResults": str(limit + bool(after)),
+        "fields": _FIELDS,
+        **({"delimiter": "/"} if folders else {}),
+        **({"startOffset": after} if after else {}),
+        **({"pageToken": token} if token else {}),
+    }
+
+
+def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
+    """The page of a response."""
+    try:
+        facts = json.loads(body)
+        entries = [_entry(each) for each in facts.get("items", ())]
+        folders = [str(each) for each in facts.get("prefixes", ())]
+        token = str(facts.get("nextPageToken", ""))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise StorageFault("the endpoint does not answer as Google Cloud Storage does") from problem
+    later = [entry for entry in entries if entry.key > after]
+    return ObjectPage(later[:limit] if limit == 1 else later, folders, token)
+
+
+def gcs_error(status: int, body: bytes) -> StorageFault:
+    """The error of a response, in one line."""
+    message, reason = _message_and_reason(body)
+    kind: type[StorageFault] = StorageFault
+    if "requester pays" in message:
+        reason = REQUESTER_PAYS
+    elif status == 404:
+        kind = StorageMissing
+    elif status in (401, 403):
+        kind = StorageDenied
+    elif is_temporary(status):
+        kind = StorageBusy
+    text = f"{message or 'the request failed'} ({reason or f'status {status}'})"
+    return kind(text, code=reason, status=status)
+
+
+def _entry(facts: dict[str, Any]) -> ObjectEntry:
+    modified = (datetime.fromisoformat(facts["updated"]) - _EPOCH) // timedelta(microseconds=1)
+    # Every write makes another generation, even of the same bytes.
+    generation = str(facts.get("generation", ""))
+    storage_class = str(facts.get("storageClass", "")).lower()
+    return ObjectEntry(facts["name"], int(facts["size"]), modified, generation, storage_class)
+
+
+def _message_and_reason(body: bytes) -> tuple[str, str]:
+    try:
+        facts = json.loads(body)["error"]
+        reasons = [each.get("reason", "") for each in facts.get("errors", ())]
+        return " ".join(str(facts.get("message", "")).split()).rstrip("."), "".join(reasons[:1])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "", ""
 
 
 class GcsStorage(ObjectStorage[GcsBucket]):
@@ -21,20 +232,19 @@ class GcsStorage(ObjectStorage[GcsBucket]):
         self,
         access: GcsAccess,
         *,
-        environment: Mapping[str, str] = os.environ,
-        patience: Patience = Patience(),  # noqa: B008 - it is frozen
+        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
     ) -> None:
         super().__init__()
-        self.access = access.settled(environment)
-        self._patience = patience
-        self._transport = Transport()
-        self._credentials = GcsCredentials(self.access, self._transport, environment)
+        self.access = access.settled()
+        self._retries = retries
+        self._http = StorageHttpClient()
+        self._credentials = GcsCredentials(self.access)
 
     def _new_bucket(self, name: str) -> GcsBucket:
         return GcsBucket(
             name,
             self.access,
             credentials=self._credentials,
-            transport=self._transport,
-            patience=self._patience,
+            http_client=self._http,
+            retries=self._retries,
         )

@@ -1,26 +1,83 @@
-"""How a Hadoop file system is reached."""
+"""How a Hadoop file system is reached: by the configuration, else by Hadoop's own."""
 
 import os
 from collections.abc import Mapping
-from typing import Final, Self
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import msgspec
 
 from lumos.config.secret import MASK
 from lumos.config.sources import HdfsSourceSettings
-from lumos.storage.hdfs.site import Site
-from lumos.storage.interface import Access
+from lumos.storage.interface import StorageAccess
+
+_FILES: Final = ("core-site.xml", "hdfs-site.xml")
+_PORTS: Final = {"http": 9870, "https": 9871}
+
+
+class HadoopSite(NamedTuple):
+    """The properties of `core-site.xml` and `hdfs-site.xml`."""
+
+    properties: Mapping[str, str]
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] = os.environ) -> "HadoopSite":
+        """The site in HADOOP_CONF_DIR, or below HADOOP_HOME; an empty one where there is none."""
+        folder = environment.get("HADOOP_CONF_DIR")
+        home = environment.get("HADOOP_HOME")
+        if not folder and home:
+            folder = str(Path(home, "etc", "hadoop"))
+        properties: dict[str, str] = {}
+        for name in _FILES if folder else ():
+            # An unreadable file is ignored; the source then asks for a URL.
+            with suppress(OSError, ElementTree.ParseError):
+                root = ElementTree.parse(Path(folder or "", name)).getroot()
+                properties |= {
+                    each.findtext("name", "").strip(): each.findtext("value", "").strip()
+                    for each in root.iter("property")
+                }
+        return cls(properties)
+
+    @property
+    def authority(self) -> str:
+        """The file system that is meant where none is named."""
+        default = urlsplit(self.properties.get("fs.defaultFS", ""))
+        return (default.hostname or "") if default.scheme == "hdfs" else ""
+
+    def urls(self, authority: str) -> tuple[str, ...]:
+        """Where WebHDFS of a nameservice or of the only name node is."""
+        scheme = "https" if self._get("dfs.http.policy").upper() == "HTTPS_ONLY" else "http"
+        key = f"dfs.namenode.{scheme}-address"
+        nodes = self._get(f"dfs.ha.namenodes.{authority}").split(",")
+        keys = [f"{key}.{authority}.{node.strip()}" for node in nodes if node.strip()]
+        found = [self._get(each) for each in (*keys, *([] if keys else [f"{key}.{authority}"]))]
+        if not any(found) and authority == self.authority:
+            found = [self._get(key)]
+        return tuple(_url(scheme, each, authority) for each in found if each)
+
+    def _get(self, name: str) -> str:
+        return self.properties.get(name, "")
+
+
+def _url(scheme: str, address: str, authority: str) -> str:
+    host, _, port = address.partition(":")
+    # For servers that listen on all interfaces, the host in paths is used.
+    host = authority if host in ("", "0.0.0.0") else host
+    return f"{scheme}://{host}:{port or _PORTS[scheme]}"
+
 
 _PORT: Final = 9870
 _REST: Final = "/webhdfs/v1"
 
 
-class HdfsAccess(Access, frozen=True, kw_only=True):
-    """The addresses of WebHDFS, any of which may be the active one, and who asks.
+class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
+    """The URLs of WebHDFS, any of which may be the active one, and the user.
 
-    Without addresses, that of a path is taken: the name node's usual port for WebHDFS. Whoever
-    uses Kerberos does so once and goes on with a token, which executors are given too.
+    Without URLs, the host of a path is used with the default port of WebHDFS. Kerberos is used
+    once, for a delegation token, which executors receive too.
     """
 
     urls: tuple[str, ...] = ()
@@ -49,12 +106,12 @@ class HdfsAccess(Access, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def settled(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
-        """The same, with what the environment and Hadoop's own configuration say filled in."""
+        """The access completed from the environment and Hadoop's own configuration."""
         is_known = self.user or self.token or self.kerberos
         user = self.user if is_known else environment.get("HADOOP_USER_NAME", "")
         if self.urls:
             return msgspec.structs.replace(self, user=user)
-        site = Site.of(environment)
+        site = HadoopSite.of(environment)
         name = self.nameservice or site.authority
         return msgspec.structs.replace(self, user=user, nameservice=name, urls=site.urls(name))
 

@@ -9,24 +9,29 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit, urlunsplit
 
-from lumos.config.secret import MASK
+from lumos.config.secret import MASK, redact
 from lumos.storage.errors import (
     StorageBusy,
+    StorageDenied,
     StorageFault,
     StorageMissing,
     StorageUnreachable,
+    is_temporary,
 )
-from lumos.storage.fuse import Fuse
-from lumos.storage.hdfs.errors import NOT_WEBHDFS, error_of
-from lumos.storage.http import Answer, Patience, Transport
+from lumos.storage.http import (
+    HttpResponse,
+    StorageCircuitBreaker,
+    StorageHttpClient,
+    StorageRetryPolicy,
+)
 
 _DATA: Final = {"Content-Type": "application/octet-stream"}
 _REDIRECTED: Final = (301, 302, 307)
 _TOKEN: Final = re.compile(r"(?<=delegation=)[\w-]+|(?<=token=)[\w-]+")
 
 
-class Status(NamedTuple):
-    """A file or folder; `name` is empty for what was asked for itself."""
+class HdfsStatus(NamedTuple):
+    """A file or folder; `name` is empty for the requested path itself."""
 
     name: str
     is_folder: bool
@@ -36,10 +41,10 @@ class Status(NamedTuple):
     file_id: str
 
 
-class Children(NamedTuple):
-    """Some of what lies in a folder, in the order of names, and whether more follows."""
+class HdfsPage(NamedTuple):
+    """A page of the entries of a folder, sorted by name."""
 
-    found: list[Status]
+    found: list[HdfsStatus]
     is_last: bool
 
 
@@ -50,32 +55,32 @@ class WebHdfs:
         self,
         bases: tuple[str, ...],
         *,
-        transport: Transport,
-        patience: Patience,
+        http_client: StorageHttpClient,
+        retries: StorageRetryPolicy,
         user: str = "",
         token: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._bases = bases
-        self._transport = transport
-        self._patience = patience
-        # A token says who asks, and a name beside it is refused.
+        self._http = http_client
+        self._retries = retries
+        # A token implies the user; WebHDFS refuses a user name next to it.
         login = {"delegation": token} if token else {"user.name": user} if user else {}
         self._login = login
         self._token = token
         self._headers = dict(headers or {})
         self._active = 0
         self._pages = True
-        self._fuse = Fuse()
+        self._breaker = StorageCircuitBreaker()
 
-    def status(self, path: str) -> Status:
+    def status(self, path: str) -> HdfsStatus:
         """A file or folder itself."""
         answer = self._json("GET", path, "GETFILESTATUS")
         with _as_webhdfs_answers():
             return _status(answer["FileStatus"])
 
-    def children(self, path: str, after: str = "") -> Children:
-        """What lies right in a folder and sorts after a name."""
+    def children(self, path: str, after: str = "") -> HdfsPage:
+        """A page of the entries of a folder that sort after a name."""
         if self._pages:
             try:
                 answer = self._json("GET", path, "LISTSTATUS_BATCH", startAfter=after)
@@ -88,13 +93,13 @@ class WebHdfs:
                 with _as_webhdfs_answers():
                     listing = answer["DirectoryListing"]
                     found = _statuses(listing["partialListing"])
-                    return Children(found, not listing["remainingEntries"] or not found)
+                    return HdfsPage(found, not listing["remainingEntries"] or not found)
         answer = self._json("GET", path, "LISTSTATUS")
         with _as_webhdfs_answers():
             found = _statuses(answer)
-        return Children([each for each in found if each.name > after], is_last=True)
+        return HdfsPage([each for each in found if each.name > after], is_last=True)
 
-    def all_children(self, path: str, after: str = "") -> Iterator[Status]:
+    def all_children(self, path: str, after: str = "") -> Iterator[HdfsStatus]:
         """All of them, a page at a time."""
         while True:
             page = self.children(path, after)
@@ -106,31 +111,30 @@ class WebHdfs:
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         """The bytes of a file, or some of them; a read past the end fails."""
         part = {} if length is None else {"length": str(length)}
-        answer = self._asked("GET", path, "OPEN", offset=str(start), **part)
+        answer = self._request("GET", path, "OPEN", offset=str(start), **part)
         return self._at_data_node("GET", answer, path) if answer.status != 200 else answer.body
 
     def create(self, path: str, data: bytes) -> None:
-        """Writes a file, in place of one that was there; while it lasts, half of it is seen."""
-        answer = self._asked("PUT", path, "CREATE", overwrite="true")
+        """Write or overwrite a file, not atomically."""
+        answer = self._request("PUT", path, "CREATE", overwrite="true")
         self._at_data_node("PUT", answer, path, data)
 
     def rename(self, path: str, to: str, *, size: int) -> None:
-        """Puts a file of some size in the place of another."""
+        """Rename a file of a known size, replacing the target."""
         if self._is_renamed(path, to, size, renameoptions="OVERWRITE"):
             return
-        # Gateways that know no options put nothing in the place of another.
+        # Gateways without rename options do not overwrite.
         self.delete(to)
         if not self._is_renamed(path, to, size):
             raise StorageFault(f"{path} cannot be renamed to {to}")
 
     def _is_renamed(self, path: str, to: str, size: int, **options: str) -> bool:
-        """Renames a file unless that is refused; raises where there is none.
+        """Rename a file, and return whether that was accepted; raise if there is none.
 
-        A request whose answer is lost is sent again. Then the file is where it should be already,
-        and nothing of it may be removed.
+        A request whose response was lost is sent again. Then the file has been renamed already.
         """
         try:
-            answer = self._asked("PUT", path, "RENAME", destination=to, **options)
+            answer = self._request("PUT", path, "RENAME", destination=to, **options)
         except StorageMissing:
             if self._size(path) is None and self._size(to) == size:
                 return True
@@ -151,29 +155,29 @@ class WebHdfs:
 
     def delete(self, path: str) -> None:
         """Removes a file; one that is not there is no problem."""
-        self._asked("DELETE", path, "DELETE")
+        self._request("DELETE", path, "DELETE")
 
     def new_token(self, renewer: str) -> str:
-        """A token that stands for whoever asks."""
+        """A delegation token for the current user."""
         answer = self._json("GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)
         with _as_webhdfs_answers():
             return str(answer["Token"]["urlString"])
 
     def cancel_token(self, token: str) -> None:
         """Ends a token."""
-        self._asked("PUT", "/", "CANCELDELEGATIONTOKEN", token=token)
+        self._request("PUT", "/", "CANCELDELEGATIONTOKEN", token=token)
 
     def _json(self, method: str, path: str, op: str, **parameters: str) -> Any:
-        answer = self._asked(method, path, op, **parameters)
+        answer = self._request(method, path, op, **parameters)
         with _as_webhdfs_answers():
             return json.loads(answer.body)
 
-    def _asked(self, method: str, path: str, op: str, **parameters: str) -> Answer:
+    def _request(self, method: str, path: str, op: str, **parameters: str) -> HttpResponse:
         """The answer of the name node that is active; what fails there raises."""
-        with self._fuse.guarded():
-            return self._of_active(method, path, {"op": op, **self._login, **parameters})
+        with self._breaker.guard():
+            return self._send_to_active(method, path, {"op": op, **self._login, **parameters})
 
-    def _of_active(self, method: str, path: str, query: Mapping[str, str]) -> Answer:
+    def _send_to_active(self, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
         started, tried = time.monotonic(), 0
         while True:
             tried += 1
@@ -181,43 +185,43 @@ class WebHdfs:
             for turn in range(len(self._bases)):
                 at = (self._active + turn) % len(self._bases)
                 try:
-                    answer = self._of(self._bases[at], method, path, query)
+                    answer = self._send_to(self._bases[at], method, path, query)
                 except (StorageUnreachable, StorageBusy) as failed:
                     problem = problem if isinstance(problem, StorageBusy) else failed
                     continue
                 self._active = at
                 return answer
             assert problem is not None, "there is some name node"
-            wait = self._patience.wait(tried)
-            is_late = time.monotonic() - started + wait > self._patience.seconds
-            # Whoever did not answer was asked with patience already.
+            wait = self._retries.wait(tried)
+            is_late = time.monotonic() - started + wait > self._retries.seconds
+            # Silent servers were retried by the HTTP client already.
             is_over = isinstance(problem, StorageUnreachable) or problem.code == ""
-            if is_over or is_late or tried >= self._patience.tries:
+            if is_over or is_late or tried >= self._retries.tries:
                 raise problem
             time.sleep(wait)
 
-    def _of(self, base: str, method: str, path: str, query: Mapping[str, str]) -> Answer:
+    def _send_to(self, base: str, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
         url = f"{base}{quote(path, safe='/-._~')}?{urlencode(query, quote_via=quote)}"
-        # With a second name node beside it, one that is silent is not waited for.
-        patience = self._patience if len(self._bases) == 1 else self._patience._replace(tries=1)
-        answer = self._transport.send(method, url, headers=lambda: self._headers, patience=patience)
+        # With a second name node, a silent one is not retried.
+        retries = self._retries if len(self._bases) == 1 else self._retries._replace(tries=1)
+        answer = self._http.send(method, url, headers=lambda: self._headers, retries=retries)
         if answer.status in (200, 201):
             return answer
         if answer.status in _REDIRECTED:
             return _with_whole_location(answer, url)
-        raise self._without_token(error_of(answer.status, answer.body))
+        raise self._without_token(hdfs_error(answer.status, answer.body))
 
-    def _at_data_node(self, method: str, told: Answer, path: str, data: bytes = b"") -> bytes:
-        where = _undone(told.headers.get("location", ""), path)
+    def _at_data_node(self, method: str, told: HttpResponse, path: str, data: bytes = b"") -> bytes:
+        where = _with_decomposed_path(told.headers.get("location", ""), path)
         if told.status not in _REDIRECTED or not where:
             raise StorageFault(NOT_WEBHDFS)
         try:
-            answer = self._transport.send(
+            answer = self._http.send(
                 method,
                 where,
                 headers=lambda: {**self._headers, **_DATA},
                 body=data,
-                patience=self._patience,
+                retries=self._retries,
             )
         except StorageUnreachable as silent:
             host = urlsplit(where).netloc.rpartition("@")[2]
@@ -227,7 +231,7 @@ class WebHdfs:
             ) from silent
         if answer.status in (200, 201):
             return answer.body
-        raise self._without_token(error_of(answer.status, answer.body))
+        raise self._without_token(hdfs_error(answer.status, answer.body))
 
     def _without_token(self, problem: StorageFault) -> StorageFault:
         text = _TOKEN.sub(MASK, str(problem))
@@ -237,15 +241,15 @@ class WebHdfs:
 
 @contextmanager
 def _as_webhdfs_answers() -> Iterator[None]:
-    """Whatever else is at the address may answer anything."""
+    """Report responses that are not those of WebHDFS as such."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError) as problem:
         raise StorageFault(NOT_WEBHDFS) from problem
 
 
-def _with_whole_location(answer: Answer, url: str) -> Answer:
-    """The answer with the place that it sends to in full; gateways name it without themselves."""
+def _with_whole_location(answer: HttpResponse, url: str) -> HttpResponse:
+    """The response with an absolute redirect; those of gateways are relative."""
     location = answer.headers.get("location", "")
     if not location:
         return answer
@@ -253,7 +257,7 @@ def _with_whole_location(answer: Answer, url: str) -> Answer:
         return answer._replace(headers={**answer.headers, "location": urljoin(url, location)})
 
 
-def _undone(location: str, path: str) -> str:
+def _with_decomposed_path(location: str, path: str) -> str:
     """The address of a data node with the path as it is.
 
     Java composes letters and their accents in addresses, so that names which have them apart would
@@ -268,16 +272,16 @@ def _undone(location: str, path: str) -> str:
     return urlunsplit(parts._replace(path=own))
 
 
-def _is_refused(answer: Answer) -> bool:
+def _is_refused(answer: HttpResponse) -> bool:
     return b'"boolean":false' in answer.body.replace(b" ", b"")
 
 
-def _statuses(facts: Any) -> list[Status]:
+def _statuses(facts: Any) -> list[HdfsStatus]:
     return [_status(each) for each in facts["FileStatuses"]["FileStatus"]]
 
 
-def _status(facts: Mapping[str, Any]) -> Status:
-    return Status(
+def _status(facts: Mapping[str, Any]) -> HdfsStatus:
+    return HdfsStatus(
         str(facts.get("pathSuffix", "")),
         facts["type"] == "DIRECTORY",
         facts["type"] == "FILE",
@@ -285,3 +289,43 @@ def _status(facts: Mapping[str, Any]) -> Status:
         int(facts.get("modificationTime", 0)) * 1000,
         str(facts.get("fileId", "")),
     )
+
+
+LOGIN_REQUIRED: Final = "AuthenticationRequired"
+NOT_WEBHDFS: Final = "the address does not answer as WebHDFS does"
+_DENIED: Final = frozenset(
+    ("AccessControlException", "SecurityException", "InvalidToken", "AuthorizationException",
+     "AuthenticationException")
+)  # fmt: skip
+_MISSING: Final = frozenset(("FileNotFoundException", "PathNotFoundException"))
+_BUSY: Final = frozenset(("StandbyException", "RetriableException", "SafeModeException"))
+
+
+def hdfs_error(status: int, body: bytes) -> StorageFault:
+    """The error of a response, in one line."""
+    if status == 401:
+        return StorageDenied("a login is required (status 401)", code=LOGIN_REQUIRED, status=status)
+    name, message = _name_and_message(body)
+    kind: type[StorageFault] = StorageFault
+    if status == 404 and not name:
+        # Not by Hadoop: if the root counted as missing, its datasets would be removed.
+        return StorageFault(f"{NOT_WEBHDFS} (status 404)", status=status)
+    if name in _MISSING:
+        kind = StorageMissing
+    elif name in _DENIED or (status == 403 and not name):
+        kind = StorageDenied
+    elif name in _BUSY or is_temporary(status):
+        kind = StorageBusy
+    told = message or "the request failed"
+    return kind(f"{told} ({name or f'status {status}'})", code=name, status=status)
+
+
+def _name_and_message(body: bytes) -> tuple[str, str]:
+    try:
+        facts = json.loads(body)["RemoteException"]
+        name, message = str(facts["exception"]), str(facts.get("message") or "")
+    except (ValueError, KeyError, TypeError):
+        return "", ""
+    # A stack trace of the server follows.
+    first = message.strip().partition("\n")[0].rstrip(". ")
+    return name, redact(first)[:300]

@@ -13,39 +13,38 @@ import msgspec
 
 from lumos.storage.errors import StorageFault, StorageMissing
 from lumos.storage.hdfs.access import HdfsAccess
-from lumos.storage.hdfs.client import Children, Status, WebHdfs
-from lumos.storage.hdfs.negotiate import with_token
-from lumos.storage.http import Patience, Transport
+from lumos.storage.hdfs.client import HdfsPage, HdfsStatus, WebHdfs
+from lumos.storage.hdfs.kerberos import with_token
+from lumos.storage.http import StorageHttpClient, StorageRetryPolicy
 from lumos.storage.interface import (
-    Listed,
-    Listing,
-    Marker,
+    FileStorage,
+    KeyRange,
+    ListedFile,
+    ListingItem,
+    ListingProblem,
     ReadableFile,
-    Storage,
-    Stretch,
-    Unlisted,
+    TableRoot,
     is_hidden,
 )
-from lumos.storage.markers import LOGS, METADATA, is_iceberg, is_of_table
-from lumos.storage.objects.bucket import Piece, Range
-from lumos.storage.objects.file import ObjectFile
+from lumos.storage.objects.bucket import ByteRange, ObjectBytes, ObjectFile
+from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, is_table_folder
 
 SCHEME: Final = "hdfs://"
-_AT_ONCE: Final = 16
+_CONCURRENCY: Final = 16
 # A folder with more files at the top of a root is listed again by a task of its own.
-_MOST_MET: Final = 1000
+_MAX_FILES_IN_SPLIT: Final = 1000
 
 
 class _Folder(NamedTuple):
-    """What lies right in a folder, as far as its first page tells."""
+    """The first page of a folder, and the table roots in it."""
 
     path: str
-    found: list[Status]
+    found: list[HdfsStatus]
     is_last: bool
-    markers: list[Marker]
+    markers: list[TableRoot]
 
 
-class HdfsStorage(Storage):
+class HdfsStorage(FileStorage):
     """Paths are `hdfs://authority/path`, where the authority is a name node or a nameservice."""
 
     concurrency: ClassVar[int] = 16
@@ -55,11 +54,11 @@ class HdfsStorage(Storage):
         access: HdfsAccess,
         *,
         environment: Mapping[str, str] = os.environ,
-        patience: Patience = Patience(),  # noqa: B008 - it is frozen
+        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
     ) -> None:
         self.access = access.settled(environment)
-        self._patience = patience
-        self._transport = Transport()
+        self._retries = retries
+        self._http = StorageHttpClient()
         self._clients: dict[str, WebHdfs] = {}
 
     def client(self, authority: str) -> WebHdfs:
@@ -67,13 +66,13 @@ class HdfsStorage(Storage):
         if authority not in self._clients:
             own = self.access
             if own.authority and not own.is_of(authority):
-                # What lets one in here is no other file system's to see.
+                # A token is not sent to another file system.
                 own = msgspec.structs.replace(own, token="")
             access = with_token(own, authority)
             self._clients[authority] = WebHdfs(
                 access.bases(authority),
-                transport=self._transport,
-                patience=self._patience,
+                http_client=self._http,
+                retries=self._retries,
                 user=access.user,
                 token=access.token,
             )
@@ -81,7 +80,7 @@ class HdfsStorage(Storage):
 
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
-    ) -> tuple[list[Listing], list[Stretch]]:
+    ) -> tuple[list[ListingItem], list[KeyRange]]:
         try:
             client, path = self._at(root)
             status = client.status(path)
@@ -92,46 +91,46 @@ class HdfsStorage(Storage):
         if not status.is_folder:
             return [_listed(root, status)], []
         if not deep:
-            return [], [Stretch(root, deep=False)]
-        met: list[Listing] = []
-        crowded: list[Stretch] = []
+            return [], [KeyRange(root, deep=False)]
+        items: list[ListingItem] = []
+        crowded: list[KeyRange] = []
         waiting = deque([root])
         asked = 0
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENCY) as pool:
             while waiting and len(waiting) < parts and asked < parts:
-                some = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
+                some = [waiting.popleft() for _ in range(min(_CONCURRENCY, len(waiting)))]
                 asked += len(some)
-                for folder in pool.map(lambda at: self._looked_at(at, tables=tables), some):
-                    if isinstance(folder, Unlisted):
-                        met.append(folder)
+                for folder in pool.map(lambda at: self._first_page(at, tables=tables), some):
+                    if isinstance(folder, ListingProblem):
+                        items.append(folder)
                         continue
                     found, below = self._contents(folder)
-                    listings = list(islice(found, _MOST_MET + 1))
-                    if len(listings) > _MOST_MET:
-                        crowded.append(Stretch(folder.path, deep=False))
-                        # Gone through to its end, for the folders that are in it.
+                    listings = list(islice(found, _MAX_FILES_IN_SPLIT + 1))
+                    if len(listings) > _MAX_FILES_IN_SPLIT:
+                        crowded.append(KeyRange(folder.path, deep=False))
+                        # Consumed to its end, which collects the subfolders.
                         deque(found, maxlen=0)
                     else:
-                        met += listings
+                        items += listings
                     waiting.extend(below)
-        return met, [*crowded, *map(Stretch, waiting)]
+        return items, [*crowded, *map(KeyRange, waiting)]
 
-    def walk(self, stretch: Stretch, *, tables: bool = True) -> Iterator[Listing]:
-        waiting = [stretch.folder]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+    def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
+        waiting = [key_range.folder]
+        with ThreadPoolExecutor(_CONCURRENCY) as pool:
             while waiting:
-                some, waiting = waiting[-_AT_ONCE:], waiting[:-_AT_ONCE]
-                for folder in pool.map(lambda at: self._looked_at(at, tables=tables), some):
-                    if isinstance(folder, Unlisted):
+                some, waiting = waiting[-_CONCURRENCY:], waiting[:-_CONCURRENCY]
+                for folder in pool.map(lambda at: self._first_page(at, tables=tables), some):
+                    if isinstance(folder, ListingProblem):
                         yield folder
                         continue
                     found, below = self._contents(folder)
                     yield from found
-                    waiting.extend(below if stretch.deep else ())
+                    waiting.extend(below if key_range.deep else ())
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
-    ) -> Iterator[Listed]:
+    ) -> Iterator[ListedFile]:
         if deep:
             inside = f"{folder.rstrip('/')}/"
             below = self._below(folder, without)
@@ -143,7 +142,7 @@ class HdfsStorage(Storage):
                 if status.is_file:
                     yield _listed(f"{folder.rstrip('/')}/{status.name}", status)
 
-    def _below(self, folder: str, without: Collection[str] = ()) -> Iterator[Listed]:
+    def _below(self, folder: str, without: Collection[str] = ()) -> Iterator[ListedFile]:
         client, path = self._at(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
@@ -190,33 +189,33 @@ class HdfsStorage(Storage):
             client, at = self._at(path)
             client.delete(at)
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENCY) as pool:
             list(pool.map(discarded, paths))
 
     def _at(self, path: str) -> tuple[WebHdfs, str]:
         authority, _, rest = path.removeprefix(SCHEME).partition("/")
         return self.client(authority), f"/{rest}"
 
-    def _looked_at(self, folder: str, *, tables: bool) -> "_Folder | Unlisted":
+    def _first_page(self, folder: str, *, tables: bool) -> "_Folder | ListingProblem":
         try:
             client, path = self._at(folder)
             page = client.children(path)
             markers = list(self._markers(folder, page)) if tables else []
         except FileNotFoundError:
-            # It went after it was met.
+            # It was removed after its parent was listed.
             return _Folder(folder, [], True, [])
         except StorageFault as problem:
             return _unlisted(folder, problem)
         return _Folder(folder, page.found, page.is_last, markers)
 
-    def _contents(self, folder: _Folder) -> tuple[Iterator[Listing], list[str]]:
-        """The files of a folder, which are listed on while they are taken, and then its folders."""
+    def _contents(self, folder: _Folder) -> tuple[Iterator[ListingItem], list[str]]:
+        """The files of a folder, and its subfolders, complete once all files are taken."""
         if folder.markers:
             return iter(folder.markers), []
         below: list[str] = []
         return self._files(folder, below), below
 
-    def _files(self, folder: _Folder, below: list[str]) -> Iterator[Listing]:
+    def _files(self, folder: _Folder, below: list[str]) -> Iterator[ListingItem]:
         try:
             for status in self._statuses(folder):
                 at = f"{folder.path.rstrip('/')}/{status.name}"
@@ -231,35 +230,39 @@ class HdfsStorage(Storage):
         except StorageFault as problem:
             yield _unlisted(folder.path, problem)
 
-    def _statuses(self, folder: _Folder) -> Iterator[Status]:
+    def _statuses(self, folder: _Folder) -> Iterator[HdfsStatus]:
         yield from folder.found
         if not folder.is_last:
             client, path = self._at(folder.path)
             yield from client.all_children(path, folder.found[-1].name)
 
-    def _markers(self, folder: str, page: Children) -> Iterator[Marker]:
+    def _markers(self, folder: str, page: HdfsPage) -> Iterator[TableRoot]:
         names = {each.name for each in page.found if each.is_folder}
         if not page.is_last:
-            # On which page a log stands is chance, so it is asked for by its name.
-            names |= {name for name in (*LOGS, METADATA) if self._is_folder(f"{folder}/{name}")}
-        logs = [name for name in LOGS if name in names]
-        if not all(is_of_table(name) or is_hidden(name) for name in names):
-            # Among other folders than a table's, an empty log is what a failed write left.
+            # The log may be on any page, so that it is looked up by name.
+            names |= {
+                name
+                for name in (*LOG_FOLDERS, METADATA_FOLDER)
+                if self._is_folder(f"{folder}/{name}")
+            }
+        logs = [name for name in LOG_FOLDERS if name in names]
+        if not all(is_table_folder(name) or is_hidden(name) for name in names):
+            # Next to folders that no table has, an empty log is the rest of a failed write.
             logs = [name for name in logs if self._holds_anything(f"{folder}/{name}")]
-        yield from (Marker(folder, LOGS[name]) for name in logs)
-        if METADATA in names:
-            client, path = self._at(f"{folder}/{METADATA}")
-            # One that must not be listed is met again, and reported, as any other folder.
+        yield from (TableRoot(folder, LOG_FOLDERS[name]) for name in logs)
+        if METADATA_FOLDER in names:
+            client, path = self._at(f"{folder}/{METADATA_FOLDER}")
+            # A folder that cannot be listed is reported when it is walked as any other folder.
             with suppress(StorageFault):
                 if any(is_iceberg(each.name) for each in client.all_children(path)):
-                    yield Marker(folder, "iceberg")
+                    yield TableRoot(folder, "iceberg")
 
     def _holds_anything(self, path: str) -> bool:
         client, at = self._at(path)
         try:
             return bool(client.children(at).found)
         except StorageFault:
-            # Whoever reads it is told why.
+            # The reader of the table reports why.
             return True
 
     def _is_folder(self, path: str) -> bool:
@@ -273,34 +276,34 @@ class HdfsStorage(Storage):
 class _Ranges:
     """The bytes of one file."""
 
-    serves_ends: ClassVar[bool] = False
+    serves_suffixes: ClassVar[bool] = False
 
     def __init__(self, client: WebHdfs, size: int | None) -> None:
         self._client = client
         self._size = size
 
-    def get(self, key: str, wanted: Range | None = None, *, etag: str = "") -> Piece:  # noqa: ARG002
-        """Some bytes, or all of them; a file of Hadoop is written once, and then stays as it is."""
+    def get(self, key: str, wanted: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:  # noqa: ARG002
+        """Some bytes, or all of them; files of Hadoop do not change once they are written."""
         if wanted is None:
             data = self._client.read(key)
-            return Piece(data, len(data), "")
+            return ObjectBytes(data, len(data), "")
         if self._size is None:
             self._size = self._client.status(key).size
         assert wanted.end is not None, "nobody asks for ends"
         end = min(wanted.end, self._size)
         length = end - wanted.start
         data = self._client.read(key, wanted.start, length) if length > 0 else b""
-        return Piece(data, self._size, "")
+        return ObjectBytes(data, self._size, "")
 
 
-def _listed(path: str, status: Status) -> Listed:
-    # A file that is written anew has another id, even where its time and size are the same.
-    return Listed(path, status.size, status.modified, status.file_id)
+def _listed(path: str, status: HdfsStatus) -> ListedFile:
+    # A rewritten file has another id, even if its time and size are the same.
+    return ListedFile(path, status.size, status.modified, status.file_id)
 
 
-def _unlisted(folder: str, problem: StorageFault) -> Unlisted:
+def _unlisted(folder: str, problem: StorageFault) -> ListingProblem:
     if isinstance(problem, PermissionError):
         reason = f"No permission to list it; grant read and execute: {problem}."
     else:
         reason = f"It could not be listed: {problem}."
-    return Unlisted(folder, problem.problem_code, reason)
+    return ListingProblem(folder, problem.problem_code, reason)

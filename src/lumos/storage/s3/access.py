@@ -1,16 +1,17 @@
-"""How buckets are reached: by what the configuration says, and else by the usual places."""
+"""How buckets of S3 are reached: by the configuration, else by environment and profiles."""
 
 import os
 import re
 from collections.abc import Mapping
+from configparser import ConfigParser, Error
 from typing import Final, Self
 
 import msgspec
 
 from lumos.config.secret import MASK
 from lumos.config.sources import S3SourceSettings
-from lumos.storage.interface import Access
-from lumos.storage.s3.profiles import Profiles
+from lumos.storage.errors import NoCredentials
+from lumos.storage.interface import StorageAccess
 from lumos.storage.s3.signing import amazon_domain
 
 _DEFAULT_REGION: Final = "us-east-1"
@@ -18,7 +19,7 @@ _HOST_LABEL: Final = re.compile(r"[a-z0-9-]{3,63}", re.ASCII)
 _SECRET: Final = ("access_key_id", "secret_access_key", "session_token")
 
 
-class S3Access(Access, frozen=True, kw_only=True):
+class S3Access(StorageAccess, frozen=True, kw_only=True):
     """Endpoint, region and credentials of buckets; what is empty is found in the usual places."""
 
     endpoint_url: str = ""
@@ -56,10 +57,8 @@ class S3Access(Access, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def settled(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
-        """The same with endpoint, region and profile filled in from environment and profiles."""
-        profiles = Profiles(environment)
-        profile = self.profile or environment.get("AWS_PROFILE", "")
-        facts = profiles.facts(profile or "default")
+        """The access completed with endpoint and region from environment and profiles."""
+        facts = _profile(self.profile or environment.get("AWS_PROFILE") or "default", environment)
         endpoint = (
             self.endpoint_url
             or environment.get("AWS_ENDPOINT_URL_S3")
@@ -76,7 +75,7 @@ class S3Access(Access, frozen=True, kw_only=True):
 
     @property
     def is_aws(self) -> bool:
-        """Whether Amazon's own endpoint is meant, whose regions tell where a bucket lies."""
+        """Whether buckets are at Amazon, in a region that has to be found."""
         return not self.endpoint_url
 
     def bucket_url(self, bucket: str, region: str = "") -> str:
@@ -95,3 +94,21 @@ class S3Access(Access, frozen=True, kw_only=True):
     def signing_region(self, region: str = "") -> str:
         """The region that requests are signed for."""
         return region or self.region or _DEFAULT_REGION
+
+
+def _profile(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of a profile in ~/.aws, read without botocore, which may not be installed."""
+    settings: dict[str, str] = {}
+    for variable, usual, section in (
+        ("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name),
+    ):
+        file = os.path.expanduser(environment.get(variable) or usual)
+        parser = ConfigParser(interpolation=None, strict=False, default_section="")
+        try:
+            parser.read(file, encoding="utf-8")
+        except (Error, UnicodeDecodeError) as problem:
+            # Its text quotes the line, and that line may hold a key.
+            raise NoCredentials(f"{file} cannot be read: {type(problem).__name__}") from None
+        settings |= parser[section] if parser.has_section(section) else {}
+    return settings

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote
 
 from lumos.config.secret import MASK
@@ -12,25 +12,19 @@ from lumos.config.secret import MASK
 UNRESERVED: Final = "-_.~"
 
 
-class Credentials:
-    """A key, and when it ends (seconds since 1970); it shows nothing of itself."""
+class S3Keys(NamedTuple):
+    """An access key, and the token of its session if it is a temporary one."""
 
-    __slots__ = ("expires", "key_id", "secret", "token")
-
-    def __init__(
-        self, key_id: str, secret: str, token: str = "", expires: float | None = None
-    ) -> None:
-        self.key_id = key_id
-        self.secret = secret
-        self.token = token
-        self.expires = expires
+    key_id: str
+    secret: str
+    token: str = ""
 
     def __repr__(self) -> str:
-        return f"Credentials({MASK})"
+        return f"S3Keys({MASK})"
 
     def scrubbed(self, text: str) -> str:
-        """The text without any part of the key in it."""
-        for part in (self.key_id, self.secret, self.token):
+        """The text without any part of the keys."""
+        for part in self:
             text = text.replace(part, MASK) if part else text
         return text
 
@@ -48,13 +42,12 @@ def query_text(query: Mapping[str, str]) -> str:
 
 def signed(
     headers: Mapping[str, str],
-    credentials: Credentials,
+    keys: S3Keys,
     *,
     method: str,
     url: SplitResult,
     body: bytes,
     region: str,
-    service: str,
     at: datetime | None = None,
 ) -> dict[str, str]:
     """The headers together with those that prove who sends them.
@@ -69,19 +62,19 @@ def signed(
         "x-amz-date": moment,
         "x-amz-content-sha256": digest,
     }
-    if credentials.token:
-        to_sign["x-amz-security-token"] = credentials.token
+    if keys.token:
+        to_sign["x-amz-security-token"] = keys.token
     names = sorted(to_sign)
     lines = (f"{name}:{' '.join(to_sign[name].split())}\n" for name in names)
     signed_names = ";".join(names)
     request = "\n".join((method, url.path or "/", url.query, "".join(lines), signed_names, digest))
-    scope = f"{moment[:8]}/{region}/{service}/aws4_request"
+    scope = f"{moment[:8]}/{region}/s3/aws4_request"
     text = "\n".join(
         ("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(request.encode()).hexdigest())
     )
-    signature = _hmac(_key(credentials.secret, scope), text).hex()
+    signature = _hmac(_key(keys.secret, scope), text).hex()
     to_sign["authorization"] = (
-        f"AWS4-HMAC-SHA256 Credential={credentials.key_id}/{scope}, "
+        f"AWS4-HMAC-SHA256 Credential={keys.key_id}/{scope}, "
         f"SignedHeaders={signed_names}, Signature={signature}"
     )
     return to_sign

@@ -1,14 +1,234 @@
-"""Buckets of S3 as a storage."""
+"""One bucket of S3: signed requests, sent to wherever it turns out to lie."""
 
-import os
 from collections.abc import Mapping
-from typing import ClassVar
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
 
-from lumos.storage.http import Patience, Transport
-from lumos.storage.objects.storage import ObjectStorage
+from obstore.store import S3Store
+
+from lumos.storage.errors import StorageFault, error_from_response
+from lumos.storage.http import HttpResponse, StorageHttpClient, StorageRetryPolicy
+from lumos.storage.objects.bucket import PAGE_SIZE, ObjectBucket, ObjectPage, client_options
 from lumos.storage.s3.access import S3Access
-from lumos.storage.s3.bucket import S3Bucket
-from lumos.storage.s3.credentials import CredentialSource
+from lumos.storage.s3.credentials import S3Credentials
+from lumos.storage.s3.signing import UNRESERVED, query_text, signed
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential
+from typing import ClassVar
+from urllib.parse import unquote_plus
+from xml.etree import ElementTree
+
+from lumos.storage.objects.bucket import ObjectEntry, plain_etag
+from lumos.storage.objects.storage import ObjectStorage
+
+# The configured region, and the one that the response names.
+_MAX_LOCATIONS: Final = 2
+_MOVED: Final = (301, 307, 400)
+# botocore renews keys at least ten minutes before they expire, whenever it is asked for them.
+_ASKED_AGAIN_AFTER: Final = timedelta(minutes=10)
+
+
+class S3Bucket(ObjectBucket):
+    """A bucket as some access reaches it."""
+
+    _credentials: S3Credentials
+
+    def __init__(
+        self,
+        name: str,
+        access: S3Access,
+        *,
+        credentials: S3Credentials,
+        http_client: StorageHttpClient,
+        retries: StorageRetryPolicy,
+    ) -> None:
+        super().__init__(name, retries)
+        self._access = access
+        self._credentials = credentials
+        self._http = http_client
+        # Where the bucket turned out to lie, whatever region was named.
+        self.region = access.region
+        self._is_located = False
+
+    def page(
+        self,
+        prefix: str,
+        *,
+        after: str = "",
+        token: str = "",
+        folders: bool = False,
+        limit: int = PAGE_SIZE,
+    ) -> ObjectPage:
+        query = page_query(prefix, after, token, folders=folders, limit=limit)
+        with self._breaker.guard():
+            answer = self._request("", query=query)
+        return page_of(answer.body, after=after)
+
+    def _request(
+        self,
+        key: str,
+        *,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> HttpResponse:
+        return self._send("GET", key, query=query, headers=headers)
+
+    def put(self, key: str, data: bytes) -> None:
+        if not self._leaks_on_redirect():
+            super().put(key, data)
+        else:
+            self._send("PUT", key, body=data)
+
+    def delete(self, keys: list[str]) -> None:
+        if not self._leaks_on_redirect():
+            super().delete(keys)
+            return
+        self._for_each(partial(self._send, "DELETE"), keys)
+
+    def _leaks_on_redirect(self) -> bool:
+        # The token of a session has a header of its own, which stays where others are dropped.
+        keys = self._credentials.current()
+        return keys is not None and bool(keys.token)
+
+    def _send(
+        self,
+        method: str,
+        key: str,
+        *,
+        query: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+    ) -> HttpResponse:
+        for _ in range(_MAX_LOCATIONS):
+            url = self._url(key, query)
+            answer = self._http.send(
+                method,
+                url,
+                headers=partial(self._signed, method, url, headers, body),
+                body=body,
+                retries=self._retries,
+            )
+            self._is_located = True
+            if answer.status in (200, 204, 206):
+                return answer
+            told = answer.headers.get("x-amz-bucket-region", "")
+            problem = error_from_response(answer.status, answer.body, region=told)
+            is_elsewhere = problem.region not in ("", self.region)
+            if answer.status not in _MOVED or not is_elsewhere:
+                break
+            self.region = problem.region
+        raise self._without_secrets(problem)
+
+    def _url(self, key: str, query: Mapping[str, str]) -> str:
+        bucket = self._access.bucket_url(self.name, self.region)
+        path = f"/{quote(key, f'/{UNRESERVED}')}" if key or not urlsplit(bucket).path else ""
+        return f"{bucket}{path}{f'?{query_text(query)}' if query else ''}"
+
+    def _signed(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes
+    ) -> Mapping[str, str]:
+        keys = self._credentials.current()
+        if keys is None:
+            return headers
+        return signed(
+            headers,
+            keys,
+            method=method,
+            url=urlsplit(url),
+            body=body,
+            region=self._access.signing_region(self.region),
+        )
+
+    def _new_store(self) -> S3Store:
+        if self._access.is_aws and not self._is_located:
+            # Any response names the region; objects may be readable although listing is denied.
+            with suppress(StorageFault):
+                self.page("", limit=1)
+        # Everything is given explicitly, since obstore prefers variables of the environment, which
+        # the access has resolved already.
+        return S3Store(
+            self.name,
+            aws_endpoint_url_s3=self._access.bucket_url(self.name, self.region),
+            virtual_hosted_style_request=True,
+            region=self._access.signing_region(self.region),
+            skip_signature=self._access.anonymous,
+            credential_provider=None if self._access.anonymous else self._credentials_for_obstore,
+            client_options=client_options("AWS_CA_BUNDLE"),
+            retry_config=self._obstore_retries(),
+        )
+
+    def _credentials_for_obstore(self) -> "S3Credential":
+        keys = self._credentials.current()
+        assert keys is not None, "anonymous access signs nothing"
+        is_static = self._credentials.are_static
+        return {
+            "access_key_id": keys.key_id,
+            "secret_access_key": keys.secret,
+            "token": keys.token or None,
+            "expires_at": None if is_static else datetime.now(UTC) + _ASKED_AGAIN_AFTER,
+        }
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int) -> dict[str, str]:
+    """The query for a page."""
+    return {
+        "list-type": "2",
+        "prefix": prefix,
+        "max-keys": str(limit),
+        "encoding-type": "url",
+        **({"delimiter": "/"} if folders else {}),
+        **({"continuation-token": token} if token else {}),
+        **({"start-after": after} if after and not token else {}),
+    }
+
+
+def page_of(body: bytes, *, after: str) -> ObjectPage:
+    """The page of a response."""
+    try:
+        page = _page(body)
+    except (ElementTree.ParseError, ValueError) as problem:
+        raise StorageFault("the endpoint does not answer as S3 does") from problem
+    # Some servers ignore `start-after`; keys must not count twice.
+    return page._replace(entries=[entry for entry in page.entries if entry.key > after])
+
+
+def _page(body: bytes) -> ObjectPage:
+    root = ElementTree.fromstring(body)
+    if not root.tag.endswith("ListBucketResult"):
+        raise ValueError(root.tag)
+    # Servers disagree about the namespace, or leave it out.
+    space = root.tag.rpartition("}")[0]
+    space = f"{space}}}" if space else ""
+    is_encoded = root.findtext(f"{space}EncodingType") == "url"
+    decoded = unquote_plus if is_encoded else str
+    entries = [
+        ObjectEntry(
+            decoded(node.findtext(f"{space}Key", "")),
+            int(node.findtext(f"{space}Size", "0")),
+            _microseconds(node.findtext(f"{space}LastModified", "")),
+            plain_etag(node.findtext(f"{space}ETag", "")),
+            node.findtext(f"{space}StorageClass", "").lower(),
+        )
+        for node in root.iter(f"{space}Contents")
+    ]
+    folders = [
+        decoded(node.findtext(f"{space}Prefix", "")) for node in root.iter(f"{space}CommonPrefixes")
+    ]
+    is_cut = root.findtext(f"{space}IsTruncated") == "true"
+    token = root.findtext(f"{space}NextContinuationToken", "") if is_cut else ""
+    return ObjectPage(entries, folders, token)
+
+
+def _microseconds(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
 
 
 class S3Storage(ObjectStorage[S3Bucket]):
@@ -21,20 +241,19 @@ class S3Storage(ObjectStorage[S3Bucket]):
         self,
         access: S3Access,
         *,
-        environment: Mapping[str, str] = os.environ,
-        patience: Patience = Patience(),  # noqa: B008 - it is frozen
+        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
     ) -> None:
         super().__init__()
-        self.access = access.settled(environment)
-        self._patience = patience
-        self._transport = Transport("AWS_CA_BUNDLE")
-        self._credentials = CredentialSource(self.access, self._transport, environment)
+        self.access = access.settled()
+        self._retries = retries
+        self._http = StorageHttpClient("AWS_CA_BUNDLE")
+        self._credentials = S3Credentials(self.access)
 
     def _new_bucket(self, name: str) -> S3Bucket:
         return S3Bucket(
             name,
             self.access,
             credentials=self._credentials,
-            transport=self._transport,
-            patience=self._patience,
+            http_client=self._http,
+            retries=self._retries,
         )

@@ -1,4 +1,4 @@
-"""The one spelling of an address, of the several that tables and engines have for one place."""
+"""The canonical spelling of a URI, of which engines and table formats have several."""
 
 import re
 from typing import Final
@@ -7,7 +7,7 @@ _SAME: Final = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs",
     "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss",
 }  # fmt: skip
-# Only at the start of a text: a path of this machine may have folders such as `x:`.
+# Only at the start, since a local path may have folders such as `x:`.
 ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # file:/x, file:///x and file://localhost/x are one.
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
@@ -17,10 +17,10 @@ _HADOOP: Final = "hdfs://"
 
 
 def canonical(address: str, near: str = "") -> str:
-    """An address of a file or folder as storages spell it; a path of this machine stays one.
+    """The URI of a file or folder as storages spell it; a local path stays as it is.
 
-    Logins in it are left out. In Hadoop, addresses may lack the name node or its port: those are of
-    the place that they are met `near`.
+    Logins in it are removed. URIs of Hadoop may lack the name node or its port; those are taken
+    from the URI `near` which they were found.
     """
     local = _LOCAL.match(address)
     if local is not None:
@@ -39,7 +39,7 @@ def canonical(address: str, near: str = "") -> str:
 
 
 def absolute(path: str, root: str) -> str:
-    """Where a path that is told below a root lies; it may be an address elsewhere."""
+    """The URI of a path that is relative to a root, or is a URI itself."""
     if ADDRESS.match(path) or path.startswith("/"):
         return canonical(path, root)
     return f"{root.rstrip('/')}/{path}"
@@ -57,7 +57,7 @@ def _authority(address: str) -> str:
 
 
 def _is_one(host: str, near: str) -> bool:
-    """Whether two name nodes are one: what is left out is not known to be another."""
+    """Whether a host may be the name node of a URI; missing parts match any."""
     name, _, port = host.partition(":")
     its_name, _, its_port = _authority(near).removeprefix(_HADOOP).partition(":")
     return name in ("", its_name) and (not port or not its_port or port == its_port)

@@ -1,6 +1,6 @@
-"""Kerberos: this machine's ticket is shown once, and a token of Hadoop stands for it from then on.
+"""Kerberos: the driver exchanges this machine's ticket for a delegation token of Hadoop.
 
-Only the driver does so. Executors are given the token, as jobs of Hadoop are.
+Executors receive the token, as jobs of Hadoop do.
 """
 
 import atexit
@@ -20,64 +20,67 @@ from lumos.config.secret import MASK
 from lumos.storage.errors import NoCredentials, StorageFault
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import WebHdfs
-from lumos.storage.http import Patience, Transport
+from lumos.storage.http import StorageHttpClient, StorageRetryPolicy
 
-# Half of the day that tokens are good for unless somebody has set it otherwise.
-_GOOD_SECONDS: Final = 12 * 3600.0
-_PATIENCE: Final = Patience(seconds=20, tries=3)
+# Half of the day for which Hadoop issues tokens by default.
+_VALID_SECONDS: Final = 12 * 3600.0
+_PATIENCE: Final = StorageRetryPolicy(seconds=20, tries=3)
 
 # The first message of a negotiation with the service on a host.
 Ticket = Callable[[str], bytes]
 
 
-class _Given(NamedTuple):
+class _DelegationToken(NamedTuple):
     token: str
     since: float
     base: str
 
     def __repr__(self) -> str:
-        return f"_Given({MASK}, base={self.base!r})"
+        return f"_DelegationToken({MASK}, base={self.base!r})"
 
 
-# By access and file system: what one has given is no other's to see.
-_given: dict[tuple[HdfsAccess, str], _Given] = {}
+# By access and file system: a token is only shown to the file system that issued it.
+_tokens: dict[tuple[HdfsAccess, str], _DelegationToken] = {}
 _lock = threading.Lock()
 
 
 def with_token(access: HdfsAccess, authority: str = "", ticket: Ticket | None = None) -> HdfsAccess:
-    """The access with a token in the place of Kerberos; any other stays as it is."""
+    """The access with a delegation token instead of Kerberos; others stay as they are."""
     if not access.kerberos or access.token:
         return access
     with _lock:
-        known = _given.get((access, authority))
-        if known is None or time.time() - known.since > _GOOD_SECONDS:
-            if not _given:
+        known = _tokens.get((access, authority))
+        if known is None or time.time() - known.since > _VALID_SECONDS:
+            if not _tokens:
                 atexit.register(cancel_all)
-            known = _asked(access, authority, ticket or _ticket)
-            _given[access, authority] = known
+            known = _request_token(access, authority, ticket or _ticket)
+            _tokens[access, authority] = known
     return msgspec.structs.replace(access, token=known.token, kerberos=False)
 
 
 def cancel_all() -> None:
-    """Ends all tokens that were asked for; one that is not ended so ends by itself."""
+    """Cancel all tokens of this process; others expire by themselves."""
     with _lock:
-        given = list(_given.values())
-        _given.clear()
-    for each in given:
+        tokens = list(_tokens.values())
+        _tokens.clear()
+    for each in tokens:
         client = WebHdfs(
-            (each.base,), transport=Transport(), patience=Patience(tries=1), token=each.token
+            (each.base,),
+            http_client=StorageHttpClient(),
+            retries=StorageRetryPolicy(tries=1),
+            token=each.token,
         )
         with suppress(StorageFault):
             client.cancel_token(each.token)
 
 
-def _asked(access: HdfsAccess, authority: str, ticket: Ticket) -> _Given:
+def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _DelegationToken:
     problem: StorageFault | None = None
     for base in access.bases(authority):
         client = WebHdfs(
             (base,),
-            transport=Transport(),
-            patience=_PATIENCE,
+            http_client=StorageHttpClient(),
+            retries=_PATIENCE,
             headers=_negotiation(ticket(urlsplit(base).hostname or "")),
         )
         try:
@@ -85,7 +88,7 @@ def _asked(access: HdfsAccess, authority: str, ticket: Ticket) -> _Given:
         except StorageFault as failed:
             problem = failed
             continue
-        return _Given(token, time.time(), base)
+        return _DelegationToken(token, time.time(), base)
     assert problem is not None, "there is some name node"
     raise problem
 
@@ -106,6 +109,6 @@ def _ticket(host: str) -> bytes:
     try:
         message = gssapi.SecurityContext(name=name, usage="initiate").step()
     except gssapi.exceptions.GSSError as problem:
-        told = " ".join(str(problem).split())
-        raise NoCredentials(f"Kerberos gives no ticket for {host}: {told}") from None
+        text = " ".join(str(problem).split())
+        raise NoCredentials(f"Kerberos gives no ticket for {host}: {text}") from None
     return bytes(message or b"")

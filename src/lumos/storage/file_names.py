@@ -1,8 +1,8 @@
-"""What files are called for good, from whichever folder somebody names them.
+"""Stable names of files, independent of the working folder.
 
-A file that lies beside the store, or deeper, is called by its path from there: both move together.
-One of a repository elsewhere is called by the repository's address and its path in it, so that
-every checkout says the same. All others are called by their whole path.
+A file in the folder of the store, or deeper, is named by its relative path: both move together. A
+file of another repository is named by the repository's URL and its path in it, so that all
+checkouts agree. All others are named by their absolute path.
 """
 
 import os
@@ -14,27 +14,27 @@ from typing import Final
 from urllib.parse import urlsplit
 
 # Stands between a repository and a path in it, and in no other name.
-INSIDE: Final = "//"
+REPOSITORY_SEPARATOR: Final = "//"
 _OWN_FOLDER: Final = ".lumos"
 _SHORT_ADDRESS: Final = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!/)(\S+)")
 
 
 class FileNames:
-    """Names of files and folders; `beside` is where the store's file lies, if it is one."""
+    """Names of files and folders; `store_folder` contains the store, if that is a file."""
 
-    def __init__(self, beside: Path | None) -> None:
-        self._base = None if beside is None else _base_of(Path(os.path.abspath(beside)))
+    def __init__(self, store_folder: Path | None) -> None:
+        self._base = None if store_folder is None else _base_of(Path(os.path.abspath(store_folder)))
 
     def of(self, path: Path) -> str:
-        """What a file or folder is called."""
+        """The name of a file or folder."""
         absolute = Path(os.path.abspath(path))
-        for place, base in self._from_base(absolute):
-            if place.is_relative_to(base):
-                return place.relative_to(base).as_posix()
+        for path, base in self._from_base(absolute):
+            if path.is_relative_to(base):
+                return path.relative_to(base).as_posix()
         for root in (absolute, *absolute.parents):
             if (repository := _address_of(root)) is not None:
                 inside = absolute.relative_to(root).as_posix()
-                return repository + INSIDE + ("" if inside == "." else inside)
+                return repository + REPOSITORY_SEPARATOR + ("" if inside == "." else inside)
         return absolute.as_posix()
 
     def _from_base(self, absolute: Path) -> list[tuple[Path, Path]]:
@@ -45,24 +45,24 @@ class FileNames:
         return [(absolute, self._base), real]
 
 
-def lies_in(name: str, folder: str) -> bool:
-    """Whether what is called so lies in a folder by its own name, however deep."""
-    if folder.endswith(INSIDE):
+def is_inside(name: str, folder: str) -> bool:
+    """Whether a named file is in a named folder, at any depth."""
+    if folder.endswith(REPOSITORY_SEPARATOR):
         return name.startswith(folder)
-    if INSIDE in name and INSIDE not in folder:
+    if REPOSITORY_SEPARATOR in name and REPOSITORY_SEPARATOR not in folder:
         return False
     if folder == ".":
         return not name.startswith("/")
     return name.startswith(f"{folder.rstrip('/')}/")
 
 
-def _base_of(beside: Path) -> Path:
-    return beside.parent if beside.name == _OWN_FOLDER else beside
+def _base_of(folder: Path) -> Path:
+    return folder.parent if folder.name == _OWN_FOLDER else folder
 
 
 @cache
 def _address_of(root: Path) -> str | None:
-    """The address that a folder's repository was fetched from, without who fetched it."""
+    """The URL of the remote of a folder's repository, without the user."""
     config = _git_folder(root) / "config"
     if not config.is_file():
         return None
@@ -70,13 +70,13 @@ def _address_of(root: Path) -> str | None:
     try:
         parser.read_string(_without_indents(config.read_text(encoding="utf-8", errors="replace")))
     except (OSError, Error):
-        # Whatever it is, no address stands there that all checkouts share.
+        # Without a readable config there is no URL that all checkouts share.
         return None
     return _address_in(parser.get('remote "origin"', "url", fallback="") or "")
 
 
 def _git_folder(root: Path) -> Path:
-    """Where git keeps what it knows; a linked work tree only has a file that says where."""
+    """The folder of git; in a linked work tree `.git` is a file with its path."""
     git = root / ".git"
     if not git.is_file():
         return git
@@ -102,4 +102,4 @@ def _address_in(url: str) -> str | None:
     else:
         return None
     path = path.strip("/").removesuffix(".git")
-    return f"{host.lower()}/{path}" if host and path and INSIDE not in path else None
+    return f"{host.lower()}/{path}" if host and path and REPOSITORY_SEPARATOR not in path else None

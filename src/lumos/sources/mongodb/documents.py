@@ -1,0 +1,286 @@
+"""The types of BSON, from MongoDB's own names to the algebra, and what several of them are."""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from itertools import chain
+from typing import Any, Final
+
+import bson
+import msgspec
+from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.datetime_ms import DatetimeMS
+from bson.errors import BSONError
+from bson.raw_bson import RawBSONDocument
+
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    FLOAT64,
+    INT32,
+    INT64,
+    JSON,
+    NULL,
+    STRING,
+    UNKNOWN,
+    UUID,
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Map,
+    Member,
+    Struct,
+    Timestamp,
+    Union,
+    Unknown,
+)
+
+# An object with more keys than this has data for keys.
+MAX_KEYS: Final = 2000
+# What lies deeper is not looked at.
+MAX_DEPTH: Final = 32
+
+SCALARS: Final[dict[str, DataType]] = {
+    "bool": BOOLEAN,
+    "int": INT32,
+    "long": INT64,
+    "double": FLOAT64,
+    "decimal": Decimal(),
+    "string": STRING,
+    "symbol": STRING,
+    "regex": STRING,
+    "javascript": STRING,
+    "objectId": Binary(12),
+    "date": Timestamp("ms", zoned=True),
+    "binData": BINARY,
+    "uuid": UUID,
+    "null": NULL,
+    "undefined": NULL,
+    "timestamp": Unknown("timestamp"),
+    "minKey": Unknown("minKey"),
+    "maxKey": Unknown("maxKey"),
+    "dbPointer": Unknown("dbPointer"),
+    "unknown": UNKNOWN,
+    # What a validator may say instead of a type.
+    "number": FLOAT64,
+    # An object that lies too deep.
+    "nested": JSON,
+}
+_NUMBERS: Final = (INT32, INT64, FLOAT64)
+
+
+def unite_types(types: Iterable[DataType]) -> DataType:
+    """The one type that holds the values of all; where they are too different, their union."""
+    options: list[DataType] = []
+    for type in chain.from_iterable(map(_options, types)):
+        for place, other in enumerate(options):
+            both = _both(other, type)
+            if both is not None:
+                options[place] = both
+                break
+        else:
+            options.append(type)
+    if len(options) < 2:
+        return options[0] if options else NULL
+    # Samples meet types in any order.
+    return Union(sorted(options, key=lambda option: (_rank(option), option.text)))
+
+
+def object_type(members: dict[str, DataType]) -> DataType:
+    """The type of objects with those keys; a map where the keys are too many to be names."""
+    if len(members) > MAX_KEYS:
+        return Map(STRING, unite_types(members.values()))
+    return Struct(Member(name, type) for name, type in members.items())
+
+
+def _options(type: DataType) -> tuple[DataType, ...]:
+    match type:
+        case Union(options):
+            return options
+        case _:
+            return () if type == NULL else (type,)
+
+
+def _both(left: DataType, right: DataType) -> DataType | None:
+    """One type for both, if they are of one sort."""
+    if left == right:
+        return left
+    match left, right:
+        case Array(), Array():
+            return Array(unite_types((left.element, right.element)))
+        case Struct(), Struct():
+            members = {member.name: member.type for member in left.members}
+            for member in right.members:
+                members[member.name] = unite_types((members.get(member.name, NULL), member.type))
+            return object_type(members)
+        case Map(), Map():
+            return Map(STRING, unite_types((left.value, right.value)))
+        case (Map() as map, Struct() as struct) | (Struct() as struct, Map() as map):
+            return Map(
+                STRING, unite_types((map.value, *(member.type for member in struct.members)))
+            )
+        case Decimal(), Decimal():
+            return Decimal()
+    if left in _NUMBERS and right in _NUMBERS:
+        return max(left, right, key=_NUMBERS.index)
+    # A decimal holds every integer, but not every double.
+    integers = {left, right} - {Decimal()}
+    return Decimal() if Decimal() in (left, right) and integers <= {INT32, INT64} else None
+
+
+def _rank(type: DataType) -> int:
+    return isinstance(type, Array | Map | Struct)
+
+
+# More places than this in one collection's documents are nobody's schema.
+MAX_FIELDS: Final = 20_000
+# Keys that only count or name things, and how many of them there must be.
+_DATA: Final = re.compile(
+    r"(?:\d+|[0-9a-f]{24}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d(?:-\d\d\S*)?)\Z",
+    re.ASCII | re.IGNORECASE,
+)
+_FEWEST_DATA_KEYS: Final = 20
+_UUIDS: Final = (3, 4)
+# Times far off any calendar are values like others; so are texts that are no UTF-8.
+DECODING: Final[CodecOptions[Mapping[str, Any]]] = CodecOptions(
+    datetime_conversion=DatetimeConversion.DATETIME_MS, unicode_decode_error_handler="replace"
+)
+_NAMES: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int",
+    Int64: "long",
+    float: "double",
+    Decimal128: "decimal",
+    str: "string",
+    bytes: "binData",
+    ObjectId: "objectId",
+    DatetimeMS: "date",
+    Regex: "regex",
+    Code: "javascript",
+    bson.Timestamp: "timestamp",
+    MinKey: "minKey",
+    MaxKey: "maxKey",
+    type(None): "null",
+    dict: "object",
+    list: "array",
+    DBRef: "object",
+}
+
+
+class FieldCounts(msgspec.Struct, omit_defaults=True):
+    """What stood in one place of the documents: how often, and values of which types."""
+
+    count: int = 0
+    types: dict[str, int] = {}
+    # The sum of its places among the keys beside it, so that columns come in the usual order.
+    order: int = 0
+    members: dict[str, "FieldCounts"] = {}
+    element: "FieldCounts | None" = None
+    # What stood under any key, once keys turned out to be data.
+    value: "FieldCounts | None" = None
+
+    @property
+    def has_data_for_keys(self) -> bool:
+        """Whether its keys are values rather than names."""
+        return self.value is not None or (
+            len(self.members) >= _FEWEST_DATA_KEYS and all(_DATA.match(key) for key in self.members)
+        )
+
+    def values(self) -> "FieldCounts":
+        """What stood under its keys, whatever they were."""
+        together = FieldCounts() if self.value is None else self.value
+        for member in self.members.values():
+            together.add(member)
+        return together
+
+    def add(self, other: "FieldCounts") -> None:
+        """Takes in what stood in the same place of other documents."""
+        self.count += other.count
+        self.order += other.order
+        for name, count in other.types.items():
+            self.types[name] = self.types.get(name, 0) + count
+        if other.element is not None:
+            self.element = self.element or FieldCounts()
+            self.element.add(other.element)
+        if self.value is not None or other.value is not None:
+            self.value = self.values()
+            self.value.add(other.values())
+            self.members = {}
+            return
+        for key, member in other.members.items():
+            self.members.setdefault(key, FieldCounts()).add(member)
+        if len(self.members) > MAX_KEYS:
+            self.value, self.members = self.values(), {}
+
+
+class DocumentCounter:
+    """Counts documents one after the other."""
+
+    def __init__(self) -> None:
+        self.seen: Final = FieldCounts()
+        self.damaged = 0
+        # Whether there was more than is kept.
+        self.is_cut = False
+        self._places = 0
+
+    def note_all(self, cursor: AbstractContextManager[Iterable[RawBSONDocument]]) -> None:
+        """Notes all documents that a question brings, and ends it."""
+        with cursor as found:
+            for document in found:
+                try:
+                    self.note(bson.decode(document.raw, DECODING))
+                except (BSONError, ValueError):
+                    self.damaged += 1
+
+    def note(self, document: Mapping[str, Any]) -> None:
+        """Notes one document."""
+        self.seen.count += 1
+        self._note_members(self.seen, document, 1)
+
+    def _note(self, seen: FieldCounts, value: object, depth: int) -> None:
+        seen.count += 1
+        name = type_name(value)
+        if name in ("object", "array") and depth >= MAX_DEPTH:
+            name = "nested"
+        seen.types[name] = seen.types.get(name, 0) + 1
+        if name == "object":
+            members = value.as_doc() if isinstance(value, DBRef) else value
+            assert isinstance(members, Mapping)
+            self._note_members(seen, members, depth + 1)
+        elif name == "array":
+            assert isinstance(value, list)
+            self._note_elements(seen, value, depth + 1)
+
+    def _note_members(self, seen: FieldCounts, members: Mapping[str, Any], depth: int) -> None:
+        for order, (key, value) in enumerate(members.items()):
+            if seen.value is not None:
+                self._note(seen.value, value, depth)
+                continue
+            member = seen.members.get(key)
+            if member is None:
+                if depth > 1 and len(seen.members) >= MAX_KEYS:
+                    seen.value, seen.members = seen.values(), {}
+                    self._note(seen.value, value, depth)
+                    continue
+                if self._places >= MAX_FIELDS or len(seen.members) >= MAX_KEYS:
+                    self.is_cut = True
+                    continue
+                member = seen.members[key] = FieldCounts()
+                self._places += 1
+            member.order += order
+            self._note(member, value, depth)
+
+    def _note_elements(self, seen: FieldCounts, values: Iterable[object], depth: int) -> None:
+        if seen.element is None:
+            seen.element = FieldCounts()
+        for value in values:
+            self._note(seen.element, value, depth)
+
+
+def type_name(value: object) -> str:
+    """What MongoDB calls the type of a value."""
+    if isinstance(value, bson.Binary):
+        return "uuid" if value.subtype in _UUIDS else "binData"
+    return _NAMES.get(type(value), "unknown")
