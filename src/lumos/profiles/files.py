@@ -29,7 +29,7 @@ from lumos.profiles.columns import KnownField, known_fields, value_kind
 from lumos.profiles.plan import SourceFile, identity_of
 from lumos.profiles.tasks import HUDI_SLICE, FileTask
 from lumos.sources.addresses import access_of
-from lumos.storage import Access
+from lumos.storage import StorageAccess
 from lumos.storage.uris import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
@@ -64,7 +64,7 @@ class LocatedFiles(NamedTuple):
 
     dataset: Dataset
     files: Iterator[SourceFile]
-    access: Access
+    access: StorageAccess
     fields: tuple[KnownField, ...] = ()
     remarks: tuple[Problem, ...] = ()
     roots: tuple[str, ...] = ()

@@ -20,13 +20,13 @@ from lumos.formats.tables.hudi.reader import HudiReader, read_properties
 from lumos.formats.tables.hudi.timeline import parse_timeline
 from lumos.model.types import DataType
 from lumos.profiles.tasks import FileTask, RowBatch, batch_rows
-from lumos.storage import LocalStorage, Storage
+from lumos.storage import FileStorage, LocalStorage
 
 _COPY_BYTES: Final = 8 * 1024 * 1024
 
 
 def read_slice(
-    task: FileTask, storage: Storage, wanted: Mapping[str, DataType]
+    task: FileTask, storage: FileStorage, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
     """Yield the wanted columns of a file slice, merged by Hudi's own library."""
     inside = f"{task.table_root}/"
@@ -58,7 +58,7 @@ def read_slice(
 # Slices of one table follow each other. The signature changes with every write to the table, and
 # each storage has its own credentials.
 @lru_cache(maxsize=1)
-def _metadata_files(storage: Storage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
+def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
     """The properties and instants of a table by path.
 
     File names tell which writes completed; only the newest is opened, for the table's schema.
@@ -83,7 +83,7 @@ def _path_in(folder: str, path: str) -> Path:
     return file
 
 
-def _copy(storage: Storage, path: str, to: Path) -> None:
+def _copy(storage: FileStorage, path: str, to: Path) -> None:
     if isinstance(storage, LocalStorage):
         to.symlink_to(os.path.realpath(path, strict=True))
         return

@@ -231,7 +231,7 @@ class ProfileJob(NamedTuple):
     access: StorageAccess
     fields: tuple[KnownField, ...] = ()
     marks: ProgressMarks | None = None
-    parts_access: Access = USUAL
+    parts_access: StorageAccess = DEFAULT_ACCESS
     roots: tuple[str, ...] = ()
 
 
@@ -411,9 +411,9 @@ class ProfileLocations(NamedTuple):
     `roots` are the scanned roots; files of tables outside of them are not opened.
     """
 
-    access: Access
+    access: StorageAccess
     state: str
-    state_access: Access
+    state_access: StorageAccess
     roots: tuple[str, ...] = ()
 
 

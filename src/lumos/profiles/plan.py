@@ -18,7 +18,7 @@ from lumos.formats.interface import LARGEST
 from lumos.profiles.measurements import UnitMeasurement
 from lumos.profiles.tasks import FileTask
 from lumos.spark.spill import SpillSort, read_blocks, write_blocks
-from lumos.storage import Access, storage_of
+from lumos.storage import StorageAccess, storage_of
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +113,9 @@ class StoredPart(NamedTuple):
     path: str
 
 
-def store_part(path: str, access: Access, tasks: Collection[FileTask], *, size: int) -> StoredPart:
+def store_part(
+    path: str, access: StorageAccess, tasks: Collection[FileTask], *, size: int
+) -> StoredPart:
     """Store the files, `size` bytes in total, that one Spark task reads."""
     data = io.BytesIO()
     with gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1) as packed:
@@ -122,7 +124,7 @@ def store_part(path: str, access: Access, tasks: Collection[FileTask], *, size: 
     return StoredPart(len(tasks), size, path)
 
 
-def stored_tasks(path: str, access: Access) -> Iterator[FileTask]:
+def stored_tasks(path: str, access: StorageAccess) -> Iterator[FileTask]:
     """Yield the tasks of a stored part."""
     data = io.BytesIO(storage_of(path, access).read(path))
     with gzip.GzipFile(fileobj=data) as packed:

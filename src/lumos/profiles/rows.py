@@ -23,7 +23,7 @@ from lumos.profiles.tasks import (
     corrupt_file,
     open_file,
 )
-from lumos.storage import Access, LocalStorage, Storage, storage_of
+from lumos.storage import FileStorage, LocalStorage, StorageAccess, storage_of
 
 # Formats that pyarrow reads, which aborts the process on some damaged files.
 _READ_IN_CHILD: Final = frozenset({"parquet", "orc"})
@@ -77,7 +77,7 @@ def read_batches(
 
 
 def _read_all(
-    task: FileTask, storage: Storage, wanted: Mapping[str, DataType]
+    task: FileTask, storage: FileStorage, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
     """Yield all rows of a task's file, deleted ones and those outside of the sample too."""
     if task.format == HUDI_SLICE:
@@ -130,7 +130,7 @@ def _thin(batch: RowBatch) -> RowBatch:
     return batch._replace(rows=len(selected), columns=columns)
 
 
-def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: Access) -> BitMap64:
+def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: StorageAccess) -> BitMap64:
     """The numbers of deleted rows; raises UnreadableFile, or an OSError.
 
     They stay compressed: a vector of a few bytes may delete millions of rows. `data` is the data
@@ -156,7 +156,7 @@ def rows_left(start: int, count: int, deleted: BitMap64) -> pa.Array | None:
     return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(flags)]).cast(pa.bool_())
 
 
-def _read_vector(deletes: RowDeletes, access: Access) -> BitMap64:
+def _read_vector(deletes: RowDeletes, access: StorageAccess) -> BitMap64:
     try:
         body = deletes.inline or _read_stored_vector(deletes, access)
         (magic,) = struct.unpack_from("<i", body)
@@ -172,7 +172,7 @@ def _read_vector(deletes: RowDeletes, access: Access) -> BitMap64:
     return rows
 
 
-def _read_stored_vector(deletes: RowDeletes, access: Access) -> bytes:
+def _read_stored_vector(deletes: RowDeletes, access: StorageAccess) -> bytes:
     with storage_of(deletes.path, access).open(deletes.path) as file:
         (length,) = struct.unpack(">i", file.part(deletes.offset, 4))
         if not 0 <= length <= _LONGEST_VECTOR:
@@ -181,7 +181,7 @@ def _read_stored_vector(deletes: RowDeletes, access: Access) -> bytes:
 
 
 @lru_cache(maxsize=_MOST_CACHED_POSITIONS)
-def _read_positions(path: str, access: Access) -> dict[str, BitMap64]:
+def _read_positions(path: str, access: StorageAccess) -> dict[str, BitMap64]:
     """Deleted positions by data file; several data files of a task may share a delete file."""
     format = path.rpartition(".")[2]
     task = FileTask(path, 0, format, 0, names=("file_path", "pos"))

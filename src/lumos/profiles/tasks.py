@@ -11,7 +11,7 @@ from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.interface import RowDeletes
 from lumos.model.types import DataType
 from lumos.profiles.columns import KnownField
-from lumos.storage import LocalStorage, ReadableFile, Storage
+from lumos.storage import FileStorage, LocalStorage, ReadableFile
 
 # The least that is read of a remote file at once: a request takes longer than these bytes.
 _READ_AHEAD: Final = 1024 * 1024
@@ -122,7 +122,7 @@ class RangedFile:
 
 
 @contextmanager
-def open_file(storage: Storage, path: str) -> Iterator[pa.NativeFile]:
+def open_file(storage: FileStorage, path: str) -> Iterator[pa.NativeFile]:
     """Open a file of any storage as an Arrow file."""
     if isinstance(storage, LocalStorage):
         with pa.OSFile(path) as file:
