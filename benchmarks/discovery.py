@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from benchmarks import lakes, peer
 from benchmarks.lakes import Lake
 from benchmarks.start import FIRST_RESULT, SESSION
-from lumos.discovery.class_archive import build
+from lumos.discovery.lake.class_archive import build
 from lumos.spark import jvm
 from lumos.store import Database, DatasetFilter, Store
 

@@ -29,22 +29,22 @@ with S3Server({"lake": objects}, latency=float(sys.argv[3])) as server:
 # The second scan is measured: executors and their Python workers are there by then.
 _SCAN = """
 import json, sys, time
-from lumos.discovery import job as discovery
+from lumos.discovery.lake import job as discovery
 from lumos.spark.session import spark_session
 from lumos.storage import Selection
 from lumos.storage.s3 import S3Access
 access = S3Access(endpoint_url=sys.argv[2], region="us-east-1", access_key_id="any",
                   secret_access_key="any")
-run, seconds = discovery._run, []
+run, seconds = discovery._Scan._run_tasks, []
 def timed(*arguments):
     started = time.perf_counter()
     done = run(*arguments)
     seconds.append(time.perf_counter() - started)
     return done
-discovery._run = timed
+discovery._Scan._run_tasks = timed
 with spark_session(master=sys.argv[1], settings={"spark.sql.shuffle.partitions": "16"}) as spark:
     for number in range(2):
-        found = discovery.discover(spark, Selection("s3://lake/raw", access=access),
+        found = discovery.scan_lake(spark, Selection("s3://lake/raw", access=access),
                                    state=f"{sys.argv[3]}/{number}", before=None, after="m")
 print(json.dumps({"seconds": seconds[-1], "files": found.files_read}))
 """

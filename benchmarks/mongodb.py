@@ -177,10 +177,10 @@ def _spark_start(address: str) -> Iterator[int]:
 def _spark(address: str) -> Iterator[int]:
     source = _source(address)
     with _session() as spark:
-        from lumos.discovery.sampling_job import spread
+        from lumos.discovery.sampling_job import run_samples
 
         for _ in _KINDS:
-            yield len(source.sampled(partial(spread, spark), lambda _path: None).datasets)
+            yield len(source.sampled(partial(run_samples, spark), lambda _path: None).datasets)
 
 
 def _source(address: str) -> Any:

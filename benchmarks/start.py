@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lumos.discovery.class_archive import build
+from lumos.discovery.lake.class_archive import build
 from lumos.spark import jvm
 from lumos.store import Database, Store
 

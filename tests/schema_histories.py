@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from lumos.discovery.recorder import Recorder
+from lumos.discovery.dataset_recorder import DatasetRecorder
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import parse_schema
@@ -22,7 +22,7 @@ def record(
 ) -> None:
     """Records that a dataset was seen with a schema."""
     name = Urn.parse(urn)
-    recorder = Recorder(store, source=SOURCE, prefix="S-", urn_of=lambda _: name, at=at)
+    recorder = DatasetRecorder(store, source=SOURCE, prefix="S-", urn_of=lambda _: name, at=at)
     found = FoundDataset(
         path=f"/lake/{name.name}",
         format=format,

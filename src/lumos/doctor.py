@@ -17,8 +17,8 @@ from lumos.catalogs import Connects, KeptInFile, Platform
 from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
 from lumos.config.platforms import PLATFORMS, Retries, ServerPlatform, platform_kind
-from lumos.discovery.resolve import source_of
-from lumos.discovery.state import StateNotUsable, check_state
+from lumos.discovery.scans import StateNotUsable, check_state
+from lumos.discovery.targets import create_source
 from lumos.errors import LumosError
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.sources import SourceNotUsable, TableSource
@@ -108,7 +108,7 @@ def _sources(settings: Settings) -> Iterator[Check]:
     for section in settings.sources:
         name = f"source {section.name or section.type}"
         try:
-            source = source_of(section)
+            source = create_source(section)
             if isinstance(source, TableSource):
                 yield Check(name=name, status="ok", found=source.check())
                 continue

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.catalogs.configured import platform_of
 from lumos.config import Settings, find_file, load, write_starter
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from lumos.catalogs.migration.service import Migrations
     from lumos.cost.cost_sources import CostSources
     from lumos.cost.service import Costs
-    from lumos.discovery.hint_service import Hints
+    from lumos.discovery.hints.service import Hints
     from lumos.discovery.watcher import WatchReport
     from lumos.doctor import DoctorReport
     from lumos.impact.service import ImpactService
@@ -108,7 +106,7 @@ class Lumos:
             progress=progress,
             accept_removals=accept_removals,
             column_stats=column_stats,
-            profile=profile,
+            profiler=self.profiles if profile else None,
         )
 
     def watch(
@@ -128,7 +126,7 @@ class Lumos:
         each source and its interval, `started` whenever Spark was started, which takes SIGINT for
         itself.
         """
-        from lumos.discovery.watcher import Watcher
+        from lumos.discovery.watcher import SourceWatcher
         from lumos.schemas.changes import report_of
 
         told = Handlers()
@@ -139,7 +137,7 @@ class Lumos:
                 breaking=None,
                 dataset=None,
             )
-        watcher = Watcher(
+        watcher = SourceWatcher(
             self.settings,
             scan=lambda section: self._ingest([], sections=[section], unattended=True),
             send=self.courier.wake,
@@ -155,31 +153,22 @@ class Lumos:
         finally:
             self._listeners.remove(told)
 
-    def _ingest(
-        self, paths: Sequence[str], *, profile: bool = False, **options: Any
-    ) -> IngestReport:
-        self._herald.check()
-        scanned = self._scan(paths, short=not profile, **options)
-        if profile:
-            scanned = self.profiles.completed(scanned, options.get("progress", no_progress))
-        return msgspec.structs.replace(scanned, catalog=self._herald.tell(options.get("progress")))
+    def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
+        """Scan and record, then publish to the configured catalog."""
+        return self._scan(paths, publisher=self._herald, **options)
 
     def _scan(self, paths: Sequence[str], **options: Any) -> IngestReport:
+        """Scan and record without publishing."""
         from lumos.discovery.ingest import ingest
 
-        ingested = ingest(
+        return ingest(
             self._settings_with_hints(),
             paths,
-            store=self._made_store,
+            open_store=self._made_store,
             state=self.state_uri,
+            sender=self.courier if self.settings.notifications.channels else None,
             **{"progress": no_progress, **options},
         )
-        if self.settings.notifications.channels:
-            # Also what earlier processes could not send.
-            self.courier.wake()
-        self._mirror([each.urn for each in ingested.datasets if each.change != "unchanged"])
-        self.forget_old_changes()
-        return ingested
 
     def discover(
         self,
@@ -472,7 +461,7 @@ class Lumos:
     @cached_property
     def hints(self) -> "Hints":
         """Which files form a dataset, where Lumos should not find out by itself."""
-        from lumos.discovery.hint_service import Hints
+        from lumos.discovery.hints.service import Hints
 
         return Hints(
             self._load,
@@ -488,7 +477,7 @@ class Lumos:
         self.__dict__.pop("profiles", None)
 
     def _settings_with_hints(self) -> Settings:
-        from lumos.discovery.hint_store import with_stored_hints
+        from lumos.discovery.hints.listing import with_stored_hints
 
         return with_stored_hints(self.settings, self._existing_store())
 

@@ -7,7 +7,7 @@ import pytest
 from engine.given_lake import OLD, OLD_URN, Lake, dataset, parts
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.discovery.ingest import _report
+from lumos.discovery.ingest import build_report
 
 SUMMARY = "split into 12 datasets: part_000, part_001, part_002 and 9 more"
 
@@ -22,7 +22,7 @@ def lake(workplace: Any) -> Lake:  # noqa: ARG001
 def test_ingest_names_the_dataset_and_its_parts(
     lake: Lake, lumos: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = _report([lake.scan(parts(12))], ("/lake",), [], seconds=0.1)
+    report = build_report([lake.scan(parts(12))], ("/lake",), [], seconds=0.1)
     monkeypatch.setattr(Lumos, "ingest", lambda *_, **__: report)
     shown = lumos("ingest", "/lake")
     assert f"events  {SUMMARY}" in shown.out.splitlines()

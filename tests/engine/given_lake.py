@@ -1,18 +1,18 @@
 """A lake whose scans find what a test gives them, recorded as any scan is."""
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 
 from engine.sightings import Sightings, urn_of
 from lumos import Lumos
 from lumos.config.sources import FileSourceSettings as FileSettings
-from lumos.discovery.scanner import Pass, Scanner
+from lumos.discovery.scan_recorder import RecordedScan, ScanRecorder
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import parse_schema
 from lumos.sources.file import FileSource
-from lumos.store import Store
+from lumos.store import Scan, Store
 
 OLD = "/lake/events"
 OLD_URN = str(urn_of(OLD))
@@ -50,16 +50,14 @@ class Lake:
         self.store: Store = seen.store
         self._source = FileSource(FileSettings(paths=("/lake",)))
 
-    def scan(self, datasets: Iterable[FoundDataset]) -> Pass:
-        discovery = Discovery(datasets=tuple(datasets))
-
-        def look(
-            _before: str | None, _after: str, _recall: object
-        ) -> AbstractContextManager[Discovery]:
-            return nullcontext(discovery)
-
-        scanner = Scanner(self.lumos.settings, self.store, accept_removals=False)
-        return scanner.scan(self._source, "/lake", look)
+    def scan(self, datasets: Iterable[FoundDataset]) -> RecordedScan:
+        last = self.store.last_scan("file:/lake")
+        scan_id = "000001" if last is None else f"{int(last.scan_id) + 1:06d}"
+        scan = Scan(
+            source="file:/lake", scan_id=scan_id, manifest=scan_id, finished_at=datetime.now(UTC)
+        )
+        recorder = ScanRecorder(self.lumos.settings, self.store, self._source, scan)
+        return recorder.record(Discovery(datasets=tuple(datasets)))
 
     def events(self, type: EventType) -> list[ChangeEvent]:
         return [

@@ -7,7 +7,7 @@ from itertools import count
 import msgspec
 
 from lumos import Lumos
-from lumos.discovery.recorder import Recorder
+from lumos.discovery.dataset_recorder import DatasetRecorder
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
@@ -32,9 +32,9 @@ class Sightings:
         self.hours = count()
         self.start = self.at = START
 
-    def recorder(self) -> Recorder:
+    def recorder(self) -> DatasetRecorder:
         self.at = self.start + timedelta(hours=next(self.hours))
-        return Recorder(
+        return DatasetRecorder(
             self.store,
             source=SOURCE,
             prefix=self.lumos.settings.cloud_version_prefix,
@@ -61,7 +61,7 @@ class Sightings:
     def see_below(self, root: str, names: Iterable[str]) -> None:
         """Files of CSV in a lake that lies elsewhere, as a scan of its own finds them."""
         source, at = f"file:{root}", self.start
-        recorder = Recorder(self.store, source=source, prefix="S", urn_of=urn_of, at=at)
+        recorder = DatasetRecorder(self.store, source=source, prefix="S", urn_of=urn_of, at=at)
         found = []
         for path in (f"{root}/{name}" for name in names):
             like = self._found(path, parse_schema("id INT64"), None)

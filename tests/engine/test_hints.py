@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from files import write_text
 from lumos import Lumos
-from lumos.discovery.hint_service import HintChangeReport
+from lumos.discovery.hints.service import HintChangeReport
 from lumos.errors import MisuseError
 from lumos.profiles.files import locate
 from lumos.store import Store, tables
@@ -143,7 +143,7 @@ def test_warnings_say_why_a_hint_has_no_effect(scanned: Path) -> None:
     lumos.hints.add("lake/raw/**", name="everything")
     shadowed = lumos.hints.add("lake/raw/web_log/**", name="web")
     assert shadowed.effects == ()
-    assert "An earlier hint decides 2 of the 2 matching files" in shadowed.warnings[0]
+    assert "An earlier hint applies to 2 of the 2 matching files" in shadowed.warnings[0]
     assert [each.files for each in lumos.hints.list().hints] == [0, 6, 2]
 
 
@@ -251,14 +251,18 @@ def test_the_same_hint_is_kept_once(in_store: bool) -> None:
         (["  "], {}, "pattern is empty"),
         (["lake/{x/**"], {}, "braces hold a name"),
         (["lake/x\ny"], {}, "line break"),
-        (["lake/../other/**"], {}, r"lies in no known root. Known roots: .*/lake\. .*lumos ingest"),
-        (["lake/*/../x"], {}, "'..' may only come first"),
-        (["s3://bucket/a/../b"], {}, "'..' may only come first"),
-        (["s3://bucket/raw/**"], {}, "lies in no known root"),
+        (
+            ["lake/../other/**"],
+            {},
+            r"is not in a known root. Known roots: .*/lake\. .*lumos ingest",
+        ),
+        (["lake/*/../x"], {}, "'..' is only allowed at the beginning"),
+        (["s3://bucket/a/../b"], {}, "'..' is only allowed at the beginning"),
+        (["s3://bucket/raw/**"], {}, "is not in a known root"),
         (["raw/**"], {}, "Did you mean '.*/lake/raw/"),
         (["lake/a", "lake/b"], {}, "--name NAME"),
         (["lake/a", "lake/{b}"], {"name": "x"}, "cannot split them"),
-        (["lake/a", "second/b"], {"name": "x"}, "lies in one root"),
+        (["lake/a", "second/b"], {"name": "x"}, "must lie in one root"),
         (["lake/a"], {"name": "x/y"}, "'x/y' cannot be given"),
         (["lake/a"], {"name": " "}, "'name' is empty"),
         (["lake/a"], {"name": "x", "split": True}, "files that are split"),
@@ -336,7 +340,7 @@ def test_a_hint_is_kept_where_its_effect_cannot_be_known(scanned: Path, lost: st
             file.unlink()
     report = lumos.hints.add("lake/raw/**", name="raw")
     assert (report.change, report.scanned_at, report.effects) == ("added", None, ())
-    assert [text.startswith("What the last scan saw") for text in report.warnings] == (
+    assert [text.startswith("The files of the last scan") for text in report.warnings] == (
         [True] if lost == "parts" else []
     )
     assert [each.files for each in lumos.hints.list().hints] == [None if lost == "parts" else 0]

@@ -271,7 +271,7 @@ def test_a_scan_that_fails_leaves_no_manifest_behind(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lumos.discovery.recorder.Recorder.record", fail)
+    monkeypatch.setattr("lumos.discovery.dataset_recorder.DatasetRecorder.record", fail)
     with pytest.raises(OSError, match="No space"):
         lumos.ingest(lake)
     monkeypatch.undo()

@@ -11,8 +11,9 @@ from sqlalchemy import delete
 
 from files import write_parquet, write_text
 from lumos import Lumos
-from lumos.discovery.scanner import Scanner
+from lumos.discovery.scan_recorder import ScanRecorder
 from lumos.model.change import EventType
+from lumos.model.discovery import Discovery
 from lumos.store import Store, tables
 
 pytestmark = pytest.mark.usefixtures("spark", "workplace")
@@ -203,18 +204,18 @@ def test_a_scan_that_another_root_overtook_records_nothing(
     lake = tmp_path / "lake"
     folder = customers_with_drift(lake)
     Lumos().ingest(lake / "ops")
-    record = Scanner._record
+    record = ScanRecorder.record
     overtaking = []
 
-    def record_late(self: Scanner, *scan: object) -> object:
+    def record_late(self: ScanRecorder, discovery: Discovery, **options: bool) -> object:
         if not overtaking:
             # The scan of the lake has listed its files and not recorded them yet.
             overtaking.append("ops")
             write_columns(folder / "part-3.parquet", "a", "b", "c26")
             overtaking.append(changes(lake / "ops"))
-        return record(self, *scan)
+        return record(self, discovery, **options)
 
-    monkeypatch.setattr(Scanner, "_record", record_late)
+    monkeypatch.setattr(ScanRecorder, "record", record_late)
     assert changes(lake) == [("unchanged", [])]
     assert overtaking[1:] == [[("changed", ["c25", "c26"])]]
     assert changes(lake) == [("unchanged", [])]

@@ -291,7 +291,7 @@ def test_two_sources_may_share_a_database(shop: PostgresDatabase) -> None:
 def test_two_databases_of_one_name_need_an_instance(shop: PostgresDatabase) -> None:
     elsewhere = shop.url.replace("127.0.0.1", "localhost")
     sections = [shop.section(), shop.section(connection_string=elsewhere)]
-    with pytest.raises(MisuseError, match="would be one and the same to Lumos"):
+    with pytest.raises(MisuseError, match="would have the same URNs"):
         Lumos(overrides={"sources": sections}).ingest()
     sections[1]["instance"] = "replica"
     assert Lumos(overrides={"sources": sections}).ingest().summary.datasets_new == 8

@@ -118,7 +118,7 @@ def test_state_in_a_bucket_that_is_not_there_is_refused_before_spark(
         "sources": [bucket.section(), {"type": "file", "path": str(lake)}],
     }
     bucket.put("a.csv", b"id\n1\n")
-    with pytest.raises(LumosError, match=r"Nothing can be kept at state_uri s3://not-there/state"):
+    with pytest.raises(LumosError, match=r"state_uri s3://not-there/state cannot be used"):
         Lumos(overrides=overrides).ingest()
 
 

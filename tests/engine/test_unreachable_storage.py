@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from files import write_text
 from lumos import Lumos
-from lumos.discovery.manifest import Manifest, Manifests
-from lumos.discovery.resolve import ScanFailed
-from lumos.discovery.state import StateNotUsable
+from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
+from lumos.discovery.scans import StateNotUsable
+from lumos.discovery.targets import ScanFailed
 from lumos.spark.session import SparkLost, spark_session
 from lumos.storage import StorageAccess
 from lumos.storage.errors import StorageUnreachable
@@ -22,16 +22,16 @@ pytestmark = pytest.mark.usefixtures("spark", "workplace")
 @pytest.fixture
 def unreachable_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Lets the state of the first root that is scanned be out of reach."""
-    read = Manifests.read
+    read = ManifestStore.read
     failed: list[str] = []
 
-    def read_later(manifests: Manifests, name: str | None) -> Manifest:
+    def read_later(manifests: ManifestStore, name: str | None) -> ScanManifest:
         if not failed:
             failed.append(manifests.parts)
             raise StorageUnreachable("the endpoint does not answer")
         return read(manifests, name)
 
-    monkeypatch.setattr(Manifests, "read", read_later)
+    monkeypatch.setattr(ManifestStore, "read", read_later)
     return failed
 
 
@@ -69,7 +69,7 @@ def test_state_that_cannot_be_reached_is_named(
         if len(checks) > 1:
             raise StateNotUsable(state, StorageUnreachable("the endpoint does not answer"))
 
-    monkeypatch.setattr("lumos.discovery.ingest.check_state", check_state)
+    monkeypatch.setattr("lumos.discovery.scans.check_state", check_state)
     with pytest.raises(StateNotUsable, match=r"state_uri .*: the endpoint does not answer"):
         Lumos().ingest(tmp_path / "a")
 

@@ -16,8 +16,8 @@ from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import FileSourceSettings, KafkaSourceSettings, PostgresSourceSettings
 from lumos.discovery.reports import IngestReport, IngestSummary
-from lumos.discovery.resolve import name_of
-from lumos.discovery.watcher import WatchReport, _Told, watched_sources
+from lumos.discovery.targets import source_name
+from lumos.discovery.watcher import WatchReport, _ProblemLog, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.discovery import Problem
@@ -94,7 +94,7 @@ def test_event_modes_are_polled_and_say_so(mode: Any, caplog: pytest.LogCaptureF
     ],
 )
 def test_a_source_is_called_by_its_name_or_its_place(source: Any, name: str) -> None:
-    assert name_of(source) == name
+    assert source_name(source) == name
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_source_that_somebody_else_scans_is_passed_over(
     with store.alone(f"file:{lake}"):
         report, told = watch(lake, then=lambda _event, _stop: None, once=True)
     assert (report.failures, told) == (0, [])
-    assert "passed over: Another scan" in caplog.text
+    assert "Skipped: Another scan" in caplog.text
 
 
 def test_a_store_that_cannot_be_used_is_told_at_once(workplace: Path) -> None:
@@ -220,9 +220,9 @@ def test_a_store_that_cannot_be_used_is_told_at_once(workplace: Path) -> None:
 def test_a_failure_of_spark_is_a_failure_of_one_look(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import lumos.discovery.job as discovery
+    import lumos.discovery.lake.job as discovery
 
-    works = discovery.discover
+    works = discovery.scan_lake
     failing = iter([True])
 
     def discover(*words: Any, **options: Any) -> Any:
@@ -230,7 +230,7 @@ def test_a_failure_of_spark_is_a_failure_of_one_look(
             raise SparkFailed("Spark failed: no room")
         return works(*words, **options)
 
-    monkeypatch.setattr(discovery, "discover", discover)
+    monkeypatch.setattr(discovery, "scan_lake", discover)
     report, told = watch(lake, then=lambda _event, stop: stop.set())
     assert (report.looks, report.failures, told) == (2, 1, ["users CREATED 1.0.0"])
 
@@ -303,7 +303,7 @@ def test_without_java_databases_are_watched_all_the_same(
     )
     report = Lumos().watch(once=True)
     assert (report.looks, report.failures) == (2, 1)
-    assert "only databases are watched until Spark starts: Spark needs Java" in caplog.text
+    assert "Only databases are watched until Spark starts: Spark needs Java" in caplog.text
     (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
     with pytest.raises(SparkNotUsable):
         Lumos().watch(once=True)
@@ -316,8 +316,8 @@ def test_what_is_wrong_is_told_once_for_each_of_two_sources_of_one_name(
         problem = Problem(path=path, reason="it is locked", code="locked")
         return msgspec.structs.replace(EMPTY, problems=(problem,))
 
-    first, second = _Told(), _Told()
+    first, second = _ProblemLog(), _ProblemLog()
     for _ in range(3):
-        first.tell("postgres db", report("shop/sales/a"))
-        second.tell("postgres db", report("shop/public/b"))
+        first.log_new("postgres db", report("shop/sales/a"))
+        second.log_new("postgres db", report("shop/public/b"))
     assert caplog.text.count("it is locked") == 2

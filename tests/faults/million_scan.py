@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lumos.discovery import job as discovery
-from lumos.discovery import scan_task as work
-from lumos.discovery.summaries import FileRow
+from lumos.discovery.lake import job as discovery
+from lumos.discovery.lake import scan_task as work
+from lumos.discovery.lake.summaries import FileRow
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Schema, parse_schema
 from lumos.spark.tasks import Task, task_table
@@ -56,15 +56,15 @@ def peak() -> float:
 
 
 def main(url: str, state: str, parts: int) -> None:
-    work.Reader = Reader  # type: ignore[misc,assignment]
+    work.DataFileReader = Reader  # type: ignore[misc,assignment]
     discovery.run_tasks = run_tasks  # type: ignore[assignment]
-    discovery._parts = lambda _spark: parts  # type: ignore[assignment]
+    discovery.task_count = lambda _spark: parts  # type: ignore[assignment]
     access = S3Access(endpoint_url=url, access_key_id="k", secret_access_key="s")
     told: list[dict[str, float | int]] = []
     begun = peak()
     for number in (1, 2):
         started, used = time.perf_counter(), time.process_time()
-        found = discovery.discover(
+        found = discovery.scan_lake(
             SimpleNamespace(),  # type: ignore[arg-type]
             FileSelection("s3://lake", access=access),
             state=state,

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lumos.discovery.grouping.datasets import Grouping, group
+from lumos.discovery.grouping.datasets import GroupingResult, group_files
+from lumos.discovery.grouping.hints import HintMatcher
 from lumos.discovery.grouping.state import GroupingState
-from lumos.discovery.hints import Hints
-from lumos.discovery.summaries import FileRow, summarise
+from lumos.discovery.lake.summaries import FileRow, summarise
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT64, STRING, Timestamp
 from lumos.storage import FileHint
@@ -92,7 +92,7 @@ def grouped(
     before: GroupingState | None = None,
     hints: Sequence[FileHint] = (),
     join_similar: bool = False,
-) -> Grouping:
+) -> GroupingResult:
     """What the rules make of a lake."""
     files = [file for file in lake.files() if file.format is not None]
     if reverse:
@@ -100,19 +100,21 @@ def grouped(
     schemas = {file.schema.full: file.schema for file in files}
     rows = [FileRow(file.path, 10, 0, "", file.format, file.schema.full) for file in files]
     splits = () if before is None else before.splits
-    places = summarise(rows, root=ROOT, hints=hints, splits=splits).places
-    placing = Hints(hints, root=ROOT, splits=splits)
-    return group(places, schemas, hints=placing, before=before, joins_similar=join_similar)
+    places = summarise(rows, root=ROOT, hints=hints, splits=splits).file_sets
+    placing = HintMatcher(hints, root=ROOT, splits=splits)
+    return group_files(places, schemas, hints=placing, before=before, joins_similar=join_similar)
 
 
-def found_sets(lake: Lake, result: Grouping, hints: Sequence[FileHint] = ()) -> set[frozenset[str]]:
+def found_sets(
+    lake: Lake, result: GroupingResult, hints: Sequence[FileHint] = ()
+) -> set[frozenset[str]]:
     """The sets of files that were grouped together."""
     dataset_of = {
         (each.base, each.pattern, each.format, each.full): group.dataset
         for group in result.groups
-        for each in group.places
+        for each in group.file_sets
     }
-    placing = Hints(hints, root=ROOT)
+    placing = HintMatcher(hints, root=ROOT)
     sets: dict[str, set[str]] = {}
     for file in lake.files():
         placed = placing.place(file.path)

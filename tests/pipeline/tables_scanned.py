@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lumos.discovery import job as discovery
-from lumos.discovery.manifest import Manifest, Manifests
+from lumos.discovery.lake import job as discovery
+from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.spark.tasks import Task, task_table
 from lumos.storage import DEFAULT_ACCESS, FileSelection, StorageAccess
@@ -45,16 +45,16 @@ class Scans:
             return [each for batch in do(batches) for each in batch.columns[-1].to_pylist()]
 
         monkeypatch.setattr(discovery, "run_tasks", run_tasks)
-        monkeypatch.setattr(discovery, "_parts", lambda _spark: 8)
+        monkeypatch.setattr(discovery, "task_count", lambda _spark: 8)
 
     @property
-    def manifest(self) -> Manifest:
-        return Manifests(self.state).read(f"{self.number}")
+    def manifest(self) -> ScanManifest:
+        return ManifestStore(self.state).read(f"{self.number}")
 
     def scan(self, **narrowed: Any) -> Discovery:
         self.selection = self.selection._replace(**narrowed)
         self.jobs = 0
-        self.last = discovery.discover(
+        self.last = discovery.scan_lake(
             SimpleNamespace(),  # type: ignore[arg-type]
             self.selection,
             state=self.state,
@@ -62,7 +62,7 @@ class Scans:
             after=f"{self.number + 1}",
         )
         self.number += 1
-        Manifests(self.state).forget_all_but({f"{self.number}"})
+        ManifestStore(self.state).delete_all_but({f"{self.number}"})
         return self.last
 
     def found(self, **narrowed: Any) -> dict[str, str]:

@@ -2,11 +2,10 @@
 
 import pytest
 
-from lumos.discovery.grouping.datasets import Grouping
-from lumos.discovery.grouping.state import key_of
+from lumos.discovery.grouping.datasets import GroupingResult
+from lumos.discovery.grouping.hints import HintMatcher
 from lumos.discovery.grouping.suggestions import suggest_joins
-from lumos.discovery.hints import Hints
-from lumos.discovery.partitions import partition_fields, scheme
+from lumos.discovery.lake.dataset_schema import partition_fields, scheme
 from lumos.storage import FileHint
 
 from .lakes import ROOT, Lake, found_sets, grouped
@@ -185,7 +184,7 @@ def groups_of(*lines: str, **options: object) -> dict[str, int]:
     """Files of each dataset, by its path below the root."""
     result = grouped(Lake("some", "\n".join(lines)), **options)  # type: ignore[arg-type]
     return {
-        each.dataset.removeprefix(f"{ROOT}/"): sum(place.file_count for place in each.places)
+        each.dataset.removeprefix(f"{ROOT}/"): sum(place.file_count for place in each.file_sets)
         for each in result.groups
     }
 
@@ -476,10 +475,10 @@ def suggested(
 
 
 def _files_by_dataset(
-    lake: Lake, found: Grouping, hints: tuple[FileHint, ...]
+    lake: Lake, found: GroupingResult, hints: tuple[FileHint, ...]
 ) -> dict[str, frozenset[str]]:
-    placing = Hints(hints, root=ROOT)
-    dataset_of = {key_of(place): each.dataset for each in found.groups for place in each.places}
+    placing = HintMatcher(hints, root=ROOT)
+    dataset_of = {place.key: each.dataset for each in found.groups for place in each.file_sets}
     files: dict[str, set[str]] = {}
     for file in lake.files():
         placed = placing.place(file.path)

@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.discovery.grouping.datasets import Grouping, group
+from lumos.discovery.grouping.datasets import GroupingResult, group_files
+from lumos.discovery.grouping.hints import HintMatcher
 from lumos.discovery.grouping.state import GroupingState
-from lumos.discovery.hints import Hints
-from lumos.discovery.summaries import FileRow, merged_places, summarise
+from lumos.discovery.lake.summaries import FileRow, merge_file_sets, summarise
 from lumos.model.schema import Schema
 
 from .lakes import ROOT, schema_of
@@ -65,24 +65,28 @@ def rows_of(files: Files) -> list[FileRow]:
     return [FileRow(path, 1, 1, "", ext, schema.full) for path, (ext, schema) in files.items()]
 
 
-def grouped(files: Files, before: GroupingState | None = None, *, root: str = ROOT) -> Grouping:
+def grouped(
+    files: Files, before: GroupingState | None = None, *, root: str = ROOT
+) -> GroupingResult:
     splits = () if before is None else before.splits
     schemas = {schema.full: schema for _, schema in files.values()}
-    places = summarise(rows_of(files), root=root, splits=splits).places
-    return group(places, schemas, hints=Hints((), root=root, splits=splits), before=before)
+    places = summarise(rows_of(files), root=root, splits=splits).file_sets
+    return group_files(
+        places, schemas, hints=HintMatcher((), root=root, splits=splits), before=before
+    )
 
 
-def datasets(files: Files, result: Grouping, *, root: str = ROOT) -> Found:
+def datasets(files: Files, result: GroupingResult, *, root: str = ROOT) -> Found:
     """The files of each dataset."""
     owner = {
         (place.base, place.pattern, place.format, place.full): each.dataset
         for each in result.groups
-        for place in each.places
+        for place in each.file_sets
     }
-    placing = Hints((), root=root, splits=result.state.splits)
+    placing = HintMatcher((), root=root, splits=result.state.splits)
     found: dict[str, set[str]] = {}
     for path, (ext, schema) in files.items():
-        placed = Hints((), root=root).place(path)
+        placed = HintMatcher((), root=root).place(path)
         key = (placed.base, placed.pattern, ext, schema.full)
         if key not in owner:
             placed = placing.place(path)
@@ -96,7 +100,7 @@ def joined(lake: Iterable[Files]) -> Files:
     return {path: file for table in lake for path, file in table.items()}
 
 
-def without_decisions(result: Grouping) -> bool:
+def without_decisions(result: GroupingResult) -> bool:
     return not result.state.splits
 
 
@@ -125,12 +129,12 @@ def test_neither_the_order_nor_the_division_of_work_matters(lake: list[Files], o
     assert datasets(files, grouped(dict(shuffled))) == expected
     cut = order.randint(0, len(shuffled))
     halves = [
-        summarise(rows_of(dict(some)), root=ROOT).places
+        summarise(rows_of(dict(some)), root=ROOT).file_sets
         for some in (shuffled[:cut], shuffled[cut:])
     ]
     schemas = {schema.full: schema for _, schema in files.values()}
-    places = merged_places(place for half in halves for place in half)
-    divided = group(places, schemas, hints=Hints((), root=ROOT))
+    places = merge_file_sets(place for half in halves for place in half)
+    divided = group_files(places, schemas, hints=HintMatcher((), root=ROOT))
     assert datasets(files, divided) == expected
 
 

@@ -4,9 +4,9 @@ import unicodedata
 
 import pytest
 
-from lumos.discovery.grouping.datasets import group
-from lumos.discovery.hints import Hints
-from lumos.discovery.summaries import FileRow, summarise
+from lumos.discovery.grouping.datasets import group_files
+from lumos.discovery.grouping.hints import HintMatcher
+from lumos.discovery.lake.summaries import FileRow, summarise
 
 from .lakes import ROOT, schema_of
 
@@ -16,11 +16,13 @@ SCHEMA = schema_of("id:int name")
 def grouped(*paths: str) -> dict[str, int]:
     """The number of files of each dataset, by its path below the root."""
     rows = [FileRow(f"{ROOT}/{path}", 1, 1, "", "csv", SCHEMA.full) for path in paths]
-    result = group(
-        summarise(rows, root=ROOT).places, {SCHEMA.full: SCHEMA}, hints=Hints((), root=ROOT)
+    result = group_files(
+        summarise(rows, root=ROOT).file_sets,
+        {SCHEMA.full: SCHEMA},
+        hints=HintMatcher((), root=ROOT),
     )
     return {
-        each.dataset.removeprefix(f"{ROOT}/"): sum(place.file_count for place in each.places)
+        each.dataset.removeprefix(f"{ROOT}/"): sum(place.file_count for place in each.file_sets)
         for each in result.groups
     }
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lumos.discovery.grouping.datasets import Grouping, group
+from lumos.discovery.grouping.datasets import GroupingResult, group_files
+from lumos.discovery.grouping.hints import HintMatcher
 from lumos.discovery.grouping.state import GroupingState
-from lumos.discovery.hints import Hints
-from lumos.discovery.summaries import FileRow, summarise
+from lumos.discovery.lake.summaries import FileRow, summarise
 from lumos.model.schema import Schema
 from lumos.storage import FileHint
 
@@ -16,7 +16,7 @@ A, B = schema_of("id:int name"), schema_of("sku price:float stock:int")
 
 def grouped(
     files: dict[str, Schema], *hints: FileHint, before: GroupingState | None = None
-) -> Grouping:
+) -> GroupingResult:
     schemas = {schema.full: schema for schema in files.values()}
     rows = [
         FileRow(
@@ -29,13 +29,13 @@ def grouped(
         )
         for path, schema in files.items()
     ]
-    places = summarise(rows, root=ROOT, hints=hints).places
-    return group(places, schemas, hints=Hints(hints, root=ROOT), before=before)
+    places = summarise(rows, root=ROOT, hints=hints).file_sets
+    return group_files(places, schemas, hints=HintMatcher(hints, root=ROOT), before=before)
 
 
-def sizes(result: Grouping) -> dict[str, int]:
+def sizes(result: GroupingResult) -> dict[str, int]:
     return {
-        each.dataset.removeprefix(f"{ROOT}/"): sum(place.file_count for place in each.places)
+        each.dataset.removeprefix(f"{ROOT}/"): sum(place.file_count for place in each.file_sets)
         for each in result.groups
     }
 
@@ -102,7 +102,7 @@ def test_a_whole_path_of_another_root_matches_nothing() -> None:
 
 
 def test_all_matching_hints_are_known() -> None:
-    hints = Hints(
+    hints = HintMatcher(
         [FileHint(path="raw/users.csv"), FileHint(path="ref"), FileHint(path="raw/**")], root=ROOT
     )
     assert hints.matching(f"{ROOT}/raw/users.csv") == [0, 2]
@@ -170,7 +170,7 @@ LOGS = {"raw/a_log/0.csv": A, "raw/b_log/0.csv": A, "raw/orders/0.csv": B}
 JOIN = FileHint(path="raw/*_log", name="orders")
 
 
-def changes(result: Grouping) -> dict[str, tuple[object, ...]]:
+def changes(result: GroupingResult) -> dict[str, tuple[object, ...]]:
     """For each dataset that was another before: what it was."""
     return {
         each.dataset.removeprefix(f"{ROOT}/"): earlier

@@ -6,10 +6,10 @@ import pytest
 from pyspark import cloudpickle
 
 from files import write_text
-from lumos.discovery import job as discovery
-from lumos.discovery.scan_task import Job, Work, work_row, worker
-from lumos.discovery.summaries import FileRow, Summary, summarise
-from lumos.discovery.tables import TableJob, table_worker
+from lumos.discovery.lake import job as discovery
+from lumos.discovery.lake.scan_task import ScanJob, ScanTask, encode_task, scan_worker
+from lumos.discovery.lake.summaries import FileRow, FileSummary, summarise
+from lumos.discovery.lake.table_reader import TableJob, table_worker
 from lumos.spark.problems import MOST_OF_A_TASK
 from lumos.storage import DEFAULT_ACCESS, FileSelection, ListedFile
 from pipeline.tables_scanned import Scans
@@ -43,15 +43,17 @@ def test_a_part_keeps_some_problems_in_words_and_counts_all() -> None:
 
 def test_a_part_of_an_earlier_release_counts_the_problems_that_it_lists() -> None:
     kept = summarise([broken(number) for number in range(3)], root="/lake").problems
-    assert Summary([], 3, 3, kept).all_problems.total == 3
+    assert FileSummary([], 3, 3, kept).all_problems.total == 3
 
 
 def test_works_do_not_travel_inside_the_code(tmp_path: Path) -> None:
-    job = Job(FileSelection(str(tmp_path)), str(tmp_path), str(tmp_path), DEFAULT_ACCESS, False, ())
+    job = ScanJob(
+        FileSelection(str(tmp_path)), str(tmp_path), str(tmp_path), DEFAULT_ACCESS, False, ()
+    )
     tables = TableJob(FileSelection(str(tmp_path)), str(tmp_path), str(tmp_path), DEFAULT_ACCESS)
-    for code in (cloudpickle.dumps(worker(job)), cloudpickle.dumps(table_worker(tables))):
+    for code in (cloudpickle.dumps(scan_worker(job)), cloudpickle.dumps(table_worker(tables))):
         assert len(code) < 5_000
     listed = [ListedFile(f"/lake/{number:05d}.parquet", number, 0) for number in range(1000)]
-    place, stretches, files, work = work_row(Work([], listed))
+    place, stretches, files, work = encode_task(ScanTask([], listed))
     assert (place, stretches, files) == ("", 0, 1000)
     assert len(work) > 20_000

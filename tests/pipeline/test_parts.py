@@ -1,6 +1,6 @@
 """Which parts of a manifest may hold files of a place."""
 
-from lumos.discovery.parts import Part, PartIndex
+from lumos.discovery.lake.parts import ManifestPart, PartIndex
 from lumos.storage import KeyRange
 
 
@@ -11,8 +11,8 @@ def stretch(after: str, until: str) -> KeyRange:
 
 def part(
     name: str, *places: KeyRange, first: str = "s3://lake/raw/a", last: str = "s3://lake/raw/z"
-) -> Part:
-    return Part(name, places, first, last, 10)
+) -> ManifestPart:
+    return ManifestPart(name, places, first, last, 10)
 
 
 def test_ranges_of_one_folder_are_told_apart_even_where_they_alternate() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumos.discovery.grouping.patterns import name_of, place, split_name
-from lumos.discovery.summaries import age
+from lumos.discovery.grouping.patterns import name_of, place_file, split_name
+from lumos.discovery.lake.summaries import sortable_partitions
 
 _DAY = (("{yyyy}", "2024"), ("{mm}", "01"), ("{dd}", "31"))
 
@@ -52,7 +52,7 @@ _DAY = (("{yyyy}", "2024"), ("{mm}", "01"), ("{dd}", "31"))
     ],
 )  # fmt: skip
 def test_a_path_names_its_dataset(path: str, dataset: str, name: str) -> None:
-    assert (place(path).dataset, name_of(path)) == (dataset, name)
+    assert (place_file(path).dataset, name_of(path)) == (dataset, name)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_path_names_its_dataset(path: str, dataset: str, name: str) -> None:
 def test_a_path_has_a_base_a_pattern_and_partitions(
     path: str, base: str, pattern: str, partitions: tuple[tuple[str, str], ...]
 ) -> None:
-    placed = place(f"/lake/{path}")
+    placed = place_file(f"/lake/{path}")
     assert (placed.base, placed.pattern, placed.partitions) == (f"/lake{base}", pattern, partitions)
 
 
@@ -114,7 +114,7 @@ def test_a_path_has_a_base_a_pattern_and_partitions(
 def test_only_values_that_neither_date_nor_count_may_tell_datasets_apart(
     path: str, others: dict[str, str]
 ) -> None:
-    assert dict(place(f"/lake/{path}").others) == others
+    assert dict(place_file(f"/lake/{path}").others) == others
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_an_extension_names_the_format(name: str, parts: tuple[str, str]) -> Non
 
 
 def test_dates_alone_decide_which_partition_is_newer() -> None:
-    older = age((("region", "us"), ("dt", "2024-01-01")))
-    newer = age((("region", "eu"), ("dt", "2024-02-01")))
+    older = sortable_partitions((("region", "us"), ("dt", "2024-01-01")))
+    newer = sortable_partitions((("region", "eu"), ("dt", "2024-02-01")))
     assert older < newer
-    assert age((("month", "9"),)) < age((("month", "10"),))
+    assert sortable_partitions((("month", "9"),)) < sortable_partitions((("month", "10"),))

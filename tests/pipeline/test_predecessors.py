@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from lumos.discovery.grouping.datasets import Group, Grouping
+from lumos.discovery.grouping.datasets import DatasetGroup, GroupingResult
 from lumos.discovery.grouping.state import GroupingState, LegacyGrouping
-from lumos.discovery.summaries import PlaceSummary
+from lumos.discovery.lake.summaries import FileSet
 from lumos.storage import FileHint
 
 from .lakes import ROOT, Lake, grouped
@@ -14,12 +14,12 @@ def lake(*lines: str) -> Lake:
     return Lake("scans", "\n".join(lines))
 
 
-def by_path(result: Grouping) -> dict[str, Group]:
+def by_path(result: GroupingResult) -> dict[str, DatasetGroup]:
     return {each.dataset.removeprefix(f"{ROOT}/"): each for each in result.groups}
 
 
-def files(group: Group) -> int:
-    return sum(place.file_count for place in group.places)
+def files(group: DatasetGroup) -> int:
+    return sum(place.file_count for place in group.file_sets)
 
 
 def legacy(*datasets: tuple[str, str, str, str, int]) -> GroupingState:
@@ -31,7 +31,7 @@ def legacy(*datasets: tuple[str, str, str, str, int]) -> GroupingState:
         pattern = f"{first.removeprefix(base.removeprefix(f'{ROOT}/') + '/')}"
         places.append((base, pattern, format, full, f"{ROOT}/{path}", 0))
         summaries.append(
-            PlaceSummary(
+            FileSet(
                 base,
                 pattern,
                 format,
@@ -44,7 +44,7 @@ def legacy(*datasets: tuple[str, str, str, str, int]) -> GroupingState:
                 count,
             )
         )
-    return LegacyGrouping(places=places).upgraded(summaries)
+    return LegacyGrouping(file_sets=places).upgraded(summaries)
 
 
 TABLE = "t | csv | id:int name total:float | "
@@ -96,18 +96,18 @@ def test_a_new_table_is_no_part_of_what_was_there() -> None:
     }
 
 
-def grouped_when(before: GroupingState, known: Iterable[str], *lines: str) -> Grouping:
+def grouped_when(before: GroupingState, known: Iterable[str], *lines: str) -> GroupingResult:
     """What the rules make of a lake of which the last scan met only some files."""
-    from lumos.discovery.grouping.datasets import group
-    from lumos.discovery.hints import Hints
-    from lumos.discovery.summaries import FileRow, summarise
+    from lumos.discovery.grouping.datasets import group_files
+    from lumos.discovery.grouping.hints import HintMatcher
+    from lumos.discovery.lake.summaries import FileRow, summarise
 
     some = lake(*lines).files()
     rows = [FileRow(each.path, 1, 0, "", each.format, each.schema.full) for each in some]
-    return group(
-        summarise(rows, root=ROOT).places,
+    return group_files(
+        summarise(rows, root=ROOT).file_sets,
         {each.schema.full: each.schema for each in some},
-        hints=Hints((), root=ROOT),
+        hints=HintMatcher((), root=ROOT),
         before=before,
         was_there=set(known).__contains__,
     )
@@ -148,12 +148,12 @@ def test_a_second_format_does_not_take_the_path_of_the_first() -> None:
     csv = "t | csv | id:int name | t/part-0.csv"
     both = lake(csv, "t | parquet | id:int name | t/part-0.parquet")
     fresh = by_path(grouped(both))
-    assert {path: each.places[0].format for path, each in fresh.items()} == {
+    assert {path: each.file_sets[0].format for path, each in fresh.items()} == {
         "t": "parquet",
         "t/*.csv": "csv",
     }
     later = grouped(both, before=grouped(lake(csv)).state)
-    assert {path: each.places[0].format for path, each in by_path(later).items()} == {
+    assert {path: each.file_sets[0].format for path, each in by_path(later).items()} == {
         "t": "csv",
         "t/*.parquet": "parquet",
     }
@@ -168,17 +168,19 @@ def test_all_files_rewritten_with_another_schema_stay_the_dataset() -> None:
 
 
 def test_the_folders_above_the_scanned_root_are_no_part_of_what_varies() -> None:
-    from lumos.discovery.grouping.datasets import group
-    from lumos.discovery.hints import Hints
-    from lumos.discovery.summaries import FileRow, summarise
+    from lumos.discovery.grouping.datasets import group_files
+    from lumos.discovery.grouping.hints import HintMatcher
+    from lumos.discovery.lake.summaries import FileRow, summarise
 
     from .lakes import schema_of
 
     schema, root = schema_of("id:int name"), "/data/2024-03-01/7f3a9b21ce00"
     paths = [f"{root}/orders/dt=2024-01-01/part-0.csv", f"{root}/2024/users.csv", f"{root}/0.csv"]
     rows = [FileRow(path, 1, 1, "", "csv", schema.full) for path in paths]
-    found = group(
-        summarise(rows, root=root).places, {schema.full: schema}, hints=Hints((), root=root)
+    found = group_files(
+        summarise(rows, root=root).file_sets,
+        {schema.full: schema},
+        hints=HintMatcher((), root=root),
     )
     assert {each.dataset: (each.location, each.names) for each in found.groups} == {
         "/data/orders": (f"{root}/orders", ("orders", "dt={hive}", "part-{n}")),

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lumos.discovery.file_reader import Reader
+from lumos.discovery.lake.summaries import DataFileReader
 from lumos.storage import KeyRange, ListedFile
 from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.s3 import S3Access, S3Storage
@@ -36,7 +36,9 @@ def test_each_file_costs_one_request(name: str, data: bytes) -> None:
         listed = [
             each for each in storage.walk(KeyRange("s3://lake")) if isinstance(each, ListedFile)
         ]
-        rows = list(Reader(storage, column_stats=False).read((each, None) for each in listed))
+        rows = list(
+            DataFileReader(storage, column_stats=False).read((each, None) for each in listed)
+        )
         assert [row.code for row in rows] == [None] * 20
         assert all(row.format for row in rows)
         assert server.counted("GET", listing=True) == 1
@@ -57,7 +59,7 @@ def test_files_that_a_busy_server_never_gives_are_problems_and_the_others_are_re
             each for each in storage.walk(KeyRange("s3://lake")) if isinstance(each, ListedFile)
         ]
         del server.buckets["lake"]["raw/gone.csv"]
-        rows = Reader(storage, column_stats=False).read((each, None) for each in listed)
+        rows = DataFileReader(storage, column_stats=False).read((each, None) for each in listed)
         found = {row.path.rpartition("/")[2]: (row.format, row.code, row.reason) for row in rows}
     assert found["fine.csv"] == ("csv", None, None)
     assert found["gone.csv"][1] == "vanished"

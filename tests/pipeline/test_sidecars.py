@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lumos.discovery.file_reader import Reader
-from lumos.discovery.grouping.datasets import group
+from lumos.discovery.grouping.datasets import group_files
+from lumos.discovery.grouping.hints import HintMatcher
 from lumos.discovery.grouping.sidecars import ENDINGS
-from lumos.discovery.hints import Hints
-from lumos.discovery.merge import Schemas
-from lumos.discovery.summaries import summarise
+from lumos.discovery.lake.dataset_schema import SchemaPool
+from lumos.discovery.lake.summaries import DataFileReader, summarise
 from lumos.storage import DEFAULT_ACCESS, ListedFile, storage_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "GROUPING.md"
@@ -31,10 +30,10 @@ def datasets(root: Path, files: dict[str, str]) -> set[str]:
     listed = [
         ListedFile(str(root / name), (root / name).stat().st_size, 0) for name in sorted(files)
     ]
-    reader = Reader(storage_of(str(root), DEFAULT_ACCESS), column_stats=False)
+    reader = DataFileReader(storage_of(str(root), DEFAULT_ACCESS), column_stats=False)
     rows = list(reader.read((each, None) for each in listed))
-    places = summarise(rows, root=str(root)).places
-    found = group(places, Schemas(reader.bodies), hints=Hints((), root=str(root)))
+    places = summarise(rows, root=str(root)).file_sets
+    found = group_files(places, SchemaPool(reader.bodies), hints=HintMatcher((), root=str(root)))
     return {each.dataset.rpartition(f"{root}/")[2] for each in found.groups}
 
 

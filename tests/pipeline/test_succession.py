@@ -2,7 +2,12 @@
 
 import pytest
 
-from lumos.discovery.current_schema import Memory, ShapePresent, choose, completed
+from lumos.discovery.lake.dataset_schema import (
+    PresentShape,
+    ShapeMemory,
+    choose_schema,
+    complete_types,
+)
 from lumos.formats.interface import MAYBE_INTEGERS
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import FLOAT64, INT64
@@ -19,7 +24,7 @@ class Lake:
     def __init__(self) -> None:
         self.files: dict[str, tuple[Schema, str, int]] = {}
         self.clock = 0
-        self.memory: Memory | None = None
+        self.memory: ShapeMemory | None = None
         self.reverted = False
 
     def write(self, name: str, shape: str, *, partition: str = "") -> None:
@@ -31,7 +36,7 @@ class Lake:
         for file in self.files.values():
             by_shape.setdefault(file[0].shape, []).append(file)
         present = [
-            ShapePresent(
+            PresentShape(
                 full=group[0][0].full,
                 shape=shape,
                 newest=max((partition, age) for _, partition, age in group),
@@ -40,7 +45,7 @@ class Lake:
             )
             for shape, group in by_shape.items()
         ]
-        choice = choose(present, self.memory)
+        choice = choose_schema(present, self.memory)
         self.memory, self.reverted = choice.memory, choice.reverted
         return next(name for name, schema in NAMES.items() if schema.full == choice.memory.full)
 
@@ -161,25 +166,25 @@ def test_a_third_shape_is_a_change_even_among_writers_that_take_turns() -> None:
 
 def test_a_column_of_nulls_keeps_the_type_that_the_dataset_had() -> None:
     known = parse_schema("name STRING")
-    assert completed([parse_schema("name NULL")], known) == [known]
+    assert complete_types([parse_schema("name NULL")], known) == [known]
 
 
 def test_columns_of_nulls_take_their_type_from_files_that_know() -> None:
     old = parse_schema("id INT64\nname STRING\ntags ARRAY<STRING>\nat STRUCT<x: INT64, y: STRING>")
     new = parse_schema("id INT64\nname NULL\ntags ARRAY<NULL>\nat STRUCT<x: NULL, y: STRING>")
-    assert completed([old, new], None) == [old, old]
-    assert completed([new, old], None) == [old, old]
+    assert complete_types([old, new], None) == [old, old]
+    assert complete_types([new, old], None) == [old, old]
 
 
 def test_doubles_that_may_be_integers_are_integers_where_a_file_says_so() -> None:
     sure = Schema(fields=(Field(name="count", type=INT64),))
     doubtful = Schema(fields=(Field(name="count", type=FLOAT64, tags=(MAYBE_INTEGERS,)),))
     doubles = Schema(fields=(Field(name="count", type=FLOAT64),))
-    assert completed([sure, doubtful], None) == [sure, sure]
-    assert completed([doubtful, sure], None) == [sure, sure]
-    assert completed([doubtful], None) == [doubles]
-    assert completed([doubtful], sure) == [sure]
+    assert complete_types([sure, doubtful], None) == [sure, sure]
+    assert complete_types([doubtful, sure], None) == [sure, sure]
+    assert complete_types([doubtful], None) == [doubles]
+    assert complete_types([doubtful], sure) == [sure]
     # The dataset was taken for doubles at first: integers beside them change nothing.
-    assert completed([doubtful, sure], doubles) == [doubles, doubles]
+    assert complete_types([doubtful, sure], doubles) == [doubles, doubles]
     # Doubles without gaps are doubles.
-    assert completed([sure, doubles], None) == [sure, doubles]
+    assert complete_types([sure, doubles], None) == [sure, doubles]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.discovery.summaries import Earlier, FileRow, Summary, summarise
+from lumos.discovery.lake.summaries import EarlierSummary, FileRow, FileSummary, summarise
 
 ROOT = "/lake"
 FOLDERS = ["", "a/", "a/b/", "a/b/dt=2024-01-01/", "a/b/dt=2024-01-02/", "a/2024/01/", "c d/", "7/"]
@@ -37,17 +37,17 @@ def listed(lake: dict[str, FileRow]) -> list[FileRow]:
     return [row._replace(path=path) for path, row in sorted(lake.items())]
 
 
-def told(summary: Summary) -> tuple[object, ...]:
+def told(summary: FileSummary) -> tuple[object, ...]:
     """Everything in a summary, in an order of its own."""
     places = sorted(
-        summary.places, key=lambda each: (each.base, each.pattern, each.format, each.full)
+        summary.file_sets, key=lambda each: (each.base, each.pattern, each.format, each.full)
     )
     return places, summary.listed, summary.failed, summary.problems
 
 
-def brought_up_to_date(before: Sequence[FileRow], after: Sequence[FileRow]) -> Summary:
+def brought_up_to_date(before: Sequence[FileRow], after: Sequence[FileRow]) -> FileSummary:
     changed = {row.path for row in set(before) ^ set(after)}
-    earlier = Earlier(summarise(before, root=ROOT), changed)
+    earlier = EarlierSummary(summarise(before, root=ROOT), changed)
     return summarise(after, root=ROOT, earlier=earlier)
 
 
@@ -66,9 +66,10 @@ def test_a_sum_that_is_brought_up_to_date_is_the_sum_made_anew(
 def test_what_no_change_touches_is_not_summed_up_again() -> None:
     rows = [FileRow(f"{ROOT}/{name}/x.csv", 1, 1, "", "csv", "one", 1, True) for name in ("a", "b")]
     before = summarise(rows, root=ROOT)
-    after = summarise(rows, root=ROOT, earlier=Earlier(before, [rows[0].path]))
+    after = summarise(rows, root=ROOT, earlier=EarlierSummary(before, [rows[0].path]))
     assert [
-        place is before.places[1] for place in sorted(after.places, key=lambda each: each.base)
+        place is before.file_sets[1]
+        for place in sorted(after.file_sets, key=lambda each: each.base)
     ] == [
         False,
         True,
@@ -79,5 +80,5 @@ def test_more_rows_than_can_be_are_unknown() -> None:
     most = 2**63 - 1
     paths = [f"{ROOT}/a/part-{number}.parquet" for number in range(2)]
     rows = [FileRow(path, 1, 1, "", "parquet", "one", most, True) for path in paths]
-    assert [place.row_count for place in summarise(rows[:1], root=ROOT).places] == [most]
-    assert [place.row_count for place in summarise(rows, root=ROOT).places] == [None]
+    assert [place.row_count for place in summarise(rows[:1], root=ROOT).file_sets] == [most]
+    assert [place.row_count for place in summarise(rows, root=ROOT).file_sets] == [None]

@@ -12,9 +12,9 @@ import pytest
 
 from formats.tables.delta_logs import add, field, log, metadata, protocol, small
 from formats.tables.hudi_tables import table_of
-from lumos.discovery.table_folder import StoredFolder
-from lumos.discovery.table_paths import TablePaths, without_dot_segments
-from lumos.discovery.tables import Memory
+from lumos.discovery.lake.table_folder import TableFolder
+from lumos.discovery.lake.table_paths import TablePaths, without_dot_segments
+from lumos.discovery.lake.table_reader import TableMemory
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables import READERS
 from lumos.model.json_codec import to_json
@@ -305,9 +305,9 @@ def secret(outside: Path) -> Path:
 
 def profiled(table: Path, *roots: Path) -> FileTotals:
     """What is counted of a Delta table with the column `a`."""
-    folder = StoredFolder(LocalStorage(), str(table))
+    folder = TableFolder(LocalStorage(), str(table))
     facts, memory = READERS["delta"].read(folder, None, most_commits=10)
-    found = table_files(str(table), Memory("delta", to_json(facts), memory))
+    found = table_files(str(table), TableMemory("delta", to_json(facts), memory))
     leaves = tuple(profiled_columns(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
     job = ProfileJob(leaves, DEFAULT_ACCESS, found.fields, roots=tuple(map(str, roots)))
     counted: dict[int, FileTotals] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from formats.tables.delta_logs import small
 from formats.tables.hudi_tables import table_of
-from lumos.discovery.owned_paths import may_meet
+from lumos.discovery.lake.table_paths import may_overlap
 from lumos.formats.tables import READERS
 from lumos.storage import FileHint, KeyRange
 from lumos.storage.s3 import S3Access
@@ -339,7 +339,7 @@ def test_only_works_that_may_have_met_a_table_s_files_are_done_again(
 def test_a_claim_meets_the_places_that_may_list_its_files(
     place: KeyRange, claim: str, may: bool
 ) -> None:
-    assert may_meet(place, claim) is may
+    assert may_overlap(place, claim) is may
 
 
 def test_one_more_commit_opens_one_more_file(

@@ -8,8 +8,8 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import Table
 
-from lumos.discovery.explanation import Lens
-from lumos.discovery.tables import live_files, memory_of
+from lumos.discovery.lake.contents import LakeContents
+from lumos.discovery.lake.table_reader import live_files, load_table_memory
 from lumos.storage import DEFAULT_ACCESS
 from lumos.storage.s3 import S3Access
 from pipeline.tables_scanned import Scans
@@ -42,7 +42,7 @@ def test_data_outside_of_what_is_scanned_is_named(lake: Path, tmp_path: Path, sc
 def test_very_many_files_elsewhere_are_claimed_by_their_folders(
     lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.discovery.tables._MOST_CLAIMS", 3)
+    monkeypatch.setattr("lumos.discovery.lake.table_reader._MOST_OWNED_FILES", 3)
     catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
     catalog.create_namespace("n")
     where = {"write.data.path": f"file://{lake}/pool/visits"}
@@ -52,7 +52,7 @@ def test_very_many_files_elsewhere_are_claimed_by_their_folders(
     write_loose(lake / "pool/loose/x.parquet")
     assert scans.found() == {"n/visits": "iceberg", "pool/loose/x.parquet": "parquet"}
     (kept,) = scans.manifest.tables.values()
-    assert kept.claims == (str(lake / "pool/visits"),)
+    assert kept.owned_paths == (str(lake / "pool/visits"),)
     assert scans.scan().files_read == 0
 
 
@@ -116,7 +116,7 @@ def test_a_table_whose_metadata_lies_apart_is_one_dataset_at_its_location(
     assert visits.statistics.file_count == len(list(table.scan().plan_files()))
     assert visits.location.uri == str(lake / "n/visits")
     (kept,) = scans.manifest.tables.values()
-    memory = memory_of(kept, DEFAULT_ACCESS)
+    memory = load_table_memory(kept, DEFAULT_ACCESS)
     assert memory is not None
     live = {
         str(lake / "n/visits" / file.path.removeprefix("file://")) for file in live_files(memory)
@@ -260,8 +260,8 @@ def _inside_another(lake: Path) -> None:
         (_shared, "of several tables"),
         (_copied_alone, "has no 'write.metadata.path'"),
         (_above_its_table, "above its table"),
-        (_around_another, "would hold other ones"),
-        (_inside_another, "would be part of another one"),
+        (_around_another, "would contain other tables"),
+        (_inside_another, "would be part of another table"),
     ],
 )
 def test_metadata_that_tells_of_no_table_is_named(
@@ -315,19 +315,19 @@ def test_explanations_know_metadata_that_lies_apart(lake: Path, scans: Scans) ->
     scans.scan()
     selection = scans.selection
     for lens in (
-        Lens.of_scan(selection, scans.manifest, state_access=DEFAULT_ACCESS),
-        Lens.afresh(selection, state_access=DEFAULT_ACCESS),
+        LakeContents.of_scan(selection, scans.manifest, state_access=DEFAULT_ACCESS),
+        LakeContents.read_now(selection, state_access=DEFAULT_ACCESS),
     ):
         for file in (*(lake / "meta/v").iterdir(), lake / "meta/v"):
-            table = lens.tables.around(str(file))
+            table = lens.tables.containing(str(file))
             assert table is not None
             assert table.root == str(lake / "n/visits")
-            assert table.holds(str(file)).verdict == "log"
+            assert table.explain(str(file)).verdict == "log"
         (data,) = (lake / "n/visits").rglob("*.parquet")
-        table = lens.tables.around(str(data))
+        table = lens.tables.containing(str(data))
         assert table is not None
-        assert table.holds(str(data)).verdict == "dataset"
-        assert lens.tables.around(str(lake / "loose/x.parquet")) is None
+        assert table.explain(str(data)).verdict == "dataset"
+        assert lens.tables.containing(str(lake / "loose/x.parquet")) is None
         assert [each.dataset for each in lens.groups] == [str(lake / "loose/x.parquet")]
 
 

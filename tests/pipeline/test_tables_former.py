@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 
-from lumos.discovery.explanation import Lens
+from lumos.discovery.lake.contents import LakeContents
 from lumos.storage import DEFAULT_ACCESS
 from pipeline.tables_scanned import Scans
 from pipeline.tables_written import ROWS, write_delta, write_iceberg, write_loose
@@ -135,7 +135,7 @@ def test_a_table_and_dated_folders_of_the_same_word_are_two_datasets(
         assert scans.found() == expected
     assert scans.last is not None
     assert len(scans.last.datasets) == 2
-    lens = Lens.of_scan(scans.selection, scans.manifest, state_access=DEFAULT_ACCESS)
+    lens = LakeContents.of_scan(scans.selection, scans.manifest, state_access=DEFAULT_ACCESS)
     (group,) = lens.groups
     assert (group.dataset, len(list(lens.files_of(group)))) == (
         str(lake / "refined/orders_YYYY"),

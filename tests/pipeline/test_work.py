@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 
 from files import write_parquet, write_text
-from lumos.discovery import scan_task as work
-from lumos.discovery.listing import plan, plan_left_over
-from lumos.discovery.parts import Part, PartIndex, read_part
-from lumos.discovery.scan_task import Done, Job, Work
-from lumos.discovery.summaries import PlaceSummary
+from lumos.discovery.lake import scan_task as work
+from lumos.discovery.lake.parts import ManifestPart, PartIndex, read_part
+from lumos.discovery.lake.scan_task import ScanJob, ScanResult, ScanTask, plan_deferred, plan_tasks
+from lumos.discovery.lake.summaries import FileSet
 from lumos.spark.spill import SpillSort
 from lumos.storage import DEFAULT_ACCESS, FileSelection, ListedFile, TableRoot
 
@@ -26,34 +25,34 @@ class Scanner:
 
     def __init__(self, root: Path, state: Path, *, works: int = 4) -> None:
         self.works = works
-        self.job = Job(
+        self.job = ScanJob(
             FileSelection(str(root)), str(state), str(state / "parts"), DEFAULT_ACCESS, False, ()
         )
-        self.parts: list[Part] = []
-        self.done: list[Done] = []
+        self.parts: list[ManifestPart] = []
+        self.done: list[ScanResult] = []
         self.met: list[TableRoot] = []
 
     def scan(self, *, column_stats: bool = False) -> int:
         """How many files a scan opens."""
         index = PartIndex(self.parts)
         self.job = self.job._replace(column_stats=column_stats)
-        works, self.met = plan(self.job.selection, parts=self.works, known=index)
+        works, self.met = plan_tasks(self.job.selection, parts=self.works, known=index)
         self.done = self.run(works)
-        left_over = [portion for each in self.done for portion in each.left_over]
-        self.done += self.run(plan_left_over(left_over, index))
+        left_over = [portion for each in self.done for portion in each.deferred]
+        self.done += self.run(plan_deferred(left_over, index))
         self.parts = [each.part for each in self.done if each.part is not None]
         return sum(each.read for each in self.done)
 
-    def run(self, works: list[Work]) -> list[Done]:
-        return [work._do(self.job, each) for each in works]
+    def run(self, works: list[ScanTask]) -> list[ScanResult]:
+        return [work.run_task(self.job, each) for each in works]
 
     def listed(self) -> int:
         return sum(each.summary.listed for each in self.done)
 
-    def places(self) -> dict[tuple[str, str, str, str], PlaceSummary]:
-        places: dict[tuple[str, str, str, str], PlaceSummary] = {}
+    def places(self) -> dict[tuple[str, str, str, str], FileSet]:
+        places: dict[tuple[str, str, str, str], FileSet] = {}
         for each in self.done:
-            for place in each.summary.places:
+            for place in each.summary.file_sets:
                 key = (place.base, place.pattern, place.format, place.full)
                 if key in places:
                     places[key].merge(place)
@@ -141,7 +140,7 @@ def test_too_many_files_for_a_task_come_in_portions(
     scanner.scan()
     whole = scanner.places()
     monkeypatch.setattr(work, "_MOST_FILES", 4)
-    monkeypatch.setattr(work, "_PORTION", 2)
+    monkeypatch.setattr(work, "_BATCH", 2)
     portioned = Scanner(lake, tmp_path / "other")
     assert portioned.scan() == 16
     assert portioned.places() == whole
@@ -163,17 +162,17 @@ def test_a_table_is_no_loose_files_and_files_of_a_claimed_folder_are_none(
     log.parent.mkdir()
     log.touch()
     scanner.scan()
-    found = [*scanner.met, *(marker for done in scanner.done for marker in done.markers)]
+    found = [*scanner.met, *(root for done in scanner.done for root in done.table_roots)]
     assert found == [TableRoot(str(lake / "clicks"), "delta")]
     assert {path.split("/")[-3] for path in scanner.paths()} == {
         "orders",
         "users",
         lake.parent.name,
     }
-    scanner.job = scanner.job._replace(claims=(str(lake / "users"),))
+    scanner.job = scanner.job._replace(owned_paths=(str(lake / "users"),))
     scanner.scan()
     assert not [path for path in scanner.paths() if "/users/" in path]
-    assert {each for done in scanner.done for each in done.left_out} == {str(lake / "users")}
+    assert {each for done in scanner.done for each in done.skipped_for} == {str(lake / "users")}
 
 
 def test_where_tables_do_not_count_their_files_are_like_any_others(
@@ -190,5 +189,5 @@ def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
     decode = msgspec.msgpack.Decoder(list[ListedFile]).decode
     with closing(SpillSort(decode, key=attrgetter("path"), most=64)) as pile:
         for each in files:
-            pile.add(each)
-        assert list(pile.in_order()) == sorted(files)
+            spill.add(each)
+        assert list(spill.in_order()) == sorted(files)

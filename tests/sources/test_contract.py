@@ -17,7 +17,7 @@ from files import write_text
 from gcs_server import GcsServer
 from hdfs_server import TOKEN, HdfsServer
 from lumos import Lumos, plugins
-from lumos.discovery.resolve import source_of
+from lumos.discovery.targets import create_source
 from lumos.doctor import _sources
 from lumos.errors import LumosError, MisuseError
 from lumos.model.urn import Urn
@@ -276,7 +276,7 @@ def warm(place: Place, request: pytest.FixtureRequest) -> Place:
 
 
 def _source(section: dict[str, object]) -> Any:
-    return source_of(_lumos(section).settings.sources[0])
+    return create_source(_lumos(section).settings.sources[0])
 
 
 def _lumos(section: dict[str, object]) -> Lumos:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lumos.config.secret import ConnectionString
 from lumos.config.sources import MongodbSourceSettings as Settings
-from lumos.discovery.sampling_job import spread
+from lumos.discovery.sampling_job import run_samples
 from lumos.model.discovery import FoundDataset
 from lumos.sources.mongodb.source import MongodbSource
 from servers.mongo import mongo_server
@@ -92,6 +92,6 @@ def test_spark_sees_what_one_process_sees(address: str, shop: Any, spark: SparkS
         shop[f"c{name}"].insert_many({"_id": number, f"of{name}": "x"} for number in range(20))
     source = source_at(address)
     here = source.read(lambda _share: None)
-    there = source.sampled(partial(spread, spark), lambda _path: None)
+    there = source.sampled(partial(run_samples, spark), lambda _path: None)
     assert there == here
     assert len(there.datasets) == 30

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from lumos.discovery.python_daemon import unzipped
+from lumos.discovery.lake.python_daemon import unzipped
 
 INSTALLED = Path(pyspark.__file__).parent
 

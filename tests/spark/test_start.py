@@ -110,7 +110,13 @@ def test_an_archive_is_made_used_and_made_anew_for_another_java(
 ) -> None:
     monkeypatch.delenv(jvm.ARCHIVE_SWITCH, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    build = [sys.executable, "-m", "lumos.discovery.class_archive", "java", str(jvm.spark_home())]
+    build = [
+        sys.executable,
+        "-m",
+        "lumos.discovery.lake.class_archive",
+        "java",
+        str(jvm.spark_home()),
+    ]
     subprocess.run(build, check=True)
     file = jvm.archive_file("java", jvm.spark_home())
     assert file is not None

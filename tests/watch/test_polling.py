@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.discovery.polling import LONGEST_WAIT, Tally, Watched, sooner, wait_after, watch
+from lumos.discovery.watcher import (
+    LONGEST_WAIT,
+    PollCounts,
+    PolledSource,
+    apply_jitter,
+    backoff_seconds,
+    poll,
+)
 from lumos.errors import LumosError
 
 
@@ -34,20 +41,22 @@ class World:
         *,
         takes: float = 0.0,
         fails: Callable[[float], bool] = lambda _now: False,
-    ) -> Watched:
+    ) -> PolledSource:
         def look() -> None:
             self.looks.append((name, self.now))
             self.now += takes
             if fails(self.now):
                 raise LumosError("it is not there.")
 
-        return Watched(name, interval, look)
+        return PolledSource(name, interval, look)
 
-    def failed(self, watched: Watched, problem: Exception, *, failures: int, wait: float) -> None:
-        self.failures.append((watched.name, str(problem), failures, wait))
+    def failed(
+        self, source: PolledSource, problem: Exception, *, failures: int, wait: float
+    ) -> None:
+        self.failures.append((source.name, str(problem), failures, wait))
 
-    def run(self, *sources: Watched, once: bool = False, chance: float = 0.0) -> Tally:
-        return watch(
+    def run(self, *sources: PolledSource, once: bool = False, chance: float = 0.0) -> PollCounts:
+        return poll(
             sources,
             clock=self.clock,
             stopped=self.stopped,
@@ -62,7 +71,7 @@ class World:
 
 def test_each_source_is_looked_at_at_its_own_pace() -> None:
     world = World(end=31)
-    assert world.run(world.source("a", 10), world.source("b", 15)) == Tally(looks=7)
+    assert world.run(world.source("a", 10), world.source("b", 15)) == PollCounts(looks=7)
     assert world.looks == [
         ("a", 0), ("b", 0), ("a", 10), ("b", 15), ("a", 20), ("a", 30), ("b", 30),
     ]  # fmt: skip
@@ -92,7 +101,7 @@ def test_a_source_that_fails_is_asked_less_and_less_while_others_go_on() -> None
     tally = world.run(world.source("bad", 5, fails=lambda _now: True), world.source("good", 5))
     assert world.times("bad") == [0, 5, 15, 35, 75]
     assert world.times("good") == list(range(0, 100, 5))
-    assert tally == Tally(looks=25, failures=5)
+    assert tally == PollCounts(looks=25, failures=5)
     assert world.failures[:2] == [
         ("bad", "it is not there.", 1, 5),
         ("bad", "it is not there.", 2, 10),
@@ -117,7 +126,7 @@ def test_an_error_that_nobody_foresaw_stops_no_other_source() -> None:
     def broken() -> None:
         raise ZeroDivisionError("by zero")
 
-    world.run(Watched("broken", 100, broken), world.source("good", 5))
+    world.run(PolledSource("broken", 100, broken), world.source("good", 5))
     assert world.times("good") == [0, 5, 10]
     assert world.failures == [("broken", "by zero", 1, 100)]
 
@@ -129,14 +138,14 @@ def test_ctrl_c_is_no_failure() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        world.run(Watched("a", 5, interrupted))
+        world.run(PolledSource("a", 5, interrupted))
     assert world.failures == []
 
 
 def test_once_looks_at_everything_once_and_at_nothing_again() -> None:
     world = World(end=1000)
     sources = (world.source("a", 10), world.source("b", 10, fails=lambda _now: True))
-    assert world.run(*sources, once=True) == Tally(looks=2, failures=1)
+    assert world.run(*sources, once=True) == PollCounts(looks=2, failures=1)
     assert [name for name, _ in world.looks] == ["a", "b"]
     assert world.now == 0
 
@@ -148,11 +157,13 @@ def test_a_stop_between_two_sources_leaves_the_second_alone() -> None:
 
 
 def test_without_sources_there_is_nothing_to_wait_for() -> None:
-    assert World(end=10).run() == Tally()
+    assert World(end=10).run() == PollCounts()
 
 
 @given(st.integers(1, 10**6), st.floats(1, 10**6), st.floats(0, 1))
 def test_waits_never_shrink_and_have_an_end(failures: int, interval: float, chance: float) -> None:
-    wait = wait_after(failures, interval)
-    assert interval <= wait <= wait_after(failures + 1, interval) <= max(interval, LONGEST_WAIT)
-    assert 0.9 * wait * 0.999 <= sooner(wait, lambda: chance) <= wait
+    wait = backoff_seconds(failures, interval)
+    assert (
+        interval <= wait <= backoff_seconds(failures + 1, interval) <= max(interval, LONGEST_WAIT)
+    )
+    assert 0.9 * wait * 0.999 <= apply_jitter(wait, lambda: chance) <= wait

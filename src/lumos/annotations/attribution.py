@@ -11,7 +11,7 @@ from lumos.annotations.rules import (
     words_in,
     words_on_fields,
 )
-from lumos.discovery.source_metadata import is_of_place, told_words
+from lumos.discovery.source_metadata import is_from_source, source_annotations
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import SourceMetadata
@@ -34,7 +34,7 @@ def attributed(
     after = {reporter: dict(words) for reporter, words in said.items()}
     for key in keys:
         if key in now and not any(key in words for words in said.values()):
-            of_place = is_scanned if key.path else is_of_place(dataset, key)
+            of_place = is_scanned if key.path else is_from_source(dataset, key)
             after.setdefault(PLACE if of_place else IMPORT, {})[key] = Word(value=now[key])
     return dict(after)
 
@@ -46,7 +46,7 @@ def seen_again(
     said = respelled(said, found)
     now = words_on_fields(found)
     if told is not None:
-        now |= told_words(told, platform)
+        now |= source_annotations(told, platform)
     spoken_of = {key for words in said.values() for key in words}
     # Files tell nothing of their dataset as a whole; what they were thought to have told stays.
     kept = (

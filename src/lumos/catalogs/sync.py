@@ -12,7 +12,7 @@ from lumos.catalogs.reports import PublishReport
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
 from lumos.discovery.reports import IngestReport
-from lumos.discovery.resolve import SOURCE_FAILED, failure_of, name_of
+from lumos.discovery.targets import SOURCE_FAILED, source_failure, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.progress import Progress
@@ -58,8 +58,8 @@ class Syncing:
         usable = [section for section in sections if section.type in installed]
         scanned, failures = self._scanned(usable, progress) if usable else (None, ())
         return SyncReport(
-            sources=tuple(map(name_of, usable)),
-            passed_over=tuple(name_of(each) for each in sections if each.type not in installed),
+            sources=tuple(map(source_name, usable)),
+            passed_over=tuple(source_name(each) for each in sections if each.type not in installed),
             failed=failures,
             scanned=scanned,
             told=tuple(self._told(each, progress, full=full) for each in platforms),
@@ -69,7 +69,7 @@ class Syncing:
         configured = self._settings.sources
         known: dict[str, list[Any]] = {}
         for section in configured:
-            known.setdefault(name_of(section), []).append(section)
+            known.setdefault(source_name(section), []).append(section)
         for name in names:
             if name not in known:
                 raise UnknownName(
@@ -103,7 +103,7 @@ class Syncing:
             report = self._scan([], sections=sections, progress=progress)
         except LumosError as problem:
             # What was found earlier is still worth telling.
-            return None, (failure_of(", ".join(map(name_of, sections)), problem),)
+            return None, (source_failure(", ".join(map(source_name, sections)), problem),)
         failures = tuple(each for each in report.problems if each.code == SOURCE_FAILED)
         return report, failures
 

@@ -9,8 +9,8 @@ from lumos.cli.names import Names
 from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
 
 if TYPE_CHECKING:
-    from lumos.discovery.hint_effects import DatasetFiles, HintEffect
-    from lumos.discovery.hint_service import HintChangeReport, HintReport
+    from lumos.discovery.hints.effects import DatasetFiles, HintEffect
+    from lumos.discovery.hints.service import HintChangeReport, HintReport
 
 _MOST_EFFECTS: Final = 20
 _MOST_DATASETS: Final = 10

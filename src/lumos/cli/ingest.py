@@ -107,7 +107,7 @@ def ingest(
     else:
         _show(report, Names(lumos), show_all=show_all)
     _complain(report)
-    from lumos.discovery.resolve import SOURCE_FAILED
+    from lumos.discovery.targets import SOURCE_FAILED
     from lumos.model.change import Verdict
 
     # Before failures: the next scan finds these again, but no change a second time.

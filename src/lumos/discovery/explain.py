@@ -1,4 +1,4 @@
-"""`lumos explain`: what was decided about a file or folder, by which rule, and why."""
+"""`lumos explain`: which dataset a file or folder belongs to, by which rule, and why."""
 
 import os
 from collections import Counter
@@ -10,41 +10,35 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from lumos.config import Settings
-from lumos.config.sources import FileSourceSettings as FileSection
 from lumos.config.sources import FileStoreSettings
 from lumos.discovery.reports import ExplainedDataset, ExplainReport, FileCount, PartitionValue
-from lumos.discovery.resolve import file_roots, hints_in, is_in, joins_similar, source_of
-from lumos.discovery.state import state_folder
+from lumos.discovery.scans import state_folder
+from lumos.discovery.targets import file_roots, is_below, selection_for, urns_for
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.urn import SCHEME, Urn
-from lumos.sources.addresses import access_of, is_address, normal, section_of
-from lumos.storage import FileSelection, StorageAccess, TableRoot, storage_of
+from lumos.sources.addresses import access_of, is_address, normal
+from lumos.storage import FileSelection, TableRoot, storage_of
 from lumos.store import Scan, Store
 from lumos.store.errors import UnknownDataset
 
 if TYPE_CHECKING:
-    from lumos.discovery.explanation import Explained, Lens
-    from lumos.discovery.grouping.datasets import Group
-    from lumos.discovery.manifest import Manifest
-    from lumos.discovery.parts import Part
-    from lumos.discovery.summaries import PlaceSummary, Summary
-    from lumos.discovery.table_explanation import InTable, SeenTable
-
+    from lumos.discovery.grouping.datasets import DatasetGroup
+    from lumos.discovery.lake.contents import ExplainedFile, LakeContents, LakeTable, PathInTable
 _MOST_REASONS: Final = 20
 
 
 class NothingToExplain(MisuseError):
-    """A path at which there is nothing, now or at the last scan."""
+    """A path that does not exist and was not seen by the last scan."""
 
     def __init__(self, path: str, *, advice: str = "See all datasets with: lumos list") -> None:
         super().__init__(
-            f"There is nothing at {path}, and no scan has seen anything there. {advice}"
+            f"There is nothing at {path}, and the last scan saw nothing there. {advice}"
         )
 
 
-class _Place(NamedTuple):
-    """The root that a path lies in, and the scan that saw it."""
+class _ExplainedRoot(NamedTuple):
+    """The root that contains a path, and its last scan."""
 
     selection: FileSelection
     scan: Scan | None
@@ -53,7 +47,7 @@ class _Place(NamedTuple):
 def explain(
     settings: Settings, text: str, *, store: Callable[[], Store | None], state: str
 ) -> ExplainReport:
-    """What was decided about a path, or, where there is none, about the dataset of that name."""
+    """Explain a path or, if it does not exist, the dataset of that name."""
     if not text:
         raise MisuseError("The path to explain is empty. Name a file or folder: lumos explain PATH")
     opened = store()
@@ -80,8 +74,8 @@ def _explain_dataset(
     location = dataset.location
     if location is None or not (is_address(location.uri) or os.path.isabs(location.uri)):
         raise MisuseError(
-            f"{dataset.urn} is not made of files that a scan grouped. "
-            f"See what is known of it with: lumos show {quote(dataset.name)}"
+            f"{dataset.urn} does not consist of scanned files. "
+            f"To see what is known about it: lumos show {quote(dataset.name)}"
         )
     fixed, wildcard, _ = location.uri.partition("*")
     path = fixed.rpartition("/")[0] if wildcard else fixed
@@ -93,32 +87,32 @@ def _explain_dataset(
 
 
 def _explain_path(settings: Settings, path: str, opened: Store | None, state: str) -> ExplainReport:
-    """What was decided about a path: by its last scan, or by looking at its folder now."""
+    """Explain a path by the last scan of its root, or by reading its folder now."""
     wanted = normal(path, settings.sources) if is_address(path) else os.path.abspath(path)
-    place = _place(settings, wanted, opened.scans() if opened is not None else ())
-    lens = _lens(settings, place, state)
-    urn_of = urns_in(settings, place.selection.root)
-    table = lens.tables.around(wanted)
+    root = _find_root(settings, wanted, opened.scans() if opened is not None else ())
+    contents = _load_contents(settings, root, state)
+    urn_of = urns_for(settings, root.selection.root)
+    table = contents.tables.containing(wanted)
     if table is not None:
-        others = [each for each in lens.tables.sharing(wanted) if each is not table]
-        return _report_of_table(wanted, place, [table, *others], urn_of)
-    explained = list(lens.files_below(wanted))
-    is_folder = bool(explained) or _is_folder(wanted, place.selection)
-    outside = lens.passed_over(wanted, is_folder=is_folder)
-    if outside is not None:
-        explained = [outside]
-    elif not explained and is_folder and not lens.tables.below(wanted):
-        # Nothing of it was there when it was scanned, or nothing ever was.
-        place = _Place(place.selection._replace(root=wanted), None)
-        explained = list(_lens(settings, place, state).files_below(wanted))
+        others = [each for each in contents.tables.sharing(wanted) if each is not table]
+        return _report_of_table(wanted, root, [table, *others], urn_of)
+    explained = list(contents.files_below(wanted))
+    is_folder = bool(explained) or _is_folder(wanted, root.selection)
+    skipped = contents.why_skipped(wanted, is_folder=is_folder)
+    if skipped is not None:
+        explained = [skipped]
+    elif not explained and is_folder and not contents.tables.below(wanted):
+        # The folder was not scanned, or was empty then.
+        root = _ExplainedRoot(root.selection._replace(root=wanted), None)
+        explained = list(_load_contents(settings, root, state).files_below(wanted))
     elif not explained and not is_folder:
         try:
-            explained = [lens.file(wanted)]
+            explained = [contents.file(wanted)]
         except FileNotFoundError:
             raise NothingToExplain(wanted) from None
-    report = _report(wanted, place, explained, urn_of)
+    report = _report(wanted, root, explained, urn_of)
     if report.kind == "folder":
-        suggestions = lens.suggestions({each.group.dataset for each in explained if each.group})
+        suggestions = contents.suggestions({each.group.dataset for each in explained if each.group})
         report = msgspec.structs.replace(
             report,
             suggestions=tuple(
@@ -128,16 +122,17 @@ def _explain_path(settings: Settings, path: str, opened: Store | None, state: st
                 for each in suggestions
             ),
         )
-    tables = tuple(_table(each, urn_of) for each in lens.tables.below(wanted))
+    tables = tuple(_table(each, urn_of) for each in contents.tables.below(wanted))
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 
 
-def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
+def _find_root(settings: Settings, path: str, scans: Iterable[Scan]) -> _ExplainedRoot:
+    """The innermost root that was scanned, or else configured, or else the path's own folder."""
     by_root = {scan.source.partition(":")[2]: scan for scan in scans}
-    seen = [root for root in by_root if is_in(path, root)]
-    if seen:
-        root = max(seen, key=len)
-        return _Place(selection_of(settings, root), by_root[root])
+    scanned = [root for root in by_root if is_below(path, root)]
+    if scanned:
+        root = max(scanned, key=len)
+        return _ExplainedRoot(selection_for(settings, root), by_root[root])
     if not is_address(path) and not os.path.lexists(path):
         raise NothingToExplain(path)
     configured = [
@@ -145,18 +140,19 @@ def _place(settings: Settings, path: str, scans: Iterable[Scan]) -> _Place:
         for section in settings.sources
         if isinstance(section, FileStoreSettings)
         for root in file_roots(section)
-        if is_in(path, root)
+        if is_below(path, root)
     ]
-    root = max(configured, key=len) if configured else _neighbourhood(path)
-    selection = selection_of(settings, root)
-    from lumos.discovery.table_explanation import root_above
+    root = max(configured, key=len) if configured else _folder_above_partitions(path)
+    selection = selection_for(settings, root)
+    from lumos.discovery.lake.table_reader import find_enclosing_table
 
-    # A folder of a table says nothing without the log above it.
-    return _Place(selection._replace(root=root_above(path, selection) or root), None)
+    # Files of a table can only be explained by its log.
+    root = find_enclosing_table(path, selection) or root
+    return _ExplainedRoot(selection._replace(root=root), None)
 
 
-def _neighbourhood(path: str) -> str:
-    """The folder to look at for a path: above its partitions, so that they are seen as such."""
+def _folder_above_partitions(path: str) -> str:
+    """The folder that contains a path and all partitions next to it."""
     from lumos.discovery.grouping.patterns import is_partition
 
     is_folder = not is_address(path) and os.path.isdir(path)
@@ -168,108 +164,37 @@ def _neighbourhood(path: str) -> str:
     return folder
 
 
-def selection_of(settings: Settings, root: str) -> FileSelection:
-    """What is looked at in a root, as its source or the usual settings have it."""
-    always = settings.scan
-    access = access_of(root, settings.sources)
-    for section in settings.sources:
-        if isinstance(section, FileStoreSettings) and root in file_roots(section):
-            return FileSelection(
-                root,
-                (*always.file_patterns, *section.file_patterns),
-                (*always.exclude, *section.exclude),
-                section.recursive,
-                access,
-                hints_in(settings, root),
-                always.tables,
-                always.table_history,
-                section.join_similar,
-            )
-    return FileSelection(
-        root,
-        always.file_patterns,
-        always.exclude,
-        access=access,
-        hints=hints_in(settings, root),
-        tables=always.tables,
-        table_history=always.table_history,
-        join_similar=joins_similar(settings, root),
-    )
-
-
-def _lens(settings: Settings, place: _Place, state: str) -> "Lens":
-    from lumos.discovery.explanation import Lens
-    from lumos.discovery.manifest import Manifests
+def _load_contents(settings: Settings, root: _ExplainedRoot, state: str) -> "LakeContents":
+    from lumos.discovery.lake.contents import LakeContents
+    from lumos.discovery.lake.manifest import ManifestStore
 
     access = access_of(state, settings.sources)
-    if place.scan is None:
-        return Lens.afresh(place.selection, state_access=access)
-    folder = state_folder(state, place.scan.source)
-    manifest = Manifests(folder, access).read(place.scan.manifest)
-    return lens_of_scan(place.selection, manifest, access)
-
-
-def lens_of_scan(
-    selection: FileSelection,
-    manifest: "Manifest",
-    access: StorageAccess,
-    *,
-    is_current: "Callable[[Part, Summary], bool]" = lambda _part, _summary: False,
-) -> "Lens":
-    """What a scan saw, grouped by the selection's hints, which the scan need not have known.
-
-    Parts made under other hints are summed up again, unless they are current all the same.
-    """
-    from lumos.discovery.explanation import Lens
-    from lumos.discovery.hints import Hints
-    from lumos.discovery.parts import read_part, read_summary
-    from lumos.discovery.summaries import merged_places, summarise
-
-    splits = manifest.grouping.splits
-    fingerprint = Hints(selection.hints, root=selection.root, splits=splits).fingerprint
-    places: list[PlaceSummary] = []
-    for part in manifest.parts:
-        summary = read_summary(part.path, access=access)
-        if summary.hints != fingerprint and not is_current(part, summary):
-            rows, _ = read_part(part.path, access=access)
-            summary = summarise(
-                list(rows), root=selection.root, hints=selection.hints, splits=splits
-            )
-        places += summary.places
-    return Lens(selection, merged_places(places), manifest, state_access=access)
+    if root.scan is None:
+        return LakeContents.read_now(root.selection, state_access=access)
+    folder = state_folder(state, root.scan.source)
+    manifest = ManifestStore(folder, access).read(root.scan.manifest)
+    return LakeContents.of_scan(root.selection, manifest, state_access=access)
 
 
 def _is_folder(path: str, selection: FileSelection) -> bool:
     if not is_address(path):
         return os.path.isdir(path)
     storage = storage_of(path, selection.access)
-    met, stretches = storage.split(path, parts=1)
-    listings = chain(met, chain.from_iterable(map(storage.walk, stretches)))
+    first, key_ranges = storage.split(path, parts=1)
+    listings = chain(first, chain.from_iterable(map(storage.walk, key_ranges)))
     return any(isinstance(each, TableRoot) or each.path.startswith(f"{path}/") for each in listings)
 
 
-def urns_in(settings: Settings, root: str) -> Callable[[str], Urn]:
-    """Gives the URNs of what lies in a root."""
-    known = (
-        source_of(section)
-        for section in settings.sources
-        if isinstance(section, FileStoreSettings) and root in file_roots(section)
-    )
-    section = section_of(root, settings.sources) if is_address(root) else None
-    source = next(known, None) or source_of(section or FileSection(paths=(root,)))
-    return lambda path: source.urn(path, environment=settings.environment)
-
-
 def _report(
-    path: str, place: _Place, explained: "list[Explained]", urn_of: Callable[[str], Urn]
+    path: str, root: _ExplainedRoot, explained: "list[ExplainedFile]", urn_of: Callable[[str], Urn]
 ) -> ExplainReport:
     files = Counter(each.group.dataset for each in explained if each.group is not None)
     groups = {each.group.dataset: each.group for each in explained if each.group is not None}
     report = ExplainReport(
         path=path,
         kind="folder",
-        root=place.selection.root,
-        scanned_at=None if place.scan is None else place.scan.finished_at,
+        root=root.selection.root,
+        scanned_at=None if root.scan is None else root.scan.finished_at,
         verdict="folder",
         reason="",
         datasets=tuple(_dataset(groups[each], urn_of, files[each]) for each in sorted(groups)),
@@ -291,50 +216,49 @@ def _report(
         partitions=tuple(PartitionValue(key=key, value=value) for key, value in file.partitions),
         shape=file.shape,
         drifts=file.drifts,
-        is_new=file.is_new and place.scan is not None,
+        is_new=file.is_new and root.scan is not None,
     )
 
 
 def _report_of_table(
-    path: str, place: _Place, tables: "Sequence[SeenTable]", urn_of: Callable[[str], Urn]
+    path: str, root: _ExplainedRoot, tables: "Sequence[LakeTable]", urn_of: Callable[[str], Urn]
 ) -> ExplainReport:
-    """What a table, or a file or folder in one, is; to others that share it, too.
+    """Explain a table, or a file or folder of one, which other tables may share.
 
-    What a table has no use for any longer may still be data of a clone.
+    A file that one table has removed may still be data of its clone.
     """
-    seen = [(table, table.holds(path)) for table in tables]
-    holders = [(table, found) for table, found in seen if found.verdict == "dataset"]
-    needed = [found for _, found in (*holders, *seen) if found.verdict in ("dataset", "log")]
-    found = needed[0] if needed else seen[0][1]
-    is_folder = path == tables[0].root or _is_folder(path, place.selection)
-    storage = storage_of(path, place.selection.access)
-    if not is_folder and found.verdict == "not_live" and not storage.exists(path):
+    roles = [(table, table.explain(path)) for table in tables]
+    owners = [(table, role) for table, role in roles if role.verdict == "dataset"]
+    needed = [role for _, role in (*owners, *roles) if role.verdict in ("dataset", "log")]
+    role = needed[0] if needed else roles[0][1]
+    is_folder = path == tables[0].root or _is_folder(path, root.selection)
+    storage = storage_of(path, root.selection.access)
+    if not is_folder and role.verdict == "not_live" and not storage.exists(path):
         raise NothingToExplain(path)
-    holds_data = bool(holders)
+    is_data_folder = is_folder and bool(owners)
+    others = (FileCount(verdict=role.verdict, reason=role.reason, files=0),)
     return ExplainReport(
         path=path,
         kind="folder" if is_folder else "file",
-        root=place.selection.root,
-        scanned_at=None if place.scan is None else place.scan.finished_at,
-        verdict="folder" if is_folder and holds_data else found.verdict,
-        reason="" if is_folder and holds_data else found.reason,
-        datasets=tuple(_held(path, table, found, urn_of) for table, found in holders),
-        others=()
-        if holds_data or not is_folder
-        else (FileCount(verdict=found.verdict, reason=found.reason, files=0),),
+        root=root.selection.root,
+        scanned_at=None if root.scan is None else root.scan.finished_at,
+        verdict="folder" if is_data_folder else role.verdict,
+        reason="" if is_data_folder else role.reason,
+        datasets=tuple(_table_at(path, table, role, urn_of) for table, role in owners),
+        others=others if is_folder and not owners else (),
     )
 
 
-def _held(
-    path: str, table: "SeenTable", found: "InTable", urn_of: Callable[[str], Urn]
+def _table_at(
+    path: str, table: "LakeTable", role: "PathInTable", urn_of: Callable[[str], Urn]
 ) -> ExplainedDataset:
     dataset = _table(table, urn_of)
     if path == table.root and table.facts is not None:
         return dataset
-    return msgspec.structs.replace(dataset, files_here=found.files_here)
+    return msgspec.structs.replace(dataset, files_here=role.files_here)
 
 
-def _table(table: "SeenTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:
+def _table(table: "LakeTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:
     files = 0 if table.facts is None else table.facts.files
     return ExplainedDataset(
         urn=str(urn_of(table.root)),
@@ -347,13 +271,13 @@ def _table(table: "SeenTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset
     )
 
 
-def _dataset(group: "Group", urn_of: Callable[[str], Urn], files: int) -> ExplainedDataset:
+def _dataset(group: "DatasetGroup", urn_of: Callable[[str], Urn], files: int) -> ExplainedDataset:
     return ExplainedDataset(
         urn=str(urn_of(group.dataset)),
         location=group.location,
-        format=group.places[0].format,
+        format=group.file_sets[0].format,
         rule=group.rule.name,
         reason=group.rule.reason,
         files_here=files,
-        files=sum(place.file_count for place in group.places),
+        files=sum(each.file_count for each in group.file_sets),
     )

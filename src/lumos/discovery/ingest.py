@@ -1,282 +1,165 @@
-"""`lumos ingest`: from databases, and from lakes through Spark, into the store."""
+"""`lumos ingest`: resolve -> discover -> record -> publish -> notify."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Protocol
 
+import msgspec
+
+from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
 from lumos.datasets.reports import SplitDataset
-from lumos.discovery.recorder import Outcome
+from lumos.discovery.dataset_recorder import RecordedDataset
 from lumos.discovery.reports import (
-    ChangeWord,
     DatasetReport,
     GoneDataset,
     IngestReport,
     IngestSummary,
+    ScanChange,
 )
-from lumos.discovery.resolve import Lake, ScanFailed, failure_of, places_of
-from lumos.discovery.samples import known_datasets, sampled
-from lumos.discovery.scanner import Pass, Scanner
-from lumos.discovery.state import StateNotUsable, check_state, state_folder
+from lumos.discovery.scan_recorder import RecordedScan
+from lumos.discovery.scans import SourceScanner
+from lumos.discovery.targets import DatabaseTarget, resolve_targets, source_failure
 from lumos.errors import LumosError
 from lumos.model.change import EventType, Verdict
-from lumos.model.discovery import Discovery, Problem
+from lumos.model.discovery import Problem
 from lumos.progress import Progress
 from lumos.schemas.affected import AffectedReport
-from lumos.sources import SampledSource, TableSource
+from lumos.schemas.changes import forget_old_events
+from lumos.schemas.mirror import mirror_schemas
 from lumos.sources.addresses import access_of
-from lumos.storage import DEFAULT_ACCESS, FileSelection, StorageAccess
 from lumos.storage.errors import StorageFault
 from lumos.store import Store
 
-if TYPE_CHECKING:
-    from lumos.discovery.current_schema import Recall
-    from lumos.discovery.grouping.state import GroupingState
+
+class MessageSender(Protocol):
+    """Sends the notifications in the outbox in the background."""
+
+    def wake(self) -> None: ...
 
 
-class Discover(Protocol):
-    """Scans a selection of files on some Spark session."""
+class RowProfiler(Protocol):
+    """Profiles the datasets of a report that are new, changed or not completely profiled."""
 
-    def __call__(
-        self,
-        selection: FileSelection,
-        *,
-        state: str,
-        before: str | None,
-        after: str,
-        state_access: StorageAccess = DEFAULT_ACCESS,
-        left_out: str = "",
-        inherited: "GroupingState | None" = None,
-        recall: "Recall | None" = None,
-    ) -> Discovery: ...
+    def completed(self, scanned: IngestReport, progress: Progress) -> IngestReport: ...
 
 
 def ingest(
     settings: Settings,
     paths: Sequence[str],
     *,
-    store: Callable[[], Store],
+    open_store: Callable[[], Store],
     state: str,
     progress: Progress,
+    profiler: RowProfiler | None = None,
+    publisher: AutoPublisher | None = None,
+    sender: MessageSender | None = None,
     accept_removals: bool = False,
     column_stats: bool = False,
     sections: Sequence[SourceSettings] = (),
     unattended: bool = False,
-    short: bool = True,
 ) -> IngestReport:
-    """Scans the sections, or else the paths or the configured sources, and records what changed.
+    """Scan the sections, or else the paths, or else the configured sources; record what changed.
 
-    The store is only opened once everything that can be checked beforehand was found in order.
-    Without lakes or samples among them, no Spark is started. Of an `unattended` scan that finds
-    nothing new, no audit is kept: there may be thousands a day. Unless `short`,
-    more is to come that Spark does.
+    A failing source does not stop the others. Every change is committed to the store together with
+    its notifications and its place in the catalog outbox, so that whatever a killed process did not
+    publish or send is left to the next one. Spark is only started for lakes and samples.
     """
     started = monotonic()
-    several = len(sections or paths or settings.sources) > 1
-    places = places_of(settings, paths, sections, as_far_as_possible=several)
-    state_access = access_of(state, (*settings.sources, *sections))
-    if places.lakes:
-        check_state(state, state_access)
-
-    def scanner() -> Scanner:
-        return Scanner(
-            settings,
-            store(),
-            accept_removals=accept_removals,
-            unattended=unattended,
-        )
-
-    passes: list[Pass] = []
-    failures = list(places.failures)
-    if places.databases:
-        from lumos.lineage.views import follow_views
-
-        tables = scanner()
-        for source in places.databases:
-            try:
-                done = _scan_tables(tables, source, settings, progress)
-                passes.append(done)
-                failures += follow_views(tables.store, done)
-            except LumosError as problem:
-                if not several:
-                    raise
-                failures.append(failure_of(source.address, problem))
-    if places.lakes:
-        remembered = _Remembered(settings, state, state_access)
-        stats = column_stats or settings.scan.column_stats
-        try:
-            for scanned in _scan_lakes(
-                scanner, places.lakes, remembered, progress, column_stats=stats, short=short
-            ):
-                if isinstance(scanned, Pass):
-                    passes.append(scanned)
-                elif several:
-                    failures.append(failure_of(*scanned))
-                else:
-                    raise scanned.problem
-        except LumosError as problem:
-            # What databases told is recorded, and is told of.
-            if not passes:
-                raise
-            failures.append(failure_of(", ".join(root.root for _, root in places.lakes), problem))
-    return _report(passes, places.addresses, failures, seconds=monotonic() - started)
-
-
-def _scan_tables(
-    scanner: Scanner, source: TableSource, settings: Settings, progress: Progress
-) -> Pass:
-    step = f"Reading {source.address}"
-    progress(step)
-
-    def watch(share: float) -> None:
-        progress(step, share=share)
-
-    def look(
-        _before: str | None, _after: str, _recall: "Recall"
-    ) -> AbstractContextManager[Discovery]:
-        if isinstance(source, SampledSource):
-            known = known_datasets(scanner.store, source, settings.environment)
-            return nullcontext(sampled(source, known, settings, progress))
-        return nullcontext(source.read(watch))
-
-    return scanner.scan(source, source.scope, look)
+    if publisher is not None:
+        publisher.check()
+    has_several = len(sections or paths or settings.sources) > 1
+    targets = resolve_targets(settings, paths, sections, skip_unusable=has_several)
+    failures = list(targets.failures)
+    scans: list[RecordedScan] = []
+    scanner = SourceScanner(
+        settings,
+        targets,
+        open_store=open_store,
+        state=state,
+        state_access=access_of(state, (*settings.sources, *sections)),
+        progress=progress,
+        column_stats=column_stats or settings.scan.column_stats,
+        short=profiler is None,
+    )
+    try:
+        with scanner:
+            for target in targets.all:
+                try:
+                    with scanner.begin(target) as scan:
+                        discovery = scanner.discover(scan)
+                        recorded = scan.recorder.record(
+                            discovery, accept_removals=accept_removals, unattended=unattended
+                        )
+                    scans.append(recorded)
+                    if isinstance(target, DatabaseTarget):
+                        failures += _record_view_lineage(scanner.store, recorded)
+                except StorageFault as fault:
+                    failed = scanner.explain_fault(target, fault)
+                    if not has_several:
+                        raise failed from fault
+                    failures.append(source_failure(target.address, failed))
+                except LumosError as problem:
+                    if not (has_several and isinstance(target, DatabaseTarget)):
+                        raise
+                    failures.append(source_failure(target.address, problem))
+    except LumosError as problem:
+        # Without Spark no lake can be scanned, but what was recorded before is reported.
+        if not scans:
+            raise
+        lakes = ", ".join(each.address for each in targets.lakes)
+        failures.append(source_failure(lakes, problem))
+    addresses = [each.address for each in targets.all]
+    report = build_report(scans, addresses, failures, seconds=monotonic() - started)
+    _tidy_up(settings, scanner.store, report)
+    if profiler is not None:
+        report = profiler.completed(report, progress)
+    if publisher is not None:
+        report = msgspec.structs.replace(report, catalog=publisher.tell(progress))
+    if sender is not None:
+        sender.wake()
+    return report
 
 
-def _scan_lakes(
-    scanner: Callable[[], Scanner],
-    lakes: Sequence[Lake],
-    remembered: "_Remembered",
-    progress: Progress,
+def _record_view_lineage(store: Store, recorded: RecordedScan) -> tuple[Problem, ...]:
+    """Record the lineage of views; returns the definitions that could not be parsed."""
+    # Imported late: the SQL parser is only needed for databases.
+    from lumos.lineage.views import follow_views
+
+    return follow_views(store, recorded)
+
+
+def _tidy_up(settings: Settings, store: Store, report: IngestReport) -> None:
+    """Update the readable copies of changed schemas, and delete old events of new data."""
+    changed = [each.urn for each in report.datasets if each.change != "unchanged"]
+    if settings.storage.backend == "file" and changed:
+        mirror_schemas(store, changed, folder=Path(str(settings.storage.path)))
+    forget_old_events(store, None, days=settings.storage.modified_retention_days)
+
+
+def build_report(
+    scans: Sequence[RecordedScan],
+    targets: Sequence[str],
+    failures: Sequence[Problem],
     *,
-    column_stats: bool,
-    short: bool,
-) -> Iterator["Pass | _FailedLake"]:
-    progress("Starting Spark")
-    from lumos.spark.session import spark_session
-
-    scanners: list[Scanner] = []
-
-    def prepare() -> None:
-        import lumos.discovery.job  # noqa: F401 - takes a while, beside Spark's start
-
-        scanners.append(scanner())
-
-    spark = remembered.settings.spark
-    with spark_session(
-        master=spark.master, settings=spark.properties(), short=short, meanwhile=prepare
-    ) as session:
-        from lumos.discovery.job import discover
-
-        for source, root in lakes:
-            step = f"Scanning {root.root}"
-            progress(step)
-            scan = partial(
-                discover,
-                session,
-                column_stats=column_stats,
-                watch=partial(report_progress, progress, step),
-            )
-            source_id = f"{source.identity}:{root.root}"
-            look = partial(remembered.look, scan, root, source_id, scanners[0].store)
-            try:
-                done: Pass | _FailedLake = scanners[0].scan(source, root.root, look)
-            except StorageFault as problem:
-                done = _FailedLake(root.root, remembered.reason_of(root.root, problem))
-            yield done
-
-
-class _FailedLake(NamedTuple):
-    """A root that could not be scanned; the other roots are scanned all the same."""
-
-    root: str
-    problem: LumosError
-
-
-class _Remembered:
-    """Lets each scan of a lake begin where the last one ended, and leave as much behind."""
-
-    def __init__(self, settings: Settings, state: str, access: StorageAccess) -> None:
-        self.settings = settings
-        self._state = state
-        self._access = access
-
-    @contextmanager
-    def look(
-        self,
-        discover: Discover,
-        root: FileSelection,
-        source_id: str,
-        store: Store,
-        before: str | None,
-        after: str,
-        recall: "Recall",
-    ) -> Iterator[Discovery]:
-        from lumos.discovery.manifest import Manifests
-
-        folder = state_folder(self._state, source_id)
-        kept = {name for name in (before,) if name is not None}
-        try:
-            yield discover(
-                root,
-                state=folder,
-                before=before,
-                after=after,
-                state_access=self._access,
-                left_out=self._state,
-                inherited=self._inherited(store, source_id),
-                recall=recall,
-            )
-            kept.add(after)
-        finally:
-            # Of a scan that failed nothing stays.
-            Manifests(folder, self._access).forget_all_but(kept)
-
-    def reason_of(self, root: str, problem: StorageFault) -> LumosError:
-        """Which storage failed a scan: that of the state if it still fails, or that of the root."""
-        try:
-            check_state(self._state, self._access)
-        except StateNotUsable as unusable:
-            return unusable
-        return ScanFailed(root, problem)
-
-    def _inherited(self, store: Store, source_id: str) -> "GroupingState | None":
-        """What the last scan of the outermost folder above remembers of its grouping, if any."""
-        from lumos.discovery.manifest import Manifests
-
-        above = [
-            scan for scan in store.scans() if source_id.startswith(f"{scan.source.rstrip('/')}/")
-        ]
-        if not above:
-            return None
-        outermost = min(above, key=lambda scan: len(scan.source))
-        manifests = Manifests(state_folder(self._state, outermost.source), self._access)
-        return manifests.grouping_of(manifests.read(outermost.manifest))
-
-
-def report_progress(progress: Progress, step: str, files: int, share: float) -> None:
-    """Passes on how far a scan is."""
-    progress(step, files=files, share=share)
-
-
-def _report(
-    passes: list[Pass], roots: tuple[str, ...], failures: list[Problem], *, seconds: float
+    seconds: float,
 ) -> IngestReport:
+    """The report of several scans; `targets` are the addresses that were scanned."""
     datasets: dict[str, DatasetReport] = {}
-    # Two sources may meet the same one; a place may have several.
+    # Two sources may report the same problem.
     problems = {(each.path, each.code, each.reason): each for each in failures}
-    for each in passes:
+    for each in scans:
         datasets.update(
             {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
         )
         problems.update({(m.path, m.code, m.reason): m for m in each.discovery.problems})
     changes = [report.change for report in datasets.values()]
     verdicts = [row.consumer for report in datasets.values() for row in report.changes]
-    found = [each.discovery for each in passes]
-    missing = tuple(urn for each in passes for urn in each.missing)
-    held = tuple(urn for each in passes for urn in each.held)
+    found = [each.discovery for each in scans]
+    missing = tuple(urn for each in scans for urn in each.missing)
+    held = tuple(urn for each in scans for urn in each.held)
     return IngestReport(
         summary=IngestSummary(
             files_listed=sum(discovery.files_listed for discovery in found),
@@ -296,24 +179,24 @@ def _report(
             undetermined_changes=verdicts.count(Verdict.UNDETERMINED),
             seconds=round(seconds, 3),
         ),
-        roots=roots,
+        roots=tuple(targets),
         datasets=tuple(datasets.values()),
         missing=missing,
         held=held,
         gone=tuple(
             GoneDataset(urn=event.urn, affected=AffectedReport.of(event))
-            for each in passes
+            for each in scans
             for event in each.removals
         ),
-        splits=tuple(SplitDataset.of(event) for each in passes for event in each.splits),
+        splits=tuple(SplitDataset.of(event) for each in scans for event in each.splits),
         problems=tuple(problems.values()),
-        suggestions=tuple(each for done in passes for each in done.suggestions),
+        suggestions=tuple(each for scan in scans for each in scan.suggestions),
     )
 
 
-def _dataset_report(outcome: Outcome) -> DatasetReport:
+def _dataset_report(outcome: RecordedDataset) -> DatasetReport:
     event = outcome.event
     if event is None:
         return DatasetReport.of(outcome.dataset, change="unchanged")
-    change: ChangeWord = "new" if event.type is EventType.CREATED else "changed"
+    change: ScanChange = "new" if event.type is EventType.CREATED else "changed"
     return DatasetReport.of(outcome.dataset, change=change, event=event, earlier=outcome.earlier)

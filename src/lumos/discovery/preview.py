@@ -1,4 +1,4 @@
-"""`lumos discover`: what lies in a place, before anything is recorded."""
+"""`lumos discover`: what a scan would find, without recording it."""
 
 import tempfile
 import uuid
@@ -12,13 +12,11 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.starter import check_overwrite, write_sources
-from lumos.discovery.ingest import report_progress
-from lumos.discovery.recorder import dataset_of
+from lumos.discovery.dataset_recorder import dataset_of
 from lumos.discovery.reports import DatasetReport, DiscoverReport, DiscoverSummary
-from lumos.discovery.resolve import Lake, places_of, sections_of
-from lumos.discovery.samples import sampled
-from lumos.discovery.scanner import suggestions_of
-from lumos.discovery.state import check_state
+from lumos.discovery.scan_recorder import suggestions_with_urns
+from lumos.discovery.scans import check_state, sample_source
+from lumos.discovery.targets import LakeTarget, resolve_targets, select_sections
 from lumos.model.discovery import Discovery
 from lumos.progress import Progress
 from lumos.sources import SampledSource, Source
@@ -35,41 +33,43 @@ def discover(
     write_config: Path | None = None,
     force: bool = False,
 ) -> DiscoverReport:
-    """Scans the paths afresh and tells what is there; nothing is recorded.
+    """Scan the paths and report their datasets; nothing is recorded.
 
-    What is found may become a configuration, which replaces one that is there by `force` alone.
+    `write_config` is a file for a configuration of these sources; an existing one is only replaced
+    with `force`.
     """
     if write_config is None:
-        return _looked_at(settings, paths, state, progress)
+        return _preview(settings, paths, state, progress)
     check_overwrite(write_config, force=force)
-    found = _looked_at(settings, paths, state, progress)
+    report = _preview(settings, paths, state, progress)
     lines = [
         f"{each.location.uri if each.location else each.urn}  {each.format}"
-        for each in found.datasets
+        for each in report.datasets
     ]
-    write_sources(write_config, sections_of(settings, paths), found=lines, force=force)
-    return msgspec.structs.replace(found, config=str(write_config))
+    write_sources(write_config, select_sections(settings, paths), found=lines, force=force)
+    return msgspec.structs.replace(report, config=str(write_config))
 
 
-def _looked_at(
+def _preview(
     settings: Settings, paths: Sequence[str], state: str, progress: Progress
 ) -> DiscoverReport:
     started = monotonic()
-    places = places_of(settings, paths)
-    looks: list[tuple[Source, Discovery]] = []
-    for source in places.databases:
+    targets = resolve_targets(settings, paths)
+    discoveries: list[tuple[Source, Discovery]] = []
+    for target in targets.databases:
+        source = target.source
         progress(f"Reading {source.address}")
         if isinstance(source, SampledSource):
-            found_there = sampled(source, lambda _path: None, settings, progress)
+            discovery = sample_source(source, lambda _path: None, settings, progress)
         else:
-            found_there = source.read(lambda _share: None)
-        looks.append((source, found_there))
-    if places.lakes:
-        looks += _scanned(settings, places.lakes, state, progress)
-    found = [discovery for _, discovery in looks]
+            discovery = source.read(lambda _share: None)
+        discoveries.append((source, discovery))
+    if targets.lakes:
+        discoveries += _scan_lakes(settings, targets.lakes, state, progress)
+    found = [discovery for _, discovery in discoveries]
     datasets = tuple(
         dataset_of(each, source.urn(each.path, environment=settings.environment))
-        for source, discovery in looks
+        for source, discovery in discoveries
         for each in discovery.datasets
     )
     return DiscoverReport(
@@ -82,61 +82,63 @@ def _looked_at(
             complete=all(each.complete for each in found),
             seconds=round(monotonic() - started, 3),
         ),
-        roots=places.addresses,
+        roots=tuple(each.address for each in targets.all),
         datasets=tuple(DatasetReport.of(dataset, change="new") for dataset in datasets),
         problems=tuple(problem for each in found for problem in each.problems),
         suggestions=tuple(
             suggestion
-            for source, discovery in looks
-            for suggestion in suggestions_of(
+            for source, discovery in discoveries
+            for suggestion in suggestions_with_urns(
                 discovery, partial(source.urn, environment=settings.environment)
             )
         ),
     )
 
 
-def _scanned(
-    settings: Settings, lakes: Iterable[Lake], state: str, progress: Progress
+def _scan_lakes(
+    settings: Settings, lakes: Iterable[LakeTarget], state: str, progress: Progress
 ) -> Iterator[tuple[Source, Discovery]]:
     progress("Starting Spark")
-    from lumos.discovery.job import discover as scan
+    from lumos.discovery.lake.job import scan_lake
     from lumos.spark.session import spark_session
 
     with spark_session(master=settings.spark.master, settings=settings.spark.properties()) as spark:
-        for source, root in lakes:
-            step = f"Scanning {root.root}"
+        for source, selection in lakes:
+            step = f"Scanning {selection.root}"
             progress(step)
-            with _passing_state(settings, state) as (folder, access):
-                yield (
-                    source,
-                    scan(
-                        spark,
-                        root,
-                        state=folder,
-                        before=None,
-                        after="found",
-                        state_access=access,
-                        left_out=state,
-                        watch=partial(report_progress, progress, step),
-                    ),
+
+            def report(files: int, share: float, step: str = step) -> None:
+                progress(step, files=files, share=share)
+
+            with _temporary_state(settings, state) as (folder, access):
+                discovery = scan_lake(
+                    spark,
+                    selection,
+                    state=folder,
+                    before=None,
+                    after="found",
+                    state_access=access,
+                    left_out=state,
+                    watch=report,
                 )
+            yield source, discovery
 
 
 @contextmanager
-def _passing_state(settings: Settings, state: str) -> Iterator[tuple[str, StorageAccess]]:
-    """A folder where tasks may leave what they find; nothing of it stays."""
-    from lumos.discovery.manifest import Manifests
+def _temporary_state(settings: Settings, state: str) -> Iterator[tuple[str, StorageAccess]]:
+    """A folder for the results of tasks that is deleted afterwards."""
+    from lumos.discovery.lake.manifest import ManifestStore
     from lumos.spark.session import is_local
 
     if is_local(settings.spark.master):
         with tempfile.TemporaryDirectory(prefix="lumos-") as folder:
             yield folder, DEFAULT_ACCESS
         return
-    # Executors elsewhere can only write where the state of scans lies.
+    # The executors of a cluster can only write to the state of scans.
     access = access_of(state, settings.sources)
     check_state(state, access)
     folder = f"{state}/discover-{uuid.uuid4().hex[:8]}"
     try:
         yield folder, access
     finally:
-        Manifests(folder, access).forget_all_but(set())
+        ManifestStore(folder, access).delete_all_but(set())

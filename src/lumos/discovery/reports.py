@@ -1,4 +1,4 @@
-"""What commands print as JSON and the SDK returns; these names are a promise."""
+"""Reports of ingest, discover and explain; the field names are part of the JSON contract."""
 
 from datetime import datetime
 from typing import Literal
@@ -26,7 +26,7 @@ from lumos.schemas.affected import AffectedReport
 from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.schemas.schema_report import SchemaReport
 
-ChangeWord = Literal["new", "changed", "unchanged"]
+ScanChange = Literal["new", "changed", "unchanged"]
 
 
 class VersioningReport(Report, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class VersioningReport(Report, frozen=True, kw_only=True):
 
 
 class DatasetReport(Report, frozen=True, kw_only=True):
-    """A dataset as a scan found it, what that changed, and the event that says so in words.
+    """A dataset of a scan, how it changed, and the event that was recorded.
 
-    Where a log tells of several changes since the last scan, they follow one another. `affected`
+    If a log reports several changes since the last scan, all of them are listed. `affected`
     is what they break downstream, null where nothing was known to be made from the dataset.
     """
 
@@ -55,7 +55,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
     schema: SchemaReport
     statistics: StatisticsReport | None
     versioning: VersioningReport | None
-    change: ChangeWord
+    change: ScanChange
     changes: tuple[ChangeRow, ...]
     event: str | None
     summary: str
@@ -68,7 +68,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
         cls,
         dataset: Dataset,
         *,
-        change: ChangeWord,
+        change: ScanChange,
         event: ChangeEvent | None = None,
         earlier: tuple[ChangeEvent, ...] = (),
     ) -> "DatasetReport":
@@ -106,14 +106,14 @@ class IngestSummary(Report, frozen=True, kw_only=True):
     datasets_changed: int = 0
     datasets_unchanged: int = 0
     datasets_missing: int = 0
-    # Of fields, and of datasets that are gone.
+    # Changes of fields, and deleted datasets.
     breaking_changes: int = 0
     undetermined_changes: int = 0
     seconds: float = 0.0
 
 
 class Measurement(Report, frozen=True, kw_only=True):
-    """A dataset whose rows were measured: how many they are, and the share of filled cells."""
+    """A profiled dataset: its number of rows, and the share of cells that are not null."""
 
     urn: str
     rows: int
@@ -122,20 +122,18 @@ class Measurement(Report, frozen=True, kw_only=True):
 
 
 class GoneDataset(Report, frozen=True, kw_only=True):
-    """A dataset that is no longer there, and what that breaks downstream."""
+    """A deleted dataset, and what that breaks downstream."""
 
     urn: str
     affected: AffectedReport | None
 
 
 class IngestReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos ingest`; `held` names missing datasets that were not yet removed.
+    """The report of `lumos ingest`; `held` are missing datasets that were not recorded as deleted.
 
-    `gone` tells of each of the `missing` datasets what breaks without it.
-
-    `splits` are datasets that came apart because their files are grouped in another way now.
-    `catalog` is what the configured catalog was told, if there is one. `measured` are datasets that
-    were profiled.
+    `gone` lists for each of the `missing` datasets what breaks without it. `splits` are datasets
+    that were split because their files are grouped differently now. `catalog` is what was published
+    to the configured catalog, if there is one. `measured` are the datasets that were profiled.
     """
 
     format_version: str = FORMAT_VERSION
@@ -153,14 +151,14 @@ class IngestReport(Report, frozen=True, kw_only=True):
 
     @property
     def affected(self) -> tuple[AffectedReport, ...]:
-        """What the changes do downstream, as far as anything is known to be there."""
+        """The downstream effects of all changes, as far as they are known."""
         found = [each.affected for each in self.datasets]
         found += [each.affected for each in self.gone]
         return tuple(each for each in found if each is not None)
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest of all changes, and of what they do downstream."""
+        """The worst verdict of all changes and their downstream effects."""
         if self.summary.breaking_changes or any(each.breaking for each in self.affected):
             return Verdict.BREAKING
         is_open = any(each.undetermined or each.problem for each in self.affected)
@@ -182,7 +180,7 @@ class DiscoverSummary(Report, frozen=True, kw_only=True):
 
 
 class DiscoverReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos discover`; `config` is the file that was written, if one was."""
+    """The report of `lumos discover`; `config` is the configuration file that was written."""
 
     format_version: str = FORMAT_VERSION
     summary: DiscoverSummary
@@ -194,7 +192,7 @@ class DiscoverReport(Report, frozen=True, kw_only=True):
 
 
 class ExplainedDataset(Report, frozen=True, kw_only=True):
-    """A dataset and the rule that made it one; `files_here` are those that were asked about."""
+    """A dataset and the rule that formed it; `files_here` counts files of the explained path."""
 
     urn: str
     location: str
@@ -206,14 +204,14 @@ class ExplainedDataset(Report, frozen=True, kw_only=True):
 
 
 class PartitionValue(Report, frozen=True, kw_only=True):
-    """A hive key, or the placeholder of a date in the path, and its value."""
+    """A Hive partition key, or the placeholder of a date in the path, and its value."""
 
     key: str
     value: str
 
 
 class FileCount(Report, frozen=True, kw_only=True):
-    """How many files of a folder belong to no dataset for one reason."""
+    """The number of files of a folder that belong to no dataset for one reason."""
 
     verdict: str
     reason: str
@@ -221,7 +219,7 @@ class FileCount(Report, frozen=True, kw_only=True):
 
 
 class ExplainReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos explain`; `scanned_at` is missing where it was decided afresh.
+    """The report of `lumos explain`; `scanned_at` is null if the files were read without a scan.
 
     `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder, in
     a table also log and not_live.

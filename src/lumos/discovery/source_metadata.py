@@ -1,7 +1,7 @@
-"""What a place tells of its datasets beside their schemas, joined with what people wrote.
+"""Metadata that a source reports in addition to schemas, merged with what people wrote.
 
-What was told last stands in the properties, under the platform's name. So it can be seen whether a
-description is the place's own, which follows the place, or a person's, which stays.
+The last reported metadata is kept in the properties, prefixed with the platform's name. So it is
+known whether a description came from the source, and follows it, or from a person, and stays.
 """
 
 from collections.abc import Iterator
@@ -14,77 +14,83 @@ from lumos.model.dataset import Dataset, Documentation, Location, Owner, Ownersh
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 from lumos.model.words import Key
 
-TOLD_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
+SOURCE_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
 _COMMENT: Final = "comment"
 _OWNER: Final = "owner"
-_NAMED: Final = 3
-# What is another with every commit tells nobody anything.
-_EVERY_TIME: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
-_WORDS: Final = {_COMMENT: "description", _OWNER: "owner"}
+_MOST_TYPES: Final = 3
+# Properties that change with every commit are not reported as changes.
+_CHANGES_ALWAYS: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
+_LABELS: Final = {_COMMENT: "description", _OWNER: "owner"}
 
 
-def tell(dataset: Dataset, told: SourceMetadata, *, before: Dataset | None = None) -> Dataset:
-    """The dataset with what its place tells now, where it said something else `before`."""
+def apply_source_metadata(
+    dataset: Dataset, metadata: SourceMetadata, *, before: Dataset | None = None
+) -> Dataset:
+    """The dataset with the metadata of its source; `before` has the metadata of the last scan."""
     before = before or dataset
-    said = told_before(before)
+    earlier = last_source_properties(before)
     return msgspec.structs.replace(
         dataset,
-        documentation=_documentation(before.documentation, said.get(_COMMENT), told.description),
-        ownership=_ownership(before.ownership, said.get(_OWNER), told.owner),
-        definition=told.definition,
-        properties=_properties(before, told),
+        documentation=_documentation(
+            before.documentation, earlier.get(_COMMENT), metadata.description
+        ),
+        ownership=_ownership(before.ownership, earlier.get(_OWNER), metadata.owner),
+        definition=metadata.definition,
+        properties=_properties(before, metadata),
     )
 
 
-def is_as_told(
+def is_unchanged(
     found: FoundDataset, properties: Properties | None, location: Location | None, platform: str
 ) -> bool:
-    """Whether a place tells what is on record of a dataset already."""
+    """Whether the metadata of a source is the same as recorded."""
     return (
-        _told_in(properties, platform) == _facts(found.told or SourceMetadata())
+        _own_properties(properties, platform) == _facts(found.told or SourceMetadata())
         and location is not None
         and location.partitioning == found.location.partitioning
     )
 
 
-def says_as_before(before: Dataset, now: Dataset) -> bool:
-    """Whether nothing that is told changed, but for what does so by itself."""
-    old, new = told_before(before), told_before(now)
+def is_same_metadata(before: Dataset, now: Dataset) -> bool:
+    """Whether the metadata of a source is the same, apart from what changes with every commit."""
+    old, new = last_source_properties(before), last_source_properties(now)
     return _partitioning(before) == _partitioning(now) and all(
-        old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _EVERY_TIME
+        old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _CHANGES_ALWAYS
     )
 
 
-def differences(before: Dataset, found: FoundDataset) -> str:
-    """What of that which is told changed, in words: `description, owner changed`."""
+def describe_differences(before: Dataset, found: FoundDataset) -> str:
+    """The metadata that changed, as text: `description, owner changed`."""
     changed = list(dict.fromkeys(_changed(before, found, found.told or SourceMetadata())))
     types = list(_other_native_types(before, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
-    parts += [f"type of {each}" for each in types[:_NAMED]]
-    if (more := len(types) - _NAMED) > 0:
+    parts += [f"type of {each}" for each in types[:_MOST_TYPES]]
+    if (more := len(types) - _MOST_TYPES) > 0:
         parts.append(f"{more} more types changed")
     return "; ".join(parts)
 
 
-def told_words(told: SourceMetadata, platform: str) -> dict[Key, str]:
-    """What a place tells, as words about its dataset."""
-    words = {Key("", "property", f"{platform}.{name}"): text for name, text in _facts(told).items()}
-    if told.description is not None:
-        words[Key("", "description")] = told.description
-    if told.owner is not None:
-        words[Key("", "owner", owner_name(told.owner))] = ""
+def source_annotations(metadata: SourceMetadata, platform: str) -> dict[Key, str]:
+    """The metadata of a source as annotations of its dataset."""
+    words = {
+        Key("", "property", f"{platform}.{name}"): text for name, text in _facts(metadata).items()
+    }
+    if metadata.description is not None:
+        words[Key("", "description")] = metadata.description
+    if metadata.owner is not None:
+        words[Key("", "owner", owner_name(metadata.owner))] = ""
     return words
 
 
-def is_of_place(dataset: Dataset, key: Key) -> bool:
-    """Whether the place itself told last what a dataset says under a key."""
-    said = told_before(dataset)
+def is_from_source(dataset: Dataset, key: Key) -> bool:
+    """Whether an annotation of a dataset was last reported by the source itself."""
+    earlier = last_source_properties(dataset)
     match key.slot:
         case "description":
             known = dataset.documentation
-            return known is not None and known.description == said.get(_COMMENT)
+            return known is not None and known.description == earlier.get(_COMMENT)
         case "owner":
-            return _is_told(owner_of(key.name), said.get(_OWNER))
+            return _is_owner_named(owner_of(key.name), earlier.get(_OWNER))
         case "property":
             return key.name.startswith(f"{dataset.platform}.")
         case _:
@@ -92,45 +98,45 @@ def is_of_place(dataset: Dataset, key: Key) -> bool:
 
 
 def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
-    """Columns that only the place itself tells apart: `a changed: json -> jsonb`."""
+    """Columns whose native type changed, but not their type: `a changed: json -> jsonb`."""
     for field in found.schema.fields:
         old = before.schema.field(field.name) if before.schema else None
         if old and old.type == field.type and old.native_type != field.native_type:
             yield f"{field.name} changed: {old.native_type} -> {field.native_type}"
 
 
-def _changed(before: Dataset, found: FoundDataset, told: SourceMetadata) -> Iterator[str]:
+def _changed(before: Dataset, found: FoundDataset, metadata: SourceMetadata) -> Iterator[str]:
     if before.format != found.format:
         yield "kind"
-    if before.definition != told.definition:
+    if before.definition != metadata.definition:
         yield "query"
     if _partitioning(before) != found.location.partitioning:
         yield "partitioning"
-    old, new = told_before(before), _facts(told)
-    for name in sorted((old.keys() | new.keys()) - _EVERY_TIME):
+    old, new = last_source_properties(before), _facts(metadata)
+    for name in sorted((old.keys() | new.keys()) - _CHANGES_ALWAYS):
         if old.get(name) != new.get(name):
-            yield _WORDS.get(name, name.replace("constraint.", "constraint "))
+            yield _LABELS.get(name, name.replace("constraint.", "constraint "))
 
 
 def _partitioning(dataset: Dataset) -> str | None:
     return dataset.location.partitioning if dataset.location else None
 
 
-def _facts(told: SourceMetadata) -> Properties:
+def _facts(metadata: SourceMetadata) -> Properties:
     facts = {
-        **told.properties,
-        _COMMENT: told.description,
-        _OWNER: None if told.owner is None else told.owner.name,
+        **metadata.properties,
+        _COMMENT: metadata.description,
+        _OWNER: None if metadata.owner is None else metadata.owner.name,
     }
     return {name: text for name, text in facts.items() if text is not None}
 
 
-def told_before(dataset: Dataset) -> Properties:
-    """What the place told last, without the platform's name before it."""
-    return _told_in(dataset.properties, dataset.platform)
+def last_source_properties(dataset: Dataset) -> Properties:
+    """The last reported metadata, without the prefix of the platform."""
+    return _own_properties(dataset.properties, dataset.platform)
 
 
-def _told_in(properties: Properties | None, platform: str) -> Properties:
+def _own_properties(properties: Properties | None, platform: str) -> Properties:
     mark = f"{platform}."
     return {
         name.removeprefix(mark): text
@@ -139,29 +145,32 @@ def _told_in(properties: Properties | None, platform: str) -> Properties:
     }
 
 
-def _properties(dataset: Dataset, told: SourceMetadata) -> Properties | None:
+def _properties(dataset: Dataset, metadata: SourceMetadata) -> Properties | None:
     mark = f"{dataset.platform}."
     others = {
         name: text for name, text in (dataset.properties or {}).items() if not name.startswith(mark)
     }
-    return {**others, **{f"{mark}{name}": text for name, text in _facts(told).items()}} or None
+    return {**others, **{f"{mark}{name}": text for name, text in _facts(metadata).items()}} or None
 
 
 def _documentation(
-    known: Documentation | None, said: str | None, told: str | None
+    known: Documentation | None, earlier: str | None, description: str | None
 ) -> Documentation | None:
     written = known or Documentation()
-    if written.description is not None and written.description != said:
+    if written.description is not None and written.description != earlier:
         return known
-    followed = msgspec.structs.replace(written, description=told)
+    followed = msgspec.structs.replace(written, description=description)
     return None if followed == Documentation() and known is None else followed
 
 
-def _ownership(known: Ownership | None, said: str | None, told: Owner | None) -> Ownership | None:
-    others = [owner for owner in (known.owners if known else ()) if not _is_told(owner, said)]
-    owners = [told, *others] if told is not None and told not in others else others
+def _ownership(
+    known: Ownership | None, earlier: str | None, owner: Owner | None
+) -> Ownership | None:
+    current = known.owners if known else ()
+    others = [each for each in current if not _is_owner_named(each, earlier)]
+    owners = [owner, *others] if owner is not None and owner not in others else others
     return Ownership(owners=tuple(owners)) if owners or known is not None else None
 
 
-def _is_told(owner: Owner, said: str | None) -> bool:
-    return said is not None and owner == Owner(name=said, kind=owner.kind)
+def _is_owner_named(owner: Owner, earlier: str | None) -> bool:
+    return earlier is not None and owner == Owner(name=earlier, kind=owner.kind)

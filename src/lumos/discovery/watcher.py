@@ -1,13 +1,13 @@
-"""`lumos watch`: sources looked at again and again, on one warm Spark session."""
+"""`lumos watch`: scans sources again and again, each at its own interval, on one Spark session."""
 
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -16,37 +16,42 @@ from lumos.config import Settings
 from lumos.config.check import unsupported_mode_note
 from lumos.config.settings import SparkSettings, WatchedSource
 from lumos.config.sources import SourceSettings
-from lumos.discovery.polling import Watched, watch
 from lumos.discovery.reports import IngestReport
-from lumos.discovery.resolve import name_of, source_of
+from lumos.discovery.targets import create_source, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.sources import LakeSource, SampledSource
 from lumos.store.locks import AlreadyHeld
 
-# How often messages that could not be sent are looked at again.
-_BETWEEN_MESSAGES: Final = 30.0
+# How often unsent messages are retried.
+_SENDING_INTERVAL: Final = 30.0
 _MOST_PROBLEMS: Final = 20
-# A page that nobody sees would otherwise be kept for the last thousand jobs.
-_SHORT_MEMORY: Final = {
+# By default, the Spark UI keeps the last thousand jobs in memory.
+_SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.ui.retainedExecutions": "20",
 }
+# The share of an interval by which polls are randomly moved forward, so that watchers that were
+# started together do not poll together.
+_JITTER: Final = 0.1
+# The longest wait after failures, unless the interval of the source is longer.
+LONGEST_WAIT: Final = 900.0
+_MOST_DOUBLINGS: Final = 20
 _log = logging.getLogger(__name__)
 
 
 class WatchReport(Report, frozen=True, kw_only=True):
-    """What a watcher did while it ran."""
+    """How often a watcher looked at sources, and how often that failed."""
 
     format_version: str = FORMAT_VERSION
     looks: int
     failures: int
 
 
-class Watcher:
-    """Watches the sources of a configuration; `scan` looks at one of them and records changes."""
+class SourceWatcher:
+    """Watches the sources of a configuration; `scan` scans one of them and records changes."""
 
     def __init__(
         self,
@@ -61,53 +66,55 @@ class Watcher:
         self._scan = scan
         self._send = send
         self._begun = begun
-        self._spark = _WarmSpark(settings.spark, started)
+        self._spark = _SharedSpark(settings.spark, started)
         self._lost: LumosError | None = None
 
     def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
-        """Watches until somebody sets `stop`; fails where the JVM of Spark is lost for good."""
+        """Watch until `stop` is set; raises SparkLost if the JVM of Spark ends."""
         chosen = list(watched_sources(self._settings))
         sources = [
-            Watched(
-                name_of(each.source),
+            PolledSource(
+                source_name(each.source),
                 interval or each.polling_interval,
-                partial(self._look, each.source, _Told(), stop),
+                partial(self._look, each.source, _ProblemLog(), stop),
             )
             for each in chosen
         ]
         for source in sources:
             self._begun(source.name, source.interval)
-        looks = list(sources)
+        polled = list(sources)
         if self._settings.notifications.channels:
-            looks.append(Watched("messages", _BETWEEN_MESSAGES, self._send))
+            polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
         with self._spark:
             self._start_spark(chosen, stop)
-            tally = watch(
-                looks,
+            counts = poll(
+                polled,
                 clock=monotonic,
                 stopped=stop.wait,
                 random=random.random,
-                failed=partial(_tell_failure, once=once),
+                failed=partial(_log_failure, once=once),
                 once=once,
             )
         if self._lost is not None:
             raise self._lost
-        return WatchReport(looks=tally.looks, failures=tally.failures)
+        return WatchReport(looks=counts.looks, failures=counts.failures)
 
     def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
-        """Starts Spark beforehand where something needs it and nobody has said to stop."""
-        need_it = [_needs_spark(each.source) for each in chosen]
-        if stop.is_set() or not any(need_it):
+        """Start Spark in advance if a source needs it."""
+        need_spark = [_needs_spark(each.source) for each in chosen]
+        if stop.is_set() or not any(need_spark):
             return
         try:
             self._spark.start()
         except LumosError as problem:
-            # Most databases do without it, and the rest is tried again.
-            if all(need_it):
+            # Most databases do not need Spark, and each look at a lake tries again.
+            if all(need_spark):
                 raise
-            _log.warning("only databases are watched until Spark starts: %s", problem)
+            _log.warning("Only databases are watched until Spark starts: %s", problem)
 
-    def _look(self, section: SourceSettings, told: "_Told", stop: threading.Event) -> None:
+    def _look(
+        self, section: SourceSettings, problems: "_ProblemLog", stop: threading.Event
+    ) -> None:
         from lumos.spark.session import SparkFailed, SparkLost
 
         try:
@@ -115,37 +122,37 @@ class Watcher:
                 self._spark.start_if_needed()
             report = self._scan(section)
         except AlreadyHeld as held:
-            _log.info("passed over: %s", held)
+            _log.info("Skipped: %s", held)
             return
         except SparkLost as problem:
             self._lost = problem
             stop.set()
             raise
         except SparkFailed:
-            self._spark.let_go()
+            self._spark.close()
             raise
-        told.tell(name_of(section), report)
+        problems.log_new(source_name(section), report)
 
 
-class _Told:
-    """Names what is wrong in one source, and what is held back, when it is news."""
+class _ProblemLog:
+    """Logs the problems and the held datasets of one source when they are new."""
 
     def __init__(self) -> None:
         self._problems: frozenset[tuple[str, str]] = frozenset()
         self._held: frozenset[str] = frozenset()
 
-    def tell(self, name: str, report: IngestReport) -> None:
+    def log_new(self, name: str, report: IngestReport) -> None:
         problems = {(each.path, each.code): each for each in report.problems if not each.remark}
-        news = problems.keys() - self._problems
-        for key in sorted(news)[:_MOST_PROBLEMS]:
+        new = problems.keys() - self._problems
+        for key in sorted(new)[:_MOST_PROBLEMS]:
             _log.warning("%s: %s (%s)", problems[key].path, problems[key].reason, key[1])
-        if len(news) > _MOST_PROBLEMS:
-            _log.warning("... and %d more problems in %s", len(news) - _MOST_PROBLEMS, name)
+        if len(new) > _MOST_PROBLEMS:
+            _log.warning("... and %d more problems in %s", len(new) - _MOST_PROBLEMS, name)
         held = frozenset(report.held)
         if held - self._held:
             _log.warning(
-                "%d datasets of %s cannot be found, which is too much to believe; if they are "
-                "really gone, run: lumos ingest --accept-removals",
+                "%d datasets of %s are missing, which is too many to be recorded as deleted. If "
+                "they are really gone, run: lumos ingest --accept-removals",
                 len(held),
                 name,
             )
@@ -153,48 +160,48 @@ class _Told:
         self._held = held
 
 
-class _WarmSpark:
-    """A session that is kept between looks, since starting one takes longer than a look."""
+class _SharedSpark:
+    """A Spark session that is kept between scans, because starting one takes longer than a scan."""
 
     def __init__(self, settings: SparkSettings, started: Callable[[], None]) -> None:
         self._settings = settings
         self._started = started
-        self._kept = ExitStack()
+        self._session = ExitStack()
         self._is_started = False
 
     def start(self) -> None:
         from lumos.spark.session import is_local, spark_session
 
         spark = self._settings
-        remembered = _SHORT_MEMORY if is_local(spark.master) else {}
-        settings = {**remembered, **spark.properties()}
-        self._kept.enter_context(spark_session(master=spark.master, settings=settings))
+        defaults = _SMALL_UI_HISTORY if is_local(spark.master) else {}
+        settings = {**defaults, **spark.properties()}
+        self._session.enter_context(spark_session(master=spark.master, settings=settings))
         self._is_started = True
         self._started()
 
-    def let_go(self) -> None:
-        """Ends a session that failed, unless it is a local one, which answers or is lost."""
-        self._kept.close()
-        self._is_started = False
-
     def start_if_needed(self) -> None:
-        """Starts a session where there is none, or the last one failed."""
+        """Start a session if there is none, or if the last one failed."""
         if not self._is_started:
             self.start()
 
-    def __enter__(self) -> "_WarmSpark":
+    def close(self) -> None:
+        """End the session; a local one keeps running, because it is shared by the process."""
+        self._session.close()
+        self._is_started = False
+
+    def __enter__(self) -> "_SharedSpark":
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        self._kept.close()
+        self._session.close()
 
 
 def _needs_spark(section: SourceSettings) -> bool:
-    return isinstance(source_of(section), LakeSource | SampledSource)
+    return isinstance(create_source(section), LakeSource | SampledSource)
 
 
 def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
-    """The sources of `change_detection`, or else all, that this version can watch."""
+    """The sources of `change_detection`, or else all sources, that this version can watch."""
     if settings.change_detection.enabled is False:
         raise MisuseError(
             "change_detection.enabled is false, so nothing is watched. Set it to true, or leave "
@@ -212,10 +219,10 @@ def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
     usable = [each for each in listed if each.source.type in installed]
     for each in listed:
         if each not in usable:
-            _log.warning("this version cannot watch '%s'; it is passed over", name_of(each.source))
+            _log.warning("Skipped %s: this version cannot watch it.", source_name(each.source))
     if not usable:
         raise UnknownName("source", listed[0].source.type, installed, listed="Installed")
-    wanted = [chosen for each in usable if (chosen := _narrowed(each)) is not None]
+    wanted = [chosen for each in usable if (chosen := _select_tables(each)) is not None]
     if not wanted:
         raise MisuseError(
             "Nothing to watch: 'watch_tables' is false or empty for every source. Name tables, or "
@@ -224,32 +231,116 @@ def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
     yield from wanted
 
 
-def _narrowed(watched: WatchedSource) -> WatchedSource | None:
-    """A source with the tables that are watched; nothing where none are."""
+def _select_tables(watched: WatchedSource) -> WatchedSource | None:
+    """A source with the tables that are watched; None if there are none."""
     source: Any = watched.source
     if watched.watch_mode != "polling":
-        _log.warning("%s: %s", name_of(source), unsupported_mode_note(watched))
+        _log.warning("%s: %s", source_name(source), unsupported_mode_note(watched))
     if watched.watch_tables is True or not hasattr(source, "watched"):
         return watched
     if watched.watch_tables is False:
-        _log.warning("%s: watch_tables is false, so it is passed over", name_of(source))
+        _log.warning("Skipped %s: watch_tables is false.", source_name(source))
         return None
     if not watched.watch_tables:
-        _log.warning("%s: watch_tables is empty, so it is passed over", name_of(source))
+        _log.warning("Skipped %s: watch_tables is empty.", source_name(source))
         return None
     narrowed = msgspec.structs.replace(source, watched=watched.watch_tables)
     return msgspec.structs.replace(watched, source=narrowed)
 
 
-def _tell_failure(
-    watched: Watched, problem: Exception, *, failures: int, wait: float, once: bool
+def _log_failure(
+    source: "PolledSource", problem: Exception, *, failures: int, wait: float, once: bool
 ) -> None:
-    foreseen = isinstance(problem, LumosError | OSError)
+    is_expected = isinstance(problem, LumosError | OSError)
     again = "" if once else f" Failure {failures}, next try in {wait:.0f} s."
     _log.warning(
         "%s: %s%s",
-        watched.name,
-        problem if foreseen else f"{type(problem).__name__}: {problem}.",
+        source.name,
+        problem if is_expected else f"{type(problem).__name__}: {problem}.",
         again,
-        exc_info=None if foreseen else problem,
+        exc_info=None if is_expected else problem,
     )
+
+
+class PolledSource(NamedTuple):
+    """A source to poll: its name, the longest time between two polls in seconds, and the action."""
+
+    name: str
+    interval: float
+    look: Callable[[], None]
+
+
+class ReportPollFailure(Protocol):
+    """Called after a failed poll, with the number of failures in a row and the wait."""
+
+    def __call__(
+        self, source: PolledSource, problem: Exception, *, failures: int, wait: float
+    ) -> None: ...
+
+
+class PollCounts(NamedTuple):
+    """The number of polls, and how many of them failed."""
+
+    looks: int = 0
+    failures: int = 0
+
+
+class _Schedule:
+    """When a source is polled next, and how often it has failed in a row."""
+
+    def __init__(self, source: PolledSource, due: float) -> None:
+        self.source = source
+        self.due = due
+        self.failures = 0
+
+
+def poll(
+    sources: Sequence[PolledSource],
+    *,
+    clock: Callable[[], float],
+    stopped: Callable[[float], bool],
+    random: Callable[[], float],
+    failed: ReportPollFailure,
+    once: bool = False,
+) -> PollCounts:
+    """Poll every source at its interval until `stopped`, or only `once`.
+
+    `stopped` waits for some seconds and returns whether to stop; `random` returns numbers between 0
+    and 1.
+    """
+    schedules = [_Schedule(each, clock()) for each in sources]
+    looks = failures = 0
+    while schedules:
+        schedule = min(schedules, key=lambda each: each.due)
+        source = schedule.source
+        if stopped(max(0.0, schedule.due - clock())):
+            break
+        started = clock()
+        looks += 1
+        try:
+            source.look()
+        except Exception as problem:  # noqa: BLE001 - no source may stop the others
+            failures += 1
+            schedule.failures += 1
+            wait = apply_jitter(backoff_seconds(schedule.failures, source.interval), random)
+            # From the end of the poll: a source that takes minutes to fail must not block others.
+            schedule.due = clock() + wait
+            failed(source, problem, failures=schedule.failures, wait=wait)
+        else:
+            schedule.failures = 0
+            # From the start of the poll, so that changes are found within one interval.
+            schedule.due = max(clock(), started + apply_jitter(source.interval, random))
+        if once:
+            schedules.remove(schedule)
+    return PollCounts(looks, failures)
+
+
+def backoff_seconds(failures: int, interval: float) -> float:
+    """The wait after the nth failure in a row, which doubles each time."""
+    doubled: float = interval * 2 ** min(failures - 1, _MOST_DOUBLINGS)
+    return min(max(interval, LONGEST_WAIT), doubled)
+
+
+def apply_jitter(wait: float, random: Callable[[], float]) -> float:
+    """A wait that is shortened randomly, and never longer."""
+    return wait * (1 - _JITTER * random())

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from lumos.discovery.recorder import Outcome
-from lumos.discovery.scanner import Pass
+from lumos.discovery.dataset_recorder import RecordedDataset
+from lumos.discovery.scan_recorder import RecordedScan
 from lumos.errors import UnknownName
 from lumos.lineage.mongodb_views import collections_of, said_by_pipeline
 from lumos.lineage.name_index import Names
@@ -25,7 +25,7 @@ REPORTER = "view:"
 NOT_UNDERSTOOD = "view_not_understood"
 
 
-def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
+def follow_views(store: Store, done: RecordedScan) -> tuple[Problem, ...]:
     """Records what the views of a scan are made from, and takes back what gone ones said.
 
     Gives what of their definitions could not be understood.
@@ -64,7 +64,7 @@ def follow_views(store: Store, done: Pass) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _no_views(outcomes: Iterable[Outcome], missing: Iterable[str]) -> Iterator[str]:
+def _no_views(outcomes: Iterable[RecordedDataset], missing: Iterable[str]) -> Iterator[str]:
     """Reporters of what was a view and is none now, or is not there."""
     for outcome in outcomes:
         if outcome.dataset.definition is None and not collections_of(outcome.dataset):

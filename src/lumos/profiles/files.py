@@ -9,13 +9,12 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
-from lumos.discovery.explain import selection_of, urns_in
-from lumos.discovery.explanation import DataFile, Lens
-from lumos.discovery.hint_store import with_stored_hints
-from lumos.discovery.manifest import Manifests
-from lumos.discovery.resolve import file_roots
-from lumos.discovery.state import state_folder
-from lumos.discovery.tables import Memory, live_files, memory_of
+from lumos.discovery.grouping.hints.listing import with_stored_hints
+from lumos.discovery.lake.contents import DataFile, LakeContents
+from lumos.discovery.lake.manifest import ManifestStore
+from lumos.discovery.lake.table_reader import TableMemory, live_files, load_table_memory
+from lumos.discovery.scans import state_folder
+from lumos.discovery.targets import file_roots, selection_for, urns_for
 from lumos.errors import MisuseError
 from lumos.formats.tables import READERS
 from lumos.formats.tables.iceberg.schema import INITIAL_DEFAULT
@@ -80,19 +79,19 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     if scan is None:
         raise NotProfiled(urn, "it has not been scanned with this store. Run lumos ingest first.")
     root = known.source.partition(":")[2]
-    selection = selection_of(with_stored_hints(settings, store), root)
+    selection = selection_for(with_stored_hints(settings, store), root)
     state_access = access_of(state, settings.sources)
-    manifest = Manifests(state_folder(state, known.source), state_access).read(scan.manifest)
+    manifest = ManifestStore(state_folder(state, known.source), state_access).read(scan.manifest)
     location = dataset.location.uri if dataset.location else ""
     if location in manifest.tables:
-        memory = memory_of(manifest.tables[location], state_access)
+        memory = load_table_memory(manifest.tables[location], state_access)
         if memory is None:
             raise NotProfiled(urn, _LOST)
         files, fields, remarks = table_files(location, memory)
         roots = _scanned_roots(settings, store, root)
         return LocatedFiles(dataset, files, selection.access, fields, tuple(remarks), roots)
-    lens = Lens.of_scan(selection, manifest, state_access=state_access)
-    urn_of = urns_in(settings, root)
+    lens = LakeContents.of_scan(selection, manifest, state_access=state_access)
+    urn_of = urns_for(settings, root)
     group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
     group_files = iter(()) if group is None else map(_source_file, lens.files_of(group))
     first = next(group_files, None)
@@ -156,7 +155,7 @@ class TableFiles(NamedTuple):
     remarks: list[Problem]
 
 
-def table_files(root: str, memory: Memory) -> TableFiles:
+def table_files(root: str, memory: TableMemory) -> TableFiles:
     """The live files of a table as tasks, with the deletes and constants in its log.
 
     The tasks do not contain the fields of the table, which are the same for all of them.
@@ -167,7 +166,7 @@ def table_files(root: str, memory: Memory) -> TableFiles:
 
 
 def _files(
-    root: str, memory: Memory, facts: TableFacts, fields: tuple[KnownField, ...]
+    root: str, memory: TableMemory, facts: TableFacts, fields: tuple[KnownField, ...]
 ) -> Iterator[SourceFile]:
     fields_hash = identity_of(fields)
     names = tuple(field.name for field in facts.schema.fields)
@@ -257,7 +256,7 @@ def _identity(task: FileTask, fields_hash: bytes) -> bytes:
     return identity_of(*facts, *deletes, *task.logs)
 
 
-def _remarks(root: str, memory: Memory) -> list[Problem]:
+def _remarks(root: str, memory: TableMemory) -> list[Problem]:
     if memory.kind != "iceberg":
         return []
     equality = sum(

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.discovery.table_paths import TablePaths
+from lumos.discovery.lake.table_paths import TablePaths
 from lumos.formats.interface import UnreadableFile
 from lumos.model.discovery import Problem
 from lumos.profiles.columns import ORDERED, WHOLE, KnownField, ProfiledColumn, column_types

@@ -13,7 +13,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.discovery.reports import IngestReport, Measurement
-from lumos.discovery.state import check_state
+from lumos.discovery.scans import check_state
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.dataset import Profile, Quality
 from lumos.model.discovery import Problem

@@ -263,7 +263,7 @@ def build_archive_if_missing(java: str, spark_home: Path) -> None:
         if not os.access(file.parent, os.W_OK | os.X_OK):
             return
         subprocess.Popen(
-            [sys.executable, "-m", "lumos.discovery.class_archive", java, str(spark_home)],
+            [sys.executable, "-m", "lumos.discovery.lake.class_archive", java, str(spark_home)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

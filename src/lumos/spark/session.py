@@ -30,7 +30,7 @@ _LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # Workers are forked from a process that has already imported what a scan needs.
-    "spark.python.daemon.module": "lumos.discovery.python_daemon",
+    "spark.python.daemon.module": "lumos.discovery.lake.python_daemon",
 }
 
 # For short jobs, code generation takes longer than it saves.

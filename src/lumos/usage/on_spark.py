@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from lumos.config import Settings
-from lumos.discovery.state import check_state
+from lumos.discovery.scans import check_state
 from lumos.sources.addresses import access_of
 from lumos.usage.counts import Statements, read_piece
 from lumos.usage.query_log import Piece

@@ -17,7 +17,7 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
-from lumos.discovery.tables import Memory, StoredFolder
+from lumos.discovery.lake.table_reader import StoredFolder, TableMemory
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables import READERS
 from lumos.formats.tables.interface import RowDeletes
@@ -43,7 +43,7 @@ def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]
     """What is counted of a table as a scan would find it, also by column."""
     folder = StoredFolder(LocalStorage(), str(root))
     facts, memory = READERS[kind].read(folder, None, most_commits=100)
-    found = table_files(str(root), Memory(kind, to_json(facts), memory))
+    found = table_files(str(root), TableMemory(kind, to_json(facts), memory))
     leaves = tuple(
         leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
         for leaf in profiled_columns(facts.schema)
@@ -272,7 +272,7 @@ def identities(root: Path) -> set[bytes]:
     facts, memory = READERS["iceberg"].read(
         StoredFolder(LocalStorage(), str(root)), None, most_commits=100
     )
-    found = table_files(str(root), Memory("iceberg", to_json(facts), memory))
+    found = table_files(str(root), TableMemory("iceberg", to_json(facts), memory))
     return {file.identity for file in found.files}
 
 

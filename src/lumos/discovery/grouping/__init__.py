@@ -1,1 +1,1 @@
-"""Groups files into datasets, on rows that already stand for many files each."""
+"""The rules by which files form datasets; docs/GROUPING.md is the specification."""

@@ -1,20 +1,28 @@
-"""How much schemas have in common, and which values of a path go with columns of their own."""
+"""Decides by columns: which files of one pattern are different datasets, and which are similar."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import ceil
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from lumos.discovery.grouping.patterns import IN_DATED_NAMES, IN_NAMES, WITH_DATE
-from lumos.discovery.hints import ColumnSplit
-from lumos.discovery.summaries import MOST_VALUES, PlaceSummary
+from lumos.discovery.grouping.hints import ColumnSplit, hinted_location
+from lumos.discovery.grouping.patterns import (
+    IN_DATED_NAMES,
+    IN_NAMES,
+    WITH_DATE,
+    is_named_by_file,
+    place_file,
+)
+from lumos.discovery.grouping.state import GroupingState
+from lumos.discovery.lake.summaries import MOST_VALUES, FileSet
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 
-# Files that share so much of their fields are related.
+# Files that share at least this part of their fields are related.
 _RELATED: Final = 0.5
-# From so many schemas under one pattern on, containment is not looked for.
+# With more schemas than this under one pattern, containment is not checked.
 _MOST_COMPARED: Final = 500
 
 T = TypeVar("T", bound=Hashable)
@@ -40,7 +48,7 @@ def leaf_fields(schema: Schema) -> Fields:
 
 
 class FieldsByFingerprint(dict[str, Fields]):
-    """The leaf fields of schemas, worked out once for each schema that is asked for."""
+    """The leaf fields of schemas, computed once per schema."""
 
     def __init__(self, schemas: SchemasByFingerprint) -> None:
         self._schemas = schemas
@@ -50,7 +58,7 @@ class FieldsByFingerprint(dict[str, Fields]):
 
 
 def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
-    """Items linked, directly or through others, by so large a share of all their fields."""
+    """Clusters of items that share at least this part of their fields, directly or indirectly."""
     first_with: dict[Fields, T] = {}
     groups = DisjointSets(fields_of)
     for item, fields in fields_of.items():
@@ -58,7 +66,7 @@ def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
     every = list(first_with)
     numbers = DisjointSets(range(len(every)))
     for number, near in _candidates(every, share):
-        # Most of what is near is linked already; set operations pass over it at once.
+        # Most candidates are linked already; set operations skip them at once.
         near -= numbers.members(number)
         while near:
             other = near.pop()
@@ -72,49 +80,52 @@ def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
 
 def split_by_columns(
     dataset: str,
-    places: Sequence[PlaceSummary],
+    file_sets: Sequence[FileSet],
     schemas: SchemasByFingerprint,
     kept: ColumnSplit | None = None,
-    own: Mapping[str, Sequence[PlaceSummary]] | None = None,
-) -> tuple[dict[str, list[PlaceSummary]], ColumnSplit | None]:
-    """The datasets of files under one pattern, and the decision to remember.
+    own: Mapping[str, Sequence[FileSet]] | None = None,
+) -> tuple[dict[str, list[FileSet]], ColumnSplit | None]:
+    """The datasets of the files of one pattern, and the decision for the next scan.
 
-    Only values that are neither dates nor counts may name datasets, and only where files of
-    different values have fewer than half of their fields in common. Along dates and counts,
-    columns drift. `own` are the datasets that an earlier decision, `kept`, set apart.
+    Only values that are neither dates nor counts may name datasets, and only if files of
+    different values share less than half of their fields. Along dates and counts, columns merely
+    drift. `own` are the datasets that an earlier decision, `kept`, separated.
     """
     labels = sorted(
         label
-        for label in {label for place in places for label in place.others}
+        for label in {label for file_set in file_sets for label in file_set.others}
         if not label.startswith(WITH_DATE)
-        # In dated files an identifier of one date says no more than the date does.
-        and (not label.startswith(IN_DATED_NAMES) or _recurs(label, places))
+        # In dated files, an identifier that occurs on one date only carries no more information.
+        and (not label.startswith(IN_DATED_NAMES) or _recurs(label, file_sets))
     )
     if not labels:
-        return {dataset: list(places)}, kept
-    fields = {full: leaf_fields(schemas[full]) for full in sorted({place.full for place in places})}
-    best = min(_ways_to_split(places, fields, labels), key=lambda way: way.rank, default=None)
+        return {dataset: list(file_sets)}, kept
+    fields = {
+        full: leaf_fields(schemas[full])
+        for full in sorted({file_set.full for file_set in file_sets})
+    }
+    best = min(_find_splits(file_sets, fields, labels), key=lambda way: way.rank, default=None)
     if kept is not None and kept.label in labels:
-        # An earlier scan decided by this value, so it names whatever is new.
-        some = [place for place in places if kept.label in place.others]
+        # An earlier scan split by this value, so it also names new datasets.
+        some = [file_set for file_set in file_sets if kept.label in file_set.others]
         apart = best.clusters if best is not None and best.label == kept.label else [some]
-        best = _Way(kept.label, apart)
+        best = _Split(kept.label, apart)
     if best is None:
-        return {dataset: list(places)}, kept
+        return {dataset: list(file_sets)}, kept
     known = {
-        path: {leaf_fields(schemas[place.full]) for place in some}
+        path: {leaf_fields(schemas[file_set.full]) for file_set in some}
         for path, some in (own or {}).items()
     }
     named, datasets = _named(dataset, best, {} if kept is None else kept.datasets, fields, known)
-    # Files without the value are what the pattern is called.
-    rest = [place for place in places if best.label not in place.others]
+    # Files without the value get the path of the pattern.
+    rest = [file_set for file_set in file_sets if best.label not in file_set.others]
     if rest:
         named.setdefault(dataset, []).extend(rest)
     return named, ColumnSplit(dataset, best.label, datasets)
 
 
 class DisjointSets(Generic[T]):
-    """Items that are joined pair by pair; every item knows its set."""
+    """A union-find structure."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._set_of = {item: item for item in items}
@@ -143,45 +154,45 @@ class DisjointSets(Generic[T]):
         return list(found.values())
 
 
-class _Way(NamedTuple):
-    """A value of the path that goes with the columns, and the places of each cluster.
+class _Split(NamedTuple):
+    """A value of the path that determines the columns, and the file sets of each cluster.
 
-    Where some files lack the value, the pattern is theirs: `with_rest` are the clusters that share
-    their columns. Otherwise it is None.
+    If some files lack the value, they get the path of the pattern, and `with_rest` are the clusters
+    that share their columns. Otherwise it is None.
     """
 
     label: str
-    clusters: list[list[PlaceSummary]]
-    with_rest: list[list[PlaceSummary]] | None = None
+    clusters: list[list[FileSet]]
+    with_rest: list[list[FileSet]] | None = None
 
     @property
     def is_key(self) -> bool:
-        """Whether the value stands in a level `key=value`."""
+        """Whether the value is that of a folder `key=value`."""
         return not self.label[:1].isdigit() and not self.is_in_name
 
     @property
     def is_in_name(self) -> bool:
-        """Whether the value stands in the names of files."""
+        """Whether the value is part of file names."""
         return self.label.startswith((IN_NAMES, IN_DATED_NAMES))
 
     @property
     def rank(self) -> tuple[int, bool, bool, str]:
-        """The most clusters first, then keys before folders before names of files."""
+        """Sorts by number of clusters, then keys before folders before file names."""
         return -len(self.clusters), not self.is_key, self.is_in_name, self.label
 
-    def is_named_by_pattern(self, rank: int, cluster: list[PlaceSummary]) -> bool:
-        """Whether a cluster, by its rank, is what the pattern is called."""
+    def is_named_by_pattern(self, rank: int, cluster: list[FileSet]) -> bool:
+        """Whether the cluster of a rank gets the path of the pattern."""
         is_first = rank == 0 and len(self.values(cluster)) > 1
         return is_first and (self.with_rest is None or cluster in self.with_rest)
 
-    def values(self, places: Iterable[PlaceSummary]) -> list[str]:
-        return sorted({value for place in places for value in place.others[self.label]})
+    def values(self, file_sets: Iterable[FileSet]) -> list[str]:
+        return sorted({value for file_set in file_sets for value in file_set.others[self.label]})
 
 
-def _ways_to_split(
-    places: Sequence[PlaceSummary], fields: Mapping[str, Fields], labels: Iterable[str]
-) -> Iterator[_Way]:
-    """For each value of the paths, the sets of files that it tells apart.
+def _find_splits(
+    file_sets: Sequence[FileSet], fields: Mapping[str, Fields], labels: Iterable[str]
+) -> Iterator[_Split]:
+    """For each value of the paths, the sets of files that it distinguishes.
 
     Files of one value belong together, and files that share half of their fields. A schema that is
     contained in exactly one other belongs to it: contained in several, it belongs to none of them.
@@ -195,12 +206,12 @@ def _ways_to_split(
         else []
     )
     for label in labels:
-        some = [place for place in places if label in place.others]
+        some = [file_set for file_set in file_sets if label in file_set.others]
         sets = DisjointSets(fields)
         first_with: dict[str, str] = {}
-        for place in some:
-            for value in place.others[label]:
-                sets.join(place.full, first_with.setdefault(value, place.full))
+        for file_set in some:
+            for value in file_set.others[label]:
+                sets.join(file_set.full, first_with.setdefault(value, file_set.full))
         for first, *others in alike:
             for other in others:
                 sets.join(first, other)
@@ -213,28 +224,32 @@ def _ways_to_split(
         for near, others_near in neighbours.items():
             if len(others_near) == 1 and neighbours[next(iter(others_near))] == {near}:
                 sets.join(near, next(iter(others_near)))
-        found: dict[str, list[PlaceSummary]] = {}
-        for place in some:
-            found.setdefault(sets.find(place.full), []).append(place)
-        of_rest = {sets.find(place.full) for place in places if label not in place.others}
+        found: dict[str, list[FileSet]] = {}
+        for file_set in some:
+            found.setdefault(sets.find(file_set.full), []).append(file_set)
+        of_rest = {
+            sets.find(file_set.full) for file_set in file_sets if label not in file_set.others
+        }
         if len(found) > 1 or (of_rest and of_rest.isdisjoint(found)):
             with_rest = [some for key, some in found.items() if key in of_rest]
-            yield _Way(label, list(found.values()), with_rest if of_rest else None)
+            yield _Split(label, list(found.values()), with_rest if of_rest else None)
 
 
-def _recurs(label: str, places: Sequence[PlaceSummary]) -> bool:
-    """Whether some value stands in files of several dates."""
-    dated = {pair for place in places for pair in place.others.get(f"{WITH_DATE}{label}", ())}
+def _recurs(label: str, file_sets: Sequence[FileSet]) -> bool:
+    """Whether a value occurs in files of several dates."""
+    dated = {
+        pair for file_set in file_sets for pair in file_set.others.get(f"{WITH_DATE}{label}", ())
+    }
     return len({pair.partition(WITH_DATE)[0] for pair in dated}) < len(dated)
 
 
 def _named(
     dataset: str,
-    way: _Way,
+    way: _Split,
     kept: Mapping[str, str],
     fields: Mapping[str, Fields],
     known: Mapping[str, Collection[Fields]],
-) -> tuple[dict[str, list[PlaceSummary]], dict[str, str]]:
+) -> tuple[dict[str, list[FileSet]], dict[str, str]]:
     """The dataset of each cluster, and of each value.
 
     Values stay where an earlier scan put them, and new ones join the dataset whose columns they
@@ -243,14 +258,14 @@ def _named(
     """
     ranked = sorted(
         way.clusters,
-        key=lambda some: (-len(way.values(some)), -sum(place.file_count for place in some)),
+        key=lambda some: (-len(way.values(some)), -sum(file_set.file_count for file_set in some)),
     )
-    named: dict[str, list[PlaceSummary]] = {}
+    named: dict[str, list[FileSet]] = {}
     datasets = dict(kept)
     for number, some in enumerate(ranked):
         values = way.values(some)
         earlier = Counter(kept[value] for value in values if value in kept)
-        related = _most_related({fields[place.full] for place in some}, known)
+        related = _most_related({fields[file_set.full] for file_set in some}, known)
         if earlier:
             path = earlier.most_common(1)[0][0]
         elif related is not None:
@@ -268,7 +283,7 @@ def _named(
 def _most_related(
     fields: Collection[Fields], known: Mapping[str, Collection[Fields]]
 ) -> str | None:
-    """The dataset that shares the largest part of its fields with some, if it is half of them."""
+    """The dataset that shares most of its fields with these, if it is at least half of them."""
     shares = {
         path: max(len(one & other) / len(one | other) for one in fields for other in others)
         for path, others in known.items()
@@ -279,7 +294,7 @@ def _most_related(
 
 
 def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, set[int]]]:
-    """For each schema those before it that may share so much of their fields with it.
+    """For each schema, the candidates that may share this part of their fields with it.
 
     Such a pair shares one of the rarest fields of the smaller one, so only those are looked up:
     comparing each pair takes too long where there are thousands.
@@ -306,3 +321,129 @@ def _leaves(path: str, type: DataType) -> Iterator[str]:
             yield from _leaves(path, type.value)
         case _:
             yield path
+
+
+_FEWEST_FIELDS: Final = 2
+_SIMILAR: Final = 0.9
+# A number after a word; `v1` is a word of its own.
+_NUMBERED: Final = re.compile(r"(.*[^\W\d_][\W_]*?)(?<!\d)\d+\Z")
+_VERSION: Final = re.compile(r"(?:(?:\A|[\W_])[vV]|(?<=[a-z])V)\d+\Z")
+
+# The path and the format of a dataset.
+GroupKey = tuple[str, str]
+Groups = Mapping[GroupKey, Sequence[FileSet]]
+
+
+class JoinedGroups(NamedTuple):
+    """Groups after joining similar ones, and the member keys of each joined group."""
+
+    groups: dict[GroupKey, list[FileSet]]
+    members: dict[GroupKey, list[GroupKey]]
+
+
+def join_similar(
+    groups: Groups, fields: FieldsByFingerprint, before: GroupingState | None = None
+) -> JoinedGroups:
+    """Join files of one folder, under the path of the folder, and numbered folders, as NNN."""
+    joined = {key: list(file_sets) for key, file_sets in groups.items()}
+    members: dict[GroupKey, list[GroupKey]] = {}
+    earlier = _EarlierJoins(before or GroupingState())
+    for family_of, path_of in (
+        (folder_of_files, _folder_path),
+        (_numbered_path, _common_numbered_path),
+    ):
+        families: dict[tuple[Hashable, str], list[GroupKey]] = {}
+        for key, file_sets in joined.items():
+            family = family_of(key[0], file_sets)
+            if family is not None:
+                families.setdefault((family, key[1]), []).append(key)
+        for (_, format), family_keys in families.items():
+            some = {key: joined[key] for key in family_keys}
+            for cluster in sorted(find_similar(some, fields), key=len, reverse=True):
+                file_sets = [file_set for key in sorted(cluster) for file_set in joined.pop(key)]
+                path = path_of([key[0] for key in cluster])
+                target = earlier.target((path, format), cluster, file_sets)
+                # Of several clusters in one folder, only the first gets the path of the folder.
+                if target in joined:
+                    target = min(cluster)
+                joined[target] = file_sets
+                members[target] = [
+                    each for key in sorted(cluster) for each in members.pop(key, [key])
+                ]
+    return JoinedGroups(joined, members)
+
+
+def find_similar(groups: Groups, fields: FieldsByFingerprint) -> Iterator[list[GroupKey]]:
+    """Sets of groups with nearly the same columns; groups of a single column are left out."""
+    if len(groups) < 2:
+        return
+    of_group: dict[GroupKey, Fields] = {}
+    for key, file_sets in groups.items():
+        every = frozenset().union(
+            *(fields[full] for full in {file_set.full for file_set in file_sets})
+        )
+        if len(every) >= _FEWEST_FIELDS:
+            of_group[key] = every
+    yield from (some for some in clusters(of_group, share=_SIMILAR) if len(some) > 1)
+
+
+class _EarlierJoins:
+    """The datasets that the last scan joined, which keep their paths."""
+
+    def __init__(self, before: GroupingState) -> None:
+        file_sets = [each for each in before.file_sets if hinted_location(each.pattern) is None]
+        self._dataset_of = {
+            (each.base, each.pattern, each.format): each.dataset for each in file_sets
+        }
+        self._taken = {(each.dataset, each.format) for each in file_sets}
+        self._members: dict[str, set[str]] = {}
+        for each in file_sets:
+            self._members.setdefault(each.dataset, set()).add(place_file(each.first_path).dataset)
+
+    def target(
+        self, wanted: GroupKey, cluster: Sequence[GroupKey], file_sets: Sequence[FileSet]
+    ) -> GroupKey:
+        """The earlier path of joined groups, or the wanted path unless another dataset had it."""
+        known = Counter(
+            self._dataset_of[file_set.key[:3]]
+            for file_set in file_sets
+            if file_set.key[:3] in self._dataset_of
+        )
+        for path, _ in known.most_common():
+            key = (path, wanted[1])
+            if key == wanted or (key in cluster and len(self._members[path]) > 1):
+                return key
+        return min(cluster) if wanted in self._taken else wanted
+
+
+def folder_of_files(path: str, file_sets: Sequence[FileSet]) -> Hashable | None:
+    """The only folder of a dataset that is named after its files, with placeholders for values."""
+    folders = {f"{file_set.base}/{file_set.pattern}".rpartition("/")[0] for file_set in file_sets}
+    is_plain = all(
+        file_set.dataset == path and is_named_by_file(file_set.first_path) for file_set in file_sets
+    )
+    return (path.rpartition("/")[0], *folders) if is_plain and len(folders) == 1 else None
+
+
+def _numbered_path(path: str, _places: Sequence[FileSet]) -> Hashable | None:
+    """The path with NNN for the numbers of its folders, if there are any."""
+    folders = path.split("/")
+    numbered = [_without_number(folder) for folder in folders]
+    return "/".join(numbered) if numbered != folders else None
+
+
+def _without_number(folder: str) -> str:
+    match = None if _VERSION.search(folder) else _NUMBERED.match(folder)
+    return folder if match is None else f"{match[1]}NNN"
+
+
+def _folder_path(paths: Sequence[str]) -> str:
+    return paths[0].rpartition("/")[0]
+
+
+def _common_numbered_path(paths: Sequence[str]) -> str:
+    """The path of numbered folders, with NNN where their numbers differ."""
+    levels = zip(*(path.split("/") for path in paths), strict=True)
+    return "/".join(
+        names[0] if len(set(names)) == 1 else _without_number(names[0]) for names in levels
+    )

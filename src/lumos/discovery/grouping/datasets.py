@@ -1,31 +1,38 @@
-"""From places to datasets: hints, path patterns, columns, and what earlier scans decided."""
+"""Groups files into datasets: by hints, path patterns, columns, and decisions of earlier scans."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import msgspec
 
 from lumos.discovery.grouping.columns import (
     FieldsByFingerprint,
+    GroupKey,
     SchemasByFingerprint,
+    join_similar,
     split_by_columns,
 )
-from lumos.discovery.grouping.locations import joined_location, location_of, root_depth
-from lumos.discovery.grouping.patterns import levels, name_of
-from lumos.discovery.grouping.predecessors import Predecessors, find_destinations, find_predecessors
-from lumos.discovery.grouping.sidecars import why_sidecar
-from lumos.discovery.grouping.similarity import Key, join_similar
-from lumos.discovery.grouping.state import GroupingState, RememberedPlace, key_of
+from lumos.discovery.grouping.hints import ColumnSplit, HintMatcher, free_names, hinted_location
+from lumos.discovery.grouping.patterns import anchor_of, levels, literal, name_of, split_name
+from lumos.discovery.grouping.sidecars import describe_sidecar
+from lumos.discovery.grouping.state import (
+    GroupingState,
+    Predecessors,
+    RememberedFiles,
+    find_destinations,
+    find_predecessors,
+)
 from lumos.discovery.grouping.values import BRACES
-from lumos.discovery.hints import ColumnSplit, Hints, free_names, hinted_location
-from lumos.discovery.summaries import PartitionKey, PlaceSummary, merged_keys
+from lumos.discovery.lake.summaries import FileSet, PartitionKey, merge_partition_keys
 from lumos.model.dataset_pattern import strip_extensions
 
-# Marks the key of a dataset that a hint made.
+# Marks the key of a dataset of a hint.
 _BY_HINT: Final = "\0hint"
-# Where one pattern has files of two formats, the first keeps the plain path.
+# If one pattern has files of two formats, the first format in this order has the plain path.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _IN_WORDS: Final = {
@@ -34,30 +41,30 @@ _IN_WORDS: Final = {
 }  # fmt: skip
 
 
-class Rule(NamedTuple):
-    """Which rule decided, and why in words."""
+class GroupingRule(NamedTuple):
+    """The rule that formed a dataset, and the reason."""
 
     name: str
     reason: str
 
 
-class Group(NamedTuple):
-    """The places of one dataset, where it lies, and which rule put them together.
+class DatasetGroup(NamedTuple):
+    """The file sets of one dataset, its location, and the rule that grouped them.
 
-    `key` is the path that its pattern gives, and its format. `names` are the templates of its
-    folders and, last, of its files. `renamed_from`, `merged_from` and `split_from` are datasets of
-    the last scan that are this one now, or that it was part of. `wanted` is the path that its hint
-    gives, where another dataset has it.
+    `key` is the path that the pattern gives, and the format. `names` are the templates of the
+    folders and, last, of the files. `renamed_from`, `merged_from` and `split_from` are the datasets
+    of the last scan that this one continues. `wanted` is the path that a hint gives, if another
+    dataset has it.
     """
 
     dataset: str
     location: str
-    places: list[PlaceSummary]
-    key: Key
+    file_sets: list[FileSet]
+    key: GroupKey
     name: str | None = None
     names: tuple[str, ...] = ()
     ending: str = ""
-    rule: Rule = Rule("pattern", "")
+    rule: GroupingRule = GroupingRule("pattern", "")
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
     split_from: str | None = None
@@ -65,39 +72,39 @@ class Group(NamedTuple):
 
     @property
     def keys(self) -> list[PartitionKey]:
-        """The partition keys of all its places."""
+        """The partition keys of all file sets."""
         keys: list[PartitionKey] = []
-        for place in self.places:
-            keys = merged_keys(keys, place.keys)
+        for file_set in self.file_sets:
+            keys = merge_partition_keys(keys, file_set.keys)
         return keys
 
 
-class Grouping(NamedTuple):
-    """The datasets, what to remember of them, and the places that only accompany data."""
+class GroupingResult(NamedTuple):
+    """The datasets, the state for the next scan, and the file sets that only accompany data."""
 
-    groups: list[Group]
+    groups: list[DatasetGroup]
     state: GroupingState
-    sidecars: list[PlaceSummary]
+    sidecars: list[FileSet]
 
 
-def group(
-    places: Iterable[PlaceSummary],
+def group_files(
+    file_sets: Iterable[FileSet],
     schemas: SchemasByFingerprint,
     *,
-    hints: Hints,
+    hints: HintMatcher,
     before: GroupingState | None = None,
     tables: Collection[str] = (),
     joins_similar: bool = False,
     was_there: Callable[[str], bool] = lambda _path: True,
     recorded_formats: Callable[[Collection[str]], Mapping[str, str | None]] = lambda _paths: {},
-) -> Grouping:
-    """The datasets that places make up, and what the next scan must know of them.
+) -> GroupingResult:
+    """Group file sets into datasets.
 
-    `tables` are roots of table formats, whose paths no other dataset may have. `was_there` says
-    whether the last scan met a file, `recorded_formats` which formats datasets on record have.
+    `tables` are roots of table formats, whose paths no other dataset may have. `was_there` returns
+    whether the last scan listed a file, `recorded_formats` the formats of recorded datasets.
     """
     before = before or GroupingState()
-    every = sorted(places, key=key_of)
+    every = sorted(file_sets, key=lambda each: each.key)
     hinted = [each for each in every if hinted_location(each.pattern) is not None]
     data, sidecars = _data_and_sidecars(
         (each for each in every if hinted_location(each.pattern) is None), schemas
@@ -109,7 +116,7 @@ def group(
         groups, joined = join_similar(groups, FieldsByFingerprint(schemas), before)
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
-        # Other files may have the same path by their pattern: they are not part of it.
+        # Marked, because other files may have the same path by their pattern.
         key = (f"{each.dataset}{_BY_HINT}", each.format)
         groups.setdefault(key, []).append(each)
         rules[key] = "hint"
@@ -140,23 +147,25 @@ def group(
     ]
     found.sort(key=lambda each: each.dataset)
     state = GroupingState(
-        places=[_remember(place, each.dataset) for each in found for place in each.places],
+        file_sets=[
+            _remember(file_set, each.dataset) for each in found for file_set in each.file_sets
+        ],
         names=_overrides(names, before),
         splits=splits,
     )
-    return Grouping(found, state, sidecars)
+    return GroupingResult(found, state, sidecars)
 
 
 def _by_pattern(
-    places: Iterable[PlaceSummary], schemas: SchemasByFingerprint, before: GroupingState
-) -> tuple[dict[Key, list[PlaceSummary]], list[ColumnSplit]]:
-    """Places by the path of their dataset and their format, and the decisions made by columns."""
-    by_path: dict[Key, list[PlaceSummary]] = {}
-    for place in places:
-        by_path.setdefault((place.dataset, place.format), []).append(place)
+    file_sets: Iterable[FileSet], schemas: SchemasByFingerprint, before: GroupingState
+) -> tuple[dict[GroupKey, list[FileSet]], list[ColumnSplit]]:
+    """File sets by the path and format of their dataset, and the splits by columns."""
+    by_path: dict[GroupKey, list[FileSet]] = {}
+    for file_set in file_sets:
+        by_path.setdefault((file_set.dataset, file_set.format), []).append(file_set)
     splits = {split.dataset: split for split in before.splits}
     own = {path for split in before.splits for path in split.own_datasets}
-    groups: dict[Key, list[PlaceSummary]] = {}
+    groups: dict[GroupKey, list[FileSet]] = {}
     for (path, format), some in sorted(by_path.items()):
         if path in own or (len(some) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(some)
@@ -174,24 +183,24 @@ def _by_pattern(
 
 
 def _paths(
-    groups: Collection[Key],
+    groups: Collection[GroupKey],
     before: GroupingState,
     tables: Collection[str],
     recorded: Mapping[str, str | None],
     *,
     root: str,
-) -> dict[Key, str]:
-    """The path of each dataset, all different: as before, or that of its pattern or hint.
+) -> dict[GroupKey, str]:
+    """A unique path for each dataset: that of the last scan, or that of its pattern or hint.
 
-    Of two formats under one pattern, the one that was there first has the plain path. A hint gets
-    another path where a dataset that it does not take in has the one that it gives.
+    Of two formats with one pattern, the earlier one has the plain path. The dataset of a hint gets
+    another path if a dataset that the hint does not match has its path.
     """
-    paths: dict[Key, str] = {}
+    paths: dict[GroupKey, str] = {}
     used = set(tables)
-    fresh: list[Key] = []
+    fresh: list[GroupKey] = []
     of_hints = {
         (each.base, each.format): each.dataset
-        for each in before.places
+        for each in before.file_sets
         if hinted_location(each.pattern) is not None
     }
     instead: dict[str, str] = {}
@@ -207,9 +216,13 @@ def _paths(
         if _is_by_hint(key):
             instead.setdefault(_plain(key), earlier.removesuffix(f"/*.{key[1]}"))
     known = before.datasets
-    last = {place.dataset: place.format for place in before.places if place.dataset in known}
+    last = {
+        file_set.dataset: file_set.format
+        for file_set in before.file_sets
+        if file_set.dataset in known
+    }
     taken_by = {**last, **recorded}
-    # Datasets on record or of the last scan come first, in the format they had, and hints last.
+    # Datasets that are recorded or of the last scan come first, in their format, and hints last.
     fresh.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
     for key in fresh:
         path, format = _plain(key), key[1]
@@ -222,17 +235,17 @@ def _paths(
     return paths
 
 
-def _is_by_hint(key: Key) -> bool:
+def _is_by_hint(key: GroupKey) -> bool:
     return key[0].endswith(_BY_HINT)
 
 
-def _plain(key: Key) -> str:
-    """The path of a key without the mark of hints."""
+def _plain(key: GroupKey) -> str:
+    """The path of a key without the mark for hints."""
     return key[0].removesuffix(_BY_HINT)
 
 
 def _free_path(path: str, used: Collection[str], root: str) -> str:
-    """A path, or one next to it that is not used."""
+    """A path, or a similar one in the same folder if it is used already."""
     if path not in used:
         return path
     folder, _, name = path.rpartition("/")
@@ -242,11 +255,11 @@ def _free_path(path: str, used: Collection[str], root: str) -> str:
 
 
 def _keep_earlier_paths(
-    groups: Mapping[Key, Sequence[PlaceSummary]],
+    groups: Mapping[GroupKey, Sequence[FileSet]],
     before: GroupingState,
     tables: Collection[str],
     *,
-    hints: Hints,
+    hints: HintMatcher,
     was_there: Callable[[str], bool],
 ) -> GroupingState:
     """The state of an earlier version, with the paths of datasets whose files stay together."""
@@ -259,13 +272,13 @@ def _keep_earlier_paths(
         was_there=was_there,
     )
     names: dict[str, str] = {}
-    # Of several that became one, the one with most files comes last.
+    # If several datasets became one, the one with most files overwrites the others.
     for old, targets in sorted(went_to.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
             names[_name_key(*key_of_path[next(iter(targets))])] = old
-    # What is away for this scan comes back under its path.
+    # Datasets without files in this scan keep their paths in case the files come back.
     away: dict[str, set[str]] = {}
-    for each in before.places:
+    for each in before.file_sets:
         if each.dataset not in went_to:
             key = _name_key(hints.place(each.first_path).dataset, each.format)
             away.setdefault(each.dataset, set()).add(key)
@@ -275,8 +288,8 @@ def _keep_earlier_paths(
     return msgspec.structs.replace(before, names=names)
 
 
-def _overrides(names: Mapping[Key, str], before: GroupingState) -> dict[str, str]:
-    """The paths that patterns alone would not give, or that only one of two formats can have."""
+def _overrides(names: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:
+    """The paths that do not follow from patterns, or that only one of two formats can have."""
     formats: dict[str, int] = {}
     for path, _ in names:
         formats[path] = formats.get(path, 0) + 1
@@ -291,7 +304,7 @@ def _overrides(names: Mapping[Key, str], before: GroupingState) -> dict[str, str
 
 
 def _name_of_path(path: str) -> str:
-    """The name of a dataset by its path; what sets two formats apart is no name."""
+    """The name of a dataset by its path, without the suffix that distinguishes two formats."""
     folder, _, name = path.rpartition("/")
     return strip_extensions(folder.rpartition("/")[2] if name.startswith("*.") else name)
 
@@ -300,9 +313,9 @@ def _name_key(path: str, format: str) -> str:
     return f"{format}:{path}"
 
 
-def _remember(place: PlaceSummary, dataset: str) -> RememberedPlace:
-    return RememberedPlace(
-        *key_of(place), dataset, place.first_path, place.last_path, place.file_count
+def _remember(file_set: FileSet, dataset: str) -> RememberedFiles:
+    return RememberedFiles(
+        *file_set.key, dataset, file_set.first_path, file_set.last_path, file_set.file_count
     )
 
 
@@ -311,34 +324,34 @@ def _rank(format: str) -> int:
 
 
 def _data_and_sidecars(
-    places: Iterable[PlaceSummary], schemas: SchemasByFingerprint
-) -> tuple[list[PlaceSummary], list[PlaceSummary]]:
-    data: list[PlaceSummary] = []
-    sidecars: list[PlaceSummary] = []
-    for place in places:
-        (data if why_sidecar(place, schemas) is None else sidecars).append(place)
+    file_sets: Iterable[FileSet], schemas: SchemasByFingerprint
+) -> tuple[list[FileSet], list[FileSet]]:
+    data: list[FileSet] = []
+    sidecars: list[FileSet] = []
+    for file_set in file_sets:
+        (data if describe_sidecar(file_set, schemas) is None else sidecars).append(file_set)
     return data, sidecars
 
 
 def _group(
     dataset: str,
-    key: Key,
-    places: list[PlaceSummary],
+    key: GroupKey,
+    file_sets: list[FileSet],
     rule: str,
     predecessors: Predecessors | None,
     root: str,
     *,
     wanted: str | None,
-) -> Group:
-    usual = max(places, key=lambda place: (place.file_count, place.first_path))
+) -> DatasetGroup:
+    usual = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
     folders, stem, ending = levels(usual.first_path)
     earlier = predecessors or Predecessors()
     is_pattern = rule == "pattern"
     find_location = joined_location if rule == "similar" else location_of
-    return Group(
+    return DatasetGroup(
         dataset=dataset,
-        location=find_location(places, root),
-        places=places,
+        location=find_location(file_sets, root),
+        file_sets=file_sets,
         key=key,
         name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(
@@ -346,7 +359,7 @@ def _group(
             stem.text,
         ),
         ending=ending,
-        rule=_rule(rule, places),
+        rule=_rule(rule, file_sets),
         renamed_from=earlier.renamed_from,
         merged_from=earlier.merged_from,
         split_from=earlier.split_from,
@@ -354,24 +367,130 @@ def _group(
     )
 
 
-def _rule(name: str, places: Sequence[PlaceSummary]) -> Rule:
+def _rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
     match name:
         case "hint":
-            return Rule("hint", "a hint says so")
+            return GroupingRule("hint", "a hint says so")
         case "columns":
-            return Rule("columns", "files with this value have columns of their own")
+            return GroupingRule("columns", "files with this value have columns of their own")
         case "similar":
-            return Rule("similar", "the source joins datasets that have the same columns")
+            return GroupingRule("similar", "the source joins datasets that have the same columns")
     kinds = dict.fromkeys(
         _IN_WORDS.get(kind, "dates")
-        for place in places
-        for kind in _PLACEHOLDER.findall(place.pattern)
+        for file_set in file_sets
+        for kind in _PLACEHOLDER.findall(file_set.pattern)
         if kind not in BRACES
     )
-    if sum(place.file_count for place in places) == 1:
+    if sum(file_set.file_count for file_set in file_sets) == 1:
         reason = "no other file has this path pattern"
     elif kinds:
         reason = f"the paths differ only in {' and '.join(kinds)}"
     else:
         reason = "the files have the same path pattern"
-    return Rule("pattern", reason)
+    return GroupingRule("pattern", reason)
+
+
+_STARS: Final = re.compile(r"\*[*?]*")
+_BOUNDARIES: Final = "_-."
+
+
+def location_of(file_sets: Sequence[FileSet], root: str) -> str:
+    """The folder of a dataset, or a pattern for its files."""
+    hinted = hinted_location(file_sets[0].pattern)
+    if hinted is not None:
+        return hinted
+    # The files of a dataset may lie in folders of different depth; use that of most files.
+    files: dict[str, int] = {}
+    for file_set in file_sets:
+        for location in locations(file_set, root):
+            files[location] = files.get(location, 0) + file_set.file_count
+    return min(files, key=lambda location: (-files[location], location.count("*"), location))
+
+
+def joined_location(file_sets: Sequence[FileSet], root: str) -> str:
+    """One pattern for the files of joined datasets, or the location of most of them."""
+    paths = {tuple(each.split("/")) for file_set in file_sets for each in locations(file_set, root)}
+    if len({len(path) for path in paths}) > 1:
+        return location_of(file_sets, root)
+    return "/".join(
+        names[0] if len(set(names)) == 1 else common_glob(names) or any_name(names)
+        for names in zip(*sorted(paths), strict=True)
+    )
+
+
+def locations(file_set: FileSet, root: str) -> Iterator[str]:
+    """The locations of the first and the last file of a file set: a folder, or a pattern."""
+    for path in sorted({file_set.first_path, file_set.last_path}):
+        shown = path_globs(path, file_set, root)
+        folders, stem, _ = levels(path)
+        if stem.is_writers:
+            shown.pop()
+            fixed = root_depth(root, path)
+            while len(shown) - 1 > fixed and folders[len(shown) - 2].is_partition:
+                shown.pop()
+        yield "/".join(shown)
+
+
+def path_globs(path: str, file_set: FileSet, root: str) -> list[str]:
+    """The anchor of a file, its folders and its name, with `*` for what varies in the root."""
+    anchor = anchor_of(path)
+    fixed = root_depth(root, path)
+    folders, stem, ending = levels(path)
+    names = path[len(anchor) :].strip("/").split("/")
+    shown = [
+        _glob(level.template.text) if level.template.varies and index >= fixed else name
+        for index, (level, name) in enumerate(zip(folders, names, strict=False))
+    ]
+    ends = {each.rpartition("/")[2] for each in (file_set.first_path, file_set.last_path)}
+    if stem.varies or len(ends) > 1:
+        shown.append(_glob(stem.text) + ending + ("" if names[-1].endswith(ending) else "*"))
+    else:
+        shown.append(names[-1])
+    return [anchor, *shown]
+
+
+def root_depth(root: str, path: str) -> int:
+    """How many folders of a path lead to the root; they are the same for all files."""
+    return _depth(root[len(anchor_of(path)) :])
+
+
+@lru_cache(maxsize=64)
+def _depth(folder: str) -> int:
+    return len(list(filter(None, folder.split("/"))))
+
+
+def common_glob(names: Sequence[str]) -> str:
+    """A pattern of the words that names begin or end with; empty if there are none.
+
+    A word ends at `_`, `-` or `.`, or before a number in every name. Letters that names have in
+    common by chance are not words, and neither are extensions.
+    """
+    stems, endings = zip(*map(split_name, names), strict=True)
+    if len(set(endings)) > 1:
+        return ""
+    start = _common_start(stems).rstrip("0123456789")
+    if not all(stem[len(start) : len(start) + 1].isdigit() for stem in stems):
+        start = start[: max(map(start.rfind, _BOUNDARIES)) + 1]
+    end = _common_start([stem[len(start) :][::-1] for stem in stems])[::-1]
+    first = min((at for at in map(end.find, _BOUNDARIES) if at >= 0), default=len(end))
+    end = end[first:]
+    has_word = any(letter.isalnum() for letter in start + end)
+    return f"{start}*{end}{endings[0]}" if has_word else ""
+
+
+def any_name(names: Sequence[str]) -> str:
+    """A pattern for all names of a folder, with the extension that some have in common."""
+    endings = {split_name(name)[1] for name in names}
+    return f"*{endings.pop()}" if len(endings) == 1 else "*"
+
+
+def _common_start(names: Sequence[str]) -> str:
+    letters = takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
+    return "".join(each[0] for each in letters)
+
+
+# Cached, because thousands of paths have the same placeholders.
+@lru_cache(maxsize=4096)
+def _glob(text: str) -> str:
+    starred = _PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "*", text)
+    return literal(_STARS.sub("*", starred))

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 from lumos.discovery.grouping.values import (
     BRACES,
     TIMES,
-    WRITERS_WORDS,
-    Template,
+    WRITER_WORDS,
+    ValueTemplate,
     file_template,
     folder_template,
     month_number,
@@ -26,7 +26,7 @@ Partitions = tuple[tuple[str, str], ...]
 
 _HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
 _YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:19|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
-# Of files alone: in SQL, raw.data is a table of the schema raw.
+# Only for files: in SQL, raw.data is a table of the schema raw.
 _DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
 _PACKED: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
 _ENDING: Final = re.compile(rf"(?:\.(?:{_DATA}|{_PACKED}))+\Z", re.ASCII | re.IGNORECASE)
@@ -35,7 +35,7 @@ _COUNTED: Final = re.compile(
     rf"(\.(?:{_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_PACKED}))*)\Z", re.ASCII | re.IGNORECASE
 )
 _COMPRESSION: Final = re.compile(rf"\.(?:{_PACKED})(?=\.|\Z)", re.IGNORECASE)
-# What may stand below a level of that kind, with the letters people put in front.
+# The part of a date that may be in a folder below each kind, with the letters before it.
 _BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi",
                  "mi": "ss"}  # fmt: skip
 _FINER: Final = {
@@ -71,25 +71,25 @@ _WORDS_OF_TIME: Final = CALENDAR.keys() | {
     "date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec",
 }  # fmt: skip
 # How Hive and Spark write a partition whose value is null.
-_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-_COUNTING_WORDS: Final = WRITERS_WORDS | {"seq", "sequence", "offset"}
+NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+_COUNTING_WORDS: Final = WRITER_WORDS | {"seq", "sequence", "offset"}
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _DEEPEST_RECURSION: Final = 100
-# Where values of file names stand, in paths without and with a date.
+# Labels of values in file names, of paths without and with a date.
 IN_NAMES: Final = "name."
 IN_DATED_NAMES: Final = "dated_name."
 # Marks a value together with the date of its file.
 WITH_DATE: Final = "@"
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
-# How values are written in the path of a dataset. Years and numbers of file names cannot be told
-# apart, so they are one kind there.
+# How values are written in the path of a dataset. Years and numbers of file names cannot be
+# distinguished, so they are one kind there.
 _IN_FILES: Final = {
     "date": "YYYY-MM-DD", "yyyy-mm": "YYYY-MM", "quarter": "YYYY-QQ", "week": "YYYY-WW",
     "time": "YYYY-MM-DDTHH", "mm": "MM", **BRACES,
 }  # fmt: skip
 _IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
 _ANY_VALUE: Final = "NNN"
-# Words that are written like values are marked, so that `a_NNN` is not taken for `a_7`.
+# Words that look like placeholders are escaped, so that `a_NNN` is not the same as `a_7`.
 _LIKE_A_VALUE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
 _AROUND_IDENTIFIERS: Final = re.compile(rf"(?:{_ANY_VALUE}[\W_]*)*\0(?:[\W_]*(?:{_ANY_VALUE}|\0))*")
 _AFTER_DATE: Final = re.compile(
@@ -99,14 +99,14 @@ _SEPARATORS: Final = " -_.+#()[]"
 _AROUND_VALUES: Final = re.compile(r"[\W_]*\0[\W_\0]*")
 # train-00000-of-00002
 _BETWEEN_VALUES: Final = re.compile(
-    rf"\0[\W_]*(?:{'|'.join(sorted(WRITERS_WORDS))})[\W_]*(?=\0)", re.IGNORECASE
+    rf"\0[\W_]*(?:{'|'.join(sorted(WRITER_WORDS))})[\W_]*(?=\0)", re.IGNORECASE
 )
 _NUMBERS_AT_END: Final = re.compile(r"(?:\{n\}[\W_]*)+\Z")
 _MARKED: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
 class Placement(NamedTuple):
-    """Where a file belongs by its path.
+    """The dataset and partition of a file, by its path.
 
     `base` are the folders above the first that varies, and `pattern` is the rest with placeholders
     such as `{date}` or `dt={hive}`. `partitions` holds keys with their values, and the dates of
@@ -121,14 +121,14 @@ class Placement(NamedTuple):
     others: Partitions = ()
 
 
-class Level(NamedTuple):
+class PathLevel(NamedTuple):
     """A folder of a path; `hive` is its key if it is `key=value`.
 
     `key` is how the level stands in the path of a dataset, `times` are its dates, and `others` the
-    values that may tell datasets apart.
+    values that may distinguish datasets.
     """
 
-    template: Template
+    template: ValueTemplate
     key: str
     hive: str = ""
     is_partition: bool = False
@@ -137,9 +137,9 @@ class Level(NamedTuple):
 
 
 class FileName(NamedTuple):
-    """The name of a file, its extension without compression, and the same facts as of a level."""
+    """The name of a file, its extension without compression, and the facts that levels have."""
 
-    template: Template
+    template: ValueTemplate
     extension: str
     key: str
     belongs_to_folder: bool
@@ -148,22 +148,22 @@ class FileName(NamedTuple):
     dated_others: Partitions
 
 
-def place(path: str) -> Placement:
+def place_file(path: str) -> Placement:
     """The placement of a file."""
     folder, hashed, file = _split_path(path)
     found = _place_folder(folder)
     if not file.belongs_to_folder:
         dataset = f"{found.dataset}/{file.key}"
     else:
-        # A path made of values alone still needs a name.
+        # A path that only consists of values needs a name as well.
         dataset = found.dataset or "/".join(folder.split("/")[:2])
     partitions = found.partitions if found.is_dated else found.partitions + file.times
     others = found.others
     if not (found.is_dated or file.times):
         others += file.others
     elif file.dated_others:
-        # Of identifiers in the names of dated files, only those of several dates are no job's.
-        date = "/".join(value for key, value in partitions if tells_time(key, value))
+        # Identifiers of dated files belong to jobs, unless they occur on several dates.
+        date = "/".join(value for key, value in partitions if is_time_partition(key, value))
         others += tuple(
             pair
             for label, value in file.dated_others
@@ -173,7 +173,7 @@ def place(path: str) -> Placement:
     return Placement(found.base, pattern, dataset, partitions, others)
 
 
-def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
+def levels(path: str) -> tuple[tuple[PathLevel, ...], ValueTemplate, str]:
     """The folders of a file below its anchor, its name, and its extension without compression."""
     folder, hashed, file = _split_path(path)
     inside = folder[len(anchor_of(path)) :].strip("/")
@@ -183,7 +183,7 @@ def levels(path: str) -> tuple[tuple[Level, ...], Template, str]:
 
 
 def _split_path(path: str) -> tuple[str, list[str], FileName]:
-    """Folder, the folders below it that only spread files by their hash, and the name."""
+    """The folder, the folders below it that distribute files by their hash, and the file name."""
     folder, _, name = path.rpartition("/")
     file = _file_name(name, _YEAR.match(folder[folder.rfind("/") + 1 :]) is not None)
     if file.belongs_to_folder and file.template.kinds in (("id",), ("uuid",)):
@@ -225,13 +225,13 @@ def folder_dataset(folder: str) -> str:
 
 
 def anchor_of(path: str) -> str:
-    """What no pattern touches: the bucket or server of an address, nothing of a local path."""
+    """The bucket or server of an address, which has no pattern; empty for local paths."""
     scheme, separator, rest = path.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if separator else ""
 
 
 def name_of(path: str) -> str:
-    """What people call the dataset of a file: its words, without values and extensions."""
+    """The name of a file's dataset: the words of its path, without values and extensions."""
     folders, stem, _ = levels(path)
     if not stem.is_writers:
         return words_of(stem)
@@ -244,8 +244,8 @@ def is_named_by_file(path: str) -> bool:
     return not levels(path)[1].is_writers
 
 
-def words_of(template: Template) -> str:
-    """The text of a name without its values and what separates them."""
+def words_of(template: ValueTemplate) -> str:
+    """The text of a name without its values and their separators."""
     if not template.varies:
         return literal(template.text)
     blanked = _PLACEHOLDER.sub(
@@ -277,7 +277,7 @@ def is_partition(folder: str) -> bool:
     return _levels((folder,))[0].is_partition
 
 
-def tells_time(key: str, value: str) -> bool:
+def is_time_partition(key: str, value: str) -> bool:
     """Whether a partition is one of time, by its key or by its value."""
     words = _MARKED.findall(key.lower())
     # Letters such as d mean a day only where they are the whole key: d=05, but not plan_d=basic.
@@ -288,7 +288,7 @@ def tells_time(key: str, value: str) -> bool:
 
 
 class _Folder(NamedTuple):
-    """What the folders of a path come to; `expected` is the part of a date that may follow."""
+    """The facts of a path's folders; `expected` is the part of a date that may follow."""
 
     base: str
     above: str = ""
@@ -302,7 +302,7 @@ class _Folder(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def _place_folder(folder: str) -> _Folder:
-    """What a folder comes to: what the one above it does, and its own level."""
+    """The facts of a folder: those of the folder above, and its own level."""
     if folder == anchor_of(f"{folder}/"):
         return _Folder(folder, dataset=folder)
     parent, _, name = folder.rpartition("/")
@@ -321,9 +321,9 @@ def _place_folder(folder: str) -> _Folder:
     if level.hive:
         value = level.template.values[0]
         partitions += ((level.hive, value),)
-        if tells_time(level.hive, value):
+        if is_time_partition(level.hive, value):
             is_dated = True
-        elif value != _NULL_PARTITION and not _is_counted(level.hive):
+        elif value != NULL_PARTITION and not _is_counted(level.hive):
             others += ((level.hive, value),)
     elif level.template.kinds:
         partitions += level.times
@@ -340,9 +340,9 @@ def _place_folder(folder: str) -> _Folder:
 
 
 @lru_cache(maxsize=65536)
-def _levels(names: tuple[str, ...]) -> tuple[Level, ...]:
-    """The folders of a path, from the top down; a date may go through several of them."""
-    found: list[Level] = []
+def _levels(names: tuple[str, ...]) -> tuple[PathLevel, ...]:
+    """The folders of a path, from the top down; a date may extend over several of them."""
+    found: list[PathLevel] = []
     expected = ""
     for name in names:
         level, kind = _level(name, expected)
@@ -352,13 +352,13 @@ def _levels(names: tuple[str, ...]) -> tuple[Level, ...]:
 
 
 @lru_cache(maxsize=65536)
-def _level(name: str, expected: str) -> tuple[Level, str]:
+def _level(name: str, expected: str) -> tuple[PathLevel, str]:
     """A folder's level, and the kind that decides what may follow below."""
     hive = _HIVE.match(name)
     if hive is not None:
         key, value = unquote(hive[1]), unquote(hive[2])
-        template = Template(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
-        return Level(template, "", key, is_partition=True), CALENDAR.get(key.lower(), "")
+        template = ValueTemplate(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
+        return PathLevel(template, "", key, is_partition=True), CALENDAR.get(key.lower(), "")
     if year := _YEAR.match(name):
         return _value_level("yyyy", year[1]), "yyyy"
     if expected:
@@ -368,7 +368,7 @@ def _level(name: str, expected: str) -> tuple[Level, str]:
     if _HIVE_ACID.match(name):
         return _value_level("n", name), ""
     template = folder_template(name)
-    level = Level(
+    level = PathLevel(
         template,
         _key(template, _IN_FOLDERS),
         is_partition=template.varies and template.is_writers,
@@ -379,15 +379,15 @@ def _level(name: str, expected: str) -> tuple[Level, str]:
     return level, template.kinds[0] if is_whole else ""
 
 
-def _value_level(kind: str, value: str) -> Level:
-    """A level that is nothing but a value."""
-    template = Template.of_one(kind, value)
+def _value_level(kind: str, value: str) -> PathLevel:
+    """A level that consists of a single value."""
+    template = ValueTemplate.of_one(kind, value)
     others = (value,) if kind in ("id", "number") else ()
-    return Level(template, "", is_partition=True, times=_times(template), others=others)
+    return PathLevel(template, "", is_partition=True, times=_times(template), others=others)
 
 
 def _finer(name: str, expected: str) -> tuple[str, str]:
-    """The part of a date that a folder stands for below a coarser one."""
+    """The kind and value of a folder that continues the date of the folder above."""
     if number := _FINER[expected].match(name):
         return expected, number[1].zfill(2)
     if expected == "mm":
@@ -402,8 +402,8 @@ def _finer(name: str, expected: str) -> tuple[str, str]:
     return "", ""
 
 
-def _key(template: Template, spellings: dict[str, str]) -> str:
-    """A name as it stands in the path of a dataset: NNN for any value that is no date."""
+def _key(template: ValueTemplate, spellings: dict[str, str]) -> str:
+    """A name as part of the path of a dataset, with NNN for values that are not dates."""
     text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
     if not template.kinds:
         return text
@@ -411,14 +411,14 @@ def _key(template: Template, spellings: dict[str, str]) -> str:
         lambda match: "\0" if match[1] in ("id", "uuid") else spellings.get(match[1], _ANY_VALUE),
         text,
     )
-    # Identifiers may hold separators, and a time may follow a date: how many values there are in
-    # a row says nothing then.
+    # Identifiers may contain separators, and a time may follow a date, so the number of values in
+    # a row has no meaning.
     if "\0" in text:
         text = _AROUND_IDENTIFIERS.sub(_ANY_VALUE, text)
     return _AFTER_DATE.sub(r"\1", text) if _ANY_VALUE in text else text
 
 
-def _times(template: Template) -> Partitions:
+def _times(template: ValueTemplate) -> Partitions:
     return tuple(
         (f"{{{kind}}}", sortable(kind, value))
         for kind, value in zip(template.kinds, template.values, strict=True)
@@ -426,8 +426,8 @@ def _times(template: Template) -> Partitions:
     )
 
 
-def _identities(template: Template) -> Iterator[str]:
-    """For each value of a name the value, if it may name a dataset, or nothing.
+def _identities(template: ValueTemplate) -> Iterator[str]:
+    """For each value of a name: the value if it may name a dataset, otherwise an empty text.
 
     Dates and counts never do. A number counts if it is padded, if it follows a date (as hours or a
     count of that day), if a writer's word is in the name, or if it stands at the end of a name with
@@ -453,7 +453,7 @@ def _is_counted(key: str) -> bool:
 
 
 def _escaped(name: str) -> str:
-    """A text that is no template: its braces are no placeholders."""
+    """A text with its braces escaped, so that they are not placeholders."""
     if "{" not in name and "}" not in name:
         return name
     return "".join(_BRACES_ESCAPED.get(letter, letter) for letter in name)

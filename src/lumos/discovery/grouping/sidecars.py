@@ -8,7 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 from lumos.discovery.grouping.columns import SchemasByFingerprint
-from lumos.discovery.summaries import PlaceSummary
+from lumos.discovery.lake.summaries import FileSet
 
 ENDINGS: Final = {
     "a checksum": "md5 sha1 sha256 sha512 crc crc32 checksum sig asc",
@@ -134,18 +134,18 @@ _KINDS_OF_FORMAT: Final = {
 }
 
 
-def why_sidecar(place: PlaceSummary, schemas: SchemasByFingerprint) -> str | None:
-    """What the files of a place are, in words, if they only accompany data."""
-    name = place.first_path.rpartition("/")[2]
+def describe_sidecar(file_set: FileSet, schemas: SchemasByFingerprint) -> str | None:
+    """What the files of a file set are if they only accompany data, such as `a checksum`."""
+    name = file_set.first_path.rpartition("/")[2]
     ending = name.rpartition(".")[2].lower() if "." in name else ""
     if ending in _BY_ENDING:
         return _BY_ENDING[ending]
     if name.endswith("~"):
         return "an unfinished or put-aside copy"
-    kinds = _KINDS_OF_FORMAT.get(place.format)
+    kinds = _KINDS_OF_FORMAT.get(file_set.format)
     if kinds is None:
         return None
-    columns = frozenset(field.name for field in schemas[place.full].fields)
+    columns = frozenset(field.name for field in schemas[file_set.full].fields)
     # A document that is too long to be read in full has no row count.
-    is_one = place.row_count is None or place.row_count <= place.file_count
+    is_one = file_set.row_count is None or file_set.row_count <= file_set.file_count
     return next((kind.what for kind in kinds if kind.matches(name, columns, is_one=is_one)), None)

@@ -1,23 +1,18 @@
-"""What one scan remembers of its grouping for the next one."""
+"""The grouping of a scan that the next one continues, and the predecessors of new datasets."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from lumos.discovery.hints import ColumnSplit
-from lumos.discovery.summaries import PlaceSummary
-
-PlaceKey = tuple[str, str, str, str]
-
-
-def key_of(place: PlaceSummary) -> PlaceKey:
-    """What a place is known by from scan to scan."""
-    return place.base, place.pattern, place.format, place.full
+from lumos.discovery.grouping.hints import ColumnSplit
+from lumos.discovery.grouping.patterns import Placement
+from lumos.discovery.lake.summaries import FileSet, FileSetKey
 
 
-class RememberedPlace(NamedTuple):
-    """Files of one place and schema, and the dataset that they belonged to."""
+class RememberedFiles(NamedTuple):
+    """A file set of the last scan, and the dataset that it belonged to."""
 
     base: str
     pattern: str
@@ -28,37 +23,37 @@ class RememberedPlace(NamedTuple):
     last_path: str
     file_count: int
 
-    def may_hold(self, place: PlaceSummary) -> bool:
-        """Whether files of a place may have been counted here: same format, folder and depth."""
+    def may_hold(self, file_set: FileSet) -> bool:
+        """Whether these files may include those of a file set: same format, folder and depth."""
         return (
-            self.format == place.format
-            and self.first_path <= place.last_path
-            and place.first_path <= self.last_path
-            and place.first_path.startswith(f"{self.base}/")
-            and self.first_path.count("/") == place.first_path.count("/")
+            self.format == file_set.format
+            and self.first_path <= file_set.last_path
+            and file_set.first_path <= self.last_path
+            and file_set.first_path.startswith(f"{self.base}/")
+            and self.first_path.count("/") == file_set.first_path.count("/")
         )
 
 
 class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided and stays.
+    """The decisions of earlier scans that stay.
 
-    `names` holds datasets that keep a path which their pattern alone would not give, by format and
-    the path that it would give. `splits` are decisions by columns.
+    `names` are the paths of datasets that do not follow from their pattern, by format and the path
+    that the pattern gives. `splits` are decisions by columns.
     """
 
-    places: list[RememberedPlace] = []
+    file_sets: list[RememberedFiles] = msgspec.field(default_factory=list, name="places")
     names: dict[str, str] = {}
     splits: list[ColumnSplit] = []
-    # An upgraded state comes from a version that grouped by similarity.
+    # Whether the state comes from a version that grouped by similarity.
     is_upgrade: bool = False
 
     @property
     def datasets(self) -> frozenset[str]:
         """The datasets of the last scan."""
-        return frozenset(place.dataset for place in self.places)
+        return frozenset(file_set.dataset for file_set in self.file_sets)
 
     def inheriting(self, other: "GroupingState") -> "GroupingState":
-        """The state with the names and decisions of a scan that looked at more."""
+        """The state with the names and decisions of a scan of a folder above."""
         splits = {each.dataset: each for each in (*self.splits, *other.splits)}
         return msgspec.structs.replace(
             self, names={**self.names, **other.names}, splits=list(splits.values())
@@ -66,32 +61,38 @@ class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
-    """How versions before path patterns remembered their grouping: places with their datasets."""
+    """The grouping of versions before path patterns: file sets with their datasets."""
 
-    places: list[tuple[str, str, str, str, str, int]] = []
+    file_sets: list[tuple[str, str, str, str, str, int]] = msgspec.field(
+        default_factory=list, name="places"
+    )
 
-    def upgraded(self, summaries: Iterable[PlaceSummary]) -> GroupingState:
-        """The same as a state; `summaries` are the places of the manifest's parts."""
-        datasets = {each[:4]: each[4] for each in self.places if not each[5]}
-        return GroupingState(places=list(_remembered(summaries, datasets)), is_upgrade=True)
+    def upgraded(self, summaries: Iterable[FileSet]) -> GroupingState:
+        """The grouping in its current form; `summaries` are the file sets of all parts."""
+        datasets = {each[:4]: each[4] for each in self.file_sets if not each[5]}
+        return GroupingState(file_sets=list(_remembered(summaries, datasets)), is_upgrade=True)
 
 
 def _remembered(
-    summaries: Iterable[PlaceSummary], datasets: Mapping[PlaceKey, str]
-) -> Iterator[RememberedPlace]:
-    for place in summaries:
-        dataset = datasets.get(key_of(place)) or _dataset_of_crowd(place, datasets)
+    summaries: Iterable[FileSet], datasets: Mapping[FileSetKey, str]
+) -> Iterator[RememberedFiles]:
+    for file_set in summaries:
+        dataset = datasets.get(file_set.key) or _find_by_wildcard(file_set, datasets)
         if dataset is not None:
-            yield RememberedPlace(
-                *key_of(place), dataset, place.first_path, place.last_path, place.file_count
+            yield RememberedFiles(
+                *file_set.key,
+                dataset,
+                file_set.first_path,
+                file_set.last_path,
+                file_set.file_count,
             )
 
 
-def _dataset_of_crowd(place: PlaceSummary, datasets: Mapping[PlaceKey, str]) -> str | None:
-    """The dataset of files that were summed up together only once all tasks were done."""
-    names = f"{place.base}/{place.pattern}".split("/")
+def _find_by_wildcard(file_set: FileSet, datasets: Mapping[FileSetKey, str]) -> str | None:
+    """The dataset of a pattern with `{name}`, to which early versions reduced many patterns."""
+    names = f"{file_set.base}/{file_set.pattern}".split("/")
     for (base, pattern, format, full), dataset in datasets.items():
-        if "{name}" in pattern and (format, full) == (place.format, place.full):
+        if "{name}" in pattern and (format, full) == (file_set.format, file_set.full):
             wanted = f"{base}/{pattern}".split("/")
             if len(wanted) == len(names) and all(
                 name == other or other.startswith("{name}")
@@ -99,3 +100,100 @@ def _dataset_of_crowd(place: PlaceSummary, datasets: Mapping[PlaceKey, str]) -> 
             ):
                 return dataset
     return None
+
+
+class Predecessors(NamedTuple):
+    """The datasets of the last scan that a dataset was renamed, merged or split from."""
+
+    renamed_from: str | None = None
+    merged_from: tuple[str, ...] = ()
+    split_from: str | None = None
+
+
+def find_predecessors(
+    datasets: Mapping[str, Sequence[FileSet]],
+    before: GroupingState,
+    *,
+    place: Callable[[str], Placement],
+    was_there: Callable[[str], bool],
+) -> dict[str, Predecessors]:
+    """The predecessors of each dataset that has any.
+
+    `was_there` returns whether the last scan listed a file.
+    """
+    if datasets.keys() == before.datasets or not before.file_sets:
+        return {}
+    went_to = find_destinations(datasets, before, place=place, was_there=was_there)
+    sources: dict[str, list[str]] = {}
+    found: dict[str, Predecessors] = {}
+    for old, targets in went_to.items():
+        fresh = [path for path in targets if path not in before.datasets]
+        if old in datasets:
+            parts = [old, *fresh] if fresh else []
+        elif len(targets) == 1:
+            sources.setdefault(next(iter(targets)), []).append(old)
+            continue
+        else:
+            parts = fresh
+        for path in parts:
+            found.setdefault(path, Predecessors(split_from=old))
+    for path, olds in sources.items():
+        olds.sort(key=lambda old: (-went_to[old][path], old))
+        if path in before.datasets or path in found:
+            found[path] = found.get(path, Predecessors())._replace(merged_from=tuple(olds))
+        else:
+            found[path] = Predecessors(renamed_from=olds[0], merged_from=tuple(olds[1:]))
+    return found
+
+
+def find_destinations(
+    datasets: Mapping[str, Sequence[FileSet]],
+    before: GroupingState,
+    *,
+    place: Callable[[str], Placement],
+    was_there: Callable[[str], bool],
+) -> dict[str, Counter[str]]:
+    """For each dataset of the last scan, the datasets of its files now, with file counts."""
+    owner = {
+        (each.base, each.pattern, each.format): dataset
+        for dataset, file_sets in datasets.items()
+        for each in file_sets
+    }
+    found: dict[str, Counter[str]] = {}
+
+    def note(old: RememberedFiles, dataset: str) -> None:
+        found.setdefault(old.dataset, Counter())[dataset] += old.file_count
+
+    by_base: dict[str, list[RememberedFiles]] = {}
+    for old in before.file_sets:
+        by_base.setdefault(old.base, []).append(old)
+        if old.dataset in datasets and not before.is_upgrade:
+            continue
+        for path in {old.first_path, old.last_path}:
+            placed = place(path)
+            dataset = owner.get((placed.base, placed.pattern, old.format))
+            if dataset is not None:
+                note(old, dataset)
+    # A file set of the last scan may now belong to more datasets than its first and last file show.
+    reached = {dataset for targets in found.values() for dataset in targets}
+    for dataset in sorted(datasets.keys() - before.datasets - reached):
+        known = [each for each in datasets[dataset] if was_there(each.first_path)]
+        for old in _candidates(known, by_base)[:1]:
+            note(old, dataset)
+    return found
+
+
+def _candidates(
+    file_sets: Collection[FileSet], by_base: Mapping[str, Sequence[RememberedFiles]]
+) -> list[RememberedFiles]:
+    """The file sets of the last scan that may include some files, the likeliest first."""
+    candidates: dict[RememberedFiles, None] = {}
+    for each in file_sets:
+        folder = each.first_path
+        while "/" in folder:
+            folder = folder.rpartition("/")[0]
+            candidates |= dict.fromkeys(
+                old for old in by_base.get(folder, ()) if old.may_hold(each)
+            )
+    fulls = {file_set.full for file_set in file_sets}
+    return sorted(candidates, key=lambda old: (old.full not in fulls, -len(old.base), old.dataset))

@@ -1,4 +1,4 @@
-"""Hints that would join datasets with the same columns, and nothing else."""
+"""Suggests hints that join datasets with the same columns, and match nothing else."""
 
 import re
 from bisect import bisect_left
@@ -7,41 +7,53 @@ from functools import lru_cache
 from itertools import chain, takewhile
 from typing import Final
 
-from lumos.discovery.grouping.columns import FieldsByFingerprint, SchemasByFingerprint
-from lumos.discovery.grouping.datasets import Group, Grouping
-from lumos.discovery.grouping.locations import any_name, common_glob, locations, path_globs
-from lumos.discovery.grouping.similarity import Groups, Key, folder_of_files, join_similar, similar
-from lumos.discovery.grouping.state import PlaceKey, key_of
-from lumos.discovery.hints import Hints, free_names, hinted_location
-from lumos.discovery.summaries import PlaceSummary
+from lumos.discovery.grouping.columns import (
+    FieldsByFingerprint,
+    GroupKey,
+    Groups,
+    SchemasByFingerprint,
+    find_similar,
+    folder_of_files,
+    join_similar,
+)
+from lumos.discovery.grouping.datasets import (
+    DatasetGroup,
+    GroupingResult,
+    any_name,
+    common_glob,
+    locations,
+    path_globs,
+)
+from lumos.discovery.grouping.hints import HintMatcher, free_names, hinted_location
+from lumos.discovery.lake.summaries import FileSet, FileSetKey
 from lumos.model.dataset_pattern import strip_extensions
 from lumos.model.discovery import Suggestion
 from lumos.storage import FileHint
 
-# Characters that a pattern cannot stand for literally.
+# Characters that a pattern cannot contain literally.
 _SPECIAL: Final = frozenset("*?{}[")
-# No value ends like this: not a date, a number or an identifier.
+# Values (dates, numbers, identifiers) never contain this.
 _EXTENSION: Final = re.compile(r"\.[A-Za-z]")
 
 Levels = tuple[str, ...]
 
 
 def suggest_joins(
-    groups: Iterable[Group],
+    groups: Iterable[DatasetGroup],
     schemas: SchemasByFingerprint,
     *,
-    grouping: Grouping,
+    grouping: GroupingResult,
     root: str,
     tables: Collection[str] = (),
 ) -> tuple[Suggestion, ...]:
-    """Datasets next to each other that have nine of ten columns in common, the most first.
+    """Suggestions to join neighbouring datasets that share nine of ten columns, the largest first.
 
     Some groups of a grouping are looked at; a suggested hint leaves all others alone. What a hint
     decided is not put into question.
     """
     by_key = {each.key: each for each in groups if each.rule.name != "hint"}
-    places = {key: each.places for key, each in by_key.items()}
-    found = _similar_datasets(places, FieldsByFingerprint(schemas))
+    file_sets = {key: each.file_sets for key, each in by_key.items()}
+    found = _similar_datasets(file_sets, FieldsByFingerprint(schemas))
     if not found:
         return ()
     lake = _Lake(grouping, root, tables)
@@ -53,7 +65,7 @@ def suggest_joins(
             Suggestion(
                 datasets=tuple(each.dataset for each in members),
                 names=tuple(each.name or each.dataset.rpartition("/")[2] for each in members),
-                columns=len(schemas[members[0].places[-1].full].fields),
+                columns=len(schemas[members[0].file_sets[-1].full].fields),
                 hint=patterns,
                 name=name,
                 join_similar=is_accepted,
@@ -62,22 +74,24 @@ def suggest_joins(
     return tuple(sorted(every, key=lambda each: (-len(each.datasets), each.datasets)))
 
 
-def _similar_datasets(places: Groups, fields: FieldsByFingerprint) -> list[tuple[list[Key], bool]]:
+def _similar_datasets(
+    file_sets: Groups, fields: FieldsByFingerprint
+) -> list[tuple[list[GroupKey], bool]]:
     """Disjoint sets of similar datasets, and whether `join_similar` would join exactly these.
 
     These are datasets of one folder and the sets that `join_similar` would join, whichever set is
     larger: 800 tables, of which four are numbered, are one suggestion, not two.
     """
-    neighbours: dict[Hashable, dict[Key, Sequence[PlaceSummary]]] = {}
-    for (path, format), some in places.items():
+    neighbours: dict[Hashable, dict[GroupKey, Sequence[FileSet]]] = {}
+    for (path, format), some in file_sets.items():
         folder = folder_of_files(path, some) or path.rpartition("/")[0]
         neighbours.setdefault((folder, format), {})[path, format] = some
-    joined = join_similar(places, fields).members.values()
+    joined = join_similar(file_sets, fields).members.values()
     every = [(keys, True) for keys in joined]
-    every += ((keys, False) for some in neighbours.values() for keys in similar(some, fields))
+    every += ((keys, False) for some in neighbours.values() for keys in find_similar(some, fields))
     every.sort(key=lambda each: (-len(each[0]), not each[1], min(each[0])))
-    taken: set[Key] = set()
-    found: list[tuple[list[Key], bool]] = []
+    taken: set[GroupKey] = set()
+    found: list[tuple[list[GroupKey], bool]] = []
     for keys, is_joined in every:
         rest = [key for key in keys if key not in taken]
         if len(rest) > 1:
@@ -87,50 +101,54 @@ def _similar_datasets(places: Groups, fields: FieldsByFingerprint) -> list[tuple
 
 
 class _Lake:
-    """All files and datasets of a root, to find out what a pattern would match."""
+    """All files and datasets of a root, to check what a pattern would match."""
 
-    def __init__(self, grouping: Grouping, root: str, tables: Collection[str]) -> None:
+    def __init__(self, grouping: GroupingResult, root: str, tables: Collection[str]) -> None:
         self._root = root
         self._datasets = {*tables, *(each.dataset for each in grouping.groups)}
-        every = [place for each in grouping.groups for place in each.places]
+        every = [file_set for each in grouping.groups for file_set in each.file_sets]
         self._files = sorted(
-            (levels, key_of(place))
-            for place in (*every, *grouping.sidecars)
-            for levels in _file_levels(place, root)
+            (levels, file_set.key)
+            for file_set in (*every, *grouping.sidecars)
+            for levels in _file_levels(file_set, root)
         )
-        # Files by the folder in which the next name has a `*`: any pattern there may match them.
-        self._varying: dict[Levels, list[tuple[Levels, PlaceKey]]] = {}
+        # Files by the folder before their first `*`: any pattern in that folder may match them.
+        self._varying: dict[Levels, list[tuple[Levels, FileSetKey]]] = {}
         for levels, key in self._files:
             folder = tuple(takewhile(lambda name: "*" not in name, levels))
             if folder != levels:
                 self._varying.setdefault(folder, []).append((levels, key))
 
-    def hint_for(self, members: Sequence[Group]) -> tuple[tuple[str, ...], str]:
+    def hint_for(self, members: Sequence[DatasetGroup]) -> tuple[tuple[str, ...], str]:
         """The patterns of a hint that takes in these datasets alone, if there are any, and a name.
 
         A pattern has `*` only where it stands for words: names with a common word, or all names of
         a folder whose datasets are all members.
         """
         name = self._name(members)
-        places = [place for each in members for place in each.places]
-        paths = {path for place in places for path in (place.first_path, place.last_path)}
+        file_sets = [file_set for each in members for file_set in each.file_sets]
+        paths = {
+            path for file_set in file_sets for path in (file_set.first_path, file_set.last_path)
+        }
         if any(_SPECIAL.intersection(path) for path in paths):
             return (), name
-        own = set(map(key_of, places))
-        listed = sorted({each for place in places for each in locations(place, self._root)})
+        own = {each.key for each in file_sets}
+        listed = sorted(
+            {each for file_set in file_sets for each in locations(file_set, self._root)}
+        )
         are_files = {len(path.split("/")) for path in paths} == {
             len(each.split("/")) for each in listed
         }
         for patterns in (*self._globs(listed, own, are_files=are_files), listed):
             hint = FileHint(path=tuple(patterns))
-            takes_all = all(map(Hints([hint], root=self._root).matching, paths))
+            takes_all = all(map(HintMatcher([hint], root=self._root).matching, paths))
             others = (other for each in patterns for other in self._others(each.split("/"), own))
             if takes_all and next(others, None) is None:
                 return tuple(patterns), self._free_name(tuple(patterns), name, members)
         return (), name
 
     def _globs(
-        self, listed: Sequence[str], own: Collection[PlaceKey], *, are_files: bool
+        self, listed: Sequence[str], own: Collection[FileSetKey], *, are_files: bool
     ) -> Iterator[list[str]]:
         paths = [each.split("/") for each in listed]
         if len({len(path) for path in paths}) > 1:
@@ -145,8 +163,8 @@ class _Lake:
             if not any(len(each) == len(names) or not are_files for each in there):
                 yield ["/".join([*folder, any_name(names[-1])])]
 
-    def _others(self, pattern: Sequence[str], own: Collection[PlaceKey]) -> Iterator[Levels]:
-        """The files outside of some places that a pattern may match, or that lie below it."""
+    def _others(self, pattern: Sequence[str], own: Collection[FileSetKey]) -> Iterator[Levels]:
+        """The files outside of some file sets that a pattern may match."""
         fixed = tuple(takewhile(lambda name: "*" not in name, pattern))
         rest = pattern[len(fixed) :]
         start = rest[0].partition("*")[0] if rest else ""
@@ -158,8 +176,8 @@ class _Lake:
             ):
                 yield levels
 
-    def _starting_with(self, folder: Levels, start: str) -> Iterator[tuple[Levels, PlaceKey]]:
-        """The files below a folder in which the next name starts like this."""
+    def _starting_with(self, folder: Levels, start: str) -> Iterator[tuple[Levels, FileSetKey]]:
+        """The files below a folder whose next name starts with a text."""
         first = bisect_left(self._files, ((*folder, start) if start else folder,))
         for at in range(first, len(self._files)):
             levels, key = self._files[at]
@@ -169,31 +187,33 @@ class _Lake:
                 return
             yield levels, key
 
-    def _name(self, members: Sequence[Group]) -> str:
-        """The name of their folder, or the one that they have in common."""
+    def _name(self, members: Sequence[DatasetGroup]) -> str:
+        """The common name of the datasets, or the name of their folder."""
         folders, names = zip(*(each.key[0].rpartition("/")[::2] for each in members), strict=True)
         if len(set(names)) == 1:
             return strip_extensions(names[0])
         return str(min(folders)).rpartition("/")[2] or "joined"
 
-    def _free_name(self, patterns: tuple[str, ...], name: str, members: Sequence[Group]) -> str:
+    def _free_name(
+        self, patterns: tuple[str, ...], name: str, members: Sequence[DatasetGroup]
+    ) -> str:
         own = {each.dataset for each in members}
-        path = members[0].places[0].first_path
+        path = members[0].file_sets[0].first_path
 
         def is_free(name: str) -> bool:
-            hints = Hints([FileHint(path=patterns, name=name)], root=self._root)
+            hints = HintMatcher([FileHint(path=patterns, name=name)], root=self._root)
             dataset = hints.place(path).dataset
             return dataset in own or dataset not in self._datasets
 
         return next(filter(is_free, free_names(name)))
 
 
-def _file_levels(place: PlaceSummary, root: str) -> Iterable[Levels]:
-    """The paths of a place's files, with `*` for what varies."""
-    paths = (place.first_path, place.last_path)
-    if hinted_location(place.pattern) is not None:
+def _file_levels(file_set: FileSet, root: str) -> Iterable[Levels]:
+    """The paths of a file set's files, with `*` for the parts that vary."""
+    paths = (file_set.first_path, file_set.last_path)
+    if hinted_location(file_set.pattern) is not None:
         return {tuple(path.split("/")) for path in paths}
-    return {tuple("/".join(path_globs(path, place, root)).split("/")) for path in paths}
+    return {tuple("/".join(path_globs(path, file_set, root)).split("/")) for path in paths}
 
 
 def _may_match(pattern: str, name: str) -> bool:

@@ -24,8 +24,8 @@ TIMES: Final = frozenset(
         "epoch",
     }
 )
-# What writers put into names: `part-00000`, `shard-3`. Listed in docs/GROUPING.md.
-WRITERS_WORDS: Final = frozenset(
+# Words of writers in names: `part-00000`, `shard-3`. Listed in docs/GROUPING.md.
+WRITER_WORDS: Final = frozenset(
     ("part", "parts", "partition", "data", "load", "chunk", "shard", "batch", "bucket", "slice",
      "split", "file", "files", "output", "out", "run", "attempt", "copy", "of")
 )  # fmt: skip
@@ -70,7 +70,7 @@ _WHOLE: Final = {
 }
 # Values that may follow letters: events20240105.
 _DATES: Final = {
-    # Digits after a date and a separator may as well count files, so they are no time.
+    # Digits after a date and a separator may also count files, so they are not a time.
     "time": rf"{_YEAR}(?P<s1>[-_.]?){_MONTH}(?P=s1){_DAY}"
     rf"(?:T{_HOUR}(?:[-_:.h]?{_SIXTY}(?:[-_:.m]?{_SIXTY}(?:[.,]?\d{{3,9}})?)?)?"
     rf"|[-_ ]?{_HOUR}:{_SIXTY}(?::{_SIXTY}(?:[.,]\d{{3,9}})?)?|{_HOUR}(?:{_SIXTY}(?:{_SIXTY})?)?)"
@@ -131,16 +131,16 @@ _HEX_OF_ANY_LENGTH: Final = re.compile(r"(?:[0-9a-f]{5,}|[0-9A-F]{5,})\Z", re.AS
 _HEX: Final = re.compile(r"(?:[0-9a-f]{7,}|[0-9A-F]{7,})\Z", re.ASCII)
 _REGISTRATION: Final = re.compile(r"[A-Z]{1,4}\d{5,}\Z", re.ASCII)
 _WRITER_BEFORE: Final = re.compile(
-    rf"(?<![A-Za-z])(?:{'|'.join(sorted(WRITERS_WORDS))})[-_. ]?\Z", re.ASCII | re.IGNORECASE
+    rf"(?<![A-Za-z])(?:{'|'.join(sorted(WRITER_WORDS))})[-_. ]?\Z", re.ASCII | re.IGNORECASE
 )
 _VOWEL: Final = re.compile(r"[aeiouyAEIOUY]")
 _SHORTEST_RANDOM: Final = 16
 # Names such as eBayPayPalTx change their case as often as random letters do.
 _SHORTEST_OF_LETTERS: Final = 13
 _ACCOUNT_DIGITS: Final = 12
-# From so many digits on, a number without leading zeros is an identifier, not a count.
+# With this many digits, a number without leading zeros is an identifier, not a count.
 _IDENTIFIER_DIGITS: Final = 7
-# Which letters commonly follow each letter in words; of a random word most pairs are others.
+# The letters that commonly follow each letter in words; most pairs of random text are others.
 _PAIRS: Final = (
     "abcdgilmnprstuvwy baeiloruys cacehiklortuy dadeiorsuy eacdefgilmnpqrstvwxy faefiloru "
     "gaeghilnorsu haeiortuy iabcdefglmnoprstvz jaeou keinsy ladefiklmopstuvy maebimopsuy "
@@ -150,15 +150,15 @@ _PAIRS: Final = (
 _FOLLOWING: Final = {letters[0]: letters[1:] for letters in _PAIRS.split()}
 
 
-class Value(NamedTuple):
-    """A value in a name: its kind and where it stands."""
+class NameValue(NamedTuple):
+    """A value in a name: its kind and position."""
 
     kind: str
     start: int
     end: int
 
 
-class Template(NamedTuple):
+class ValueTemplate(NamedTuple):
     """A name with placeholders such as `{date}` for its values, and the values."""
 
     text: str
@@ -166,13 +166,13 @@ class Template(NamedTuple):
     values: tuple[str, ...] = ()
 
     @classmethod
-    def of_one(cls, kind: str, value: str) -> "Template":
-        """A name that is a value as a whole."""
+    def of_one(cls, kind: str, value: str) -> "ValueTemplate":
+        """A name that consists of a single value."""
         return cls(f"{{{kind}}}", (kind,), (value,))
 
     @property
     def varies(self) -> bool:
-        """Whether the name holds a value."""
+        """Whether the name contains a value."""
         return any(kind not in BRACES for kind in self.kinds)
 
     @property
@@ -187,28 +187,28 @@ class Template(NamedTuple):
         """Whether the name consists only of values and writers' words."""
         words = set(self.words)
         named = words - _MARKS if self.varies else words
-        if not named <= WRITERS_WORDS or not (named or (self.varies and not words)):
+        if not named <= WRITER_WORDS or not (named or (self.varies and not words)):
             return False
-        # Whatever is neither a word nor a separator is part of a name, too: 🎉1, $1.
+        # Other characters than words and separators are part of a name as well: 🎉1, $1.
         return _SEPARATED.fullmatch(_LETTERS.sub("", _PLACEHOLDER.sub("", self.text))) is not None
 
 
 @lru_cache(maxsize=65536)
-def file_template(stem: str, *, below_year: bool = False) -> Template:
+def file_template(stem: str, *, below_year: bool = False) -> ValueTemplate:
     """The name of a file without its extension: every number that stands alone is a value.
 
     In a folder of a year, the names of months are values too.
     """
     if not below_year and not _MAY_VARY.search(stem):
-        return Template(stem)
+        return ValueTemplate(stem)
     return _template(stem, list(_values(stem, below_year=below_year)))
 
 
 @lru_cache(maxsize=65536)
-def folder_template(name: str) -> Template:
+def folder_template(name: str) -> ValueTemplate:
     """The name of a folder: a number after a word belongs to the name, unless a writer counts."""
     if not _MAY_VARY.search(name):
-        return Template(name)
+        return ValueTemplate(name)
     every = _template(name, list(_values(name)))
     if every.is_writers:
         return every
@@ -244,7 +244,7 @@ def sortable(kind: str, value: str) -> str:
     return f"{digits[:4]}-{digits[4:6]}" if kind == "yyyy-mm" else digits
 
 
-def _template(name: str, values: list[Value]) -> Template:
+def _template(name: str, values: list[NameValue]) -> ValueTemplate:
     pieces: list[str] = []
     end = 0
     for kind, start, stop in values:
@@ -252,10 +252,10 @@ def _template(name: str, values: list[Value]) -> Template:
         end = stop
     pieces.append(name[end:])
     texts = tuple(name[start:stop] for _, start, stop in values)
-    return Template("".join(pieces), tuple(value.kind for value in values), texts)
+    return ValueTemplate("".join(pieces), tuple(value.kind for value in values), texts)
 
 
-def _values_in_folder(name: str) -> Iterator[Value]:
+def _values_in_folder(name: str) -> Iterator[NameValue]:
     """The values that vary from folder to folder of one dataset."""
     end_of_date = -1
     for value in _values(name):
@@ -266,29 +266,29 @@ def _values_in_folder(name: str) -> Iterator[Value]:
             yield value
 
 
-def _counts_in_folder(name: str, value: Value) -> bool:
+def _counts_in_folder(name: str, value: NameValue) -> bool:
     """Whether a value by itself varies from folder to folder of one dataset."""
     if name[value.start : value.end].isdigit() and value.kind in ("n", "number"):
         return value.end - value.start == _ACCOUNT_DIGITS
     if value.kind == "id" and _is_short_hash(name[value.start : value.end]):
         return is_identifier(name[value.start : value.end])
-    # orders_2024 is a year, ds2024 the name of one of many.
+    # orders_2024 has a year, ds2024 is the name of one of many.
     return value.kind != "yyyy" or not name[: value.start][-1:].isalnum()
 
 
-def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
+def _values(name: str, *, below_year: bool = False) -> Iterator[NameValue]:
     """The values of a name, from left to right; braces of the name count as placeholders too."""
     after_time = after_date = of_service = False
     numbers_after_date = 0
     for match in _TOKEN.finditer(name):
         kind, start, text = match.lastgroup or "", match.start(), match.group()
-        # Only files of a cloud service name its accounts, regions and addresses.
+        # Accounts, regions and addresses only occur in files of cloud services.
         is_account = kind == "number" and len(text) == _ACCOUNT_DIGITS
         of_service = of_service or is_account or kind in ("region", "ip")
         if kind == "word":
             if below_year and month_number(text) is not None:
-                yield Value("mm", start, match.end())
-            # After the time of writing, services put something random.
+                yield NameValue("mm", start, match.end())
+            # Services append random text to the time of writing.
             elif (
                 after_time and _is_random_suffix(text) and (of_service or not text.isalpha())
             ) or (
@@ -296,54 +296,54 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[Value]:
                 and _is_hex_mix(text)
                 and (numbers_after_date > 1 or _is_mixed_hash(text))
             ):
-                yield Value("id", start, match.end())
+                yield NameValue("id", start, match.end())
             else:
                 found = list(_values_of_word(name, start, text))
                 after_time = after_time and bool(found)
                 after_date = after_date and bool(found)
                 yield from found
         elif kind == "brace":
-            yield Value("open" if text == "{" else "close", start, match.end())
+            yield NameValue("open" if text == "{" else "close", start, match.end())
         elif kind == "lettered":
-            yield Value("date" if "d" in text.lower() else "yyyy-mm", start, match.end())
+            yield NameValue("date" if "d" in text.lower() else "yyyy-mm", start, match.end())
         elif kind == "named":
             several = len(_NUMBERS.findall(text)) > 1
-            yield Value("date" if several else "yyyy-mm", start, match.end())
+            yield NameValue("date" if several else "yyyy-mm", start, match.end())
         elif kind == "number" and len(text) >= _IDENTIFIER_DIGITS and text[0] != "0":
             is_count = _WRITER_BEFORE.search(name, 0, start) is not None
-            yield Value("n" if is_count else "number", start, match.end())
+            yield NameValue("n" if is_count else "number", start, match.end())
         else:
-            yield Value(_SHOWN_AS.get(kind, kind), start, match.end())
+            yield NameValue(_SHOWN_AS.get(kind, kind), start, match.end())
             numbers_after_date += after_date
             after_time = after_time or kind == "time"
             after_date = after_date or kind in ("date", "time")
 
 
-def _values_of_word(name: str, start: int, word: str) -> Iterator[Value]:
+def _values_of_word(name: str, start: int, word: str) -> Iterator[NameValue]:
     """What varies in a run of letters and digits: all of it, a date, or the number at its end."""
     end = start + len(word)
     number = _TRAILING_NUMBER.search(word)
-    is_counted = number is not None and word[: number.start()].lower() in WRITERS_WORDS
+    is_counted = number is not None and word[: number.start()].lower() in WRITER_WORDS
     if number is not None and is_counted:
-        yield Value("n", start + number.start(), end)
+        yield NameValue("n", start + number.start(), end)
         return
     if is_identifier(word) or (start > 0 and _is_short_hash(word)):
-        yield Value("id", start, end)
+        yield NameValue("id", start, end)
         return
     if _VERSION.match(word):
         return
     for inner in _DATE_INSIDE.finditer(word):
         kind = inner.lastgroup or ""
-        yield Value(_SHOWN_AS.get(kind, kind), start + inner.start(), start + inner.end())
+        yield NameValue(_SHOWN_AS.get(kind, kind), start + inner.start(), start + inner.end())
         return
     # The last part of a name may be counted: table1.
     if number is not None and end == len(name):
-        yield Value("n", start + number.start(), end)
+        yield NameValue("n", start + number.start(), end)
 
 
 @lru_cache(maxsize=65536)
 def is_identifier(word: str) -> bool:
-    """Whether letters and digits are mixed as only a machine or a register mixes them."""
+    """Whether letters and digits are mixed like in generated or registered identifiers."""
     runs = _RUNS.findall(word)
     changes = len(runs) - 1
     digits = sum(map(str.isdigit, word))
@@ -352,7 +352,7 @@ def is_identifier(word: str) -> bool:
         return len(word) >= _SHORTEST_OF_LETTERS and _has_random_case(word)
     if _DATE_INSIDE.search(word):
         return False
-    # A number at the end of letters says nothing about the letters.
+    # A number after letters does not make the letters an identifier.
     is_odd = changes >= 2 and _is_unpronounceable(word)
     # feed2024 is a word with a year, face2face two words; a hash has more digits between letters.
     if _HEX.match(word) and (
@@ -392,7 +392,7 @@ def _is_hex_mix(word: str) -> bool:
 
 
 def _is_mixed_hash(word: str) -> bool:
-    """Whether hexadecimal digits are no word with a number: 3f2a9, but not feed1."""
+    """Whether hexadecimal digits are not a word with a number: 3f2a9, but not feed1."""
     return len(word) >= 8 or len(_RUNS.findall(word)) > 2
 
 
@@ -401,7 +401,7 @@ def _is_random_suffix(word: str) -> bool:
 
 
 def _is_unpronounceable(word: str) -> bool:
-    """Whether no language has such a word, however many words it is made of."""
+    """Whether the letters cannot be words of a language."""
     pairs = [
         (left.lower(), right.lower())
         for left, right in pairwise(word)

@@ -1,20 +1,19 @@
-"""What hints match and change among the files of the last scan, without another scan."""
+"""The effect of hints on the files of the last scan, without another scan."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from lumos.discovery.explain import lens_of_scan
 from lumos.model.report import Report
 from lumos.model.urn import Urn
 from lumos.storage import FileHint, FileSelection, StorageAccess
 
 if TYPE_CHECKING:
-    from lumos.discovery.explanation import Lens
-    from lumos.discovery.grouping.datasets import Group
-    from lumos.discovery.manifest import Manifest
-    from lumos.discovery.parts import Part
+    from lumos.discovery.grouping.datasets import DatasetGroup
+    from lumos.discovery.lake.contents import LakeContents
+    from lumos.discovery.lake.manifest import ScanManifest
+    from lumos.discovery.lake.parts import ManifestPart
 
 # How many files belong to one dataset before and to another after; None for those of no dataset.
 Moves: TypeAlias = Counter[tuple[str | None, str | None]]
@@ -37,44 +36,45 @@ class HintEffect(Report, frozen=True, kw_only=True):
 
 
 class ScannedRoot(NamedTuple):
-    """The files of a root as its last scan saw them; the selection has the hints of now."""
+    """The files of the last scan of a root, with a selection that has the current hints."""
 
     selection: FileSelection
-    manifest: "Manifest"
+    manifest: "ScanManifest"
     access: StorageAccess
 
     def matches(self, hints: Sequence[FileHint]) -> Iterator[list[int]]:
-        """For every file that hints match, the numbers of these hints in their order."""
-        from lumos.discovery.hints import Hints
-        from lumos.discovery.parts import read_identities
+        """For every file that hints match, the numbers of these hints in order."""
+        from lumos.discovery.grouping.hints import HintMatcher
+        from lumos.discovery.lake.parts import read_identities
 
-        matching = Hints(hints, root=self.selection.root).matching
+        matching = HintMatcher(hints, root=self.selection.root).matching
         for part in self.manifest.parts:
             if self._may_hold(part, hints):
                 paths, _ = read_identities(part.path, access=self.access)
                 yield from filter(None, map(matching, paths))
 
-    def regrouped(self, changed: FileHint, after: Sequence[FileHint]) -> "Regrouped":
+    def regrouped(self, changed: FileHint, after: Sequence[FileHint]) -> "GroupingComparison":
         """The datasets before and after a hint is added or removed."""
-        from lumos.discovery.hints import Hints
+        from lumos.discovery.grouping.hints import HintMatcher
+        from lumos.discovery.lake.contents import LakeContents
 
-        fingerprint = Hints(
+        fingerprint = HintMatcher(
             self.selection.hints, root=self.selection.root, splits=self.manifest.grouping.splits
         ).fingerprint
-        old = lens_of_scan(self.selection, self.manifest, self.access)
-        new = lens_of_scan(
+        old = LakeContents.of_scan(self.selection, self.manifest, state_access=self.access)
+        new = LakeContents.of_scan(
             self.selection._replace(hints=tuple(after)),
             self.manifest,
-            self.access,
+            state_access=self.access,
             is_current=lambda part, summary: (
                 summary.hints == fingerprint and not self._may_hold(part, [changed])
             ),
         )
-        return Regrouped(old, new)
+        return GroupingComparison(old, new)
 
-    def _may_hold(self, part: "Part", hints: Sequence[FileHint]) -> bool:
+    def _may_hold(self, part: "ManifestPart", hints: Sequence[FileHint]) -> bool:
         """Whether files of a part may match."""
-        from lumos.discovery.hints import prefixes_of
+        from lumos.discovery.grouping.hints import prefixes_of
 
         return any(
             part.first <= f"{prefix}\U0010ffff" and part.last >= prefix
@@ -83,19 +83,21 @@ class ScannedRoot(NamedTuple):
         )
 
 
-class Regrouped(NamedTuple):
-    """The files of a root with the hints of now, and with others."""
+class GroupingComparison(NamedTuple):
+    """The files of a root with the current hints, and with other hints."""
 
-    old: "Lens"
-    new: "Lens"
+    old: "LakeContents"
+    new: "LakeContents"
 
     def moves(self) -> Moves:
-        """The files of all datasets that differ."""
-        olds, news = ({_identity(each) for each in lens.groups} for lens in self)
-        paths = [path for each in olds ^ news for path in (each.first, each.last)]
+        """The number of files that each pair of old and new dataset has in common."""
+        old_groups, new_groups = (
+            {_identity(each) for each in contents.groups} for contents in self
+        )
+        paths = [path for each in old_groups ^ new_groups for path in (each.first, each.last)]
         moves: Moves = Counter()
         if paths:
-            # Both read the same files in the same order.
+            # Both list the same files in the same order.
             ends = zip(min(paths), max(paths), strict=False)
             shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
             folder = shared.rpartition("/")[0]
@@ -107,18 +109,18 @@ class Regrouped(NamedTuple):
         return moves
 
     def taken_path(self, number: int) -> tuple[str, str] | None:
-        """The path that the hint of a number gives but another dataset has, and a free one."""
-        from lumos.discovery.hints import hint_number
+        """The path that a hint gives but another dataset has, and the path it gets instead."""
+        from lumos.discovery.grouping.hints import hint_number
 
-        # Of several formats, the first in this order has the plain path.
+        # Of several formats, the first one in alphabetical order has the plain path.
         for each in sorted(self.new.groups, key=lambda group: group.dataset):
-            if each.wanted is not None and hint_number(each.places[0].pattern) == number:
+            if each.wanted is not None and hint_number(each.file_sets[0].pattern) == number:
                 return each.wanted, each.dataset
         return None
 
 
 class _Identity(NamedTuple):
-    """What changes with the name or the files of a group."""
+    """What distinguishes a group from one with another name or other files."""
 
     dataset: str
     first: str
@@ -127,24 +129,24 @@ class _Identity(NamedTuple):
     content: int
 
 
-def _identity(group: "Group") -> _Identity:
+def _identity(group: "DatasetGroup") -> _Identity:
     return _Identity(
         group.dataset,
-        min(place.first_path for place in group.places),
-        max(place.last_path for place in group.places),
-        sum(place.file_count for place in group.places),
-        sum(place.content for place in group.places),
+        min(each.first_path for each in group.file_sets),
+        max(each.last_path for each in group.file_sets),
+        sum(each.file_count for each in group.file_sets),
+        sum(each.content for each in group.file_sets),
     )
 
 
 def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
-    """The datasets that change, from the number of files that move from one to another."""
-    olds, news = Counter[str](), Counter[str]()
+    """The datasets that change, by the number of files that move between them."""
+    old_groups, new_groups = Counter[str](), Counter[str]()
     links: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for (old, new), files in moves.items():
         nodes = [(side, name) for side, name in (("old", old), ("new", new)) if name is not None]
-        olds.update({old: files} if old is not None else {})
-        news.update({new: files} if new is not None else {})
+        old_groups.update({old: files} if old is not None else {})
+        new_groups.update({new: files} if new is not None else {})
         for node in nodes:
             links.setdefault(node, set()).update(nodes)
     effects: list[HintEffect] = []
@@ -158,8 +160,8 @@ def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
                 together.add(node)
                 waiting.append(node)
         seen |= together
-        before = {name: olds[name] for side, name in sorted(together) if side == "old"}
-        after = {name: news[name] for side, name in sorted(together) if side == "new"}
+        before = {name: old_groups[name] for side, name in sorted(together) if side == "old"}
+        after = {name: new_groups[name] for side, name in sorted(together) if side == "new"}
         if before != after:
             effects.append(
                 HintEffect(

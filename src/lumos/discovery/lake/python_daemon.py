@@ -11,7 +11,7 @@ from pathlib import Path
 def unzipped(path: list[str]) -> list[str]:
     """The import path without Spark's zips of packages that are installed as folders.
 
-    Spark puts its zips first, and what is imported from a zip is compiled anew every time, which
+    Spark puts its zips first, and what is imported from a zip is compiled every time, which
     takes longer than everything else that a daemon does before its first worker.
     """
     folders = {Path(entry) for entry in path}
@@ -28,9 +28,9 @@ if __name__ == "__main__":
     import pyspark.daemon
     import pyspark.worker
 
-    import lumos.discovery.scan_task  # noqa: F401
+    import lumos.discovery.lake.scan_task  # noqa: F401
 
-    # What is imported stays, and rows of files hold no cycles: little is there to collect.
+    # Imported modules stay, and rows of files form no cycles, so there is little to collect.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     pyspark.daemon.manager()

@@ -1,4 +1,4 @@
-"""Hints: which files form a dataset, in the configuration or the store, and what they change."""
+"""Adds, lists and removes hints, and shows how each changes the datasets of the last scan."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -12,26 +12,25 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN, HintFile, NotEditable, edit_hint_file
 from lumos.config.sources import DatasetHint, FileStoreSettings
-from lumos.discovery.explain import selection_of, urns_in
-from lumos.discovery.hint_effects import HintEffect, ScannedRoot, effects_of
-from lumos.discovery.hint_store import (
+from lumos.discovery.hints.effects import HintEffect, ScannedRoot, effects_of
+from lumos.discovery.hints.listing import (
     IN_STORE,
     WILD,
-    KeptHint,
+    HintRequest,
+    ListedHint,
     NoSuchHint,
-    Wanted,
+    find_equal_hint,
     find_hint,
-    find_same,
-    hint_of,
-    is_whole,
-    kept_hints,
-    number_of,
-    whole_path,
+    is_absolute,
+    list_hints,
+    number_of_hint,
+    to_absolute,
+    to_dataset_hint,
     with_hints,
     with_stored_hints,
 )
-from lumos.discovery.resolve import file_roots, hints_in, is_in
-from lumos.discovery.state import state_folder
+from lumos.discovery.scans import state_folder
+from lumos.discovery.targets import file_roots, hints_for, is_below, selection_for, urns_for
 from lumos.errors import MisuseError
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.urn import Urn
@@ -47,7 +46,7 @@ Action = Literal["join", "split", "name"]
 
 
 class UnknownRoot(MisuseError):
-    """A pattern for files that no source and no scan covers."""
+    """A pattern outside of all roots of sources and scans."""
 
     def __init__(self, pattern: str, roots: Sequence[str], *, suggestion: str | None) -> None:
         self.pattern = pattern
@@ -58,19 +57,19 @@ class UnknownRoot(MisuseError):
         fixed = WILD.split(pattern)[0].rpartition("/")[0] or "/"
         advice = f" Did you mean '{suggestion}'?" if suggestion else ""
         super().__init__(
-            f"'{pattern}' lies in no known root. {known}{advice} "
+            f"'{pattern}' is not in a known root. {known}{advice} "
             f"To scan that folder first: lumos ingest {quote(fixed)}"
         )
 
 
 class NameTaken(MisuseError):
-    """A hint that would have the URN of a dataset with files that it does not match."""
+    """A hint that would give a dataset the URN of another dataset."""
 
     def __init__(self, urn: Urn, free: str) -> None:
         self.urn = urn
         self.free = free
         super().__init__(
-            f"{urn} is another dataset, with files that the hint does not match. Give the hint "
+            f"{urn} already exists and has files that the hint does not match. Give the hint "
             f"another name: --name {quote(free)}"
         )
 
@@ -78,7 +77,7 @@ class NameTaken(MisuseError):
 class HintReport(Report, frozen=True, kw_only=True):
     """A hint, where it is kept and how many files of the last scans match it.
 
-    `number` is its place in the order in which hints are tried; 0 for one that is not kept.
+    `number` is its position in the order in which hints are tried; 0 if it is not kept.
     """
 
     number: int
@@ -102,9 +101,9 @@ class HintListReport(Report, frozen=True, kw_only=True):
 
 
 class HintChangeReport(Report, frozen=True, kw_only=True):
-    """A hint that was added or removed, or would be, and the effect on the last scan.
+    """A hint that was added or removed (or would be), and its effect on the last scan.
 
-    Without a scan of the hint's root `scanned_at` is null, and nothing is known of its effect.
+    If the root of the hint was not scanned, `scanned_at` is null and the effect is unknown.
     """
 
     format_version: str = FORMAT_VERSION
@@ -119,7 +118,7 @@ class HintChangeReport(Report, frozen=True, kw_only=True):
 
 
 class _Effect(NamedTuple):
-    """What a change of hints comes to; nothing is known of it without a scan."""
+    """The effect of a change of hints; unknown without a scan."""
 
     effects: tuple[HintEffect, ...] = ()
     matched: int | None = None
@@ -128,7 +127,7 @@ class _Effect(NamedTuple):
     problem: str | None = None
 
     def plus(self, other: "_Effect", *, scanned_at: datetime) -> "_Effect":
-        """The effect in two roots."""
+        """The effects in two roots, added up."""
         return _Effect(
             (*self.effects, *other.effects),
             (self.matched or 0) + (other.matched or 0),
@@ -140,7 +139,7 @@ class _Effect(NamedTuple):
 class Hints:
     """Adds, lists and removes hints, and shows what each changes without a scan.
 
-    `load` reads the settings afresh, from another text of the file if one is given; `loaded` is
+    `load` reads the settings again, from another text of the file if one is given; `loaded` is
     called with the settings after a change of the file.
     """
 
@@ -162,7 +161,7 @@ class Hints:
     def list(self) -> HintListReport:
         """All hints, and how many files of the last scans match each."""
         settings, store = self._load(None), self._store()
-        kept = kept_hints(settings, store)
+        kept = list_hints(settings, store)
         counts = self._count_files(kept, settings, _scans(store)) if kept else None
         return HintListReport(
             hints=tuple(
@@ -172,12 +171,12 @@ class Hints:
         )
 
     def _count_files(
-        self, kept: Sequence[KeptHint], settings: Settings, scans: dict[str, Scan]
+        self, kept: Sequence[ListedHint], settings: Settings, scans: dict[str, Scan]
     ) -> Sequence[int] | None:
-        """How many files match each hint; None where no scan can say it."""
+        """How many files match each hint; None if the files of a scan are unknown."""
         if not scans:
             return None
-        from lumos.discovery.parts import LOST
+        from lumos.discovery.lake.parts import LOST_PART_ERRORS
 
         counts = [0] * len(kept)
         for root, scan in scans.items():
@@ -187,7 +186,7 @@ class Hints:
                 for matching in self._seen(settings, scan).matches(hints):
                     for at in matching:
                         counts[numbers[at]] += 1
-            except (OSError, *LOST):
+            except (OSError, *LOST_PART_ERRORS):
                 return None
         return counts
 
@@ -220,12 +219,14 @@ class Hints:
     def remove(self, which: int | str, *, dry_run: bool = False) -> HintChangeReport:
         """Remove a hint by its number in the list, or by its pattern."""
         settings, store = self._load(None), self._store()
-        number, found = find_hint(which, kept_hints(settings, store), settings)
+        number, found = find_hint(which, list_hints(settings, store), settings)
         report = _report(found, settings, number=number)
         before = with_stored_hints(settings, store)
         if found.stored is not None:
             kept = () if store is None else store.hints.list()
-            after = with_hints(settings, (hint_of(each) for each in kept if each != found.stored))
+            after = with_hints(
+                settings, (to_dataset_hint(each) for each in kept if each != found.stored)
+            )
             if not dry_run:
                 self._make_store().transact(lambda each: _remove_stored(each, found.stored))
         else:
@@ -233,8 +234,8 @@ class Hints:
             with edit_hint_file(
                 Path(settings.origin.file), self._load, write=not dry_run
             ) as opened:
-                listed = kept_hints(opened.settings, store)
-                # Another process may have changed the list since.
+                listed = list_hints(opened.settings, store)
+                # Another process may have changed the list in the meantime.
                 if found not in listed:
                     raise NoSuchHint(str(which))
                 opened.remove(found.section, found.position)
@@ -246,39 +247,39 @@ class Hints:
 
     def _wanted(
         self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
-    ) -> Wanted:
-        """The hint with whole paths; raises MisuseError where a pattern is of no use."""
+    ) -> HintRequest:
+        """The hint with absolute paths; raises MisuseError if a pattern cannot be used."""
         if not patterns:
-            raise MisuseError("Name the files of the hint: lumos hint add 'raw/events/**'")
+            raise MisuseError("Give a pattern for the files: lumos hint add 'raw/events/**'")
         if len(patterns) > 1 and name is None and not split:
             raise MisuseError(
-                f"{len(patterns)} patterns form one dataset, which needs a name: --name NAME. If "
+                f"A dataset of {len(patterns)} patterns needs a name: --name NAME. If "
                 "the shell has expanded a pattern, put it in quotes."
             )
         roots = list(dict.fromkeys((*_configured_roots(settings), *_scans(self._store()))))
-        whole = tuple(whole_path(pattern, settings) for pattern in patterns)
+        whole = tuple(to_absolute(pattern, settings) for pattern in patterns)
         inside: list[list[str]] = []
         for pattern, path in zip(patterns, whole, strict=True):
-            around = sorted((root for root in roots if is_in(path, root)), key=len, reverse=True)
+            around = sorted((root for root in roots if is_below(path, root)), key=len, reverse=True)
             if not around:
-                is_relative = not is_whole(pattern) and ".." not in pattern and len(roots) == 1
+                is_relative = not is_absolute(pattern) and ".." not in pattern and len(roots) == 1
                 suggestion = f"{roots[0]}/{pattern}" if is_relative else None
                 raise UnknownRoot(path, roots, suggestion=suggestion)
             inside.append(around)
         if len({each[0] for each in inside}) > 1:
             raise MisuseError(
-                "A dataset lies in one root, and these patterns lie in several: "
+                "The patterns of a hint must lie in one root, but these lie in several: "
                 f"{', '.join(dict.fromkeys(each[0] for each in inside))}. Add a hint for each."
             )
-        # A root as a whole is every file in it.
+        # The pattern of a root stands for all files in it.
         paths = tuple(f"{path}/**" if path in roots else path for path in whole)
-        return Wanted(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
+        return HintRequest(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
 
-    def _add_to_file(self, wanted: Wanted, file: Path, *, dry_run: bool) -> HintChangeReport:
+    def _add_to_file(self, wanted: HintRequest, file: Path, *, dry_run: bool) -> HintChangeReport:
         store = self._store()
         with edit_hint_file(file, self._load, write=not dry_run) as opened:
             before = opened.settings
-            same = find_same(wanted, kept_hints(before, store))
+            same = find_equal_hint(wanted, list_hints(before, store))
             if same is None:
                 added = _insert(opened, wanted)
                 after = opened.settings
@@ -295,10 +296,10 @@ class Hints:
         return self._added(wanted, added, effect, with_stored_hints(after, store), dry_run=dry_run)
 
     def _add_to_store(
-        self, wanted: Wanted, settings: Settings, *, dry_run: bool
+        self, wanted: HintRequest, settings: Settings, *, dry_run: bool
     ) -> HintChangeReport:
         store = self._store()
-        if find_same(wanted, kept_hints(settings, store)) is not None:
+        if find_equal_hint(wanted, list_hints(settings, store)) is not None:
             return self._unchanged(wanted, settings, store, dry_run=dry_run)
         before = with_stored_hints(settings, store)
         after = with_hints(before, [wanted.hint])
@@ -306,15 +307,17 @@ class Hints:
         if not dry_run:
             store = self._make_store()
             if store.transact(lambda each: _add_stored(each, wanted.hint)) is None:
-                # Another process was faster.
+                # Another process has added it in the meantime.
                 return self._unchanged(wanted, settings, store, dry_run=dry_run)
-        added = find_same(wanted, kept_hints(settings, store)) or KeptHint(wanted.hint, IN_STORE, 0)
+        added = find_equal_hint(wanted, list_hints(settings, store)) or ListedHint(
+            wanted.hint, IN_STORE, 0
+        )
         return self._added(wanted, added, effect, after, dry_run=dry_run)
 
     def _added(
         self,
-        wanted: Wanted,
-        added: KeptHint,
+        wanted: HintRequest,
+        added: ListedHint,
         effect: _Effect,
         after: Settings,
         *,
@@ -325,20 +328,22 @@ class Hints:
             warnings.append("No file of the last scan matches the hint.")
         if effect.decided_before:
             warnings.append(
-                f"An earlier hint decides {effect.decided_before:,} of the {effect.matched:,} "
-                "matching files: the first hint that matches a file counts. See: lumos hint list"
+                f"An earlier hint applies to {effect.decided_before:,} of the {effect.matched:,} "
+                "matching files: the first hint that matches a file is used. See: lumos hint list"
             )
-        number = 0 if dry_run else number_of(added, kept_hints(self._load(None), self._store()))
+        number = (
+            0 if dry_run else number_of_hint(added, list_hints(self._load(None), self._store()))
+        )
         report = _report(added, after, number=number, files=effect.matched)
         return _change("added", report, effect, after, wanted.roots, warnings, dry_run=dry_run)
 
     def _unchanged(
-        self, wanted: Wanted, settings: Settings, store: Store | None, *, dry_run: bool
+        self, wanted: HintRequest, settings: Settings, store: Store | None, *, dry_run: bool
     ) -> HintChangeReport:
-        kept = kept_hints(settings, store)
-        same = find_same(wanted, kept)
+        kept = list_hints(settings, store)
+        same = find_equal_hint(wanted, kept)
         assert same is not None, "only for a hint that is kept"
-        report = _report(same, settings, number=number_of(same, kept))
+        report = _report(same, settings, number=number_of_hint(same, kept))
         return _change("unchanged", report, _Effect(), settings, wanted.roots, (), dry_run=dry_run)
 
     def _use(self, settings: Settings, *, dry_run: bool) -> None:
@@ -348,11 +353,11 @@ class Hints:
     def _effect(
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
     ) -> _Effect:
-        """What a hint that comes or goes makes of the files of the last scans.
+        """The effect of adding or removing a hint on the files of the last scans.
 
-        Raises NameTaken where a new one would have the URN of another dataset.
+        Raises NameTaken if a new hint would give a dataset the URN of another one.
         """
-        from lumos.discovery.parts import LOST
+        from lumos.discovery.lake.parts import LOST_PART_ERRORS
 
         scans = _scans(self._store())
         total = _Effect()
@@ -360,32 +365,32 @@ class Hints:
             for root in roots:
                 seen = self._seen(before, scans[root]) if root in scans else None
                 if seen is not None and seen.manifest.parts:
-                    found = _effect_in(seen, hint, hints_in(after, root), urns_in(before, root))
+                    found = _effect_in(seen, hint, hints_for(after, root), urns_for(before, root))
                     total = total.plus(found, scanned_at=scans[root].finished_at)
-        except (OSError, *LOST) as problem:
-            return _Effect(problem=f"What the last scan saw cannot be read: {problem}.")
+        except (OSError, *LOST_PART_ERRORS) as problem:
+            return _Effect(problem=f"The files of the last scan cannot be read: {problem}.")
         return total
 
     def _seen(self, settings: Settings, scan: Scan) -> ScannedRoot:
-        from lumos.discovery.manifest import Manifests
+        from lumos.discovery.lake.manifest import ManifestStore
 
         access = access_of(self._state(), settings.sources)
         folder = state_folder(self._state(), scan.source)
-        manifest = Manifests(folder, access).read(scan.manifest)
-        return ScannedRoot(selection_of(settings, _root_of(scan)), manifest, access)
+        manifest = ManifestStore(folder, access).read(scan.manifest)
+        return ScannedRoot(selection_for(settings, _root_of(scan)), manifest, access)
 
 
 def _effect_in(
     seen: ScannedRoot, hint: DatasetHint, after: Sequence[FileHint], urn_of: Callable[[str], Urn]
 ) -> _Effect:
-    """What a hint that comes or goes makes of the files of one root."""
+    """The effect of adding or removing a hint on the files of one root."""
     (changed,) = hints_of([hint])
     hints = list(after if changed in after else seen.selection.hints)
     own = hints.index(changed)
     matches = [each for each in seen.matches(hints[: own + 1]) if own in each]
     regrouped = seen.regrouped(changed, after)
     taken = regrouped.taken_path(own) if changed in after else None
-    # Every value of a split names a dataset, so that no other name could be given.
+    # A split names every dataset by a value, so another name would not help.
     if taken is not None and action_of(hint) != "split":
         path, free = taken
         raise NameTaken(urn_of(path), free.rpartition("/")[2])
@@ -410,20 +415,20 @@ def _scans(store: Store | None) -> dict[str, Scan]:
     """The last scan of every root of files."""
     scans = () if store is None else store.scans()
     by_root = {_root_of(scan): scan for scan in scans}
-    return {root: scan for root, scan in by_root.items() if is_whole(root)}
+    return {root: scan for root, scan in by_root.items() if is_absolute(root)}
 
 
 def _root_of(scan: Scan) -> str:
     return scan.source.partition(":")[2]
 
 
-def _insert(opened: HintFile, wanted: Wanted) -> KeptHint:
-    """Write a hint to the source of its root if that is the only one, otherwise for all scans."""
+def _insert(opened: HintFile, wanted: HintRequest) -> ListedHint:
+    """Write a hint to the source of its root if there is exactly one, otherwise for all scans."""
     section = _own_section(opened.settings, wanted)
     if section is not None:
         top = f"{wanted.roots[0].rstrip('/')}/"
         inside = tuple(path.removeprefix(top) for path in wanted.hint.paths)
-        # A source may share its text with others, or not be written as a mapping.
+        # The text of a source may be shared with others, or not be a mapping.
         with suppress(NotEditable):
             return _append(opened, section, msgspec.structs.replace(wanted.hint, path=inside))
     try:
@@ -432,17 +437,17 @@ def _insert(opened: HintFile, wanted: Wanted) -> KeptHint:
         raise NotEditable(f"{problem} Keep the hint in the store: --in-store") from None
 
 
-def _append(opened: HintFile, section: str, hint: DatasetHint) -> KeptHint:
+def _append(opened: HintFile, section: str, hint: DatasetHint) -> ListedHint:
     opened.add(section, hint)
     return next(
         each
-        for each in reversed(kept_hints(opened.settings, None))
+        for each in reversed(list_hints(opened.settings, None))
         if each.section == section and each.hint == hint
     )
 
 
-def _own_section(settings: Settings, wanted: Wanted) -> str | None:
-    """The source that alone scans the root of a hint, and no other root."""
+def _own_section(settings: Settings, wanted: HintRequest) -> str | None:
+    """The only source that scans the root of a hint, if it has no other root."""
     sections = [
         (at, roots)
         for at, section in enumerate(settings.sources)
@@ -466,7 +471,7 @@ def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
     assert stored is not None
     if not transaction.hints.remove(stored.id):
         raise NoSuchHint(", ".join(stored.paths))
-    hint = hint_of(stored)
+    hint = to_dataset_hint(stored)
     at = datetime.now(UTC)
     audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
 
@@ -476,7 +481,7 @@ def _in_words(hint: DatasetHint) -> str:
 
 
 def action_of(hint: DatasetHint) -> Action:
-    """What a hint does to files: join them, split them, or only name their dataset."""
+    """Whether a hint joins files, splits them, or only names their dataset."""
     if hint.split or any("{" in path for path in hint.paths):
         return "split"
     is_plain = len(hint.paths) == 1 and not WILD.search(hint.paths[0])
@@ -484,7 +489,7 @@ def action_of(hint: DatasetHint) -> Action:
 
 
 def _report(
-    kept: KeptHint, settings: Settings, *, number: int, files: int | None = None
+    kept: ListedHint, settings: Settings, *, number: int, files: int | None = None
 ) -> HintReport:
     is_stored = kept.section == IN_STORE
     stored = kept.stored

@@ -1,46 +1,49 @@
-"""How a dataset goes on with those that it was before, takes in others, and comes apart."""
+"""The history of a dataset: renames, merges and splits, and the past that a table's log reports."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from lumos.annotations.attribution import respelled, seen_again
 from lumos.annotations.rules import paths_of
-from lumos.model.change import ChangeEvent, EventType
+from lumos.model.change import Cause, ChangeEvent, EventType
 from lumos.model.dataset import Location
 from lumos.model.dataset_pattern import strip_extensions
-from lumos.model.discovery import FoundDataset
+from lumos.model.discovery import FoundDataset, PastSchema, TableState
+from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.model.words import Words
 from lumos.schemas.wording import split_summary
 from lumos.store import KnownDataset, Transaction
 
-# What people and reporters state; the rest is measured and starts again with each part.
+# What people and tools state. Measured aspects start again with each part of a split.
 _INHERITED: Final = ("documentation", "ownership", "governance", "properties", "schedule")
 _MOST_PARTS: Final = 1_000
 
 
 def event_id(*facts: str) -> str:
-    """The same change always has the same id, so that finding it again records nothing."""
+    """An id by the facts of a change, so that recording the same change twice has no effect."""
     return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()
 
 
 def dataset_name(found: FoundDataset, urn: Urn) -> str:
-    """What people call a found dataset."""
+    """The name of a found dataset."""
     return strip_extensions(urn.name) if found.name is None else found.name
 
 
-class Inheritance(NamedTuple):
-    """What a part takes over from the dataset that it was split from."""
+class InheritedAnnotations(NamedTuple):
+    """What a part inherits from the dataset that it was split from."""
 
     aspects: Mapping[str, Any] = {}
     annotations: Mapping[str, Words] = {}
 
 
-class Succession:
-    """Hands histories over in a scan of one source."""
+class DatasetSuccession:
+    """Continues the history of predecessors in a scan of one source."""
 
     def __init__(self, urn_of: Callable[[str], Urn], *, source: str, at: datetime) -> None:
         self._urn_of = urn_of
@@ -50,7 +53,7 @@ class Succession:
     def begin(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, *, name: str
     ) -> ChangeEvent | None:
-        """Renames what a dataset was before, and takes others in if it is there by then."""
+        """Rename the predecessor of a dataset, and merge others if it is recorded by then."""
         event = None
         old = self._known(transaction, found.renamed_from)
         if old is not None and transaction.known(str(urn)) is None:
@@ -61,7 +64,7 @@ class Succession:
     def complete(
         self, transaction: Transaction, found: FoundDataset, urn: Urn
     ) -> ChangeEvent | None:
-        """Takes in the datasets that are part of this one, as far as it is there."""
+        """Merge the datasets that are part of this one now, if it is recorded."""
         event = None
         for path in filter(None, (found.renamed_from, *found.merged_from)):
             old, now = self._known(transaction, path), transaction.known(str(urn))
@@ -73,7 +76,7 @@ class Succession:
     def origin(
         self, transaction: Transaction, found: FoundDataset, known: KnownDataset | None
     ) -> KnownDataset | None:
-        """The dataset that a found one was a part of until now.
+        """The dataset that a found one was split from.
 
         A part that is found later than the others, such as an unreadable file, still has one.
         """
@@ -84,12 +87,12 @@ class Succession:
 
     def inherit(
         self, transaction: Transaction, old: KnownDataset, found: FoundDataset, urn: Urn
-    ) -> Inheritance:
-        """What was stated about a dataset, as far as it fits a part that has nothing of its own."""
+    ) -> InheritedAnnotations:
+        """The annotations of a split dataset that fit a part, unless the part has its own."""
         own = {name for name in _INHERITED if transaction.aspect(str(urn), name) is not None}
         aspects = {name: transaction.aspect(old.urn, name) for name in _INHERITED}
         if properties := aspects["properties"]:
-            # Those of the platform describe the old table itself.
+            # Properties of the platform describe the old table itself.
             aspects["properties"] = {
                 name: text
                 for name, text in properties.items()
@@ -101,7 +104,7 @@ class Succession:
             reporter: {key: word for key, word in words.items() if key.path in paths}
             for reporter, words in respelled(stated, found.schema).items()
         }
-        return Inheritance(
+        return InheritedAnnotations(
             {name: value for name, value in aspects.items() if value and name not in own},
             seen_again(annotations, found.schema, found.told, urn.platform),
         )
@@ -109,7 +112,7 @@ class Succession:
     def split(
         self, transaction: Transaction, path: str, parts: Mapping[Urn, FoundDataset]
     ) -> ChangeEvent | None:
-        """Records that a dataset came apart, and retires it unless one part goes on with its URN.
+        """Record that a dataset was split, and retire it unless one part continues its URN.
 
         Nothing is recorded where it is known already.
         """
@@ -118,8 +121,8 @@ class Succession:
         if old is None or old.state != "live" or urns == [old.urn]:
             return None
         goes_on = old.urn in urns
-        # The cloud version of a part that goes on moves with the split itself, so that it cannot
-        # tell a repeated scan from a second split after the parts were merged again.
+        # The cloud version of a part that keeps the URN changes with the split itself. So it cannot
+        # distinguish a repeated scan from a second split after the parts were merged again.
         begun = (
             transaction.last_event_id(old.urn, EventType.MERGED) if goes_on else old.cloud_version
         )
@@ -183,7 +186,7 @@ class Succession:
 
 
 def _labels(parts: Mapping[Urn, FoundDataset]) -> list[str]:
-    """The names of some datasets, with their folder where several have the same name."""
+    """The names of datasets, with their folder if several have the same name."""
     ordered = sorted(parts.items(), key=lambda part: str(part[0]))
     names = [dataset_name(found, urn) for urn, found in ordered]
     times = Counter(names)
@@ -191,3 +194,104 @@ def _labels(parts: Mapping[Urn, FoundDataset]) -> list[str]:
         name if times[name] == 1 else "/".join(urn.path[-2:])
         for name, (urn, _) in zip(names, ordered, strict=True)
     ]
+
+
+# Later than any scan, so that the time of the scan is used.
+_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class ChangeTime(NamedTuple):
+    """When a change happened, who made it, and whether to notify people.
+
+    `recorded_at` orders the change among all others; None means the time itself.
+    """
+
+    at: datetime
+    cause: Cause = "scan"
+    author: str | None = None
+    recorded_at: datetime | None = None
+    is_news: bool = True
+    metadata: dict[str, str | int] = {}  # noqa: RUF012 - a tuple's default, never written to
+
+
+class SchemaSteps(NamedTuple):
+    """The schemas between the recorded one and the present one, and the origin of the latter."""
+
+    steps: tuple[PastSchema, ...]
+    present: PastSchema | None
+
+
+class LastRecordedSchema(NamedTuple):
+    """The recorded schema, the time of the scan that recorded it, and the table's identity then."""
+
+    schema: Schema
+    at: datetime
+    identity: str | None = None
+
+
+def schema_steps(
+    table: TableState,
+    present: Schema,
+    before: LastRecordedSchema | None,
+    *,
+    identity: str | None = None,
+) -> SchemaSteps:
+    """The steps from the recorded schema, or from the beginning, to the present one."""
+    past = table.past
+    is_in_log = bool(past) and past[-1].schema.full == present.full
+    last, between = (past[-1], past[:-1]) if is_in_log else (None, past)
+    if last is not None and before is not None and last.at <= before.at:
+        # The log's own history does not contain this change, such as other partition columns. It
+        # happened with the table's last commit, or with one that wrote no data.
+        at = table.at if table.at > before.at else _UNKNOWN
+        last = msgspec.structs.replace(last, at=at, exact_time=False)
+    if before is None:
+        if last is None:
+            last = PastSchema(schema=present, at=table.at, version=table.version, exact_time=False)
+        return SchemaSteps(between, last)
+    if identity != before.identity and past and past[0].at > before.at:
+        # Another table at the same location, so its whole log is new.
+        return SchemaSteps(between, last)
+    # Snapshots are not ordered by name, and logs lose their beginning, so compare schemas.
+    alike = [number for number, each in enumerate(past) if each.schema.shape == before.schema.shape]
+    if not alike:
+        return SchemaSteps((), last)
+    # A schema that came back occurs in the log twice: use the last one that the scan has seen.
+    last_seen = max((number for number in alike if past[number].at <= before.at), default=alike[-1])
+    return SchemaSteps(between[last_seen + 1 :], last)
+
+
+def has_new_schema(table: TableState, *, since: datetime, now: datetime) -> bool:
+    """Whether the log has a newer schema change, even if the schema is the same in the end."""
+    return len(table.past) > 1 and since < table.past[-1].at <= now
+
+
+class ChangeClock:
+    """Adjusts the times in a table's log to the recorded history.
+
+    Clocks of writers may be wrong: no change happens before the one that it follows, or after the
+    scan that found it.
+    """
+
+    def __init__(self, *, since: datetime | None, now: datetime) -> None:
+        self._is_first_scan = since is None
+        self._last = since
+        self._now = now
+
+    def time_of(self, step: PastSchema, *, is_creation: bool = False) -> ChangeTime:
+        """When a step happened; of the past of a new table, only its creation is reported."""
+        at = min(step.at if self._last is None else max(step.at, self._last), self._now)
+        self._last = at
+        facts: dict[str, str | int] = {"table_version": step.version}
+        if step.operation is not None:
+            facts["operation"] = step.operation
+        if not step.exact_time or at != step.at:
+            facts["time"] = "approximate"
+        return ChangeTime(
+            at=at,
+            cause="log",
+            author=step.author,
+            recorded_at=None if self._is_first_scan else self._now,
+            is_news=is_creation or not self._is_first_scan,
+            metadata=facts,
+        )

@@ -13,7 +13,7 @@ from lumos.spark.jvm import archive_file
 
 
 def build(java: str, spark_home: Path) -> Path | None:
-    """Makes the archive by running a small job; one process at a time, and never half a file."""
+    """Build the archive by running a small job; only one process at a time does so."""
     file = archive_file(java, spark_home)
     if file is None:
         return None
@@ -35,7 +35,7 @@ _OTHERS_KEPT: Final = 3
 
 
 def _forget_older(file: Path) -> None:
-    """Removes this installation's older archives, and all but a few of other installations."""
+    """Delete older archives of this installation, and all but a few of others."""
     ours = file.name.rpartition("-")[0]
     others = sorted(file.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
     kept = [path for path in others if not path.name.startswith(ours)][-_OTHERS_KEPT:]
@@ -56,11 +56,11 @@ def _alone(lock: Path) -> Iterator[bool]:
 
 
 def _scan_and_archive(file: Path) -> None:
-    """Scans a tiny lake, so that the classes of a scan are the ones that are kept."""
+    """Scan a tiny lake, so that the archive has the classes that a scan loads."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from lumos.discovery.job import discover
+    from lumos.discovery.lake.job import scan_lake
     from lumos.spark.session import archiving_session
     from lumos.storage import FileSelection
 
@@ -70,8 +70,8 @@ def _scan_and_archive(file: Path) -> None:
         pq.write_table(pa.table({"a": [1], "b": ["x"]}), lake / "t" / "k=1" / "part-0.parquet")
         (lake / "u.csv").write_text("a,b\n1,x\n")
         selection = FileSelection(str(lake))
-        discover(spark, selection, state=state, before=None, after="1")
-        discover(spark, selection, state=state, before="1", after="2")
+        scan_lake(spark, selection, state=state, before=None, after="1")
+        scan_lake(spark, selection, state=state, before="1", after="2")
 
 
 if __name__ == "__main__":

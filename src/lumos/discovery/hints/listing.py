@@ -1,4 +1,4 @@
-"""The hints that a configuration and a store hold, in the order in which they are tried."""
+"""The hints of the configuration and of the store, in the order in which they are tried."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN
 from lumos.config.sources import DatasetHint, FileStoreSettings
-from lumos.discovery.resolve import file_roots, is_in
+from lumos.discovery.targets import file_roots, is_below
 from lumos.errors import MisuseError
 from lumos.sources.addresses import is_address, normal
 from lumos.store import Store, StoredHint
@@ -28,32 +28,32 @@ class NoSuchHint(MisuseError):
         super().__init__(f"There is no hint '{wanted}'. To see all hints: lumos hint list")
 
 
-class KeptHint(NamedTuple):
-    """A hint and where it is kept: at a position of a section's list, or in the store by id."""
+class ListedHint(NamedTuple):
+    """A hint and where it is kept: its index in a section of the configuration, or its store id."""
 
     hint: DatasetHint
     section: str
     position: int
-    # What the source of the section scans; hints of all sources have none.
+    # The roots of the source that the section belongs to; empty for hints of all sources.
     roots: tuple[str, ...] = ()
     stored: StoredHint | None = None
 
-    def whole_paths(self, root: str) -> frozenset[str]:
-        """The hint's paths as whole ones, as far as a root is concerned."""
+    def absolute_paths(self, root: str) -> frozenset[str]:
+        """The paths of the hint, relative ones taken from a root."""
         return frozenset(
-            _comparable(path if is_in(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
+            _comparable(path if is_below(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
             for path in self.hint.paths
         )
 
     def applies_to(self, root: str) -> bool:
-        """Whether files of a root may match."""
+        """Whether the hint may match files of a root."""
         if self.roots:
             return root in self.roots
-        return any(is_in(path, root) or not is_whole(path) for path in self.hint.paths)
+        return any(is_below(path, root) or not is_absolute(path) for path in self.hint.paths)
 
 
-class Wanted(NamedTuple):
-    """A hint to add, with whole paths, and the roots that it lies in, the innermost first."""
+class HintRequest(NamedTuple):
+    """A hint to add, with absolute paths, and the roots that contain it, the innermost first."""
 
     hint: DatasetHint
     roots: tuple[str, ...]
@@ -61,16 +61,16 @@ class Wanted(NamedTuple):
 
 def with_stored_hints(settings: Settings, store: Store | None) -> Settings:
     """The settings with the hints of the store after those of the configuration."""
-    return with_hints(settings, () if store is None else map(hint_of, store.hints.list()))
+    return with_hints(settings, () if store is None else map(to_dataset_hint, store.hints.list()))
 
 
 def with_hints(settings: Settings, hints: Iterable[DatasetHint]) -> Settings:
-    """The settings with more hints for all scans."""
+    """The settings with additional hints for all scans."""
     scan = msgspec.structs.replace(settings.scan, datasets=(*settings.scan.datasets, *hints))
     return msgspec.structs.replace(settings, scan=scan)
 
 
-def kept_hints(settings: Settings, store: Store | None) -> list[KeptHint]:
+def list_hints(settings: Settings, store: Store | None) -> list[ListedHint]:
     """All hints in the order in which they are tried: of sources, of all scans, of the store."""
     sections = [
         *((f"sources[{at}]", each) for at, each in enumerate(settings.sources)),
@@ -81,81 +81,81 @@ def kept_hints(settings: Settings, store: Store | None) -> list[KeptHint]:
     ]
     return [
         *(
-            KeptHint(hint, name, index, tuple(file_roots(section)))
+            ListedHint(hint, name, index, tuple(file_roots(section)))
             for name, section in sections
             if isinstance(section, FileStoreSettings)
             for index, hint in enumerate(section.datasets)
         ),
-        *(KeptHint(hint, SCAN, index) for index, hint in enumerate(settings.scan.datasets)),
+        *(ListedHint(hint, SCAN, index) for index, hint in enumerate(settings.scan.datasets)),
         *(
-            KeptHint(hint_of(each), IN_STORE, each.id, stored=each)
+            ListedHint(to_dataset_hint(each), IN_STORE, each.id, stored=each)
             for each in (() if store is None else store.hints.list())
         ),
     ]
 
 
-def hint_of(stored: StoredHint) -> DatasetHint:
-    """A hint of the store as the configuration would have it."""
+def to_dataset_hint(stored: StoredHint) -> DatasetHint:
+    """A hint of the store in the form of the configuration."""
     return DatasetHint(path=stored.paths, name=stored.name, split=stored.split)
 
 
-def is_whole(path: str) -> bool:
-    """Whether a path begins at the top of a file system or store."""
+def is_absolute(path: str) -> bool:
+    """Whether a path is an address or begins at the root of the file system."""
     return path.startswith("/") or is_address(path)
 
 
 def _comparable(path: str) -> str:
-    """A path in the one spelling by which hints for the same files are known."""
+    """A path in a normal form, by which hints for the same files are compared."""
     return _BELOW.sub("", path.rstrip("/"))
 
 
-def whole_path(pattern: str, settings: Settings) -> str:
-    """A pattern from the current folder, or an address, as a whole path."""
+def to_absolute(pattern: str, settings: Settings) -> str:
+    """An address, or a pattern relative to the working folder, as an absolute path."""
     if not pattern.strip("/ "):
         raise MisuseError("The pattern is empty. Name files: lumos hint add 'raw/events/**'")
     if _UNWRITABLE.search(pattern):
-        raise MisuseError(f"The pattern {pattern!r} holds a control character or a line break.")
+        raise MisuseError(f"The pattern {pattern!r} contains a control character or a line break.")
     names = pattern.split("/")
     fixed = names.index("..") if ".." in names else len(names)
     if fixed < len(names) and (is_address(pattern) or WILD.search("/".join(names[:fixed]))):
-        raise MisuseError(f"'{pattern}': '..' may only come first in a local path.")
+        raise MisuseError(f"'{pattern}': '..' is only allowed at the beginning of a local path.")
     if is_address(pattern):
         return normal(pattern, settings.sources)
     return os.path.abspath(pattern)
 
 
-def find_same(wanted: Wanted, kept: Sequence[KeptHint]) -> KeptHint | None:
-    """The hint that says the same already; raises MisuseError if one says something else."""
+def find_equal_hint(wanted: HintRequest, kept: Sequence[ListedHint]) -> ListedHint | None:
+    """An equal hint that exists already; raises MisuseError if one contradicts the request."""
     paths = frozenset(map(_comparable, wanted.hint.paths))
     root = wanted.roots[0]
     for number, each in enumerate(kept, start=1):
-        if each.applies_to(root) and each.whole_paths(root) == paths:
+        if each.applies_to(root) and each.absolute_paths(root) == paths:
             if (each.hint.name, each.hint.split) == (wanted.hint.name, wanted.hint.split):
                 return each
-            says = "splits them" if each.hint.split else "joins them"
-            says += f" as '{each.hint.name}'" if each.hint.name else ""
+            effect = "splits them" if each.hint.split else "joins them"
+            effect += f" as '{each.hint.name}'" if each.hint.name else ""
             raise MisuseError(
-                f"Hint {number} is for the same files and {says}. Remove it first: "
+                f"Hint {number} is for the same files and {effect}. Remove it first: "
                 f"lumos hint remove {number}"
             )
     return None
 
 
 def find_hint(
-    which: int | str, kept: Sequence[KeptHint], settings: Settings
-) -> tuple[int, KeptHint]:
-    """The hint of a number or pattern, and its number."""
+    which: int | str, kept: Sequence[ListedHint], settings: Settings
+) -> tuple[int, ListedHint]:
+    """The hint with a number or pattern, and its number."""
     text = str(which)
     if text.isascii() and text.isdigit():
         if not 0 < int(text) <= len(kept):
             raise NoSuchHint(text)
         return int(text), kept[int(text) - 1]
-    spellings = {_comparable(text), _comparable(whole_path(text, settings))}
+    spellings = {_comparable(text), _comparable(to_absolute(text, settings))}
     found = [
         (number, each)
         for number, each in enumerate(kept, start=1)
         if not spellings.isdisjoint(map(_comparable, each.hint.paths))
-        or any(spellings & each.whole_paths(root) for root in each.roots)
+        or any(spellings & each.absolute_paths(root) for root in each.roots)
     ]
     if not found:
         raise NoSuchHint(text)
@@ -165,7 +165,7 @@ def find_hint(
     return found[0]
 
 
-def number_of(wanted: KeptHint, kept: Sequence[KeptHint]) -> int:
-    """The number of a hint in the list; 0 if it is not in it."""
+def number_of_hint(wanted: ListedHint, kept: Sequence[ListedHint]) -> int:
+    """The number of a hint in the list; 0 if it is not listed."""
     numbers = (number for number, each in enumerate(kept, start=1) if each == wanted)
     return next(numbers, 0)

@@ -1,7 +1,7 @@
-"""The parts of a manifest: Parquet files with a row per file and, in their footer, the sum.
+"""The parts of a manifest: Parquet files with a row per file and a summary in their footer.
 
-A part is written by the task that scanned its stretches and never changed. A scan that finds its
-files as they were refers to the same part again, so that an unchanged lake writes nothing.
+A part is written once, by the task that scanned its key ranges. A scan that finds the same files
+unchanged refers to the same part again, so that scanning an unchanged lake writes nothing.
 """
 
 import uuid
@@ -14,11 +14,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lumos.discovery.summaries import FileRow, Summary
+from lumos.discovery.lake.summaries import FileRow, FileSummary
 from lumos.spark.arrays import arrow_array
 from lumos.storage import KeyRange, StorageAccess, storage_of
 
-# Raised whenever files must be read or placed anew because Lumos understands them better.
+# Increment this when files must be read or grouped again because the rules changed.
 VERSION: Final = 5
 
 _FILES: Final = pa.schema(
@@ -41,15 +41,15 @@ _FILES: Final = pa.schema(
 _SUMMARY: Final = b"lumos.summary"
 _IDENTITY: Final = ["path", "size", "modified", "etag", "storage_class"]
 
-# What tells whether a file is as it was, and where: size, time, etag and storage class by path.
+# Size, modification time, etag and storage class by path: what identifies an unchanged file.
 Identities = dict[str, tuple[int, int, str, str]]
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """A part, and in which places and between which paths its files lie."""
+class ManifestPart(msgspec.Struct, frozen=True, array_like=True):
+    """A part, the key ranges of its files, and their first and last path."""
 
     path: str
-    places: tuple[KeyRange, ...]
+    key_ranges: tuple[KeyRange, ...]
     first: str
     last: str
     files: int
@@ -57,33 +57,35 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartIndex:
-    """Finds the parts that may hold files of a place."""
+    """Finds the parts that may hold files of some key ranges."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
-        # Parts of an earlier version are left out: their files are read anew.
+    def __init__(self, parts: Iterable[ManifestPart]) -> None:
+        # Files of parts of an earlier version are read again.
         self._parts = [part for part in parts if part.version == VERSION]
         self._by_folder: dict[str, list[tuple[int, KeyRange]]] = {}
         for number, part in enumerate(self._parts):
-            for place in part.places:
-                self._by_folder.setdefault(place.folder, []).append((number, place))
+            for key_range in part.key_ranges:
+                self._by_folder.setdefault(key_range.folder, []).append((number, key_range))
         self._folders = sorted(self._by_folder)
 
-    def of(self, places: Iterable[KeyRange], *, first: str = "", last: str = "") -> list[Part]:
-        """The parts that may hold files in the places and between the paths."""
+    def of(
+        self, key_ranges: Iterable[KeyRange], *, first: str = "", last: str = ""
+    ) -> list[ManifestPart]:
+        """The parts that may hold files of the key ranges between the paths `first` and `last`."""
         numbers = {
             number
-            for place in places
-            for number in self._touching(place)
-            if _overlaps(self._parts[number], first or place.after, last or place.until)
+            for key_range in key_ranges
+            for number in self._overlapping(key_range)
+            if _overlaps(self._parts[number], first or key_range.after, last or key_range.until)
         }
         return [self._parts[number] for number in sorted(numbers)]
 
-    def _touching(self, place: KeyRange) -> Iterator[int]:
-        folder = place.folder.rstrip("/")
+    def _overlapping(self, key_range: KeyRange) -> Iterator[int]:
+        folder = key_range.folder.rstrip("/")
         for same in {folder, f"{folder}/"}:
             ranges = self._by_folder.get(same, ())
-            yield from (number for number, other in ranges if _meet(place, other))
-        if place.deep:
+            yield from (number for number, other in ranges if _has_common_paths(key_range, other))
+        if key_range.deep:
             start = bisect_left(self._folders, f"{folder}/")
             for below in islice(self._folders, start, None):
                 if not below.startswith(f"{folder}/"):
@@ -96,26 +98,26 @@ class PartIndex:
                 yield from (number for number, other in around if other.deep)
 
 
-def _meet(one: KeyRange, other: KeyRange) -> bool:
-    """Whether two ranges of the paths in one folder have any in common."""
+def _has_common_paths(one: KeyRange, other: KeyRange) -> bool:
+    """Whether two key ranges of one folder overlap."""
     ends_before = one.until and one.until <= other.after
     begins_behind = other.until and other.until <= one.after
     return not (ends_before or begins_behind)
 
 
-def _overlaps(part: Part, first: str, last: str) -> bool:
+def _overlaps(part: ManifestPart, first: str, last: str) -> bool:
     return not ((last and part.first > last) or (first and part.last < first))
 
 
 def write_part(
     folder: str,
     rows: Sequence[FileRow],
-    summary: Summary,
-    places: Sequence[KeyRange],
+    summary: FileSummary,
+    key_ranges: Sequence[KeyRange],
     *,
     access: StorageAccess,
-) -> Part:
-    """Writes the rows of some places as a part below a folder."""
+) -> ManifestPart:
+    """Write the files of some key ranges as a part into a folder."""
     columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
     arrays = [
         arrow_array(values, field.type) for values, field in zip(columns, _FILES, strict=True)
@@ -124,20 +126,20 @@ def write_part(
     table = pa.Table.from_arrays(arrays, schema=_FILES.with_metadata(footer))
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    # A task that is tried twice writes two parts; only the one that is reported counts.
+    # A task that Spark retries writes two parts; only the one in its result is used.
     path = f"{folder}/{uuid.uuid4().hex}-{len(rows)}.parquet"
     storage_of(folder, access).write(path, sink.getvalue().to_pybytes())
     paths = [row.path for row in rows]
     first, last = (min(paths), max(paths)) if paths else ("", "")
-    return Part(path, tuple(places), first, last, len(rows))
+    return ManifestPart(path, tuple(key_ranges), first, last, len(rows))
 
 
-# What a part raises that was removed or damaged; without it, its files are only opened again.
-LOST: Final = (FileNotFoundError, pa.ArrowException, msgspec.MsgspecError, KeyError)
+# Raised by parts that were removed or damaged. Their files are simply read again.
+LOST_PART_ERRORS: Final = (FileNotFoundError, pa.ArrowException, msgspec.MsgspecError, KeyError)
 
 
-def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, Summary]:
-    """What tells whether the part's files are as they were, and what they came to."""
+def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, FileSummary]:
+    """The identities of a part's files, and their summary."""
     file = _open(path, access)
     table = file.read(columns=_IDENTITY)
     paths, *identity = (table.column(name).to_pylist() for name in _IDENTITY)
@@ -145,25 +147,48 @@ def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, Su
     return dict(zip(paths, zip(*identity, strict=True), strict=True)), _DECODE(footer)
 
 
-def read_summary(path: str, *, access: StorageAccess) -> Summary:
-    """What the part's files came to, without a look at the files."""
+def read_summary(path: str, *, access: StorageAccess) -> FileSummary:
+    """The summary of a part, without reading its rows."""
     return _DECODE(_open(path, access).schema_arrow.metadata[_SUMMARY])
 
 
-def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], Summary | None]:
-    """Every file of a part and what they came to; nothing where it is lost."""
+def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], FileSummary | None]:
+    """All files of a part and their summary; no files and no summary if the part is lost."""
     try:
         file = _open(path, access)
         table = file.read()
         columns = [table.column(name).to_pylist() for name in _FILES.names]
         summary = _DECODE(file.schema_arrow.metadata[_SUMMARY])
-    except LOST:
+    except LOST_PART_ERRORS:
         return iter(()), None
     return map(FileRow._make, zip(*columns, strict=True)), summary
 
 
-_DECODE: Final = msgspec.msgpack.Decoder(Summary).decode
+_DECODE: Final = msgspec.msgpack.Decoder(FileSummary).decode
 
 
 def _open(path: str, access: StorageAccess) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(storage_of(path, access).read(path)))
+
+
+class ListedFiles:
+    """Looks up single files in the parts of a scan, which are read when needed."""
+
+    def __init__(self, parts: Iterable[ManifestPart], access: StorageAccess) -> None:
+        self._index = PartIndex(parts)
+        self._access = access
+        self._paths: dict[str, frozenset[str]] = {}
+
+    def has(self, path: str) -> bool:
+        """Whether the scan listed a file."""
+        folder = path.rpartition("/")[0]
+        for part in self._index.of([KeyRange(folder)], first=path, last=path):
+            if part.path not in self._paths:
+                try:
+                    identities, _ = read_identities(part.path, access=self._access)
+                except LOST_PART_ERRORS:
+                    identities = {}
+                self._paths[part.path] = frozenset(identities)
+            if path in self._paths[part.path]:
+                return True
+        return False

@@ -1,10 +1,10 @@
-"""The folder that a reader of tables is given: a root in some storage."""
+"""The folder of a table in some storage, as the readers of table formats see it."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from lumos.discovery.table_paths import TablePaths, without_dot_segments
+from lumos.discovery.lake.table_paths import TablePaths, without_dot_segments
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.iceberg.metadata import find_table_home
 from lumos.formats.tables.interface import FileEntry
@@ -12,18 +12,17 @@ from lumos.storage import FileStorage, ListedFile, LocalStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER
 from lumos.storage.uris import canonical
 
-# The log of a table is read file by file, each as a whole. One commit may add a million files.
+# Files of a log are read as a whole, and one commit may add a million data files.
 LONGEST_FILE: Final = 1024**3
-# A longer listing is made anew each time, rather than held in memory.
+# Longer listings are not cached.
 _MOST_KEPT: Final = 50_000
 
 
-class StoredFolder:
-    """A table's root in some storage; what lies in `left_out` is no part of it.
+class TableFolder:
+    """A table's root in some storage, without the folder `left_out`.
 
-    Nothing outside of the root `scanned` is listed or opened; without one, of the table's own. Its
-    folders are as they were when they were listed first, so that a reading and the signature
-    before it are of the same table.
+    Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
+    are cached, so that the signature of a table and the facts read after it belong together.
     """
 
     def __init__(
@@ -55,23 +54,23 @@ class StoredFolder:
         for listed in self._storage.entries(self.root, deep=True, without=LOG_FOLDERS):
             name = listed.path[len(self._inside) :]
             if isinstance(self._storage, LocalStorage):
-                # A file may be a link; object stores have none, and what they list is inside.
+                # A file may be a link, which object stores do not have.
                 self._paths.resolve(listed.path)
             if not self._left_out or not listed.path.startswith(self._left_out):
                 yield FileEntry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:
-        place = self._paths.resolve(self._path(path))
-        return self._storage.read_within(place, LONGEST_FILE)
+        location = self._paths.resolve(self._path(path))
+        return self._storage.read_within(location, LONGEST_FILE)
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
-        places = [self._paths.resolve(self._path(path)) for path in paths]
-        yield from self._storage.read_many(places, longest=LONGEST_FILE, sizes=self._sizes)
+        locations = [self._paths.resolve(self._path(path)) for path in paths]
+        yield from self._storage.read_many(locations, longest=LONGEST_FILE, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
-        place = canonical(uri, self.root)
+        target = canonical(uri, self.root)
         for root in (canonical(location, self.root), self.root):
-            if root and (path := _below(place, root)) is not None:
+            if root and (path := _relative_to(target, root)) is not None:
                 return path
         return None
 
@@ -85,12 +84,13 @@ class StoredFolder:
         return FileEntry(name, listed.size, listed.modified, listed.etag)
 
 
-class ApartFolder(StoredFolder):
-    """The root of a table that has metadata in the folder `log`, whatever that is called.
+class SeparateMetadataFolder(TableFolder):
+    """The root of a table with metadata in another folder, `log`.
 
-    Both folders of metadata are shown as one: where a table was told to put it elsewhere later on,
-    older files stay where they were. `told` and `location` are what the table calls the log and the
-    root. Where only the log can be reached, it is the root as well, and data lies elsewhere.
+    Both metadata folders are shown as one, because older files stay in the usual folder when a
+    table is configured to write its metadata elsewhere. `log_uri` and `location` are the addresses
+    of the log and the root in the table's metadata. If only the log is in reach, it is the root as
+    well, and the data lies elsewhere.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class ApartFolder(StoredFolder):
         root: str,
         log: str,
         *,
-        told: str = "",
+        log_uri: str = "",
         location: str = "",
         scanned: str = "",
         left_out: str = "",
     ) -> None:
         super().__init__(storage, root, scanned=scanned, left_out=left_out)
         self.log = log
-        self._told = told
+        self._log_uri = log_uri
         self._location = location
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
@@ -121,9 +121,9 @@ class ApartFolder(StoredFolder):
         has_data = self.root != self.log
         if has_data and (path := super().inside(uri, self._location or location)) is not None:
             return path
-        place = canonical(uri, self.root)
-        for log in filter(None, (self._told, self.log)):
-            if (path := _below(place, log)) is not None:
+        target = canonical(uri, self.root)
+        for log in filter(None, (self._log_uri, self.log)):
+            if (path := _relative_to(target, log)) is not None:
                 return f"{METADATA_FOLDER}/{path}" if has_data else path
         return None
 
@@ -141,54 +141,57 @@ class ApartFolder(StoredFolder):
         }
 
 
-def folder_of(
+def open_table_folder(
     storage: FileStorage, root: str, log: str, *, scanned: str, left_out: str = ""
-) -> StoredFolder:
-    """The folder of a table, whose log may be known to lie elsewhere."""
+) -> TableFolder:
+    """The folder of a table; `log` is its metadata folder if that lies elsewhere."""
     if log:
-        return ApartFolder(storage, root, log, scanned=scanned, left_out=left_out)
-    return StoredFolder(storage, root, scanned=scanned, left_out=left_out)
+        return SeparateMetadataFolder(storage, root, log, scanned=scanned, left_out=left_out)
+    return TableFolder(storage, root, scanned=scanned, left_out=left_out)
 
 
-def home_around(storage: FileStorage, log: str, *, scanned: str, left_out: str = "") -> ApartFolder:
-    """The folder of the table whose metadata lies in a log; raises UnreadableFile.
+def locate_table(
+    storage: FileStorage, log: str, *, scanned: str, left_out: str = ""
+) -> SeparateMetadataFolder:
+    """The folder of the table whose metadata is in `log`; raises UnreadableFile.
 
-    Of a lake that was moved or copied as a whole, the table lies beside its metadata as before.
+    If a lake was moved or copied as a whole, the table still has the same position relative to its
+    metadata.
     """
-    home = find_table_home(ApartFolder(storage, log, log, scanned=scanned))
-    told = canonical(home.metadata, log).rstrip("/")
+    home = find_table_home(SeparateMetadataFolder(storage, log, log, scanned=scanned))
+    log_uri = canonical(home.metadata, log).rstrip("/")
     location = canonical(home.location, log).rstrip("/")
-    root = without_dot_segments(_moved(location, told, log))
-    if root != log and _below(root, log) is not None:
+    root = without_dot_segments(_relocate(location, log_uri, log))
+    if root != log and _relative_to(root, log) is not None:
         raise UnreadableFile(
             "stray_metadata",
-            f"Metadata of Iceberg lies here, above its table {root}; the table is not read, and "
-            "its files are taken for loose ones",
+            f"This folder holds Iceberg metadata above its table {root}; the table is not read, "
+            "and its files are treated as loose files",
         )
-    if root != scanned.rstrip("/") and _below(root, scanned) is None:
+    if root != scanned.rstrip("/") and _relative_to(root, scanned) is None:
         root = log
-    return ApartFolder(
+    return SeparateMetadataFolder(
         storage,
         root,
         log,
-        told=told,
+        log_uri=log_uri,
         location=location,
         scanned=scanned,
         left_out=left_out,
     )
 
 
-def _moved(location: str, told: str, log: str) -> str:
-    """Where a location is now, if what the table calls its log is the log."""
-    before, now = told.split("/"), log.split("/")
+def _relocate(location: str, log_uri: str, log: str) -> str:
+    """Where a location is now that the log, which was at `log_uri`, is at `log`."""
+    before, now = log_uri.split("/"), log.split("/")
     while before and now and before[-1] == now[-1]:
         before.pop()
         now.pop()
-    if (path := _below(location, "/".join(before))) is None:
+    if (path := _relative_to(location, "/".join(before))) is None:
         return location
     return f"{'/'.join(now)}/{path}"
 
 
-def _below(place: str, folder: str) -> str | None:
-    around = f"{folder.rstrip('/')}/"
-    return place.removeprefix(around) if place.startswith(around) else None
+def _relative_to(location: str, folder: str) -> str | None:
+    inside = f"{folder.rstrip('/')}/"
+    return location.removeprefix(inside) if location.startswith(inside) else None

@@ -1,4 +1,4 @@
-"""Places files as hints say, then as their paths say."""
+"""Assigns files to datasets by hints, by earlier splits, and otherwise by their paths."""
 
 import hashlib
 import re
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, takewhile
 from typing import Final, NamedTuple
 
-from lumos.discovery.grouping.patterns import Placement, place, split_name
+from lumos.discovery.grouping.patterns import Placement, place_file, split_name
 from lumos.storage import FileHint
 
-# Raised whenever the same paths are placed differently, so that earlier sums are not used again.
+# Increment this when the same paths are grouped differently, so that summaries are not reused.
 _PATTERN_VERSION: Final = 2
 
-# Marks the pattern of a place that a hint decided; the hint's number and a location follow.
+# Begins the pattern of a file set that a hint assigned, before the hint's number and a location.
 _MARK: Final = "{hint}"
-# Marks the pattern of a place that an earlier decision by columns set apart.
+# Marks the pattern of a file set that an earlier split by columns assigned.
 SPLIT_MARK: Final = "{split}"
 _PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _WILD: Final = re.compile(r"[*?{]")
@@ -22,9 +22,9 @@ _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
 
 class ColumnSplit(NamedTuple):
-    """Files under one path pattern that an earlier scan found to be different datasets.
+    """Files of one path pattern that an earlier scan split into different datasets.
 
-    `label` says where the value stands that tells them apart (see `Placement.others`), and
+    `label` is the position of the value that distinguishes them (see `Placement.others`), and
     `datasets` holds the dataset of each value.
     """
 
@@ -38,8 +38,8 @@ class ColumnSplit(NamedTuple):
         return set(self.datasets.values()) - {self.dataset}
 
 
-class Hints:
-    """Where the files of one root belong: by hints, by earlier splits, by their paths."""
+class HintMatcher:
+    """Assigns the files of one root to datasets: by hints, by earlier splits, by their paths."""
 
     def __init__(
         self, hints: Sequence[FileHint], *, root: str, splits: Sequence[ColumnSplit] = ()
@@ -61,12 +61,12 @@ class Hints:
                 ),
             )
         )
-        # Kept with every sum, so that one made under other hints is not used again.
+        # Stored with every summary, so that one made with other hints is not reused.
         self.fingerprint = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def place(self, path: str) -> Placement:
         """The placement of a file: by the first hint that matches, or by its path."""
-        placed = place(path)
+        placed = place_file(path)
         for each in self._patterns:
             match = each.files.match(path)
             if match is not None:
@@ -77,19 +77,19 @@ class Hints:
         if split is not None:
             value = dict(placed.others).get(split.label, "")
             dataset = split.datasets.get(value, placed.dataset)
-            # A place of its own, so that equal schemas on both sides are summed up separately.
+            # A pattern of its own, so that equal schemas on both sides are summarised separately.
             pattern = f"{placed.pattern}{SPLIT_MARK}{dataset}"
             return placed._replace(pattern=pattern, dataset=dataset)
         return placed
 
     def matching(self, path: str) -> list[int]:
-        """The numbers of all hints that a file matches; the first of them decides."""
+        """The numbers of all hints that match a file; the first one is used."""
         numbers = (each.number for each in self._patterns if each.files.match(path) is not None)
         return list(dict.fromkeys(numbers))
 
 
 def prefixes_of(hint: FileHint, root: str) -> list[str]:
-    """What the paths of all files begin with that a hint may match."""
+    """Prefixes of all paths that a hint may match."""
     return [
         _WILD.split("/".join([_top_of(path, root), *_names_in(path, root)]), maxsplit=1)[0]
         for path in hint.paths
@@ -97,24 +97,24 @@ def prefixes_of(hint: FileHint, root: str) -> list[str]:
 
 
 def hint_number(pattern: str) -> int | None:
-    """The number of the hint that decided about a pattern; nothing for other patterns."""
+    """The number of the hint that assigned a pattern; None for other patterns."""
     return int(pattern.removeprefix(_MARK).partition(" ")[0]) if pattern.startswith(_MARK) else None
 
 
 def free_names(name: str) -> Iterator[str]:
-    """A name and others like it, for where it is taken."""
+    """A name and alternatives, in case it is taken."""
     yield name
     yield f"all_{name}"
     yield from (f"all_{name}_{number}" for number in count(2))
 
 
 def hinted_location(pattern: str) -> str | None:
-    """The location of the files of a pattern that a hint decided; nothing for other patterns."""
+    """The location of files that a hint assigned, by their pattern; None for other patterns."""
     return pattern.partition(" ")[2] if pattern.startswith(_MARK) else None
 
 
 class _Pattern(NamedTuple):
-    """One path of a hint; `folder` is where a dataset of several paths lies."""
+    """One path of a hint; `folder` is the folder of a dataset with several paths."""
 
     number: int
     files: re.Pattern[str]
@@ -127,7 +127,7 @@ class _Pattern(NamedTuple):
     @classmethod
     def of(cls, path: str, hint: FileHint, number: int, root: str) -> "_Pattern":
         names = _names_in(path, root)
-        # All files below a folder that fits belong to it too.
+        # All files below a matching folder match as well.
         top = _top_of(path, root)
         regex = rf"{re.escape(top)}/{_regex(names)}(?:/.*)?\Z"
         return cls(
@@ -152,8 +152,8 @@ class _Pattern(NamedTuple):
         named = list(filter(None, map(_without_stars, filled)))
         values = list(match.groupdict().values())
         if self.name is not None:
-            # In the folder that the pattern names without a wildcard, whichever root is scanned.
-            # Every value of a key is a dataset of its own, below the name.
+            # In the folder before the first wildcard, whichever root is scanned. Every value of a
+            # key is a dataset of its own, below the name.
             fixed = list(takewhile(lambda name: not _WILD.search(name), self.names))
             folder = fixed[:-1] if fixed == list(self.names) else fixed
             is_folder = "/".join([top, *folder]).rpartition("/")[2] == self.name and not values
@@ -164,7 +164,7 @@ class _Pattern(NamedTuple):
 
 
 def _top_of(path: str, root: str) -> str:
-    """The folder that the names of a path begin at: the root, or one above it in a whole path."""
+    """The folder that a path is relative to: the root, or one above it for absolute paths."""
     top = root.rstrip("/")
     fixed = _WILD.split(path, maxsplit=1)[0].rpartition("/")[0]
     is_above = bool(fixed) and f"{top}/".startswith(f"{fixed}/")
@@ -172,14 +172,14 @@ def _top_of(path: str, root: str) -> str:
 
 
 def _names_in(path: str, root: str) -> tuple[str, ...]:
-    """The names of a path from its top on, whether it is written from there or whole."""
+    """The names of an absolute or relative path below its top folder."""
     top = f"{_top_of(path, root)}/"
     inside = path.removeprefix(top) if f"{path}/" != top else ""
     return tuple(filter(None, inside.split("/")))
 
 
 def _common_folder(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """The folder that the datasets of all paths would lie in."""
+    """The folder that contains the datasets of all paths."""
     folders = (list(filter(None, map(_without_stars, _names_in(path, root)))) for path in paths)
     levels = zip(*(folder[:-1] for folder in folders), strict=False)
     return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels))
@@ -191,7 +191,7 @@ def _regex(names: Iterable[str]) -> str:
     for name in names:
         regex += "/" if regex and not regex.endswith("/)?") else ""
         regex += "(?:.*/)?" if name == "**" else "".join(_pieces(name, seen))
-    # Folders of any depth at the end are the files below them.
+    # `**` at the end matches all files below.
     return regex.removesuffix("(?:.*/)?").removesuffix("/") or "[^/]*"
 
 

@@ -1,4 +1,4 @@
-"""Records what a scan found: in small transactions, each safe to repeat."""
+"""Records the datasets that a scan found, in small transactions that are safe to repeat."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,15 +9,24 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lumos.annotations.attribution import adopted, retold, seen_again, written
-from lumos.discovery.inheritance import Inheritance, Succession, dataset_name, event_id
-from lumos.discovery.source_metadata import (
-    TOLD_ASPECTS,
-    differences,
-    is_as_told,
-    says_as_before,
-    tell,
+from lumos.discovery.dataset_history import (
+    ChangeClock,
+    ChangeTime,
+    DatasetSuccession,
+    InheritedAnnotations,
+    LastRecordedSchema,
+    dataset_name,
+    event_id,
+    has_new_schema,
+    schema_steps,
 )
-from lumos.discovery.table_history import Calendar, Moment, Reached, way_to, went_on
+from lumos.discovery.source_metadata import (
+    SOURCE_ASPECTS,
+    apply_source_metadata,
+    describe_differences,
+    is_same_metadata,
+    is_unchanged,
+)
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
@@ -35,18 +44,18 @@ _USUAL_CLASS = "standard"
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset after its sighting was recorded; no event means that all was as before.
+class RecordedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset after it was recorded; without an event, nothing has changed.
 
-    `earlier` are changes since the scan before that its log tells of, beside the last one.
+    `earlier` are the changes since the last scan that its log reports, before the last one.
     """
 
     dataset: Dataset
     event: ChangeEvent | None = None
     earlier: tuple[ChangeEvent, ...] = ()
 
-    def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "Outcome":
-        """With the events as they are on record, by their ids."""
+    def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "RecordedDataset":
+        """The same dataset with its events as the store has them, by id."""
         if self.event is None:
             return self
         return msgspec.structs.replace(
@@ -56,8 +65,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Recorder:
-    """Writes sightings of one source into the store."""
+class DatasetRecorder:
+    """Writes the datasets of one source into the store."""
 
     def __init__(
         self,
@@ -71,7 +80,7 @@ class Recorder:
         self._store = store
         self.locations: dict[str, Location] = store.aspects("location", source=source)
         self._urn_of = urn_of
-        self._succession = Succession(urn_of, source=source, at=at)
+        self._succession = DatasetSuccession(urn_of, source=source, at=at)
         self._source = source
         self._prefix = prefix
         self._at = at
@@ -89,19 +98,19 @@ class Recorder:
         return self._store.aspects("governance", source=self._source)
 
     @cached_property
-    def _said(self) -> dict[str, Said]:
+    def _annotations(self) -> dict[str, Said]:
         return self._store.remarks.of_source(self._source)
 
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
-    ) -> Iterator[Outcome]:
-        """Records found datasets; `known` spares the transaction where nothing changed."""
+    ) -> Iterator[RecordedDataset]:
+        """Record found datasets; those that are the same in `known` need no transaction."""
         remaining = iter(datasets)
         while some := list(islice(remaining, _BATCH)):
-            yield from map(self._labelled, self._record_together(some, known))
+            yield from map(self._with_labels, self._record_batch(some, known))
 
-    def _labelled(self, outcome: Outcome) -> Outcome:
-        """With the labels of the dataset, which say whether ranges of columns may be told."""
+    def _with_labels(self, outcome: RecordedDataset) -> RecordedDataset:
+        """With the labels of the dataset, which decide whether column ranges may be shown."""
         statistics = outcome.dataset.statistics
         if statistics is None or not statistics.columns:
             return outcome
@@ -109,28 +118,29 @@ class Recorder:
         dataset = msgspec.structs.replace(outcome.dataset, governance=labels)
         return msgspec.structs.replace(outcome, dataset=dataset)
 
-    def _record_together(
+    def _record_batch(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[RecordedDataset]:
         named = {str(urn): (urn, found) for urn, found in datasets}
-        as_written = {
-            name: _as_written(found, self._said.get(name, {})) for name, (_, found) in named.items()
+        annotated = {
+            name: _with_field_annotations(found, self._annotations.get(name, {}))
+            for name, (_, found) in named.items()
         }
         changed = {
             name
             for name in named
             if name not in known
-            or not self._is_as_known(as_written[name], known[name])
-            # Scans of folders inside may have recorded parts before they were known as such.
+            or not self._is_unchanged(annotated[name], known[name])
+            # Scans of folders inside may have recorded parts as datasets of their own.
             or named[name][1].split_from is not None
             or named[name][1].merged_from
         }
-        told = {
+        updated = {
             name
             for name, (urn, found) in named.items()
             if name not in changed
             and known[name].source == self._source
-            and (self._tells_more(name, found) or known[name].name != dataset_name(found, urn))
+            and (self._has_new_facts(name, found) or known[name].name != dataset_name(found, urn))
         }
         remembered = {
             name
@@ -138,78 +148,82 @@ class Recorder:
             if found.memory is not None and found.memory.body != found.memory.recalled
         }
 
-        def attempt(transaction: Transaction) -> tuple[dict[str, Outcome], Transaction]:
-            outcomes: dict[str, Outcome] = {}
+        def attempt(transaction: Transaction) -> tuple[dict[str, RecordedDataset], Transaction]:
+            outcomes: dict[str, RecordedDataset] = {}
             for name, (urn, found) in sorted(named.items()):
                 if name in changed:
                     outcomes[name] = self._record(transaction, found, urn)
                     continue
-                if name in told:
-                    self._tell_more(transaction, found, name)
-                if name in remembered and not self._is_overtaken(transaction, found, name):
+                if name in updated:
+                    self._update_facts(transaction, found, name)
+                if name in remembered and not self._is_outdated(transaction, found, name):
                     self._remember(transaction, found, name)
             return outcomes, transaction
 
-        self._store.keep_schemas(as_written[name].schema for name in changed)
+        self._store.keep_schemas(annotated[name].schema for name in changed)
         self._store.keep_schemas(
             memory.schema for name in remembered if (memory := named[name][1].memory) is not None
         )
-        outcomes: dict[str, Outcome] = {}
-        if changed or told or remembered:
+        outcomes: dict[str, RecordedDataset] = {}
+        if changed or updated or remembered:
             outcomes, transaction = self._store.transact(attempt)
-            # Who breaks downstream was added to the events when all of them were written.
+            # The transaction has added downstream breakage to the events.
             recorded = {event.event_id: event for event in transaction.new_events}
             outcomes = {name: each.as_recorded(recorded) for name, each in outcomes.items()}
         for name, (urn, _) in named.items():
-            yield outcomes.get(name) or unchanged(as_written[name], urn, known[name])
+            yield outcomes.get(name) or unchanged_dataset(annotated[name], urn, known[name])
 
-    def _tells_more(self, urn: str, found: FoundDataset) -> bool:
-        # What files tell of themselves only changes with them; tables are counted now and then.
+    def _has_new_facts(self, urn: str, found: FoundDataset) -> bool:
+        # Statistics of files change with the files; those of databases change at any time.
         is_counted_anew = (
-            bool(found.statistics.columns) or self._lies_otherwise(urn, found)
-            if not found.is_reported_by_source
+            bool(found.statistics.columns) or self._has_new_storage_class(urn, found)
+            if not found.has_no_files
             else self._statistics.get(urn) != found.statistics
         )
         return (
             is_counted_anew
             or self.locations.get(urn) != found.location
-            or self._says_otherwise(urn, found)
+            or self._has_new_source_annotations(urn, found)
         )
 
-    def _lies_otherwise(self, urn: str, found: FoundDataset) -> bool:
-        """Whether files went to another storage class, which leaves them as they are."""
+    def _has_new_storage_class(self, urn: str, found: FoundDataset) -> bool:
+        """Whether files moved to another storage class, which does not change their content."""
         by_class = found.statistics.bytes_by_class
         if not by_class or by_class.keys() == {_USUAL_CLASS}:
-            # Nothing comes back from another class without being written anew.
+            # Files only return to the standard class by being rewritten.
             return False
         known = self._statistics.get(urn)
         return known is None or known.bytes_by_class != by_class
 
-    def _says_otherwise(self, urn: str, found: FoundDataset) -> bool:
-        """Whether the place has other words now behind those of people; files change with them."""
-        if found.told is None or urn not in self._said:
+    def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
+        """Whether annotations of the source changed that are hidden by those of people."""
+        if found.told is None or urn not in self._annotations:
             return False
-        said = self._said[urn]
-        return said != seen_again(said, found.schema, found.told, Urn.parse(urn).platform)
+        annotations = self._annotations[urn]
+        return annotations != seen_again(
+            annotations, found.schema, found.told, Urn.parse(urn).platform
+        )
 
-    def _tell_more(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
-        """Keeps what is new about the same data: statistics, how it is told apart, old words."""
-        self._keep(transaction, urn, "statistics", found.statistics)
-        self._keep(transaction, urn, "location", found.location)
+    def _update_facts(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
+        """Save new facts about unchanged data: statistics, location, name, annotations."""
+        self._save_if_changed(transaction, urn, "statistics", found.statistics)
+        self._save_if_changed(transaction, urn, "location", found.location)
         known = transaction.known(urn)
         name = dataset_name(found, Urn.parse(urn))
         if known is not None and known.name != name:
-            # An earlier version called it differently, such as by its extension.
+            # An earlier version named it differently, such as with its extension.
             known = msgspec.structs.replace(known, name=name)
             transaction.save(known)
-        self._heard(transaction, found, Urn.parse(urn), known)
+        self._refresh_annotations(transaction, found, Urn.parse(urn), known)
 
-    def _keep(self, transaction: Transaction, urn: str, name: str, value: object) -> None:
+    def _save_if_changed(
+        self, transaction: Transaction, urn: str, name: str, value: object
+    ) -> None:
         if transaction.aspect(urn, name) != value:
             transaction.save_aspect(urn, name, value, writer=_WRITER, at=self._at)
 
     @staticmethod
-    def _is_overtaken(transaction: Transaction, found: FoundDataset, urn: str) -> bool:
+    def _is_outdated(transaction: Transaction, found: FoundDataset, urn: str) -> bool:
         """Whether a scan of another root has recorded the dataset since this one recalled it.
 
         What this scan found may be older then. The next scan compares again.
@@ -221,13 +235,13 @@ class Recorder:
 
     @staticmethod
     def _remember(transaction: Transaction, found: FoundDataset, urn: str) -> None:
-        """Keeps what the next scan must know of the schemas of the dataset's files."""
+        """Save the memory of the schemas of the dataset's files for the next scan."""
         memory = found.memory
         if memory is not None and memory.body != memory.recalled:
             transaction.save_schema_memory(urn, memory.body, memory.schema)
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
-        """Records that a dataset's files are gone; its history stays."""
+        """Record that a dataset is deleted; its history stays."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
         location = self.locations.get(known.urn)
         gone = msgspec.structs.replace(
@@ -253,7 +267,7 @@ class Recorder:
     def record_splits(
         self, transaction: Transaction, datasets: Iterable[tuple[Urn, FoundDataset]]
     ) -> tuple[ChangeEvent, ...]:
-        """Records which datasets came apart, once all of their parts are on record."""
+        """Record which datasets were split, once all of their parts are recorded."""
         parts: dict[str, dict[Urn, FoundDataset]] = {}
         for urn, found in datasets:
             if found.split_from is not None:
@@ -261,28 +275,28 @@ class Recorder:
         events = (self._succession.split(transaction, path, parts[path]) for path in sorted(parts))
         return tuple(event for event in events if event is not None)
 
-    def _is_as_known(self, found: FoundDataset, known: KnownDataset) -> bool:
+    def _is_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
         return (
             known.state == "live"
             and known.content == found.content
             and known.fingerprint == found.schema.full
-            and (found.table is None or self._is_table_as_known(found, known))
+            and (found.table is None or self._is_table_unchanged(found, known))
         )
 
-    def _is_table_as_known(self, found: FoundDataset, known: KnownDataset) -> bool:
-        """Whether a table with the same data has nothing else to tell of itself, or of its past."""
+    def _is_table_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
+        """Whether a table with the same data also has the same metadata and history."""
         assert found.table is not None
         recorded = self._properties.get(known.urn), self.locations.get(known.urn)
-        return is_as_told(found, *recorded, known.platform) and not went_on(
+        return is_unchanged(found, *recorded, known.platform) and not has_new_schema(
             found.table, since=known.updated_at, now=self._at
         )
 
-    def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> Outcome:
+    def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> RecordedDataset:
         moved = self._succession.begin(transaction, found, urn, name=dataset_name(found, urn))
         known = transaction.known(str(urn))
         is_live = known is not None and known.state == "live"
-        if known is not None and is_live and self._is_overtaken(transaction, found, str(urn)):
-            return unchanged(found, urn, known)
+        if known is not None and is_live and self._is_outdated(transaction, found, str(urn)):
+            return unchanged_dataset(found, urn, known)
         outcome = self._record_found(transaction, found, urn, known, moved)
         self._remember(transaction, found, str(urn))
         return outcome
@@ -294,122 +308,124 @@ class Recorder:
         urn: Urn,
         known: KnownDataset | None,
         moved: ChangeEvent | None,
-    ) -> Outcome:
+    ) -> RecordedDataset:
         succession = self._succession
-        told = found.told
-        if known is not None and self._has_lost_its_log(transaction, found, known):
-            told = SourceMetadata()
-        inherited = Inheritance()
+        metadata = found.told
+        if known is not None and self._lost_its_log(transaction, found, known):
+            metadata = SourceMetadata()
+        inherited = InheritedAnnotations()
         if (origin := succession.origin(transaction, found, known)) is None:
             found = msgspec.structs.replace(found, split_from=None)
         elif known is None or known.urn != origin.urn:
             inherited = succession.inherit(transaction, origin, found, urn)
-        said = self._heard(transaction, msgspec.structs.replace(found, told=told), urn, known)
-        said = said or inherited.annotations
+        annotations = self._refresh_annotations(
+            transaction, msgspec.structs.replace(found, told=metadata), urn, known
+        )
+        annotations = annotations or inherited.annotations
         before = None
-        if told is not None and known is not None:
-            before = self._before(transaction, known)
-        past = self._past(transaction, found, urn, known, said)
-        found = _as_written(found, said)
+        if metadata is not None and known is not None:
+            before = self._load_source_aspects(transaction, known)
+        past = self._record_past(transaction, found, urn, known, annotations)
+        found = _with_field_annotations(found, annotations)
         dataset = dataset_of(found, urn, **inherited.aspects)
-        if told is not None and before is not None:
-            dataset = retold(tell(dataset, told, before=before), said)
-        elif told is not None:
-            dataset = retold(dataset, said)
+        if metadata is not None and before is not None:
+            dataset = retold(apply_source_metadata(dataset, metadata, before=before), annotations)
+        elif metadata is not None:
+            dataset = retold(dataset, annotations)
         seen = _sighting(found)
         if found.table is not None and before is not None:
-            seen = msgspec.structs.replace(seen, retold=not says_as_before(before, dataset))
+            seen = msgspec.structs.replace(seen, retold=not is_same_metadata(before, dataset))
         decision = decide(seen, self._on_record(transaction, past.known), prefix=self._prefix)
         if decision is None:
             assert past.known is not None
-            if told is not None:
-                self._tell_more(transaction, found, str(urn))
+            if metadata is not None:
+                self._update_facts(transaction, found, str(urn))
             if found.table is not None and before is not None:
-                self._keep(transaction, str(urn), "properties", dataset.properties)
+                self._save_if_changed(transaction, str(urn), "properties", dataset.properties)
             self._save_inherited(transaction, str(urn), inherited)
             *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
-            as_before = unchanged(found, urn, past.known)
+            as_before = unchanged_dataset(found, urn, past.known)
             return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
         if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
         dataset = _versioned(dataset, str(decision.cloud_version), str(decision.schema_version))
         moment = past.present if decision.schema_changed else None
         event = self._save(
-            transaction, found, urn, decision, past.known, before, moment or Moment(self._at)
+            transaction, found, urn, decision, past.known, before, moment or ChangeTime(self._at)
         )
         self._save_aspects(transaction, dataset, before, inherited)
         succession.complete(transaction, found, urn)
-        return Outcome(dataset=dataset, event=past.created or event, earlier=past.steps)
+        return RecordedDataset(dataset=dataset, event=past.created or event, earlier=past.steps)
 
     @staticmethod
-    def _has_lost_its_log(
-        transaction: Transaction, found: FoundDataset, known: KnownDataset
-    ) -> bool:
-        """Whether a table became loose files, so that what its log said counts no longer."""
+    def _lost_its_log(transaction: Transaction, found: FoundDataset, known: KnownDataset) -> bool:
+        """Whether a table became loose files, so that the metadata of its log is obsolete."""
         if found.told is not None or known.format == found.format:
             return False
         properties: Properties | None = transaction.aspect(known.urn, "properties")
         return f"{known.platform}.{OF_TABLE}version" in (properties or {})
 
-    def _past(
+    def _record_past(
         self,
         transaction: Transaction,
         found: FoundDataset,
         urn: Urn,
         known: KnownDataset | None,
-        said: Said,
-    ) -> "_Past":
-        """Records what a table's log tells of the time since its last sighting, or of all time."""
+        annotations: Said,
+    ) -> "_RecordedPast":
+        """Record the schema changes in a table's log since the last scan, or all if it is new."""
         table = found.table
         is_followed = known is None or (known.format == found.format and known.state == "live")
         if table is None or not is_followed:
-            return _Past(known)
-        calendar = Calendar(since=None if known is None else known.updated_at, now=self._at)
+            return _RecordedPast(known)
+        clock = ChangeClock(since=None if known is None else known.updated_at, now=self._at)
         on_record = self._on_record(transaction, known)
-        reached = None
+        last = None
         if known is not None and on_record is not None:
             location: Location | None = transaction.aspect(known.urn, "location")
             identity = location.identity if location is not None else None
-            reached = Reached(on_record.schema, known.updated_at, identity)
-        way = way_to(table, found.schema, reached, identity=found.location.identity)
+            last = LastRecordedSchema(on_record.schema, known.updated_at, identity)
+        path = schema_steps(table, found.schema, last, identity=found.location.identity)
         created = None
         steps: list[ChangeEvent] = []
-        for step in way.steps:
-            then = _as_written(msgspec.structs.replace(found, schema=step.schema), said)
+        for step in path.steps:
+            then = _with_field_annotations(
+                msgspec.structs.replace(found, schema=step.schema), annotations
+            )
             then = msgspec.structs.replace(then, content=event_id(step.version, step.schema.full))
             seen = _sighting(then)
             decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
             if decision is None or not decision.schema_changed:
                 continue
-            moment = calendar.moment(step, is_creation=known is None)
+            moment = clock.time_of(step, is_creation=known is None)
             event = self._save(transaction, then, urn, decision, known, None, moment)
             if known is None:
                 created = event
             elif created is None:
                 steps.append(event)
             known = transaction.known(str(urn))
-        if way.present is None:
-            return _Past(known, None, created, tuple(steps))
-        present = msgspec.structs.replace(way.present, version=table.version)
-        moment = calendar.moment(present, is_creation=known is None)
-        return _Past(known, moment, created, tuple(steps))
+        if path.present is None:
+            return _RecordedPast(known, None, created, tuple(steps))
+        present = msgspec.structs.replace(path.present, version=table.version)
+        moment = clock.time_of(present, is_creation=known is None)
+        return _RecordedPast(known, moment, created, tuple(steps))
 
-    def _heard(
+    def _refresh_annotations(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None
     ) -> Said:
-        """What is said of a dataset, brought up to date with what its place says."""
+        """The annotations of a dataset, updated with those of its source."""
         if known is None:
             return {}
         before = transaction.remarks.get(known.urn)
-        said = before
+        annotations = before
         if known.source == IMPORTED and known.schema_hash is not None:
-            said = adopted(said, transaction.schema(known.schema_hash), found.schema)
-        if said:
-            said = seen_again(said, found.schema, found.told, urn.platform)
-        for reporter in said.keys() | before.keys():
-            if said.get(reporter) != before.get(reporter):
-                transaction.remarks.put(known.urn, reporter, said.get(reporter, {}))
-        return said
+            annotations = adopted(annotations, transaction.schema(known.schema_hash), found.schema)
+        if annotations:
+            annotations = seen_again(annotations, found.schema, found.told, urn.platform)
+        for reporter in annotations.keys() | before.keys():
+            if annotations.get(reporter) != before.get(reporter):
+                transaction.remarks.put(known.urn, reporter, annotations.get(reporter, {}))
+        return annotations
 
     @staticmethod
     def _on_record(transaction: Transaction, known: KnownDataset | None) -> OnRecord | None:
@@ -424,9 +440,9 @@ class Recorder:
         )
 
     @staticmethod
-    def _before(transaction: Transaction, known: KnownDataset) -> Dataset:
-        """As much of the dataset on record as its place tells of."""
-        names = ("location", *TOLD_ASPECTS)
+    def _load_source_aspects(transaction: Transaction, known: KnownDataset) -> Dataset:
+        """The recorded dataset with the aspects that its source reports."""
+        names = ("location", *SOURCE_ASPECTS)
         aspects = {name: transaction.aspect(known.urn, name) for name in names}
         return Dataset(
             urn=known.urn,
@@ -445,7 +461,7 @@ class Recorder:
         decision: Decision,
         known: KnownDataset | None,
         before: Dataset | None,
-        moment: Moment,
+        moment: ChangeTime,
     ) -> ChangeEvent:
         origin = self._origin(found)
         record = KnownDataset(
@@ -484,12 +500,12 @@ class Recorder:
                     None,
                     (
                         summary_of(decision.type, decision.findings, decision.flags),
-                        "" if before is None else differences(before, found),
+                        "" if before is None else describe_differences(before, found),
                         "" if origin in (None, record.urn) else f"split from {origin}",
                     ),
                 )
             ),
-            metadata=self._metadata(found, moment),
+            metadata=self._event_metadata(found, moment),
         )
         transaction.save(record)
         transaction.save_event(event, is_news=moment.is_news, recorded_at=moment.recorded_at)
@@ -502,20 +518,24 @@ class Recorder:
         transaction: Transaction,
         dataset: Dataset,
         before: Dataset | None,
-        inherited: Inheritance,
+        inherited: InheritedAnnotations,
     ) -> None:
-        told = [
+        reported = [
             name
-            for name in TOLD_ASPECTS
+            for name in SOURCE_ASPECTS
             if getattr(dataset, name) != (None if before is None else getattr(before, name))
         ]
-        names = dict.fromkeys((*_SCANNED_ASPECTS, *told, *inherited.aspects))
+        names = dict.fromkeys((*_SCANNED_ASPECTS, *reported, *inherited.aspects))
         aspects = {name: getattr(dataset, name) for name in names}
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
-        self._save_inherited(transaction, dataset.urn, Inheritance({}, inherited.annotations))
+        self._save_inherited(
+            transaction, dataset.urn, InheritedAnnotations({}, inherited.annotations)
+        )
 
-    def _save_inherited(self, transaction: Transaction, urn: str, inherited: Inheritance) -> None:
-        """Adds what a part inherits that is on record already and did not change."""
+    def _save_inherited(
+        self, transaction: Transaction, urn: str, inherited: InheritedAnnotations
+    ) -> None:
+        """Save what a part inherits from the dataset that it was split from."""
         if inherited.aspects:
             transaction.save_aspects(urn, inherited.aspects, writer=_WRITER, at=self._at)
         for reporter, words in inherited.annotations.items():
@@ -525,8 +545,8 @@ class Recorder:
         """The URN of the dataset that this one was split from."""
         return None if found.split_from is None else str(self._urn_of(found.split_from))
 
-    def _metadata(self, found: FoundDataset, moment: Moment) -> dict[str, str | int]:
-        """What the dataset was like when the event was recorded, or what a log tells of then."""
+    def _event_metadata(self, found: FoundDataset, moment: ChangeTime) -> dict[str, str | int]:
+        """Facts about the dataset at the time of the event, or what the log reports of it."""
         statistics, table = found.statistics, found.table
         facts: dict[str, str | int | None] = {
             "source": self._source,
@@ -535,7 +555,7 @@ class Recorder:
         }
         if table is None or moment.metadata.get("table_version", table.version) == table.version:
             facts |= {
-                "files": None if found.is_reported_by_source else statistics.file_count,
+                "files": None if found.has_no_files else statistics.file_count,
                 "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
                 "rows": statistics.row_count if statistics.row_count_exact else None,
                 "table_version": None if table is None else table.version,
@@ -545,14 +565,14 @@ class Recorder:
         return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-class _Past(NamedTuple):
-    """What is on record once a table's past is, when its present began, and its birth, if new.
+class _RecordedPast(NamedTuple):
+    """The record of a table after its past, the time of its present schema, and its creation.
 
-    Of one that was known, `steps` are the changes that it went through since.
+    If the table was known, `steps` are its changes since.
     """
 
     known: KnownDataset | None
-    present: Moment | None = None
+    present: ChangeTime | None = None
     created: ChangeEvent | None = None
     steps: tuple[ChangeEvent, ...] = ()
 
@@ -561,25 +581,25 @@ def _sighting(found: FoundDataset) -> Sighting:
     return Sighting(
         schema=found.schema,
         content=found.content,
-        told=found.is_reported_by_source,
+        told=found.has_no_files,
         format=found.format,
         reverted=found.reverted,
     )
 
 
-def _as_written(found: FoundDataset, said: Said) -> FoundDataset:
-    """A found dataset with the words on its fields that count."""
-    if not said:
+def _with_field_annotations(found: FoundDataset, annotations: Said) -> FoundDataset:
+    """A found dataset with the effective annotations of its fields."""
+    if not annotations:
         return found
     return msgspec.structs.replace(
-        found, schema=written(found.schema, seen_again(said, found.schema, found.told, ""))
+        found, schema=written(found.schema, seen_again(annotations, found.schema, found.told, ""))
     )
 
 
-def unchanged(found: FoundDataset, urn: Urn, known: KnownDataset) -> Outcome:
-    """A dataset as it is on record, with what was found of it now."""
+def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> RecordedDataset:
+    """A recorded dataset with the facts that were found now."""
     dataset = dataset_of(found, urn)
-    return Outcome(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
+    return RecordedDataset(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
 
 
 def _versioned(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:
@@ -588,7 +608,7 @@ def _versioned(dataset: Dataset, cloud_version: str, schema_version: str) -> Dat
 
 
 def dataset_of(found: FoundDataset, urn: Urn, **inherited: Any) -> Dataset:
-    """A found dataset under its URN, with aspects of an earlier one, before it has any version."""
+    """A found dataset with its URN and inherited aspects, but without versions."""
     dataset = Dataset(
         urn=str(urn),
         name=dataset_name(found, urn),
@@ -600,4 +620,4 @@ def dataset_of(found: FoundDataset, urn: Urn, **inherited: Any) -> Dataset:
         drift=found.drift,
         **inherited,
     )
-    return dataset if found.told is None else tell(dataset, found.told)
+    return dataset if found.told is None else apply_source_metadata(dataset, found.told)

@@ -1,0 +1,1 @@
+"""Scanning lakes: files and tables, listed and read by Spark tasks."""

@@ -1,0 +1,463 @@
+"""The contents of a lake: what every file and table is and why, by a manifest or by reading now."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, islice
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+from lumos.discovery.grouping.datasets import DatasetGroup, group_files
+from lumos.discovery.grouping.hints import SPLIT_MARK, HintMatcher
+from lumos.discovery.grouping.patterns import Partitions, Placement
+from lumos.discovery.grouping.sidecars import describe_sidecar
+from lumos.discovery.grouping.suggestions import suggest_joins
+from lumos.discovery.lake.dataset_schema import (
+    MergedDataset,
+    SchemaPool,
+    complete_types,
+    merge_group,
+)
+from lumos.discovery.lake.manifest import ScanManifest
+from lumos.discovery.lake.parts import ManifestPart, read_part, read_summary
+from lumos.discovery.lake.summaries import (
+    DataFileReader,
+    FileRow,
+    FileSet,
+    FileSetKey,
+    FileSummary,
+    merge_file_sets,
+    summarise,
+)
+from lumos.discovery.lake.table_folder import locate_table, open_table_folder
+from lumos.discovery.lake.table_paths import OwnedPaths
+from lumos.discovery.lake.table_reader import (
+    TableMemory,
+    TableRecord,
+    live_files,
+    load_table_memory,
+)
+from lumos.formats.identification import FORMATS
+from lumos.formats.interface import UnreadableFile
+from lumos.formats.tables import KINDS, READERS
+from lumos.formats.tables.interface import TableFacts
+from lumos.model.discovery import Suggestion
+from lumos.model.json_codec import from_json, to_json
+from lumos.model.schema import Schema
+from lumos.storage import (
+    FileSelection,
+    FileStorage,
+    ListedFile,
+    ListingItem,
+    StorageAccess,
+    TableRoot,
+    storage_of,
+)
+from lumos.storage.interface import is_hidden
+from lumos.storage.table_roots import (
+    METADATA_FOLDER,
+    misplaced_metadata_folder,
+    outermost_roots,
+    table_root_in,
+)
+from lumos.storage.uris import absolute
+
+FileVerdict: TypeAlias = Literal[
+    "dataset", "hidden", "excluded", "not_data", "accompanies", "unreadable"
+]
+
+T = TypeVar("T")
+
+# How many files are read at most if the root was not scanned.
+MOST_FILES: Final = 20_000
+
+
+class ExplainedFile(NamedTuple):
+    """A file, its verdict and the reason; it `drifts` if its schema is not that of its dataset."""
+
+    path: str
+    verdict: FileVerdict
+    reason: str
+    code: str | None = None
+    group: DatasetGroup | None = None
+    partitions: Partitions = ()
+    shape: str | None = None
+    drifts: bool = False
+    is_new: bool = False
+
+
+class DataFile(NamedTuple):
+    """A file of a dataset, its partition values, and its own schema."""
+
+    row: FileRow
+    partitions: Partitions
+    schema: Schema
+
+
+class LakeContents:
+    """The files of a root, and the datasets and tables that they form."""
+
+    def __init__(
+        self,
+        selection: FileSelection,
+        file_sets: Iterable[FileSet],
+        manifest: ScanManifest,
+        rows: dict[str, FileRow] | None = None,
+        *,
+        state_access: StorageAccess,
+    ) -> None:
+        self._selection = selection
+        self._storage: FileStorage = storage_of(selection.root, selection.access)
+        self._splits = tuple(manifest.grouping.splits)
+        self._hints = HintMatcher(selection.hints, root=selection.root, splits=self._splits)
+        self._manifest = manifest
+        self._rows = rows
+        self._state_access = state_access
+        self.tables = LakeTables(selection, manifest.tables, state_access=state_access)
+        self._file_sets = list(file_sets)
+        self._regroup()
+
+    @classmethod
+    def of_scan(
+        cls,
+        selection: FileSelection,
+        manifest: ScanManifest,
+        *,
+        state_access: StorageAccess,
+        is_current: Callable[[ManifestPart, FileSummary], bool] = lambda _part, _summary: False,
+    ) -> "LakeContents":
+        """The files of a scan, grouped by the hints of the selection.
+
+        Parts that were summarised with other hints are summarised again, unless `is_current` says
+        that the hints make no difference to them.
+        """
+        splits = manifest.grouping.splits
+        root, hints = selection.root, selection.hints
+        fingerprint = HintMatcher(hints, root=root, splits=splits).fingerprint
+        file_sets: list[FileSet] = []
+        for part in manifest.parts:
+            summary = read_summary(part.path, access=state_access)
+            if summary.hints != fingerprint and not is_current(part, summary):
+                rows, _ = read_part(part.path, access=state_access)
+                summary = summarise(list(rows), root=root, hints=hints, splits=splits)
+            file_sets += summary.file_sets
+        return cls(selection, merge_file_sets(file_sets), manifest, state_access=state_access)
+
+    @classmethod
+    def read_now(cls, selection: FileSelection, *, state_access: StorageAccess) -> "LakeContents":
+        """The first files of a root as they are now, without a scan."""
+        storage = storage_of(selection.root, selection.access)
+        tables = selection.tables
+        first, key_ranges = storage.split(
+            selection.root, parts=1, deep=selection.recursive, tables=tables
+        )
+        walked = (storage.walk(key_range, tables=tables) for key_range in key_ranges)
+        listings = list(islice(chain(first, chain.from_iterable(walked)), MOST_FILES))
+        found = find_tables(listings, selection)
+        files = (
+            each for each in listings if isinstance(each, ListedFile) and each.path in selection
+        )
+        owned = OwnedPaths(
+            path for root, record in found.items() for path in (root, *record.owned_paths)
+        )
+        listed = list(owned.without(files))
+        reader = DataFileReader(storage, column_stats=False)
+        rows = list(reader.read((each, None) for each in listed))
+        summary = summarise(rows, root=selection.root, hints=selection.hints)
+        manifest = ScanManifest(schemas=reader.bodies, tables=found)
+        known = {row.path: row for row in rows}
+        return cls(selection, summary.file_sets, manifest, known, state_access=state_access)
+
+    @property
+    def groups(self) -> list[DatasetGroup]:
+        """The datasets of loose files."""
+        return list({each.dataset: each for each in self._groups.values()}.values())
+
+    def suggestions(self, datasets: Collection[str]) -> tuple[Suggestion, ...]:
+        """Suggestions to join some of these datasets because they have the same columns."""
+        return suggest_joins(
+            [each for each in self._grouping.groups if each.dataset in datasets],
+            self._schemas,
+            grouping=self._grouping,
+            root=self._selection.root,
+            tables=self._manifest.tables,
+        )
+
+    def files_of(self, found: DatasetGroup) -> Iterator[DataFile]:
+        """The files of a dataset that the last scan or an earlier one could read."""
+        first = min(file_set.first_path for file_set in found.file_sets)
+        last = max(file_set.last_path for file_set in found.file_sets)
+        for row in self._rows_in(first, last):
+            if row.full is None or row.format is None:
+                continue
+            placed = self._hints.place(row.path)
+            if self._group_of(placed, row.format, row.full) is found:
+                yield DataFile(row, placed.partitions, self._schemas[row.full])
+
+    def file(self, path: str) -> ExplainedFile:
+        """What a file is; raises FileNotFoundError if it does not exist."""
+        row = next(iter(self._rows_in(path, path)), None)
+        if row is not None:
+            return self._explained(row)
+        return self._explained(self._add_new_file(path))._replace(is_new=True)
+
+    def files_below(self, folder: str) -> Iterator[ExplainedFile]:
+        """What every file below a folder is."""
+        inside = f"{folder.rstrip('/')}/"
+        for row in self._rows_in(inside, f"{inside}\U0010ffff"):
+            if row.path.startswith(inside):
+                yield self._explained(row)
+
+    def why_skipped(self, path: str, *, is_folder: bool = False) -> ExplainedFile | None:
+        """Why scans skip a path; None if they do not."""
+        inside = path[len(self._selection.root) :].strip("/")
+        hidden = next((name for name in inside.split("/") if is_hidden(name)), None)
+        if hidden is not None:
+            reason = f"names such as {hidden} are markers or temporary files of a writer"
+            return ExplainedFile(path, "hidden", reason)
+        # Patterns match files, not folders.
+        if not is_folder and path not in self._selection:
+            return ExplainedFile(path, "excluded", "the patterns of the configuration exclude it")
+        return None
+
+    def _rows_in(self, first: str, last: str) -> Iterator[FileRow]:
+        if self._rows is not None:
+            yield from (row for path, row in self._rows.items() if first <= path <= last)
+            return
+        for part in self._manifest.parts:
+            if part.first <= last and part.last >= first:
+                rows, _ = read_part(part.path, access=self._state_access)
+                yield from (row for row in rows if first <= row.path <= last)
+
+    def _add_new_file(self, path: str) -> FileRow:
+        """Read a file that the scan did not list, and group it with the others."""
+        reader = DataFileReader(self._storage, column_stats=False)
+        with self._storage.open(path) as opened:
+            size = opened.size
+        (row,) = reader.read([(ListedFile(path, size, 0), None)])
+        self._manifest.schemas.update(reader.bodies)
+        more = summarise(
+            [row],
+            root=self._selection.root,
+            hints=self._selection.hints,
+            splits=self._splits,
+        ).file_sets
+        self._file_sets = merge_file_sets([*self._file_sets, *more])
+        self._regroup()
+        return row
+
+    def _regroup(self) -> None:
+        self._schemas = SchemaPool(self._manifest.schemas)
+        self._grouping = group_files(
+            self._file_sets,
+            self._schemas,
+            hints=self._hints,
+            before=self._manifest.grouping,
+            tables=self._manifest.tables,
+            joins_similar=self._selection.join_similar,
+        )
+        self._groups = {
+            file_set.key: each for each in self._grouping.groups for file_set in each.file_sets
+        }
+        self._sidecars = {file_set.key: file_set for file_set in self._grouping.sidecars}
+        self._merged: dict[str, MergedDataset] = {}
+
+    def _explained(self, row: FileRow) -> ExplainedFile:
+        if row.full is None or row.format is None:
+            if row.failed:
+                return ExplainedFile(row.path, "unreadable", row.reason or "", row.code)
+            reason = "neither its content nor its name is that of a data file"
+            return ExplainedFile(row.path, "not_data", reason)
+        placed = self._hints.place(row.path)
+        found = self._group_of(placed, row.format, row.full)
+        if found is None:
+            sidecar = _find(self._sidecars, placed, row.format, row.full)
+            what = describe_sidecar(sidecar, self._schemas) if sidecar is not None else None
+            reason = f"it is {what or 'a file that accompanies data'}, not data"
+            return ExplainedFile(row.path, "accompanies", reason, row.code)
+        schema = self._schemas[row.full]
+        return ExplainedFile(
+            path=row.path,
+            verdict="unreadable" if row.failed else "dataset",
+            reason=(row.reason or "") if row.failed else found.rule.reason,
+            code=row.code,
+            group=found,
+            partitions=placed.partitions,
+            shape=schema.shape,
+            drifts=self._drifts(found, row),
+        )
+
+    def _group_of(self, placed: Placement, format: str, full: str) -> DatasetGroup | None:
+        return _find(self._groups, placed, format, full)
+
+    def _drifts(self, found: DatasetGroup, row: FileRow) -> bool:
+        assert row.full is not None
+        assert row.format is not None
+        if not FORMATS[row.format].declares_schema:
+            return False
+        memory = self._merge(found).memory
+        (own,) = complete_types([self._schemas[row.full]], self._schemas[memory.full])
+        return own.shape != memory.current
+
+    def _merge(self, found: DatasetGroup) -> MergedDataset:
+        if found.dataset not in self._merged:
+            memory = self._manifest.memories.get(found.dataset)
+            self._merged[found.dataset] = merge_group(found, self._schemas, memory)
+        return self._merged[found.dataset]
+
+
+def _find(values: Mapping[FileSetKey, T], placed: Placement, format: str, full: str) -> T | None:
+    """The value for the file set that a file belongs to."""
+    key = (placed.base, placed.pattern, format, full)
+    # The scan that first splits by columns has summarised the files before.
+    unsplit, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
+    return values.get(key if key in values or not mark else (placed.base, unsplit, format, full))
+
+
+TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
+
+
+class PathInTable(NamedTuple):
+    """The role of a file or folder in a table."""
+
+    verdict: TableVerdict
+    reason: str
+    files_here: int = 0
+
+
+class LakeTable:
+    """A table of a lake, read from the state of a scan or from its log."""
+
+    def __init__(
+        self, root: str, record: TableRecord, selection: FileSelection, state_access: StorageAccess
+    ) -> None:
+        self.root = root
+        self._record = record
+        self._selection = selection
+        self._state_access = state_access
+
+    @cached_property
+    def kind(self) -> str:
+        """The format by which the table is read."""
+        return next(kind for kind in KINDS if kind in self._record.kinds)
+
+    @cached_property
+    def _memory(self) -> TableMemory | None:
+        stored = load_table_memory(self._record, self._state_access)
+        if stored is not None:
+            return stored
+        try:
+            selection = self._selection
+            storage = storage_of(selection.root, selection.access)
+            folder = open_table_folder(storage, self.root, self._record.log, scanned=selection.root)
+            facts, memory = READERS[self.kind].read(folder, None, most_commits=0)
+        except (UnreadableFile, OSError):
+            return None
+        return TableMemory(self.kind, to_json(facts), memory)
+
+    @cached_property
+    def facts(self) -> TableFacts | None:
+        """The facts of the table; None if it cannot be read."""
+        return None if self._memory is None else from_json(self._memory.facts, TableFacts)
+
+    @property
+    def reason(self) -> str:
+        """Why its files are one dataset."""
+        title = READERS[self.kind].title
+        if self.facts is None:
+            return f"the {title} log in {self.root} cannot be read"
+        return f"the {title} log in its folder lists its files"
+
+    def explain(self, path: str) -> PathInTable:
+        """The role of a path in the table."""
+        below = f"{path}/"
+        is_in_log = any(below.startswith(f"{log}/") for log in self._logs())
+        if is_in_log or table_root_in(path[len(self.root) + 1 :]) is not None:
+            return PathInTable("log", f"it is part of the log of the table {self.root}")
+        if self._memory is None:
+            return PathInTable("unreadable", self.reason)
+        here = 0
+        for file in live_files(self._memory):
+            location = absolute(file.path, self.root)
+            here += location == path or location.startswith(below)
+            if any(absolute(each.path, self.root) == path for each in file.deletes):
+                reason = f"it lists deleted rows of the table {self.root}"
+                return PathInTable("log", reason)
+        if here or path == self.root:
+            return PathInTable("dataset", self.reason, here)
+        return PathInTable(
+            "not_live",
+            f"not in the current version of the table {self.root}: removed, replaced or not "
+            "committed; older versions and branches may contain it",
+        )
+
+    def _logs(self) -> Iterator[str]:
+        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": METADATA_FOLDER}
+        for kind in self._record.kinds:
+            yield f"{self.root}/{folders[kind]}"
+        if self._record.log:
+            yield self._record.log
+
+
+class LakeTables:
+    """The tables of a root, by their root folders."""
+
+    def __init__(
+        self,
+        selection: FileSelection,
+        records: Mapping[str, TableRecord],
+        *,
+        state_access: StorageAccess,
+    ) -> None:
+        self._records = records
+        self._tables = {
+            root: LakeTable(root, each, selection, state_access) for root, each in records.items()
+        }
+
+    def containing(self, path: str) -> LakeTable | None:
+        """The table whose root contains a path, or else one that owns the path elsewhere."""
+        inside = f"{path}/"
+        for root, table in self._tables.items():
+            if inside.startswith(f"{root}/"):
+                return table
+        for root, record in self._records.items():
+            if any(inside.startswith(f"{owned}/") for owned in record.owned_paths):
+                return self._tables[root]
+        return None
+
+    def sharing(self, path: str) -> list[LakeTable]:
+        """The tables elsewhere that may own a path or some files below it."""
+        inside = f"{path}/"
+        return [
+            self._tables[root]
+            for root, record in sorted(self._records.items())
+            if any(
+                inside.startswith(f"{owned}/") or owned.startswith(inside)
+                for owned in record.owned_paths
+            )
+        ]
+
+    def below(self, folder: str) -> list[LakeTable]:
+        """The tables whose roots lie below a folder."""
+        inside = f"{folder.rstrip('/')}/"
+        return [table for root, table in sorted(self._tables.items()) if root.startswith(inside)]
+
+
+def find_tables(
+    listings: Sequence[ListingItem], selection: FileSelection
+) -> dict[str, TableRecord]:
+    """The tables in a listing by root, with records of tables that were not read yet."""
+    if not selection.tables:
+        return {}
+    roots = outermost_roots(each for each in listings if isinstance(each, TableRoot))
+    found = {root: TableRecord(kinds, "", "") for root, kinds in roots.items()}
+    storage = storage_of(selection.root, selection.access)
+    strays = {
+        misplaced_metadata_folder(each.path) for each in listings if isinstance(each, ListedFile)
+    }
+    for log in sorted(filter(None, strays)):
+        try:
+            home = locate_table(storage, log, scanned=selection.root)
+        except (UnreadableFile, OSError):
+            # A scan also treats such files as loose files.
+            continue
+        found.setdefault(home.root, TableRecord(("iceberg",), "", "", (log,), log))
+    return found

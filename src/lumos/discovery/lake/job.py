@@ -1,0 +1,493 @@
+"""The scan of a lake on Spark: from a root folder to its datasets."""
+
+import os
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lumos.discovery.grouping.datasets import DatasetGroup, GroupingResult, group_files
+from lumos.discovery.grouping.state import GroupingState
+from lumos.discovery.grouping.suggestions import suggest_joins
+from lumos.discovery.lake.dataset_schema import (
+    MergedDataset,
+    RecalledMemory,
+    RecallMemories,
+    SchemaPool,
+    ShapeMemory,
+    merge_group,
+)
+from lumos.discovery.lake.manifest import ManifestStore, ScanManifest, ScanProgress, ignore_progress
+from lumos.discovery.lake.parts import ListedFiles, ManifestPart, PartIndex
+from lumos.discovery.lake.scan_task import (
+    RESULT_COLUMNS,
+    TASK_COLUMNS,
+    ScanJob,
+    ScanResult,
+    ScanTask,
+    decode_result,
+    encode_task,
+    plan_deferred,
+    plan_tasks,
+    scan_worker,
+)
+from lumos.discovery.lake.summaries import merge_file_sets
+from lumos.discovery.lake.table_paths import AFTER_ALL, OwnedPaths, may_overlap
+from lumos.discovery.lake.table_reader import (
+    TABLE_RESULT_COLUMNS,
+    TABLE_TASK_COLUMNS,
+    TableJob,
+    TableResult,
+    dataset_of_table,
+    decode_table_result,
+    encode_table_task,
+    find_enclosing_table,
+    table_worker,
+)
+from lumos.discovery.lake.table_selection import (
+    TablePredecessors,
+    find_table_predecessors,
+    plan_table_tasks,
+    select_tables,
+)
+from lumos.formats.tables.interface import TableFacts
+from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
+from lumos.model.json_codec import from_json
+from lumos.spark.problems import MOST_OF_ALL, ProblemList
+from lumos.spark.session import is_local
+from lumos.spark.tasks import run_tasks
+from lumos.storage import (
+    DEFAULT_ACCESS,
+    FileSelection,
+    StorageAccess,
+    TableKind,
+    TableRoot,
+    storage_of,
+)
+from lumos.storage.table_roots import outermost_roots
+
+# Several tasks per core, so that one slow folder does not hold up the rest.
+_TASKS_PER_CORE: Final = 4
+_MOST_TASKS: Final = 256
+OVERLOOKED: Final = "not_listed_yet"
+# If more datasets are missing at once, a lagging listing is not the cause.
+_MOST_OVERLOOKED: Final = 50
+_SPARK_TYPES: Final = {
+    pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean", pa.binary(): "binary",
+}  # fmt: skip
+
+
+def scan_lake(
+    spark: SparkSession,
+    selection: FileSelection,
+    *,
+    state: str,
+    before: str | None,
+    after: str,
+    state_access: StorageAccess = DEFAULT_ACCESS,
+    column_stats: bool = False,
+    left_out: str = "",
+    inherited: GroupingState | None = None,
+    recall: RecallMemories | None = None,
+    watch: ScanProgress = ignore_progress,
+) -> Discovery:
+    """Scan a root, reading only files that are new or changed since the manifest `before`.
+
+    Manifests are stored in the folder `state`; `before` and `after` are their names. Nothing there,
+    or in the folder `left_out`, is data. Tasks list and read files and return summaries, so that
+    the memory of the driver grows with the number of datasets, not of files. `inherited` is the
+    grouping of a scan of a folder above, whose names and decisions hold here too. `recall` returns
+    what scans of any root remember of datasets; without it, the manifest is used.
+    """
+    manifests = ManifestStore(state, state_access)
+    known = manifests.read(before)
+    known.grouping = manifests.grouping_of(known)
+    if inherited is not None:
+        known.grouping = known.grouping.inheriting(inherited)
+    splits = tuple(known.grouping.splits)
+    job = ScanJob(
+        selection, left_out or state, manifests.parts, state_access, column_stats, (), splits
+    )
+    scan = _Scan(spark, job, known, recall)
+    tasks, table_roots = plan_tasks(selection, parts=task_count(spark), known=scan.index)
+    with manifests.reporting_progress(watch, tasks=len(tasks)):
+        found, manifest = scan.run(tasks, table_roots)
+    manifests.write(after, manifest)
+    root = selection.root.rstrip("/")
+    enclosing = (
+        None
+        if root in manifest.tables
+        else find_enclosing_table(root.rpartition("/")[0], selection)
+    )
+    if enclosing is None:
+        return found
+    remark = Problem(
+        path=selection.root,
+        code="inside_table",
+        reason=f"This folder is part of the table {enclosing}, so the files here are not datasets "
+        f"of their own. Scan {enclosing} or a folder above it instead.",
+        remark=True,
+    )
+    return msgspec.structs.replace(found, problems=(remark, *found.problems))
+
+
+def task_count(spark: SparkSession) -> int:
+    """How many tasks a scan is divided into."""
+    if is_local(spark.conf.get("spark.master", "") or ""):
+        return min(_MOST_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
+    # The size of a cluster is not known in advance; its configured parallelism is the best guess.
+    return min(_MOST_TASKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
+
+
+class _TaskResult(NamedTuple):
+    """A task and its result, with those of the files that it deferred."""
+
+    task: ScanTask
+    result: ScanResult
+    deferred: tuple["_TaskResult", ...] = ()
+
+    @property
+    def all(self) -> tuple["_TaskResult", ...]:
+        return (self, *self.deferred)
+
+    @property
+    def parts(self) -> list[ManifestPart]:
+        return [each.result.part for each in self.all if each.result.part is not None]
+
+
+class _Scan:
+    """One scan: files, then tables, then again the files that turned out to belong to tables."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: ScanJob,
+        known: ScanManifest,
+        recall: RecallMemories | None,
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._known = known
+        self._recall = recall
+        self.index = PartIndex(known.parts)
+
+    def run(
+        self, tasks: list[ScanTask], table_roots: list[TableRoot]
+    ) -> tuple[Discovery, ScanManifest]:
+        """The datasets, and the manifest for the next scan."""
+        has_tables = self._job.selection.tables
+        known = self._known.owned_paths if has_tables else frozenset()
+        assumed = frozenset(outermost_roots(table_roots)) | known
+        results = self._scan_files(tasks, assumed, self.index)
+        table_roots = [
+            *table_roots,
+            *(root for each in results for root in each.result.table_roots),
+        ]
+        stray_metadata = {
+            folder for each in results for one in each.all for folder in one.result.stray_metadata
+        }
+        tables, remarks = self._read_tables(outermost_roots(table_roots), stray_metadata)
+        actual = frozenset(outermost_roots(table_roots)).union(
+            *((table.root, *table.record.owned_paths) for table in tables)
+        )
+        results = self._repeat_outdated(results, assumed, actual)
+        found, manifest = self._collect(
+            [each.result for result in results for each in result.all], tables, remarks, actual
+        )
+        missing = self._known.memories.keys() - _current_and_earlier_paths(found.datasets)
+        if missing and found.complete:
+            overlooked = self._find_overlooked(missing, manifest)
+            found = msgspec.structs.replace(found, problems=(*found.problems, *overlooked))
+        return found, manifest
+
+    def _scan_files(
+        self, tasks: list[ScanTask], owned_paths: Collection[str], index: PartIndex
+    ) -> list[_TaskResult]:
+        results = self._run_tasks(tasks, owned_paths)
+        deferred = [plan_deferred(each.deferred, index) for each in results]
+        rest = iter(self._run_tasks([task for some in deferred for task in some], owned_paths))
+        return [
+            _TaskResult(task, each, tuple(_TaskResult(further, next(rest)) for further in some))
+            for task, each, some in zip(tasks, results, deferred, strict=True)
+        ]
+
+    def _run_tasks(self, tasks: list[ScanTask], owned_paths: Collection[str]) -> list[ScanResult]:
+        job = self._job._replace(owned_paths=tuple(sorted(owned_paths)))
+        rows = list(map(encode_task, tasks))
+        results = run_tasks(
+            self._spark, TASK_COLUMNS, rows, scan_worker(job), _as_ddl(RESULT_COLUMNS)
+        )
+        return [decode_result(each) for each in results]
+
+    def _read_tables(
+        self, roots: Mapping[str, tuple[TableKind, ...]], stray_metadata: Collection[str]
+    ) -> tuple[list[TableResult], list[Problem]]:
+        """The tables of the lake, and remarks on metadata that belongs to no table."""
+        selection = self._job.selection
+        if not selection.tables:
+            return [], []
+        tasks = plan_table_tasks(roots, stray_metadata, self._known.tables, selection)
+        job = TableJob(selection, self._job.state, self._job.parts_folder, self._job.state_access)
+        results = run_tasks(
+            self._spark,
+            TABLE_TASK_COLUMNS,
+            list(map(encode_table_task, tasks)),
+            table_worker(job),
+            _as_ddl(TABLE_RESULT_COLUMNS),
+            tasks=task_count(self._spark),
+        )
+        return select_tables([decode_table_result(each) for each in results])
+
+    def _repeat_outdated(
+        self, results: list[_TaskResult], assumed: frozenset[str], actual: frozenset[str]
+    ) -> list[_TaskResult]:
+        """Repeat the tasks that took files of a table for loose files, or the reverse.
+
+        Files that were read already are taken from the parts that were just written.
+        """
+        outdated = [each for each in results if _is_outdated(each, assumed, actual)]
+        if not outdated:
+            return results
+        tasks = [
+            msgspec.structs.replace(each.task, known=[part.path for part in each.parts])
+            for each in outdated
+        ]
+        index = PartIndex(part for each in outdated for part in each.parts)
+        repeated = self._scan_files(tasks, actual, index)
+        replacements = {
+            id(first): _combine(first, second)
+            for first, second in zip(outdated, repeated, strict=True)
+        }
+        return [replacements.get(id(each), each) for each in results]
+
+    def _collect(
+        self,
+        results: list[ScanResult],
+        tables: list[TableResult],
+        remarks: list[Problem],
+        owned_paths: frozenset[str],
+    ) -> tuple[Discovery, ScanManifest]:
+        """Group all files into datasets and merge their schemas."""
+        known, job = self._known, self._job
+        schemas = SchemaPool(dict(ChainMap(known.schemas, *(each.bodies for each in results))))
+        file_sets = merge_file_sets(each for one in results for each in one.summary.file_sets)
+        # Sidecars of today may be data of tomorrow, without being read again.
+        present = {file_set.full for file_set in file_sets}
+        roots = {each.root for each in tables}
+        grouping = group_files(
+            file_sets,
+            schemas,
+            hints=job.hints,
+            before=_without_owned(known.grouping, owned_paths),
+            tables=roots,
+            joins_similar=job.selection.join_similar,
+            was_there=ListedFiles(known.parts, job.state_access).has,
+            recorded_formats=self._recorded_formats,
+        )
+        merged = self._merge_schemas(grouping.groups, schemas)
+        problems = ProblemList(MOST_OF_ALL)
+        for each in results:
+            problems.join(each.unlisted)
+        of_tables = (problem for each in tables for problem in each.problems)
+        for problem in (*remarks, *_remark_taken_names(grouping), *of_tables):
+            problems.add(problem)
+        for each in results:
+            problems.join(each.summary.all_problems)
+        memories = {path: each.memory for path, each in merged.items()}
+        remembered = {memory.full for memory in memories.values()}
+        manifest = ScanManifest(
+            parts=[each.part for each in results if each.part is not None],
+            schemas=schemas.bodies(present | remembered),
+            memories=memories,
+            grouping=grouping.state,
+            tables={each.root: each.record for each in tables},
+        )
+        loose = [each.found for each in merged.values()]
+        discovery = Discovery(
+            datasets=(*loose, *self._table_datasets(tables, loose)),
+            suggestions=suggest_joins(
+                grouping.groups, schemas, grouping=grouping, root=job.selection.root, tables=roots
+            ),
+            problems=tuple(problems.report(job.selection.root)),
+            files_listed=sum(each.summary.listed for each in results),
+            files_read=sum(each.read for each in results),
+            tables=len(tables),
+            tables_read=sum(each.read for each in tables),
+            files_failed=sum(each.summary.failed for each in results),
+            files_skipped=sum(each.summary.not_data for each in results)
+            + sum(file_set.file_count for file_set in grouping.sidecars),
+            complete=not any(each.unlisted.total for each in results),
+        )
+        return discovery, manifest
+
+    def _recorded_formats(self, paths: Collection[str]) -> dict[str, str | None]:
+        if self._recall is None:
+            return {}
+        return {path: each.format for path, each in self._recall(paths).items()}
+
+    def _merge_schemas(
+        self, groups: Collection[DatasetGroup], schemas: SchemaPool
+    ) -> dict[str, MergedDataset]:
+        """The datasets of groups by path, each with the schema that its memory leads to."""
+        memories = self._known.memories
+        if self._recall is None:
+            return {
+                each.dataset: merge_group(
+                    each, schemas, memories.get(each.renamed_from or each.dataset)
+                )
+                for each in groups
+            }
+        paths = {path for each in groups for path in (each.dataset, each.renamed_from) if path}
+        recalled = self._recall(paths)
+        for recollection in recalled.values():
+            schemas.add_json(recollection.memory.full, recollection.schema)
+        merged: dict[str, MergedDataset] = {}
+        for each in groups:
+            # A scan that was killed may already have recorded the dataset under its new name.
+            known = recalled.get(each.dataset) or recalled.get(each.renamed_from or "")
+            chosen = merge_group(each, schemas, _memory_of(each, known, memories))
+            memory = SchemaMemory(
+                body=msgspec.json.encode(chosen.memory),
+                schema=schemas[chosen.memory.full],
+                recalled=None if known is None else known.body,
+            )
+            found = msgspec.structs.replace(chosen.found, memory=memory)
+            merged[each.dataset] = MergedDataset(found, chosen.memory)
+        return merged
+
+    def _table_datasets(
+        self, tables: list[TableResult], loose: Iterable[FoundDataset]
+    ) -> Iterator[FoundDataset]:
+        """The tables as datasets that continue the datasets of their files before."""
+        predecessors = find_table_predecessors(
+            tables,
+            self._known,
+            present=_current_and_earlier_paths(loose),
+            selection=self._job.selection,
+            state_access=self._job.state_access,
+        )
+        for each in tables:
+            if each.facts is None:
+                continue
+            found = dataset_of_table(each.root, from_json(each.facts, TableFacts))
+            earlier = predecessors.get(each.root, TablePredecessors())
+            # A dataset of files at the root has the path of the table already. A dataset elsewhere
+            # is merged and not renamed, because other files may be written there later.
+            has_path = each.root in earlier.own or each.root in self._known.tables
+            first = None if has_path else next(iter(earlier.own), None)
+            others = tuple(
+                path
+                for path in (*earlier.own, *earlier.elsewhere)
+                if path not in (first, each.root)
+            )
+            yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)
+
+    def _find_overlooked(
+        self, missing: Collection[str], manifest: ScanManifest
+    ) -> Iterator[Problem]:
+        """Missing datasets of which a file still exists: listings may lag behind."""
+        if len(missing) > _MOST_OVERLOOKED:
+            return
+        selection = self._job.selection
+        owned = OwnedPaths(manifest.owned_paths)
+        listed = ListedFiles(manifest.parts, self._job.state_access)
+        storage = storage_of(selection.root, selection.access)
+        before = self._known.grouping.file_sets
+        paths = {each.dataset: each.first_path for each in reversed(before)}
+        for dataset in sorted(missing):
+            path = paths.get(dataset)
+            if path is None or path not in selection or owned.of(path) is not None:
+                continue
+            if listed.has(path):
+                continue
+            try:
+                with storage.open(path) as file:
+                    size = file.size
+            except OSError:
+                continue
+            reason = (
+                f"The file exists ({size:,} bytes) but was not listed. Its dataset is kept for now."
+            )
+            yield Problem(path=path, code=OVERLOOKED, reason=reason)
+
+
+def _as_ddl(columns: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in columns)
+
+
+def _current_and_earlier_paths(datasets: Iterable[FoundDataset]) -> set[str]:
+    return {
+        path
+        for each in datasets
+        for path in filter(None, (each.path, each.renamed_from, each.split_from, *each.merged_from))
+    }
+
+
+def _combine(first: _TaskResult, repeated: _TaskResult) -> _TaskResult:
+    """The result of a repeated task, with the schemas and read files of the first run."""
+    bodies = dict(ChainMap(repeated.result.bodies, *(each.result.bodies for each in first.all)))
+    read = min(
+        sum(each.result.read for each in first.all),
+        sum(each.result.summary.listed for each in repeated.all),
+    )
+    result = msgspec.structs.replace(
+        repeated.result, bodies=bodies, read=repeated.result.read + read
+    )
+    return repeated._replace(result=result)
+
+
+def _is_outdated(result: _TaskResult, assumed: frozenset[str], actual: frozenset[str]) -> bool:
+    """Whether files of a table were included, or files of no table were skipped."""
+    for each in result.all:
+        if not actual.issuperset(each.result.skipped_for):
+            return True
+        part = each.result.part
+        reported = {root.folder for root in (*result.result.table_roots, *each.result.table_roots)}
+        if part is not None and any(
+            part.first <= f"{owned}/{AFTER_ALL}"
+            and owned <= part.last
+            and any(may_overlap(key_range, owned) for key_range in part.key_ranges)
+            for owned in actual - assumed - reported
+        ):
+            return True
+    return False
+
+
+def _memory_of(
+    group: DatasetGroup, recalled: RecalledMemory | None, known: Mapping[str, ShapeMemory]
+) -> ShapeMemory | None:
+    """The memory of a dataset; None if the dataset is not recorded."""
+    if recalled is None:
+        return None
+    if recalled.body is not None:
+        return recalled.memory
+    # Earlier versions stored memories in manifests. Use that of this root, unless a scan of another
+    # root has recorded another schema since.
+    earlier = known.get(group.renamed_from or group.dataset)
+    if earlier is not None and earlier.current == recalled.memory.current:
+        return earlier
+    formats = {file_set.format for file_set in group.file_sets}
+    return recalled.memory if recalled.format in formats else None
+
+
+def _remark_taken_names(grouping: GroupingResult) -> Iterator[Problem]:
+    """Remarks on hints that give a dataset the path of another dataset."""
+    for each in grouping.groups:
+        if each.wanted is not None:
+            reason = (
+                f"A hint gives this dataset the path {each.wanted}, which another dataset has. "
+                f"It is recorded as {each.dataset}. Give the hint another name."
+            )
+            yield Problem(path=each.location, code="name_taken", reason=reason, remark=True)
+
+
+def _without_owned(grouping: GroupingState, owned_paths: frozenset[str]) -> GroupingState:
+    """A grouping without the files that belong to tables now."""
+    if not owned_paths:
+        return grouping
+    owned = OwnedPaths(owned_paths)
+    file_sets = [each for each in grouping.file_sets if owned.of(f"{each.base}/") is None]
+    return msgspec.structs.replace(grouping, file_sets=file_sets)

@@ -1,0 +1,398 @@
+"""Reads data files and summarises them by folder, name pattern, format and schema.
+
+The driver of a scan only sees summaries, whose size does not grow with the number of files.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.discovery.grouping.hints import ColumnSplit, HintMatcher
+from lumos.discovery.grouping.patterns import (
+    NULL_PARTITION,
+    Partitions,
+    Placement,
+    is_time_partition,
+    place_file,
+)
+from lumos.formats.columns import ColumnFacts, merge_columns, pack_columns, unpack_columns
+from lumos.formats.identification import read_file
+from lumos.formats.interface import LARGEST, UnreadableFile
+from lumos.model.discovery import Problem
+from lumos.spark.problems import ProblemCount, ProblemList, count_problems
+from lumos.storage import FileHint, FileStorage, ListedFile
+
+_ALL_BITS: Final = 2**64 - 1
+# How many values of a path level a file set keeps: the first in alphabetical order.
+MOST_VALUES: Final = 1000
+_INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
+_DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
+# No file has this size, so the next scan reads a file again that could not be opened.
+_READ_AGAIN: Final = -1
+
+# Folder, name pattern, format and full schema fingerprint.
+FileSetKey = tuple[str, str, str, str]
+
+
+class FileRow(NamedTuple):
+    """A file as the manifest stores it.
+
+    A file that is not data has no `format`. A file that could not be read is `failed`, with a
+    reason, and keeps the facts of an earlier scan. The reason of other files is a remark. `columns`
+    are packed statistics, if they were requested.
+    """
+
+    path: str
+    size: int
+    modified: int
+    etag: str
+    format: str | None = None
+    full: str | None = None
+    row_count: int | None = None
+    row_count_exact: bool = False
+    failed: bool = False
+    code: str | None = None
+    reason: str | None = None
+    columns: bytes | None = None
+    storage_class: str = ""
+
+
+class PartitionKey(msgspec.Struct, array_like=True, order=True, frozen=True):
+    """A key of partition folders, and whether all its values are integers, digits or dates."""
+
+    position: int
+    key: str
+    integers: bool
+    digits: bool
+    dates: bool
+
+
+class FileSet(msgspec.Struct, array_like=True):
+    """All files of one folder, name pattern, format and schema.
+
+    `content` is a fingerprint that does not depend on the order of files. `newest` is the last
+    partition and the time of its newest file. `dataset` is the dataset that the path pattern
+    gives. `others` are values that may distinguish datasets, by their position in the path.
+    """
+
+    base: str
+    pattern: str
+    format: str
+    full: str
+    newest: tuple[str, int]
+    oldest: int
+    modified: int
+    first_path: str
+    last_path: str
+    file_count: int = 0
+    size: int = 0
+    row_count: int | None = 0
+    row_count_exact: bool = True
+    content: int = 0
+    keys: list[PartitionKey] = []
+    # None if column statistics were not requested for all files.
+    columns: tuple[ColumnFacts, ...] | None = None
+    # Bytes by storage class, if the storage reports it.
+    classes: dict[str, int] = {}
+    dataset: str = ""
+    others: dict[str, list[str]] = {}
+
+    @property
+    def key(self) -> FileSetKey:
+        """What identifies the file set from scan to scan."""
+        return self.base, self.pattern, self.format, self.full
+
+    def merge(self, other: "FileSet") -> None:
+        """Add the files that another task summarised for the same key."""
+        self.newest = max(self.newest, other.newest)
+        self.oldest = min(self.oldest, other.oldest)
+        self.modified = max(self.modified, other.modified)
+        self.first_path = min(self.first_path, other.first_path)
+        self.last_path = max(self.last_path, other.last_path)
+        self.file_count += other.file_count
+        self.size += other.size
+        for name, size in other.classes.items():
+            self.classes[name] = self.classes.get(name, 0) + size
+        self.row_count = add_row_counts(self.row_count, other.row_count)
+        self.row_count_exact &= other.row_count_exact
+        self.content = (self.content + other.content) & _ALL_BITS
+        self.keys = merge_partition_keys(self.keys, other.keys)
+        self.columns = (
+            None
+            if self.columns is None or other.columns is None
+            else merge_columns((self.columns, other.columns))
+        )
+        for label, values in other.others.items():
+            known = self.others.get(label, [])
+            self.others[label] = sorted({*known, *values})[: MOST_VALUES + 1]
+
+
+class FileSummary(msgspec.Struct, array_like=True):
+    """The file sets and counts of some files, with the first of their problems.
+
+    `hints` is the fingerprint of the hints that were applied. `problem_counts` counts all problems;
+    parts of earlier versions do not have it.
+    """
+
+    file_sets: list[FileSet]
+    listed: int = 0
+    failed: int = 0
+    problems: list[Problem] = []
+    hints: str = ""
+    problem_counts: list[ProblemCount] = []
+    # Files that are not data by content or extension.
+    not_data: int = 0
+
+    @property
+    def all_problems(self) -> ProblemList:
+        """The first problems, and the number of all problems."""
+        counts = self.problem_counts or count_problems(self.problems)
+        return ProblemList(len(self.problems), self.problems, counts)
+
+    @property
+    def has_column_stats(self) -> bool:
+        """Whether column statistics are known for all files."""
+        return all(file_set.columns is not None for file_set in self.file_sets)
+
+
+def merge_file_sets(file_sets: Iterable[FileSet]) -> list[FileSet]:
+    """The file sets of several tasks, merged by key."""
+    merged: dict[FileSetKey, FileSet] = {}
+    for each in file_sets:
+        if each.key in merged:
+            merged[each.key].merge(each)
+        else:
+            merged[each.key] = each
+    return list(merged.values())
+
+
+def add_row_counts(left: int | None, right: int | None) -> int | None:
+    """The sum of two row counts; None if one is unknown or the sum is impossibly large."""
+    if left is None or right is None or left + right > LARGEST:
+        return None
+    return left + right
+
+
+class EarlierSummary(NamedTuple):
+    """The summary of the last scan, and the files that were added, changed or removed since."""
+
+    summary: FileSummary
+    changed: Collection[str]
+
+
+def summarise(
+    rows: Sequence[FileRow],
+    *,
+    root: str,
+    hints: Sequence[FileHint] = (),
+    splits: Sequence[ColumnSplit] = (),
+    earlier: EarlierSummary | None = None,
+) -> FileSummary:
+    """Summarise files; file sets without changes are taken from `earlier`."""
+    matcher = HintMatcher(hints, root=root, splits=splits)
+    problems = ProblemList()
+    for row in rows:
+        if row.code is not None:
+            reason = row.reason or ""
+            problems.add(
+                Problem(path=row.path, code=row.code, reason=reason, remark=not row.failed)
+            )
+    failed = sum(row.failed for row in rows)
+    kept: list[FileSet] = []
+    changed: Iterable[FileRow] = rows
+    if earlier is not None and not hints and not splits:
+        # Everything below the base folder of a changed file is summarised again.
+        touched = tuple({f"{place_file(path).base}/" for path in earlier.changed})
+        kept = [
+            each for each in earlier.summary.file_sets if not f"{each.base}/".startswith(touched)
+        ]
+        changed = (row for row in rows if row.path.startswith(touched))
+    return FileSummary(
+        [*kept, *_file_sets(changed, matcher.place)],
+        len(rows),
+        failed,
+        problems.listed,
+        matcher.fingerprint,
+        problems.counts,
+        sum(row.format is None and not row.failed for row in rows),
+    )
+
+
+def _file_sets(rows: Iterable[FileRow], place_of: Callable[[str], Placement]) -> Iterable[FileSet]:
+    file_sets: dict[FileSetKey, FileSet] = {}
+    columns: dict[FileSetKey, list[tuple[ColumnFacts, ...]] | None] = {}
+    seen: set[tuple[FileSetKey, Partitions]] = set()
+    others: dict[FileSetKey, dict[str, set[str]]] = {}
+    for row in rows:
+        if row.format is None or row.full is None:
+            continue
+        placed = place_of(row.path)
+        partitions = placed.partitions
+        key = (placed.base, placed.pattern, row.format, row.full)
+        newest = (sortable_partitions(partitions), row.modified)
+        found = file_sets.get(key)
+        if found is None:
+            found = file_sets[key] = FileSet(
+                *key, newest, row.modified, row.modified, row.path, row.path, dataset=placed.dataset
+            )
+            columns[key] = None if row.columns is None else [unpack_columns(row.columns)]
+        else:
+            if (known := columns[key]) is not None and row.columns is not None:
+                known.append(unpack_columns(row.columns))
+            else:
+                columns[key] = None
+            found.newest = max(found.newest, newest)
+            found.oldest = min(found.oldest, row.modified)
+            found.modified = max(found.modified, row.modified)
+            found.first_path = min(found.first_path, row.path)
+            found.last_path = max(found.last_path, row.path)
+        found.file_count += 1
+        found.size += row.size
+        if row.storage_class:
+            known_size = found.classes.get(row.storage_class, 0)
+            found.classes[row.storage_class] = known_size + row.size
+        found.row_count = add_row_counts(found.row_count, row.row_count)
+        found.row_count_exact &= row.row_count_exact
+        found.content = (found.content + _fingerprint(row)) & _ALL_BITS
+        if partitions and (key, partitions) not in seen:
+            seen.add((key, partitions))
+            found.keys = merge_partition_keys(found.keys, _keys(partitions))
+        if placed.others:
+            known_values = others.setdefault(key, {})
+            for label, value in placed.others:
+                values = known_values.setdefault(label, set())
+                values.add(value)
+                if len(values) > 4 * MOST_VALUES:
+                    known_values[label] = set(sorted(values)[: MOST_VALUES + 1])
+    for key, by_label in others.items():
+        file_sets[key].others = {
+            label: sorted(values)[: MOST_VALUES + 1] for label, values in by_label.items()
+        }
+    for key, files in columns.items():
+        file_sets[key].columns = None if files is None else merge_columns(files)
+    return file_sets.values()
+
+
+def _fingerprint(row: FileRow) -> int:
+    text = f"{row.path}\n{row.size}\n{row.modified}\n{row.etag}"
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+@lru_cache(maxsize=65_536)
+def sortable_partitions(partitions: Partitions) -> str:
+    """Partition values as text that sorts naturally (9 before 10); only the dates if any."""
+    dates = [value for key, value in partitions if is_time_partition(key, value)]
+    return "/".join(
+        value.zfill(20) if value.isdigit() and len(value) < 20 else value
+        for value in dates or [value for _, value in partitions]
+    )
+
+
+def merge_partition_keys(left: list[PartitionKey], right: list[PartitionKey]) -> list[PartitionKey]:
+    """The partition keys of two file sets, with the types that fit the values of both."""
+    if left == right:
+        return left
+    merged = {(each.position, each.key): each for each in left}
+    for each in right:
+        known = merged.get((each.position, each.key), each)
+        merged[each.position, each.key] = PartitionKey(
+            each.position,
+            each.key,
+            known.integers and each.integers,
+            known.digits and each.digits,
+            known.dates and each.dates,
+        )
+    return sorted(merged.values())
+
+
+@lru_cache(maxsize=65_536)
+def _keys(partitions: Partitions) -> list[PartitionKey]:
+    return [
+        PartitionKey(
+            position,
+            key,
+            _INTEGER.match(value) is not None,
+            _DIGITS.match(value) is not None,
+            _DATE.match(value) is not None,
+        )
+        for position, (key, value) in enumerate(partitions)
+        if value != NULL_PARTITION and not key.startswith("{")
+    ]
+
+
+class DataFileReader:
+    """Reads headers and footers of the files of one storage, and collects their schemas."""
+
+    def __init__(self, storage: FileStorage, *, column_stats: bool) -> None:
+        self._storage = storage
+        self._column_stats = column_stats
+        self.bodies: dict[str, bytes] = {}
+
+    def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
+        """Read files in order.
+
+        A file that can no longer be read keeps the facts of the last scan, so that its dataset
+        does not change.
+        """
+        if self._storage.concurrency == 1:
+            yield from (self._row(listed, known) for listed, known in files)
+            return
+        with ThreadPoolExecutor(self._storage.concurrency) as threads:
+            yield from threads.map(lambda file: self._row(*file), files)
+
+    def _row(self, listed: ListedFile, known: FileRow | None) -> FileRow:
+        try:
+            return self._read(listed)
+        except UnreadableFile as problem:
+            failed = _failed(listed, problem.code, problem.reason)
+        except FileNotFoundError:
+            failed = _not_opened(listed, "vanished", "The file was gone before it could be read.")
+        except PermissionError:
+            failed = _not_opened(listed, "permission_denied", "No permission to read the file.")
+        except Exception as problem:  # noqa: BLE001 - one corrupt file must not end a scan
+            reason = f"It could not be read: {type(problem).__name__}: {problem}"
+            failed = _not_opened(listed, "unreadable", reason)
+        if known is None or known.full is None:
+            return failed
+        return known._replace(failed=True, code=failed.code, reason=failed.reason)
+
+    def _read(self, listed: ListedFile) -> FileRow:
+        with self._storage.open(listed.path, size=listed.size) as file:
+            name = listed.path.rpartition("/")[2]
+            found = read_file(name, file, column_stats=self._column_stats)
+        if found is None:
+            return _row(listed)
+        format, facts = found
+        full = facts.known.full
+        if full not in self.bodies:
+            self.bodies[full] = facts.known.body
+        code, reason = facts.remarks[0] if facts.remarks else (None, None)
+        return _row(
+            listed,
+            format=format.name,
+            full=full,
+            row_count=facts.row_count,
+            row_count_exact=facts.row_count_exact,
+            code=code,
+            reason=reason,
+            columns=pack_columns(facts.columns) if self._column_stats else None,
+        )
+
+
+def _row(listed: ListedFile, **facts: Any) -> FileRow:
+    return FileRow(*listed[:4], storage_class=listed.storage_class, **facts)
+
+
+def _failed(listed: ListedFile, code: str, reason: str) -> FileRow:
+    return _row(listed, failed=True, code=code, reason=reason)
+
+
+def _not_opened(listed: ListedFile, code: str, reason: str) -> FileRow:
+    return _failed(listed._replace(size=_READ_AGAIN), code, reason)

@@ -1,0 +1,433 @@
+"""Reads the tables of a lake from their logs: one Spark task each, only if something changed."""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from lumos.config.secret import redact
+from lumos.discovery.lake.scan_task import task_worker
+from lumos.discovery.lake.table_folder import TableFolder, locate_table, open_table_folder
+from lumos.formats.interface import KnownSchema, Remark, UnreadableFile, check_width
+from lumos.formats.tables import KINDS, READERS
+from lumos.formats.tables.interface import LiveFile, TableFacts
+from lumos.model.dataset import Location, Statistics
+from lumos.model.discovery import (
+    OF_TABLE,
+    FoundDataset,
+    PastSchema,
+    Problem,
+    SourceMetadata,
+    TableState,
+)
+from lumos.model.json_codec import from_json, to_json
+from lumos.storage import FileSelection, FileStorage, StorageAccess, storage_of
+from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
+from lumos.storage.uris import absolute, canonical
+
+# The last column holds the encoded task; the others describe it in the Spark UI.
+TABLE_TASK_COLUMNS: Final = pa.schema(
+    [("root", pa.string()), ("kinds", pa.string()), ("task_body", pa.binary())]
+)
+TABLE_RESULT_COLUMNS: Final = pa.schema(
+    [
+        ("task", pa.int64()),
+        ("root", pa.string()),
+        ("is_read", pa.bool_()),
+        ("problems", pa.int64()),
+        ("result", pa.binary()),
+    ]
+)
+_MOST_OWNED_FILES: Final = 20_000
+_MEMORY: Final = ".table"
+# How many folders above a file its table's root is looked for.
+_DEEPEST: Final = 12
+# Increment this when tables must be read again because a reader changed.
+_VERSION: Final = 1
+# A write that has not finished yet, or an abandoned folder.
+_UNFINISHED: Final = "half_written_table"
+# Metadata whose table cannot be determined.
+STRAY_METADATA: Final = "stray_metadata"
+
+
+class TableRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A table in a manifest: where its memory is stored, and which paths outside its root it owns.
+
+    A table without a signature is read again, whatever its log says. `log` is its metadata folder
+    if that lies elsewhere.
+    """
+
+    kinds: tuple[str, ...]
+    signature: str
+    memory: str
+    owned_paths: tuple[str, ...] = ()
+    log: str = ""
+
+    @property
+    def facts(self) -> str:
+        """Where the facts are stored: apart, because a memory grows with the number of files."""
+        return f"{self.memory.removesuffix(_MEMORY)}.facts"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files that are stored for the table."""
+        return (self.memory, self.facts) if self.memory else ()
+
+
+class TableMemory(NamedTuple):
+    """What was read of a table: its facts as JSON, and the state that its reader continues from."""
+
+    kind: str
+    facts: bytes
+    memory: bytes
+
+
+class TableTask(msgspec.Struct, array_like=True):
+    """A table to read, with its last record; it may be gone if it was not `listed`.
+
+    A task for stray metadata has the metadata folder as `log` and as `root`: the metadata says
+    where the table lies.
+    """
+
+    root: str
+    kinds: tuple[str, ...]
+    record: TableRecord | None = None
+    listed: bool = True
+    log: str = ""
+
+
+class TableResult(msgspec.Struct, array_like=True):
+    """A table with its facts as JSON: those of an earlier scan if it cannot be read now.
+
+    Metadata that belongs to no table is `gone` as well.
+    """
+
+    root: str
+    record: TableRecord
+    facts: bytes | None
+    problems: list[Problem]
+    read: bool
+    gone: bool = False
+
+
+class TableJob(NamedTuple):
+    """What all table tasks of a scan share."""
+
+    selection: FileSelection
+    state: str
+    parts_folder: str
+    state_access: StorageAccess
+
+
+def encode_table_task(task: TableTask) -> tuple[str, str, bytes]:
+    """A task as a row of `TABLE_TASK_COLUMNS`."""
+    return task.root, ", ".join(task.kinds), msgspec.msgpack.encode(task)
+
+
+def table_worker(job: TableJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Runs the tasks of record batches and yields a row of `TABLE_RESULT_COLUMNS` for each."""
+    return task_worker(partial(_run_task, job), TableTask, _describe_result, TABLE_RESULT_COLUMNS)
+
+
+def _describe_result(result: TableResult) -> tuple[str, bool, int]:
+    return result.root, result.read, len(result.problems)
+
+
+decode_table_result: Final = msgspec.msgpack.Decoder(TableResult).decode
+
+
+def load_table_memory(record: TableRecord, access: StorageAccess) -> TableMemory | None:
+    """What was read of a table; None if that is lost."""
+    known = _known_facts(record, access)
+    memory = _known_memory(record, access)
+    return None if known is None or memory is None else TableMemory(known[1].kind, known[0], memory)
+
+
+def _known_facts(
+    record: TableRecord | None, access: StorageAccess
+) -> tuple[bytes, TableFacts] | None:
+    """The stored facts, as JSON and decoded; None if they are lost."""
+    if record is None or not record.memory:
+        return None
+    try:
+        data = storage_of(record.facts, access).read(record.facts)
+        return data, from_json(data, TableFacts)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
+def _known_memory(record: TableRecord | None, access: StorageAccess) -> bytes | None:
+    if record is None or not record.memory:
+        return None
+    try:
+        return storage_of(record.memory, access).read(record.memory)
+    except FileNotFoundError:
+        return None
+
+
+def live_files(memory: TableMemory) -> Iterator[LiveFile]:
+    """The files of a table's current version."""
+    return READERS[memory.kind].live(memory.memory)
+
+
+def live_paths(root: str, memory: TableMemory) -> Iterator[str]:
+    """The paths of the files of a table's current version."""
+    return (absolute(file.path, root) for file in live_files(memory))
+
+
+def _run_task(job: TableJob, task: TableTask) -> TableResult:
+    """Read a table, or keep what is known of it if that fails."""
+    storage = storage_of(job.selection.root, job.selection.access)
+    if task.log and task.root != task.log and not _lists_metadata(storage, task.log):
+        # The metadata may have been moved back to its usual folder.
+        task = msgspec.structs.replace(task, log="")
+    folder = open_table_folder(
+        storage, task.root, task.log, scanned=job.selection.root, left_out=job.state
+    )
+    problems: list[Problem] = []
+    if not task.listed and task.record is not None and not _has_log(folder, task.kinds):
+        return TableResult(task.root, task.record, None, problems, False, gone=True)
+    # If a root has several logs, the first readable one in the order of KINDS is used.
+    for kind in (kind for kind in KINDS if kind in task.kinds):
+        try:
+            result = _read(job, task, folder, kind)
+            remarks = [msgspec.structs.replace(each, remark=True) for each in problems]
+            return msgspec.structs.replace(result, problems=[*remarks, *result.problems])
+        except UnreadableFile as problem:
+            failed = _problem(task.root, problem.code, problem.reason)
+        except FileNotFoundError as problem:
+            failed = _problem(task.root, "broken_table", f"A file of its log is gone: {problem}")
+        except PermissionError:
+            reason = "No permission to read its log; grant read access"
+            failed = _problem(task.root, "permission_denied", reason)
+        except Exception as problem:  # noqa: BLE001 - one corrupt table must not end a scan
+            reason = f"It could not be read: {type(problem).__name__}: {problem}"
+            failed = _problem(task.root, "unreadable", reason)
+        problems.append(failed)
+        if failed.code == STRAY_METADATA:
+            empty = TableRecord(task.kinds, "", "")
+            return TableResult(task.root, empty, None, problems, False, gone=True)
+        if failed.code != _UNFINISHED:
+            break
+    return _keep_known(job, task, problems)
+
+
+def _has_log(folder: TableFolder, kinds: Sequence[str]) -> bool:
+    """Whether a log exists that was not listed: listings may lag behind or fail."""
+    try:
+        return _lists_log(folder, kinds)
+    except (OSError, UnreadableFile):
+        # Reading the table will report the problem.
+        return True
+
+
+def _lists_log(folder: TableFolder, kinds: Collection[str]) -> bool:
+    logs = (name for name, kind in LOG_FOLDERS.items() if kind in kinds)
+    in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
+    return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA_FOLDER))
+
+
+def _lists_metadata(storage: FileStorage, log: str) -> bool:
+    return any(is_iceberg(each.path.rpartition("/")[2]) for each in storage.entries(log))
+
+
+def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
+    """The root of the table that a path lies in, or that it is, if any."""
+    storage = storage_of(selection.root, selection.access)
+    folder = path.rstrip("/")
+    for _ in range(_DEEPEST if selection.tables else 0):
+        if not folder or folder.endswith(":/"):
+            return None
+        try:
+            if _lists_log(TableFolder(storage, folder), KINDS):
+                return folder
+        except NotADirectoryError:
+            # The path is a file.
+            pass
+        except (OSError, UnreadableFile):
+            # Access to a folder does not imply access to the folders above it.
+            return None
+        folder = folder.rpartition("/")[0]
+    return None
+
+
+def _read(job: TableJob, task: TableTask, folder: TableFolder, kind: str) -> TableResult:
+    """Read a table from its log, unless the signature of the log is unchanged."""
+    reader = READERS[kind]
+    signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
+    record, known = task.record, _known_facts(task.record, job.state_access)
+    if (
+        record is not None
+        and known is not None
+        and (record.signature, record.kinds) == (signature, task.kinds)
+        and _has_memory(record, job)
+    ):
+        return TableResult(task.root, record, known[0], _remarks(job, task.root, known[1]), False)
+    if task.log:
+        folder = _locate(job, task.log)
+        signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
+    if not job.selection.has_table(folder.root):
+        # The table is excluded from the scan, but its files are not datasets of their own either.
+        excluded = TableRecord(task.kinds, "", "", (task.log,), task.log)
+        return TableResult(folder.root, excluded, None, [], False)
+    is_of_kind = known is not None and known[1].kind == kind and folder.root == task.root
+    earlier = _known_memory(record, job.state_access) if is_of_kind else None
+    facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
+    check_width(len(KnownSchema(facts.schema).leaves))
+    if facts.elsewhere and not task.log and (moved := _read_elsewhere(job, task, kind)) is not None:
+        return moved
+    body = to_json(_with_others(facts, kind, task.kinds))
+    path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY}"
+    owned = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
+    record = TableRecord(task.kinds, signature, path, owned, task.log)
+    state = storage_of(path, job.state_access)
+    state.write(record.memory, memory)
+    state.write(record.facts, body)
+    return TableResult(folder.root, record, body, _remarks(job, folder.root, facts), True)
+
+
+def _locate(job: TableJob, log: str) -> TableFolder:
+    selection = job.selection
+    storage = storage_of(selection.root, selection.access)
+    return locate_table(storage, log, scanned=selection.root, left_out=job.state)
+
+
+def _read_elsewhere(job: TableJob, task: TableTask, kind: str) -> TableResult | None:
+    """The table at the location that its metadata names, if that is inside the scanned root."""
+    log = f"{task.root}/{METADATA_FOLDER}"
+    try:
+        folder = _locate(job, log)
+    except UnreadableFile:
+        # Then the table is the folder that contains the metadata.
+        return None
+    if folder.root == log:
+        return None
+    return _read(job, TableTask(folder.root, task.kinds, log=log), folder, kind)
+
+
+def _has_memory(record: TableRecord, job: TableJob) -> bool:
+    """Whether the memory exists, which profiles and `lumos explain` need."""
+    try:
+        with storage_of(record.memory, job.state_access).open(record.memory) as file:
+            return file.size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _keep_known(job: TableJob, task: TableTask, problems: list[Problem]) -> TableResult:
+    """The last known facts of a table that cannot be read; the next scan reads it again."""
+    record, known = task.record, _known_facts(task.record, job.state_access)
+    if record is None or known is None:
+        unread = TableRecord(task.kinds, "", "", log=task.log)
+        return TableResult(task.root, unread, None, problems, False)
+    again = msgspec.structs.replace(record, kinds=task.kinds, signature="")
+    return TableResult(task.root, again, known[0], problems, False)
+
+
+def _problem(root: str, code: str, reason: str) -> Problem:
+    text = redact(" ".join(reason.split()).rstrip("."))
+    return Problem(path=root, code=code, reason=f"{text}.", remark=code == STRAY_METADATA)
+
+
+def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
+    remarks = list(facts.remarks)
+    scanned = f"{job.selection.root.rstrip('/')}/"
+    locations = (canonical(each, root) for each in facts.claims)
+    elsewhere = (each for each in locations if not f"{each.rstrip('/')}/".startswith(scanned))
+    if outside := sorted(set(islice(map(_folder, elsewhere), _MOST_OWNED_FILES))):
+        folders = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
+        reason = f"Some live files lie outside of the scanned root, in {folders}."
+        remarks.append(Remark("outside_data", reason))
+    return [
+        Problem(path=root, code=remark.code, reason=redact(remark.reason), remark=True)
+        for remark in remarks
+    ]
+
+
+def _with_others(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFacts:
+    others = ", ".join(other for other in kinds if other != kind)
+    if not others:
+        return facts
+    return msgspec.structs.replace(facts, properties={**facts.properties, "also": others})
+
+
+def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tuple[str, ...]:
+    """The paths outside of its root that a table owns and that the scan may list.
+
+    A folder that contains the table itself is never owned. The paths are sent to every task, so
+    very many files are replaced by their folders.
+    """
+    inside = f"{scanned.rstrip('/')}/"
+    own = f"{root}/"
+    owned = {canonical(each, root).rstrip("/") for each in facts.claims}
+    outside = {each for each in owned if each.startswith(inside) and not each.startswith(own)}
+    if len(outside) > _MOST_OWNED_FILES:
+        outside = {_folder(each) for each in outside}
+    if log and not f"{log}/".startswith(own):
+        outside.add(log)
+    return tuple(sorted(each for each in outside if not own.startswith(f"{each}/")))
+
+
+def _folder(path: str) -> str:
+    """The folder of a file, above its partitions."""
+    folder = path.rpartition("/")[0]
+    while "=" in folder.rpartition("/")[2]:
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
+def dataset_of_table(root: str, facts: TableFacts) -> FoundDataset:
+    """A table as a dataset."""
+    partitions = tuple(field.name for field in facts.schema.fields if field.partition)
+    return FoundDataset(
+        path=root,
+        format=facts.kind,
+        location=Location(
+            uri=root,
+            partitioning=", ".join(facts.partition_by) or None,
+            partition_keys=partitions,
+            identity=facts.identity or None,
+        ),
+        schema=facts.schema,
+        statistics=Statistics(
+            file_count=facts.files,
+            total_size_bytes=facts.bytes,
+            row_count=facts.rows,
+            row_count_exact=facts.rows is not None and facts.rows_exact,
+            last_modified=facts.at,
+        ),
+        drift=(),
+        content=facts.content,
+        told=SourceMetadata(description=facts.description, properties=_properties(facts)),
+        table=TableState(
+            version=facts.version,
+            operation=facts.operation,
+            at=facts.at,
+            past=tuple(
+                PastSchema(
+                    schema=each.schema,
+                    at=each.at,
+                    version=each.version,
+                    operation=each.operation,
+                    author=each.author,
+                    exact_time=each.exact_time,
+                )
+                for each in facts.past
+            ),
+            features=tuple(feature.name for feature in facts.features),
+        ),
+    )
+
+
+def _properties(facts: TableFacts) -> dict[str, str]:
+    features = [each.name if each.read else f"{each.name} (not read)" for each in facts.features]
+    common = {
+        f"{OF_TABLE}version": facts.version,
+        f"{OF_TABLE}operation": facts.operation,
+        f"{OF_TABLE}features": ", ".join(features),
+    }
+    return {**facts.properties, **{name: text for name, text in common.items() if text}}

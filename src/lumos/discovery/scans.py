@@ -1,0 +1,253 @@
+"""One scan of one source: its lock, its place in the series of scans, and how it discovers."""
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lumos.config import Settings
+from lumos.discovery.scan_recorder import ScanRecorder
+from lumos.discovery.source_metadata import last_source_properties
+from lumos.discovery.targets import DatabaseTarget, LakeTarget, ScanFailed, ScanTarget, ScanTargets
+from lumos.errors import LumosError, MisuseError
+from lumos.model.discovery import Discovery
+from lumos.progress import Progress
+from lumos.sources import SampledSource
+from lumos.sources.addresses import is_address
+from lumos.sources.interface import EarlierSchema, EarlierSchemas
+from lumos.storage import StorageAccess, storage_of
+from lumos.storage.errors import StorageFault
+from lumos.store import Scan, Store
+
+if TYPE_CHECKING:
+    from lumos.discovery.grouping.state import GroupingState
+
+_log = logging.getLogger(__name__)
+# Pure-Python packages that the executors of a cluster may not have.
+_LIBRARIES: Final = {"mongodb": ("bson", "pymongo", "dns")}
+
+
+class StateNotUsable(MisuseError):
+    """A state_uri that cannot be listed or written."""
+
+    def __init__(self, state: str, problem: OSError) -> None:
+        self.found = f"state_uri {state} cannot be used: {problem}."
+        self.next_step = "Grant list, read, write and delete permissions, or set another state_uri."
+        super().__init__(f"{self.found} {self.next_step}")
+
+
+def state_folder(state: str, source_id: str) -> str:
+    """The folder with the manifests of one source."""
+    return f"{state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
+
+
+def check_state(state: str, access: StorageAccess) -> None:
+    """Write and delete a small file if the state is kept in an object store."""
+    if not is_address(state):
+        return
+    trial = f"{state}/{uuid.uuid4().hex}.trial"
+    try:
+        storage = storage_of(state, access)
+        storage.files(state)
+        storage.write(trial, b"")
+        storage.discard([trial])
+    except OSError as problem:
+        raise StateNotUsable(state, problem) from None
+
+
+class OpenScan(NamedTuple):
+    """A scan that holds the lock of its source; `before` is the manifest of the last scan."""
+
+    target: ScanTarget
+    scan: Scan
+    before: str | None
+    recorder: ScanRecorder
+
+
+class SourceScanner:
+    """Scans one target after the other; starts Spark for the first lake and stops it at the end.
+
+    The store is opened when it is first needed, after everything else has been checked. `short`
+    says that Spark is not needed for anything else afterwards.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        targets: ScanTargets,
+        *,
+        open_store: Callable[[], Store],
+        state: str,
+        state_access: StorageAccess,
+        progress: Progress,
+        column_stats: bool,
+        short: bool,
+    ) -> None:
+        self._settings = settings
+        self._targets = targets
+        self._open_store = open_store
+        self._state = state
+        self._state_access = state_access
+        self._progress = progress
+        self._column_stats = column_stats
+        self._short = short
+        self._resources = ExitStack()
+
+    def __enter__(self) -> "SourceScanner":
+        if self._targets.lakes:
+            check_state(self._state, self._state_access)
+        return self
+
+    def __exit__(self, *problem: object) -> bool | None:
+        return self._resources.__exit__(*problem)  # type: ignore[arg-type]
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, created if there is none."""
+        return self._open_store()
+
+    @contextmanager
+    def begin(self, target: ScanTarget) -> Iterator[OpenScan]:
+        """Lock a target while it is scanned and recorded.
+
+        If that fails, the manifest of the last scan stays and that of this scan is deleted.
+        """
+        if isinstance(target, LakeTarget):
+            _ = self._spark
+        with self.store.alone(target.source_id):
+            _log.info("scan started", extra={"facts": {"source": target.source_id}})
+            last = self.store.last_scan(target.source_id)
+            number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
+            scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
+            scan = Scan(
+                source=target.source_id,
+                scan_id=scan_id,
+                manifest=scan_id,
+                finished_at=datetime.now(UTC),
+            )
+            before = None if last is None else last.manifest
+            recorder = ScanRecorder(self._settings, self.store, target.source, scan)
+            needed = {name for name in (before,) if name is not None}
+            try:
+                yield OpenScan(target, scan, before, recorder)
+                needed.add(scan.manifest)
+            finally:
+                if isinstance(target, LakeTarget):
+                    from lumos.discovery.lake.manifest import ManifestStore
+
+                    folder = state_folder(self._state, target.source_id)
+                    ManifestStore(folder, self._state_access).delete_all_but(needed)
+
+    def discover(self, scan: OpenScan) -> Discovery:
+        """The datasets of a target."""
+        match scan.target:
+            case LakeTarget():
+                return self._discover_lake(scan.target, scan)
+            case DatabaseTarget(source):
+                step = f"Reading {source.address}"
+                self._progress(step)
+                if isinstance(source, SampledSource):
+                    known = recall_collections(self.store, source, self._settings.environment)
+                    return sample_source(source, known, self._settings, self._progress)
+                return source.read(lambda share: self._progress(step, share=share))
+
+    def explain_fault(self, target: ScanTarget, fault: StorageFault) -> LumosError:
+        """The error for a storage fault: of the state if that still fails, or of the lake."""
+        try:
+            check_state(self._state, self._state_access)
+        except StateNotUsable as unusable:
+            return unusable
+        return ScanFailed(target.address, fault)
+
+    @cached_property
+    def _spark(self) -> Any:
+        self._progress("Starting Spark")
+        from lumos.spark.session import spark_session
+
+        def prepare() -> None:
+            import lumos.discovery.lake.job  # noqa: F401 - imported while the JVM starts
+
+            _ = self.store
+
+        spark = self._settings.spark
+        return self._resources.enter_context(
+            spark_session(
+                master=spark.master,
+                settings=spark.properties(),
+                short=self._short,
+                meanwhile=prepare,
+            )
+        )
+
+    def _discover_lake(self, target: LakeTarget, scan: OpenScan) -> Discovery:
+        from lumos.discovery.lake.job import scan_lake
+
+        step = f"Scanning {target.address}"
+        self._progress(step)
+        return scan_lake(
+            self._spark,
+            target.selection,
+            state=state_folder(self._state, target.source_id),
+            before=scan.before,
+            after=scan.scan.manifest,
+            state_access=self._state_access,
+            column_stats=self._column_stats,
+            left_out=self._state,
+            inherited=self._inherited_grouping(target.source_id),
+            recall=scan.recorder.recall_memories,
+            watch=lambda files, share: self._progress(step, files=files, share=share),
+        )
+
+    def _inherited_grouping(self, source_id: str) -> "GroupingState | None":
+        """The grouping of the last scan of the outermost folder above a root, if there is one."""
+        from lumos.discovery.lake.manifest import ManifestStore
+
+        above = [
+            scan
+            for scan in self.store.scans()
+            if source_id.startswith(f"{scan.source.rstrip('/')}/")
+        ]
+        if not above:
+            return None
+        outermost = min(above, key=lambda scan: len(scan.source))
+        manifests = ManifestStore(state_folder(self._state, outermost.source), self._state_access)
+        return manifests.grouping_of(manifests.read(outermost.manifest))
+
+
+def sample_source(
+    source: SampledSource, known: EarlierSchemas, settings: Settings, progress: Progress
+) -> Discovery:
+    """The datasets of a database without schemas, from samples that Spark takes."""
+    progress("Starting Spark")
+    from lumos.discovery.sampling_job import run_samples
+    from lumos.spark.session import spark_session
+
+    spark = settings.spark
+    with spark_session(
+        master=spark.master,
+        settings=spark.properties(),
+        libraries=_LIBRARIES.get(source.kind, ()),
+    ) as session:
+        progress(f"Reading {source.address}")
+        return source.sampled(partial(run_samples, session), known)
+
+
+def recall_collections(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
+    """Returns what the store knows about the live datasets of a sampled source."""
+    recorded = store.known(source=f"{source.identity}:{source.scope}")
+
+    def known(path: str) -> EarlierSchema | None:
+        urn = str(source.urn(path, environment=environment))
+        record = recorded.get(urn)
+        if record is None or record.state != "live":
+            return None
+        dataset = store.get(urn)
+        if dataset.schema is None:
+            return None
+        return EarlierSchema(dataset.schema, last_source_properties(dataset))
+
+    return known
