@@ -177,7 +177,7 @@ class DatasetRecorder:
         # Statistics of files change with the files; those of databases change at any time.
         is_counted_anew = (
             bool(found.statistics.columns) or self._has_new_storage_class(urn, found)
-            if not found.has_no_files
+            if not found.is_reported_by_source
             else self._statistics.get(urn) != found.statistics
         )
         return (
@@ -555,7 +555,7 @@ class DatasetRecorder:
         }
         if table is None or moment.metadata.get("table_version", table.version) == table.version:
             facts |= {
-                "files": None if found.has_no_files else statistics.file_count,
+                "files": None if found.is_reported_by_source else statistics.file_count,
                 "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
                 "rows": statistics.row_count if statistics.row_count_exact else None,
                 "table_version": None if table is None else table.version,
@@ -581,7 +581,7 @@ def _sighting(found: FoundDataset) -> Sighting:
     return Sighting(
         schema=found.schema,
         content=found.content,
-        told=found.has_no_files,
+        told=found.is_reported_by_source,
         format=found.format,
         reverted=found.reverted,
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
-from lumos.discovery.grouping.hints.listing import with_stored_hints
+from lumos.discovery.hints.listing import with_stored_hints
 from lumos.discovery.lake.contents import DataFile, LakeContents
 from lumos.discovery.lake.manifest import ManifestStore
 from lumos.discovery.lake.table_reader import TableMemory, live_files, load_table_memory

@@ -51,7 +51,7 @@ from lumos.profiles.values import column_values
 from lumos.spark.problems import MOST_OF_ALL, ProblemCount, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import task_rows
-from lumos.storage import StorageAccess, storage_of
+from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
 
 _HLL_BITS: Final = 12
 # An error of about 0.45 % of the rows; Spark's default of 200 has 1.3 %, too much for the 1st and

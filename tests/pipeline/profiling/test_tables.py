@@ -30,8 +30,7 @@ from lumos.profiles.columns import known_fields, profiled_columns
 from lumos.profiles.files import table_files
 from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import ColumnTally, FileTotals
-from lumos.profiles.rows import deleted_rows, rows_left
-from lumos.profiles.tasks import FileTask
+from lumos.profiles.tasks import FileTask, deleted_rows, rows_left
 from lumos.storage import DEFAULT_ACCESS, LocalStorage
 
 VECTOR_MAGIC = struct.pack("<i", 1681511377)

@@ -35,7 +35,7 @@ from lumos.discovery.lake.table_paths import OwnedPaths
 from lumos.model.discovery import Problem
 from lumos.spark.arrays import arrow_array
 from lumos.spark.problems import ProblemList
-from lumos.spark.spill import SortedSpill
+from lumos.spark.spill import SpillSort
 from lumos.storage import (
     FileSelection,
     KeyRange,
@@ -243,7 +243,7 @@ decode_result: Final = msgspec.msgpack.Decoder(ScanResult).decode
 
 def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
     """Lists the files of a task and reads those that are new or changed."""
-    with closing(SortedSpill(_decode_listed, key=attrgetter("path"))) as spill:
+    with closing(SpillSort(_decode_listed, key=attrgetter("path"))) as spill:
         table_roots, stray_metadata, unlisted = _list(job, task, spill)
         owned = OwnedPaths((*job.owned_paths, *(root.folder for root in table_roots)))
         files = owned.without(spill.in_order())
@@ -262,7 +262,7 @@ def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
 
 
 def _list(
-    job: ScanJob, task: ScanTask, spill: SortedSpill[ListedFile]
+    job: ScanJob, task: ScanTask, spill: SpillSort[ListedFile]
 ) -> tuple[list[TableRoot], set[str], list[ListingProblem]]:
     """Adds the task's files to the spill; returns tables, stray metadata and what failed."""
     selection = job.selection

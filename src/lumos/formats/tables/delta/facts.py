@@ -11,12 +11,7 @@ import msgspec
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.log import CorruptDeltaLog, DeltaMetadata, DeltaProtocol
-from lumos.formats.tables.delta.state import (
-    DeltaMemory,
-    LiveTotals,
-    files_in_buckets,
-    totals,
-)
+from lumos.formats.tables.delta.state import DeltaMemory, LiveTotals, files_in_buckets, totals
 from lumos.formats.tables.interface import (
     LiveFile,
     TableFacts,
