@@ -176,14 +176,14 @@ def _floor(logs: Path) -> dict[str, Any]:
 
 def _parse(lumos: Lumos, logs: Path) -> dict[str, Any]:
     """What reading one statement of each kind takes, on all cores of a session that is there."""
-    from lumos.lineage.name_index import Names
+    from lumos.lineage.name_index import NameIndex
     from lumos.usage.counts import Meaning, decode_example
     from lumos.usage.on_spark import statements_on_spark
     from lumos.usage.query_log import look, pieces
     from lumos.usage.tables import Tables
 
     store = Store.open(lumos.database)
-    tables = Tables(store, Names(store.directory.datasets()))
+    tables = Tables(store, NameIndex(store.directory.datasets()))
     found = [log for file in sorted(logs.iterdir()) if (log := look(file)) is not None]
     with statements_on_spark(
         lumos.settings.spark, [piece for log in found for piece in pieces(log)], {}

@@ -289,11 +289,13 @@ class Lumos:
             self.settings,
             store=self._store,
             make_store=self._made_store,
-            scribe=lambda: self.scribe,
+            annotations=lambda: self.scribe,
             usage=lambda: self.usage,
-            telling=self._herald.telling,
+            publishing=self._herald.telling,
             is_empty=self.database.is_empty,
-            beside=None if (path := self.settings.storage.path) is None else Path(path).parent,
+            store_folder=None
+            if (path := self.settings.storage.path) is None
+            else Path(path).parent,
         )
 
     @cached_property

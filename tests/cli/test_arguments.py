@@ -173,7 +173,7 @@ def test_one_nested_event_does_not_hide_the_others(lumos: Any) -> None:
     result = lumos("lineage", "ingest", "events.json", "--json")
     assert result.json["edges"]["added"] == 1
     assert result.json["problems"][0]["reason"] == (
-        "This is no OpenLineage event: JSON is nested too deeply."
+        "Not an OpenLineage event: JSON is nested too deeply."
     )
 
 

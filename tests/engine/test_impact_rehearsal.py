@@ -23,8 +23,8 @@ from lumos.impact.job import stage
 from lumos.impact.rules import Impact, Making, impact_of
 from lumos.impact.spark_check import Rehearsal, RehearsalReport, rehearse
 from lumos.impact.spark_schemas import Pair
-from lumos.lineage.reported import TableName
-from lumos.lineage.sql import reported
+from lumos.lineage.reported_lineage import TableName
+from lumos.lineage.sql import report_script
 from lumos.lineage.sql.analysis import analyse
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
@@ -48,7 +48,7 @@ class World:
                 *(each.table for each in script.writes),
             ]
             edges: dict[str, list[Edge]] = {}
-            for told in reported(script, reporter="x").edges:
+            for told in report_script(script, reporter="x").edges:
                 assert isinstance(told.upstream, TableName)
                 assert isinstance(told.downstream, TableName)
                 ends = name_of(told.upstream.parts), name_of(told.downstream.parts)

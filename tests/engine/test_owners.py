@@ -10,8 +10,8 @@ from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.annotations.codeowners import CodeOwners
 from lumos.errors import MisuseError
-from lumos.lineage.comments import header_of
-from lumos.lineage.reported import Described, Known
+from lumos.lineage.header_comments import header_of
+from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Owner
 from lumos.store.change_log import EventFilter
@@ -383,7 +383,7 @@ def test_every_file_names_the_same_owner_alike(lake: Sightings, tmp_path: Path) 
     )
     header = header_of("-- Owner: @acme/data, jane@example.com, Data Team\n-- Owner: ann; bob\n")
     urn = "lumos://file/lake/sales/orders"
-    said = Described(dataset=Known(urn=urn), owners=header.owners)
+    said = ReportedAnnotations(dataset=UrnReference(urn=urn), owners=header.owners)
     expected = [
         ("data", "group", "TECHNICAL_OWNER"),
         ("jane.smith", "user", "TECHNICAL_OWNER"),

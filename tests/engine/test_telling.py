@@ -18,7 +18,7 @@ from lumos.catalogs.datahub_file.records import MetadataFile
 from lumos.catalogs.publisher import CatalogPublisher
 from lumos.catalogs.reports import PublishReport
 from lumos.cost.service import Costs
-from lumos.lineage.reported import Described, Known, Read
+from lumos.lineage.reported_lineage import DatasetRead, ReportedAnnotations, UrnReference
 from lumos.model.catalog import CatalogEntry, GlossaryTerm, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, UpstreamEdge
 from lumos.model.json_codec import to_json
@@ -347,7 +347,7 @@ def test_reads_are_told(seen: Sightings, catalog: PretendedCatalog) -> None:
     seen.see("orders", SCHEMA)
     at = datetime.now(UTC)
     seen.lumos.usage.record(
-        "runs", [(ORDERS, Read(dataset=Known(urn=ORDERS), reader="anna", at=at))]
+        "runs", [(ORDERS, DatasetRead(dataset=UrnReference(urn=ORDERS), reader="anna", at=at))]
     )
     usage = catalog.entries[ORDERS].usage
     assert usage is not None
@@ -389,8 +389,8 @@ def test_what_a_reporter_describes_is_told_at_once(
     seen.see("orders", SCHEMA)
     tell(seen, catalog)
     calls = catalog.calls
-    told = Described(
-        dataset=Known(urn=ORDERS),
+    told = ReportedAnnotations(
+        dataset=UrnReference(urn=ORDERS),
         description="of dbt",
         owners=(Owner(name="anna"),),
         tags=("daily",),

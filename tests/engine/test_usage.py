@@ -8,7 +8,7 @@ import pytest
 from engine.usage_logs import NOW, add, row, shop, urn, write_log
 from lumos import Lumos
 from lumos.errors import MisuseError
-from lumos.lineage.reported import Known, Read
+from lumos.lineage.reported_lineage import DatasetRead, UrnReference
 from lumos.model.dataset import ColumnReads
 
 ORDERS, CUSTOMERS, REFUNDS = urn("sales/orders"), urn("sales/customers"), urn("sales/refunds")
@@ -242,7 +242,7 @@ def test_old_reads_are_let_go(tmp_path: Path) -> None:
 
 
 def test_reads_that_others_tell_of_count_once(lumos: Lumos) -> None:
-    read = Read(dataset=Known(urn=ORDERS), reader="spark:daily", at=NOW, rows=10)
+    read = DatasetRead(dataset=UrnReference(urn=ORDERS), reader="spark:daily", at=NOW, rows=10)
     assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read), (ORDERS, read)]) == (1, 0)
     assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read)]) == (0, 0)
     assert reads_of(lumos, ORDERS) == {"spark:daily": 1}

@@ -10,7 +10,7 @@ from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
 from lumos.annotations.reports import WordsReport
 from lumos.errors import MisuseError
-from lumos.lineage.reported import Described, Known
+from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.schema import Field, parse_schema
@@ -55,7 +55,7 @@ def rescan(seen: Sightings, schema: str = SCHEMA, name: str = "orders") -> Chang
 
 
 def describe(seen: Sightings, reporter: str, **facts: object) -> WordsReport:
-    said = Described(dataset=Known(urn=ORDERS), **facts)  # type: ignore[arg-type]
+    said = ReportedAnnotations(dataset=UrnReference(urn=ORDERS), **facts)  # type: ignore[arg-type]
     return seen.lumos.people.describe(reporter, [(ORDERS, said)])
 
 
@@ -278,7 +278,7 @@ def test_what_a_person_took_off_a_reporter_does_not_bring_back(orders: Sightings
 
 
 def test_a_reporter_may_speak_of_datasets_that_are_not_there(orders: Sightings) -> None:
-    said = Described(dataset=Known(urn="lumos://dbt/x"), description="text")
+    said = ReportedAnnotations(dataset=UrnReference(urn="lumos://dbt/x"), description="text")
     report = orders.lumos.people.describe("dbt:shop", [("lumos://dbt/x", said)])
     assert (report.matched, report.changed) == (0, 0)
 

@@ -11,7 +11,7 @@ from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.catalogs.local import LocalPlatform
-from lumos.lineage.reported import Described, Known
+from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.store import Store
@@ -101,8 +101,8 @@ def test_a_reporter_speaks_before_the_database_and_after_people(shop: PostgresDa
     lumos = lumos_for(shop)
     lumos.ingest()
     urn = orders(lumos).urn
-    said = Described(
-        dataset=Known(urn=urn), description="of dbt", columns={"EMAIL": "column of dbt"}
+    said = ReportedAnnotations(
+        dataset=UrnReference(urn=urn), description="of dbt", columns={"EMAIL": "column of dbt"}
     )
     lumos.people.describe("dbt:shop", [(urn, said)])
     assert (description(lumos), email(lumos).description) == ("of dbt", "column of dbt")
@@ -200,7 +200,7 @@ def test_an_import_speaks_after_the_people_here(seen: Sightings, tmp_path: Path)
     seen.lumos.snapshot.load(tmp_path / "edited.json")
     assert description(seen.lumos) == "Said elsewhere"
     urn = orders(seen.lumos).urn
-    said = Described(dataset=Known(urn=urn), description="of dbt")
+    said = ReportedAnnotations(dataset=UrnReference(urn=urn), description="of dbt")
     assert [word.by for word in seen.lumos.people.describe("dbt:shop", [(urn, said)]).kept] == [
         "import"
     ]

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from lumos.lineage.comments import header_of
-from lumos.lineage.sql import Script, analyse
-from lumos.lineage.sql_files import model_of, sql_of
+from lumos.lineage.header_comments import header_of
+from lumos.lineage.sql import ScriptLineage, analyse
+from lumos.lineage.sql_files import create_statement, parse_sql_file
 from lumos.model.schema import Schema, parse_schema
 
 FOLDER = Path(__file__).parent / "estate"
@@ -37,7 +37,7 @@ class Model:
     dialect: str
     owner: str
     text: str
-    script: Script
+    script: ScriptLineage
     dataset: str | None
 
     def line_of(self, clause: str) -> int:
@@ -153,9 +153,9 @@ def _models(known: Mapping[str, tuple[str, ...]]) -> Iterator[Model]:
         for file in sorted((FOLDER / dialect).glob("*.sql")):
             text = file.read_text(encoding="utf-8")
             name = f"{dialect}/{file.name}"
-            sql = sql_of(text, name=name)
+            sql = parse_sql_file(text, name=name)
             script = analyse(
-                model_of(sql, dialect) or text,
+                create_statement(sql, dialect) or text,
                 dialect=dialect,
                 columns=lambda parts: known.get(_name(parts)),
                 file=name,
@@ -171,7 +171,7 @@ def _models(known: Mapping[str, tuple[str, ...]]) -> Iterator[Model]:
             )
 
 
-def _columns(script: Script) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _columns(script: ScriptLineage) -> Iterator[tuple[str, tuple[str, ...]]]:
     for write in script.writes:
         if write.columns:
             yield _name(write.table), write.columns

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from lineage.gold import tpc
 from lumos.impact.context import reason
 from lumos.impact.rules import Making, impact_of
-from lumos.lineage.reported import TableName
-from lumos.lineage.sql import analyse, reported
+from lumos.lineage.reported_lineage import TableName
+from lumos.lineage.sql import analyse, report_script
 from lumos.model.change import Verdict
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.lineage import Edge
@@ -245,7 +245,7 @@ def making_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> Making:
     edges = tuple(
         Edge(upstream=_name(each.upstream), downstream=_TARGET, origin="query", at=_AT,
              type=each.type, columns=each.columns, uses=each.uses)
-        for each in reported(told, reporter="query").edges
+        for each in report_script(told, reporter="query").edges
     )  # fmt: skip
     named = [((name,), name) for name in (_TARGET, *schemas)]
     return Making(origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named))

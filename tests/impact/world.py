@@ -8,9 +8,9 @@ from impact.sample_estate import Estate, Model
 from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Making, impact_of
 from lumos.impact.rules.downstream import Versions
 from lumos.impact.types import effects
-from lumos.lineage.reported import TableName
-from lumos.lineage.sql import reported
-from lumos.lineage.sql_files import model_of, sql_of
+from lumos.lineage.reported_lineage import TableName
+from lumos.lineage.sql import report_script
+from lumos.lineage.sql_files import create_statement, parse_sql_file
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
 from lumos.model.type_use import StatementEffect
@@ -42,7 +42,7 @@ class EstateDownstream:
 
     def _add(self, model: Model) -> None:
         by_target: dict[str, list[Edge]] = {}
-        for told in reported(model.script, reporter=model.file).edges:
+        for told in report_script(model.script, reporter=model.file).edges:
             assert isinstance(told.upstream, TableName)
             assert isinstance(told.downstream, TableName)
             edge = Edge(
@@ -55,7 +55,10 @@ class EstateDownstream:
                 uses=told.uses,
             )
             by_target.setdefault(edge.downstream, []).append(edge)
-        sql = model_of(sql_of(model.text, name=model.file), model.dialect) or model.text
+        sql = (
+            create_statement(parse_sql_file(model.text, name=model.file), model.dialect)
+            or model.text
+        )
         for target, edges in by_target.items():
             making = Making(
                 origin=model.file,

@@ -11,7 +11,7 @@ from lumos.annotations.reports import WordsReport
 from lumos.annotations.rules import owner_name, owner_of
 from lumos.annotations.selection import fields_in
 from lumos.annotations.writer import UNSAID, AnnotationWriter, Wanted
-from lumos.lineage.reported import Described
+from lumos.lineage.reported_lineage import ReportedAnnotations
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.words import Key, Words
 
@@ -22,7 +22,7 @@ Report: TypeAlias = Mapping[str, Mapping[Key, str]]
 def apply_described(
     scribe: AnnotationWriter,
     reporter: str,
-    described: Iterable[tuple[str, Described]],
+    described: Iterable[tuple[str, ReportedAnnotations]],
     *,
     only: Collection[str] | None = None,
     dry_run: bool = False,
@@ -94,7 +94,7 @@ def _found(dataset: Dataset, words: Mapping[Key, str]) -> dict[Key, str]:
     return found
 
 
-def _words(described: Described, people: Mapping[Owner, Owner]) -> dict[Key, str]:
+def _words(described: ReportedAnnotations, people: Mapping[Owner, Owner]) -> dict[Key, str]:
     words: dict[Key, str] = {}
     if described.description:
         words[Key("", "description")] = described.description

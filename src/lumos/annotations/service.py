@@ -10,7 +10,7 @@ from lumos.annotations.selection import is_dataset
 from lumos.annotations.verbs import Docs, Labels, Properties, Terms
 from lumos.annotations.writer import AnnotationWriter
 from lumos.config import Settings
-from lumos.lineage.reported import Described
+from lumos.lineage.reported_lineage import ReportedAnnotations
 
 
 class Annotations:
@@ -78,7 +78,11 @@ class Annotations:
         return missing(self._settings.documentation, self._scribe.store, dataset)
 
     def describe(
-        self, reporter: str, described: Iterable[tuple[str, Described]], *, dry_run: bool = False
+        self,
+        reporter: str,
+        described: Iterable[tuple[str, ReportedAnnotations]],
+        *,
+        dry_run: bool = False,
     ) -> WordsReport:
         """Makes what a reporter says of datasets, by URN, all that it says; people's words stay."""
         from lumos.annotations.reporters import apply_described

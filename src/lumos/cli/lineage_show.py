@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
-    from lumos.lineage.view import PathReport, PathStep, Side, View, Viewer
+    from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
+    from lumos.lineage.view import ColumnPathStep, LineageViewer, PathReport, Side, ViewOptions
 
 _LONGEST: Final = 90
 
@@ -108,7 +108,7 @@ def show(
     lineage = lumos.lineage.view
     if column is None:
         dataset, column = lineage.split(dataset)
-    view: View = {
+    view: ViewOptions = {
         "column": column, "side": side, "depth": depth, "limit": limit, "direct": direct
     }  # fmt: skip
     if form is Form.TREE:
@@ -160,7 +160,7 @@ def path(
         raise typer.Exit(3)
 
 
-def _end(lineage: "Viewer", text: str) -> tuple[str, str]:
+def _end(lineage: "LineageViewer", text: str) -> tuple[str, str]:
     dataset, column = lineage.split(text)
     if column is None:
         raise MisuseError(f"Name a column of {text}, such as: {text}.COLUMN")
@@ -287,7 +287,7 @@ class _Tree:
         return line
 
 
-def _step_in_words(step: "Step") -> "Iterator[str]":
+def _step_in_words(step: "PictureStep") -> "Iterator[str]":
     if step.columns:
         first = step.columns[0]
         text = _detail(first.transformation or "", first.file, first.line)
@@ -351,7 +351,7 @@ def _node(name: str, column: str | None) -> str:
     return f"{name}  {column}" if column is not None else f"{name}  (all columns)"
 
 
-def _how(step: "PathStep") -> str:
+def _how(step: "ColumnPathStep") -> str:
     for mapping in step.columns:
         said = mapping.transformation or (mapping.derivation or "value").lower()
         return _detail(said, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"

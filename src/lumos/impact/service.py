@@ -24,7 +24,7 @@ from lumos.impact.reports import (
 )
 from lumos.impact.rules import Impact, impact_of, impact_of_removal
 from lumos.impact.rules.recommendations import listed, name_of, recommendations
-from lumos.lineage.dataset_names import find_dataset, has_lineage
+from lumos.lineage.view import find_dataset, has_lineage
 from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
 from lumos.schemas.wording import position
@@ -144,12 +144,12 @@ class ImpactService:
     def picture(self, report: ImpactReport | ImpactsReport) -> "Picture":
         """All that lies downstream of what changes, with the verdicts painted."""
         from lumos.impact.picture import merged, painted
-        from lumos.lineage.view import Viewer
+        from lumos.lineage.view import LineageViewer
 
         reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
         if not reports:
             raise MisuseError("No schema changes, so there is no picture of it.")
-        viewer = Viewer(self._open)
+        viewer = LineageViewer(self._open)
         pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
         return painted(merged(pictures), reports)
 

@@ -1,1 +1,1 @@
-"""What files tell of lineage: SQL, dbt artefacts, OpenLineage events, declared edges, logs."""
+"""Lineage between datasets and columns: readers, name resolution, storage, views and drawings."""

@@ -33,8 +33,15 @@ from lumos.config.yaml_tree import (
     read_yaml,
 )
 from lumos.errors import MisuseError
-from lumos.lineage.openlineage.naming import parts_of
-from lumos.lineage.reported import Known, Place, Reference, Reported, ReportedEdge, TableName
+from lumos.lineage.openlineage.naming import split_name
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LocationReference,
+    ReportedEdge,
+    ReportedLineage,
+    TableName,
+    UrnReference,
+)
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType, UseKind
 from lumos.model.urn import SCHEME, Urn
 
@@ -45,7 +52,7 @@ Downstream = Annotated[str, spelled(also=("to",))]
 
 
 class DeclaredColumn(Section, frozen=True, kw_only=True):
-    """A column that another one is made from; a bare name stays the same on both sides."""
+    """A column and its origin; a bare name is the same on both sides."""
 
     shorthand: ClassVar[str | None] = "upstream"
 
@@ -57,7 +64,7 @@ class DeclaredColumn(Section, frozen=True, kw_only=True):
 
 
 class DeclaredUse(Section, frozen=True, kw_only=True):
-    """A column that decides about one downstream column, or about all."""
+    """A column that influences one downstream column, or all."""
 
     column: Annotated[str, spelled(also=("upstream", "from"))]
     usage: UseKind
@@ -94,14 +101,14 @@ class Declarations(Section, frozen=True, kw_only=True):
 
 
 def is_declared(root: MappingNode) -> bool:
-    """Whether a YAML file is one of declared edges."""
+    """Whether a YAML file contains declared edges."""
     return KEY in root.entries
 
 
-def report(file: Path, *, name: str) -> Reported:
-    """What a file declares; raises ConfigurationError with all that is wrong, line by line.
+def report_declarations(file: Path, *, name: str) -> ReportedLineage:
+    """The edges of a file; raises ConfigurationError with all problems by line.
 
-    `name` is the file's own in the report. Relative paths hang on the file's folder.
+    `name` is the file's name in reports. Relative paths are relative to the file's folder.
     """
     problems: list[ConfigProblem]
     root, problems = read_yaml(file, environment={})
@@ -113,22 +120,24 @@ def report(file: Path, *, name: str) -> Reported:
         _edge(each, name, line, file.parent)
         for each, line in zip(declared.lineage, lines, strict=True)
     )
-    return Reported(reporter=f"declared:{name}", edges=tuple(edges))
+    return ReportedLineage(reporter=f"declared:{name}", edges=tuple(edges))
 
 
-def reference(text: str, *, folder: Path | None = None) -> Reference:
-    """What a person names: a URN, an address or a path, or else a table or the end of a path."""
+def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReference:
+    """A reference that a person wrote: a URN, a URL, a path, a table or the end of a path."""
     text = text.strip()
     if text.startswith(SCHEME):
-        return Known(urn=str(Urn.parse(text.rstrip("/"))))
+        return UrnReference(urn=str(Urn.parse(text.rstrip("/"))))
     if "://" in text or text.startswith("/"):
-        return Place(uri=text)
+        return LocationReference(uri=text)
     if text.startswith(("./", "../", "~")):
         path = Path(text).expanduser()
-        return Place(uri=os.path.normpath(path if folder is None else folder.absolute() / path))
+        return LocationReference(
+            uri=os.path.normpath(path if folder is None else folder.absolute() / path)
+        )
     if "/" in text:
         return TableName(parts=tuple(part for part in text.split("/") if part))
-    return TableName(parts=parts_of(text, fold=True))
+    return TableName(parts=split_name(text, fold=True))
 
 
 def _lines(root: MappingNode) -> Iterator[int | None]:
@@ -139,8 +148,8 @@ def _lines(root: MappingNode) -> Iterator[int | None]:
 
 def _edge(declared: DeclaredEdge, file: str, line: int | None, folder: Path) -> ReportedEdge:
     return ReportedEdge(
-        upstream=reference(declared.upstream, folder=folder),
-        downstream=reference(declared.downstream, folder=folder),
+        upstream=parse_reference(declared.upstream, folder=folder),
+        downstream=parse_reference(declared.downstream, folder=folder),
         type=declared.type,
         confidence=declared.confidence,
         job=declared.job,

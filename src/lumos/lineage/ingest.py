@@ -1,4 +1,4 @@
-"""`lumos lineage ingest`: files of any kind that tell of lineage, into the store."""
+"""`lumos lineage ingest`: read lineage files and record their edges in the store."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,16 +11,15 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.sql_names import NameTemplate
-from lumos.lineage.name_index import names_of
-from lumos.lineage.readers import Failure, FileReader, Heard, Said
-from lumos.lineage.recognition import Folder, Kind, Recognised, recognise
-from lumos.lineage.recorder import Describe, Recorder
-from lumos.lineage.reported import Coverage, Problem
-from lumos.lineage.reports import CoverageReport, LineageIngestReport, ReporterReport, Tally
-from lumos.lineage.schemas import Schemas
+from lumos.lineage.file_reader import FailedFile, FileReader, FileReport, ReadResult
+from lumos.lineage.input_files import InputFiles, InputFolder, InputKind, identify_files
+from lumos.lineage.name_index import load_name_index
+from lumos.lineage.recorder import ApplyAnnotations, LineageRecorder
+from lumos.lineage.reported_lineage import ColumnCoverage, LineageProblem
+from lumos.lineage.reports import CoverageReport, EdgeCounts, LineageIngestReport, ReporterReport
+from lumos.lineage.resolver import ReferenceResolver, ResolvedLineage, SchemaCache
 from lumos.lineage.sql import analyse
-from lumos.lineage.sql.names import dialect_named
-from lumos.lineage.urns import Placed, Placing
+from lumos.lineage.sql.dialects import find_dialect
 from lumos.model.lineage import Edge, Script
 from lumos.progress import Progress
 from lumos.storage.file_names import FileNames, is_inside
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
     from lumos.usage.reports import UsageIngestReport
     from lumos.usage.service import UsageService
 
-# Reporters that are files: where a folder was looked through, those no longer in it are gone.
+# Reporters that are files: they are removed once a scanned folder no longer contains them.
 _FILES = ("sql:", "declared:")
-# How many files a remark on a dataset with several definitions names.
+# How many files a remark on duplicate definitions lists.
 _MOST_FILES = 5
 
 
 class LineageIngest:
-    """One ingest: what is given, what is said, what is written."""
+    """One run of the ingest."""
 
     def __init__(
         self,
@@ -50,11 +49,11 @@ class LineageIngest:
         name_from: str | None,
         dry_run: bool,
         accept_removals: bool,
-        describe: Describe,
+        apply_annotations: ApplyAnnotations,
         usage: "UsageService",
         progress: Progress,
     ) -> None:
-        dialect_named(dialect)
+        find_dialect(dialect)
         self._store = store
         self._files = files
         self._dialect = dialect
@@ -63,37 +62,37 @@ class LineageIngest:
         self._dry_run = dry_run
         self._accept_removals = accept_removals
         self._usage = usage
-        self._announce = progress
+        self._progress = progress
         self._at = datetime.now(UTC)
-        self._names = names_of(settings, store)
-        self._schemas = Schemas(store)
-        self._placing = Placing(self._names, self._schemas, at=self._at, by=who())
-        self._recorder = Recorder(
-            store, self._names, at=self._at, dry_run=dry_run, describe=describe
+        self._names = load_name_index(settings, store)
+        self._schemas = SchemaCache(store)
+        self._resolver = ReferenceResolver(self._names, self._schemas, at=self._at, by=who())
+        self._recorder = LineageRecorder(
+            store, self._names, at=self._at, dry_run=dry_run, apply_annotations=apply_annotations
         )
-        self._problems: list[Problem] = []
+        self._problems: list[LineageProblem] = []
         self._failed: list[str] = []
-        self._coverage = Coverage()
-        self._saids: dict[str, Said] = {}
+        self._coverage = ColumnCoverage()
+        self._reports: dict[str, FileReport] = {}
         self._defined_in: dict[str, dict[str, None]] = {}
         self._reads = 0
 
     def ingest(self, paths: Sequence[str | Path]) -> LineageIngestReport:
-        """Reads all that lies in the paths and records it."""
+        """Read all files in the paths and record their lineage."""
         started = monotonic()
-        self._announce("Looking at files")
-        recognised = recognise(paths, names=self._files)
-        self._problems += recognised.problems
-        reporters = [*self._recorded(recognised)]
-        self._problems += self._defined_twice()
-        logs = self._logs(recognised)
-        gone, held = self._gone(recognised, {each.reporter for each in reporters})
-        total = sum((each.edges for each in reporters), Tally())
+        self._progress("Looking at files")
+        inputs = identify_files(paths, names=self._files)
+        self._problems += inputs.problems
+        reporters = [*self._record(inputs)]
+        self._problems += self._duplicate_definitions()
+        logs = self._logs(inputs)
+        gone, held = self._missing_reporters(inputs, {each.reporter for each in reporters})
+        total = sum((each.edges for each in reporters), EdgeCounts())
         total += self._recorder.withdraw(gone)
         if self._store is not None and not self._dry_run:
-            # Texts of SQL that are no longer kept must not be found in it.
+            # Removed SQL texts must not remain in the write-ahead log.
             self._store.merge_log()
-        not_found = self._placing.not_found(self._store)
+        not_found = self._resolver.not_found(self._store)
         columns, resolved = self._coverage.columns, self._coverage.resolved
         return LineageIngestReport(
             dry_run=self._dry_run,
@@ -102,84 +101,86 @@ class LineageIngest:
                 columns=columns,
                 resolved=resolved,
                 share=round(resolved / columns, 4) if columns else None,
-                tables=self._placing.tables_read,
-                tables_found=self._placing.tables_read - len(not_found),
+                tables=self._resolver.tables_read,
+                tables_found=self._resolver.tables_read - len(not_found),
             ),
             reporters=tuple(sorted(reporters, key=lambda each: each.reporter)),
-            tables=self._placing.tables,
+            tables=self._resolver.tables,
             not_found=not_found,
             problems=tuple(dict.fromkeys(self._problems)),
-            files=dict(Counter(str(each.kind) for each in recognised.given)),
+            files=dict(Counter(str(each.kind) for each in inputs.given)),
             jobs=sum(each.jobs for each in reporters),
             runs=sum(each.runs for each in reporters),
             described=sum(each.described for each in reporters),
             reads=self._reads,
             logs=logs,
             failed=tuple(self._failed),
-            unrecognised=recognised.unknown,
+            unrecognised=inputs.unknown,
             gone=tuple(gone),
             held=tuple(held),
             seconds=round(monotonic() - started, 3),
         )
 
-    def _recorded(self, recognised: Recognised) -> Iterator[ReporterReport]:
+    def _record(self, inputs: InputFiles) -> Iterator[ReporterReport]:
         reader = FileReader(
             self._names,
             self._schemas,
-            recall=self._recalled,
+            recall=self._load_memories,
             dialect=self._dialect,
             name_from=self._name_from,
-            progress=self._announce,
+            progress=self._progress,
         )
-        placed = self._placed(reader.read(recognised))
-        for each, tally, described in self._recorder.record(placed):
-            said = self._saids[each.reporter]
+        resolved = self._resolve(reader.read(inputs))
+        for each, tally, described in self._recorder.record(resolved):
+            report = self._reports[each.reporter]
             if each.reads and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
                 self._reads += recorded.counted
                 if recorded.ahead:
-                    reason = f"{recorded.ahead:,} reads lie in the future and do not count."
-                    self._problems.append(Problem(place=each.reporter, reason=reason))
+                    reason = (
+                        f"{recorded.ahead:,} reads have a time in the future and were not counted."
+                    )
+                    self._problems.append(LineageProblem(place=each.reporter, reason=reason))
             yield ReporterReport(
                 reporter=each.reporter,
                 edges=tally,
-                coverage=said.reported.coverage,
+                coverage=report.lineage.coverage,
                 jobs=len(each.jobs),
                 runs=sum(len(job.runs) for job in each.jobs),
                 described=described,
-                problems=len(said.reported.problems) + len(each.problems),
-                model=said.model,
+                problems=len(report.lineage.problems) + len(each.problems),
+                model=report.model,
             )
-        if any(said.reported.reads for said in self._saids.values()) and not self._dry_run:
+        if any(report.lineage.reads for report in self._reports.values()) and not self._dry_run:
             self._usage.find_homes()
 
-    def _recalled(self, reporters: Collection[str]) -> Mapping[str, bytes]:
+    def _load_memories(self, reporters: Collection[str]) -> Mapping[str, bytes]:
         return {} if self._store is None else self._store.lineage.remembered(reporters)
 
-    def _placed(self, heard: Iterable[Heard]) -> Iterator[Placed]:
-        for each in heard:
-            if not isinstance(each, Said):
+    def _resolve(self, results: Iterable[ReadResult]) -> Iterator[ResolvedLineage]:
+        for each in results:
+            if not isinstance(each, FileReport):
                 self._problems += each.problems
-                self._failed += [each.name] if isinstance(each, Failure) else []
+                self._failed += [each.name] if isinstance(each, FailedFile) else []
                 continue
-            reporter = each.reported.reporter
-            if reporter in self._saids:
-                reason = "This is told in several of the files; the first one counts."
-                self._problems.append(Problem(place=reporter, reason=reason))
+            reporter = each.lineage.reporter
+            if reporter in self._reports:
+                reason = "Several files report this; the first one is used."
+                self._problems.append(LineageProblem(place=reporter, reason=reason))
                 continue
-            self._saids[reporter] = each
-            placed = self._with_earlier(
-                self._placing.place(each.reported, dialect=each.dialect), each.place
+            self._reports[reporter] = each
+            resolved = self._with_earlier(
+                self._resolver.resolve(each.lineage, dialect=each.dialect), each.place
             )
             for table in each.defines:
-                urn = self._placing.find(table, dialect=each.dialect).urn
+                urn = self._resolver.find(table, dialect=each.dialect).urn
                 self._defined_in.setdefault(urn, {})[each.place] = None
-            self._coverage += each.reported.coverage
-            self._problems += (*each.reported.problems, *placed.problems)
-            yield placed
+            self._coverage += each.lineage.coverage
+            self._problems += (*each.lineage.problems, *resolved.problems)
+            yield resolved
 
-    def _defined_twice(self) -> Iterator[Problem]:
-        """Datasets that several files create, with the names of the files."""
+    def _duplicate_definitions(self) -> Iterator[LineageProblem]:
+        """A remark for each dataset that several files create."""
         for urn, files in sorted(self._defined_in.items()):
             if len(files) > 1:
                 first, *_ = named = sorted(files)
@@ -188,61 +189,63 @@ class LineageIngest:
                     f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MOST_FILES])}"
                     f"{rest}. The lineage of all of them is kept."
                 )
-                yield Problem(place=first, reason=reason, severity="remark")
+                yield LineageProblem(place=first, reason=reason, severity="remark")
 
-    def _with_earlier(self, placed: Placed, place: str) -> Placed:
-        """With what the reporter said before of what it cannot be understood on now."""
-        written = placed.written
+    def _with_earlier(self, resolved: ResolvedLineage, place: str) -> ResolvedLineage:
+        """Add earlier edges of targets whose statements could not be parsed this time."""
+        written = resolved.written
         if written is None or self._store is None:
-            return placed
-        named = self._store.lineage.owners_told_by(placed.reporter)
+            return resolved
+        named = self._store.lineage.owners_told_by(resolved.reporter)
         owners = {urn: each for urn, each in named.items() if urn not in written}
-        placed = msgspec.structs.replace(placed, owners={**owners, **placed.owners})
-        told = self._store.lineage.told_by(placed.reporter)
-        earlier = [edge for edge in told if edge.downstream not in written]
+        resolved = msgspec.structs.replace(resolved, owners={**owners, **resolved.owners})
+        known = self._store.lineage.told_by(resolved.reporter)
+        earlier = [edge for edge in known if edge.downstream not in written]
         if not earlier:
-            return placed
+            return resolved
         reason = (
-            "Not all is understood, so that what was told before stays on "
+            "Some statements were not understood. The earlier lineage stays for "
             f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
         )
-        remark = Problem(place=place, reason=reason, severity="remark")
+        remark = LineageProblem(place=place, reason=reason, severity="remark")
         return msgspec.structs.replace(
-            placed,
-            edges=(*placed.edges, *earlier),
-            scripts=(*placed.scripts, *self._earlier_scripts(placed.reporter, earlier)),
-            problems=(*placed.problems, remark),
+            resolved,
+            edges=(*resolved.edges, *earlier),
+            scripts=(*resolved.scripts, *self._earlier_scripts(resolved.reporter, earlier)),
+            problems=(*resolved.problems, remark),
         )
 
     def _earlier_scripts(self, reporter: str, edges: Iterable[Edge]) -> Iterator[Script]:
-        """The texts that a reporter's earlier edges were taken from, each for its dataset alone."""
+        """The stored scripts behind a reporter's earlier edges, one dataset each."""
         assert self._store is not None
         kept = self._store.lineage.scripts({edge.downstream for edge in edges})
         for urn, texts in kept.items():
             own = [script for name, script in texts if name == reporter]
-            # One that stayed before is older than the text that was not understood either.
+            # A script that was kept before is older than the text that failed again.
             stayed = [script for script in own if script.dataset == urn]
             for script in stayed or own:
-                # Earlier versions of Lumos kept texts as a whole.
+                # Earlier versions of Lumos stored whole texts, with secrets.
                 safe = analyse(script.sql, dialect=script.dialect).kept
                 yield msgspec.structs.replace(script, dataset=urn, sql=safe)
 
-    def _logs(self, recognised: Recognised) -> "UsageIngestReport | None":
-        """What query logs say; they are counted, so that a dry run leaves them alone."""
-        logs = [each.log for each in recognised.of(Kind.QUERY_LOG) if each.log is not None]
+    def _logs(self, inputs: InputFiles) -> "UsageIngestReport | None":
+        """Ingest query logs; a dry run skips them, since their reads are counted while reading."""
+        logs = [each.log for each in inputs.of(InputKind.QUERY_LOG) if each.log is not None]
         if not logs:
             return None
         if self._dry_run:
-            place = recognised.of(Kind.QUERY_LOG)[0].name
+            place = inputs.of(InputKind.QUERY_LOG)[0].name
             reason = "Query logs are not read in a dry run."
-            self._problems.append(Problem(place=place, reason=reason, severity="remark"))
+            self._problems.append(LineageProblem(place=place, reason=reason, severity="remark"))
             return None
-        return self._usage.ingest_logs(logs, dialect=self._dialect, progress=self._announce)
+        return self._usage.ingest_logs(logs, dialect=self._dialect, progress=self._progress)
 
-    def _gone(self, recognised: Recognised, speaking: set[str]) -> tuple[list[str], list[str]]:
-        """Reporters that were files of the folders and are not there any more.
+    def _missing_reporters(
+        self, inputs: InputFiles, speaking: set[str]
+    ) -> tuple[list[str], list[str]]:
+        """Reporters whose files are gone from the scanned folders, and those held back.
 
-        Where nothing is left of a folder, a disk may be missing rather than all files.
+        If all files of a folder are gone, a disk may be missing: these reporters are held back.
         """
         if self._store is None:
             return [], []
@@ -256,7 +259,7 @@ class LineageIngest:
         unread = {f"{kind}{name}" for kind in _FILES for name in self._failed}
         gone: dict[str, None] = {}
         held: dict[str, None] = {}
-        for folder in recognised.folders:
+        for folder in inputs.folders:
             own = [name for name in known if _lies_in(name, folder)]
             absent = [name for name in own if name not in speaking | unread]
             is_doubtful = not folder.complete or (
@@ -266,7 +269,7 @@ class LineageIngest:
         return [name for name in gone if name not in held], list(held)
 
 
-def _lies_in(reporter: str, folder: Folder) -> bool:
+def _lies_in(reporter: str, folder: InputFolder) -> bool:
     return any(
         reporter.startswith(kind) and is_inside(reporter.removeprefix(kind), folder.name)
         for kind in _FILES

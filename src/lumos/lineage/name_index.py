@@ -1,4 +1,4 @@
-"""Which dataset is meant by a table's name, a place or a URN, and how that was found out."""
+"""Resolves table names, locations and URNs to the datasets of a store."""
 
 import posixpath
 from collections import defaultdict
@@ -14,9 +14,15 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.sql_names import SqlName
 from lumos.errors import UnknownName
-from lumos.lineage.reported import Known, Place, Reference, TableName
-from lumos.lineage.resolution import Found, Way
-from lumos.lineage.sql.names import Folding, dialect_named
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LocationReference,
+    Resolution,
+    ResolutionMethod,
+    TableName,
+    UrnReference,
+)
+from lumos.lineage.sql.dialects import NameFolding, find_dialect
 from lumos.lineage.sql_files import model_name
 from lumos.model.dataset_pattern import name_spellings, strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
@@ -24,14 +30,14 @@ from lumos.storage.uris import canonical
 from lumos.store import Store
 from lumos.store.directory import Listing
 
-# What a table is said to be on where nothing tells.
+# The platform of tables without any hint of their platform.
 UNKNOWN_PLATFORM: Final = "sql"
-# Schemas that a database puts tables in whose names have none.
-_USUAL_SCHEMAS: Final = frozenset(("public", "main", "dbo", "default"))
-# Two tables there may differ in the case of their names alone.
-_HEED_CASE: Final = frozenset(("postgres",))
-# Engines whose tables may be files that a scan found.
-_READ_LAKES: Final = frozenset(
+# Default schemas of databases.
+_DEFAULT_SCHEMAS: Final = frozenset(("public", "main", "dbo", "default"))
+# Platforms where two tables may differ only in the case of their names.
+_CASE_SENSITIVE: Final = frozenset(("postgres",))
+# Engines whose tables may be scanned files.
+_LAKE_ENGINES: Final = frozenset(
     ("athena", "clickhouse", "databricks", "delta-lake", "dremio", "duckdb", "glue", "hive",
      "iceberg", "impala", "presto", "spark", "trino", "unity-catalog", UNKNOWN_PLATFORM)
 )  # fmt: skip
@@ -39,17 +45,17 @@ _PLATFORMS: Final = {
     "tsql": "mssql", "sqlserver": "mssql", "postgresql": "postgres", "sparksql": "spark",
     "spark2": "spark", "fabric": "mssql",
 }  # fmt: skip
-_PLACES: Final = {
+_STORAGE_PLATFORMS: Final = {
     "s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure",
     "abfss": "azure", "az": "azure", "wasb": "azure", "wasbs": "azure", "adl": "azure",
     "postgresql": "postgres",
 }  # fmt: skip
 _HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
-# Words that Spark and others put before a path.
+# Prefixes that Spark and others put before a path.
 _FORMATS: Final = frozenset(
     ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
 )
-# How alike two table names must be for one to be suggested for the other, from 0 to 1.
+# The similarity from which a table name is suggested, from 0 to 1.
 _MIN_SIMILARITY: Final = 0.75
 
 
@@ -59,16 +65,16 @@ class _Candidate(NamedTuple):
     instance: str
     environment: str
     path: tuple[str, ...]
-    # 2 for a dataset that is there, 1 for one that is gone, 0 for what only lineage speaks of.
+    # 2 for a live dataset, 1 for a deleted one, 0 for one that only lineage mentions.
     standing: int
-    # Whether the path ends with the name of the dataset instead of what its URN ends with.
+    # Whether the path ends with the name of the dataset instead of the end of its URN.
     is_named: bool = False
-    # Whether it is the table of a query file, which the end of its path stands for.
+    # Whether it is the table of a query file, which may be named by the end of its path.
     is_model: bool = False
 
 
-class Names:
-    """Finds datasets among those of a store."""
+class NameIndex:
+    """Finds the datasets of a store by name, location or URN."""
 
     def __init__(
         self,
@@ -82,7 +88,7 @@ class Names:
         self._rules = tuple(rules)
         self._environment = environment
         self._by_name: dict[str, list[_Candidate]] = {}
-        self._by_place: dict[str, str] = {}
+        self._by_location: dict[str, str] = {}
         self._patterns: dict[str, list[tuple[str, str]]] = {}
         self._known: set[str] = set()
         self._assumed_before: set[str] = set()
@@ -95,42 +101,42 @@ class Names:
         for urn in ends:
             if urn not in self._known:
                 self._add_end(urn)
-        self._found: dict[tuple[Reference, str | None], Found] = {}
+        self._found: dict[tuple[DatasetReference, str | None], Resolution] = {}
 
     def __contains__(self, urn: str) -> bool:
-        """Whether a URN is a dataset's."""
+        """Whether a URN belongs to a dataset."""
         return urn in self._known
 
     def find(
         self,
-        reference: Reference,
+        reference: DatasetReference,
         *,
         dialect: str | None = None,
-        others: Iterable[Reference] = (),
-    ) -> Found:
-        """The dataset that a reference, or else one of its other names, stands for."""
+        others: Iterable[DatasetReference] = (),
+    ) -> Resolution:
+        """Resolve a reference, or else one of its other names."""
         first = self._find(reference, dialect)
-        if first.way not in (Way.ASSUMED, Way.AMBIGUOUS):
+        if first.way not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
             return first
         for other in others:
             found = self._find(other, dialect)
-            if found.way not in (Way.ASSUMED, Way.AMBIGUOUS):
+            if found.way not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
                 return found
         return first
 
     def assume(self, urn: str) -> None:
-        """Lets a URN that was made up stand for its name from now on, whoever says it."""
+        """Register a derived URN, so that later uses of the name resolve to it."""
         if urn not in self._known and urn not in self._assumed_before:
             self._add_end(urn)
 
     def has_rule(self, table: TableName, *, dialect: str | None) -> bool:
-        """Whether the configuration says what a name stands for, or what it leaves out."""
+        """Whether a rule of the configuration applies to a name."""
         return any(rule.covers(table.parts, dialect) for rule in self._rules)
 
     def add_model(
         self, path: tuple[str, ...], file: str, *, dialect: str | None, dataset: str | None = None
     ) -> None:
-        """Lets a path and its ends stand for the table, or the dataset, that a query creates."""
+        """Register the table, or the dataset, that a query file creates, under its path."""
         if dataset is not None:
             known = self._candidate(dataset, 2)._replace(path=path, is_model=True)
             self._by_name.setdefault(path[-1].lower(), []).append(known)
@@ -143,7 +149,7 @@ class Names:
         self._found.clear()
 
     def definitions(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, each with the shortest name that is its own.
+        """The query files that create some tables, each with its shortest unambiguous name.
 
         Empty if one of the tables is not created by a query file.
         """
@@ -159,9 +165,9 @@ class Names:
         return dict(sorted(found.items()))
 
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
-        """The known dataset whose name is most like a table's; `created` URNs are known, too.
+        """The known dataset with the most similar name; `created` URNs count as known.
 
-        The answer has as many parts as the table's name, or is a URN if these are the same.
+        Has as many parts as the table's name, or is a URN if both names are equal.
         """
         wanted = ".".join(table.parts).lower()
         last = table.parts[-1].lower()
@@ -183,43 +189,45 @@ class Names:
 
     @cached_property
     def _names_by_end(self) -> Mapping[str, list[str]]:
-        """Names by their first and last three letters, so that few are compared with a typo."""
+        """Names by their first and last three letters, so that few are compared."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for name in self._by_name:
             found["^" + name[:3]].append(name)
             found[name[-3:]].append(name)
         return found
 
-    def _find(self, reference: Reference, dialect: str | None) -> Found:
+    def _find(self, reference: DatasetReference, dialect: str | None) -> Resolution:
         key = (reference, dialect)
         if key not in self._found:
             match reference:
-                case Known():
-                    self._found[key] = Found(urn=str(Urn.parse(reference.urn)), way=Way.URN)
-                case Place():
+                case UrnReference():
+                    self._found[key] = Resolution(
+                        urn=str(Urn.parse(reference.urn)), way=ResolutionMethod.URN
+                    )
+                case LocationReference():
                     self._found[key] = self._at(reference.uri)
                 case TableName():
                     self._found[key] = self._table(reference, dialect)
         return self._found[key]
 
-    # Places
+    # Locations
 
-    def _at(self, uri: str) -> Found:
+    def _at(self, uri: str) -> Resolution:
         place = _normal(uri)
         for at in _above(place):
-            if (urn := self._by_place.get(at)) is not None:
-                return Found(urn=urn, way=Way.PLACE)
+            if (urn := self._by_location.get(at)) is not None:
+                return Resolution(urn=urn, way=ResolutionMethod.PLACE)
             for pattern, urn in self._patterns.get(posixpath.dirname(at), ()):
                 if fnmatchcase(at, pattern):
-                    return Found(urn=urn, way=Way.PLACE)
-        return Found(urn=self._assumed_place(place), way=Way.ASSUMED)
+                    return Resolution(urn=urn, way=ResolutionMethod.PLACE)
+        return Resolution(urn=self._assumed_location(place), way=ResolutionMethod.ASSUMED)
 
-    def _assumed_place(self, place: str) -> str:
+    def _assumed_location(self, place: str) -> str:
         scheme, is_address, rest = place.partition("://")
         if not is_address:
             path = [segment for segment in place.split("/") if segment]
             return str(Urn.of("file", path or [place], environment=self._environment))
-        platform = _PLACES.get(scheme.lower(), scheme.lower())
+        platform = _STORAGE_PLATFORMS.get(scheme.lower(), scheme.lower())
         authority, _, path_text = rest.partition("/")
         container, _, account = authority.partition("@")
         path = [part for part in (container, *path_text.split("/")) if part]
@@ -228,29 +236,29 @@ class Names:
 
     # Tables
 
-    def _table(self, table: TableName, dialect: str | None) -> Found:
+    def _table(self, table: TableName, dialect: str | None) -> Resolution:
         if any("://" in part for part in table.parts):
-            # Without the login of an address.
+            # Removes credentials from a URL.
             parts = tuple(_normal(part) if "://" in part else part for part in table.parts)
             table = msgspec.structs.replace(table, parts=parts)
-        if (place := _place_in(table.parts)) is not None:
+        if (place := _reference_in(table.parts)) is not None:
             return self._find(place, dialect)
         ruled = self._ruled(table, dialect)
         if ruled is not None:
-            return Found(urn=ruled, way=Way.RULE)
+            return Resolution(urn=ruled, way=ResolutionMethod.RULE)
         table = self._completed(table, dialect)
         folded = _folded(table.parts, table.platform or dialect)
         candidates = self._candidates(table, folded, _platform_of(dialect))
         best = _best(candidates, folded, prefer=_platform_of(dialect))
         if len(best) == 1:
-            # What only lineage speaks of was assumed before, perhaps with more to go by.
-            way = Way.NAME if best[0].standing else Way.ASSUMED
-            return Found(urn=best[0].urn, way=way)
+            # A name that only lineage mentions was assumed before.
+            way = ResolutionMethod.NAME if best[0].standing else ResolutionMethod.ASSUMED
+            return Resolution(urn=best[0].urn, way=way)
         assumed = self._assumed(table, folded, dialect)
         if best and (best[0].is_model or assumed not in {each.urn for each in best}):
             urns = tuple(sorted(each.urn for each in best))
-            return Found(urn=assumed, way=Way.AMBIGUOUS, candidates=urns)
-        return Found(urn=assumed, way=Way.ASSUMED)
+            return Resolution(urn=assumed, way=ResolutionMethod.AMBIGUOUS, candidates=urns)
+        return Resolution(urn=assumed, way=ResolutionMethod.ASSUMED)
 
     def _ruled(self, table: TableName, dialect: str | None) -> str | None:
         for rule in self._rules:
@@ -259,7 +267,7 @@ class Names:
         return None
 
     def _completed(self, table: TableName, dialect: str | None) -> TableName:
-        """The name with what the rules say that it leaves out."""
+        """The name, completed by the rules of the configuration."""
         for rule in self._rules:
             if rule.urn is not None or not rule.covers(table.parts, dialect):
                 continue
@@ -286,20 +294,19 @@ class Names:
             if each.environment == self._environment
         ]
         if table.platform is None:
-            if spoken is None or spoken in _READ_LAKES:
+            if spoken is None or spoken in _LAKE_ENGINES:
                 return named
-            # What was only assumed to be in another kind of database is another table.
+            # A table that was assumed on another platform is a different one.
             fitting = (spoken, UNKNOWN_PLATFORM)
             return [each for each in named if each.standing or each.platform in fitting]
         own = [each for each in named if each.platform == table.platform]
         if table.instance is not None:
-            # An instance is called by people in the store, and by its host elsewhere.
+            # The store may have a configured instance name, other tools the host name.
             same = [each for each in own if each.instance == table.instance]
             own = same or own
-        # Only a dataset that can be the table makes files of the same name something else; that the
-        # table was assumed before does not.
+        # Files of the same name are only excluded by a scanned dataset, not by an assumed table.
         is_there = any(each.standing and _rank(each, folded) for each in own)
-        if is_there or table.platform not in _READ_LAKES:
+        if is_there or table.platform not in _LAKE_ENGINES:
             return own
         return [*own, *(each for each in named if _is_lake(each.platform))]
 
@@ -311,30 +318,30 @@ class Names:
         except InvalidUrn:
             return str(Urn.of(UNKNOWN_PLATFORM, folded, environment=self._environment))
 
-    # What there is
+    # Registration
 
     def _add(self, listing: Listing) -> None:
         self._known.add(listing.urn)
         if listing.state == "split":
-            # Its files belong to other datasets, which have names of their own.
+            # Its files belong to other datasets now.
             return
         self._add_candidate(listing.urn, 2 if listing.state == "live" else 1, listing.name)
         if listing.uri is None or (
-            listing.state != "live" and _normal(listing.uri) in self._by_place
+            listing.state != "live" and _normal(listing.uri) in self._by_location
         ):
             return
         place = _normal(listing.uri)
         if set(place) & set("*?["):
             self._patterns.setdefault(posixpath.dirname(place), []).append((place, listing.urn))
         else:
-            self._by_place[place] = listing.urn
+            self._by_location[place] = listing.urn
 
     def _add_end(self, urn: str) -> None:
         self._assumed_before.add(urn)
         try:
             self._add_candidate(urn, 0)
         except InvalidUrn:
-            # An import may bring URNs of other makers, which no table is called by.
+            # Imported URNs may be foreign; no table has such a name.
             return
 
     def _candidate(self, urn: str, standing: int) -> _Candidate:
@@ -355,7 +362,7 @@ class Names:
             self._by_name.setdefault(name, []).append(candidate)
         if not called or not _is_lake(candidate.platform):
             return
-        # rates_NNN.csv is called rates, and orders/orders.csv may be meant by its folder.
+        # rates_NNN.csv is named rates, and orders/orders.csv may be referred to by its folder.
         if called.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
             named = candidate._replace(path=(*path[:-1], called), is_named=True)
             self._by_name.setdefault(called.lower(), []).append(named)
@@ -364,9 +371,9 @@ class Names:
             self._by_name.setdefault(called.lower(), []).append(above)
 
 
-def names_of(settings: Settings, store: Store | None) -> Names:
-    """All names that datasets are known by."""
-    return Names(
+def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
+    """The name index of a store."""
+    return NameIndex(
         () if store is None else store.directory.datasets(),
         () if store is None else store.directory.ends(),
         rules=settings.sql_names,
@@ -380,7 +387,7 @@ def names_of(settings: Settings, store: Store | None) -> Names:
 def _best(
     candidates: Iterable[_Candidate], folded: tuple[str, ...], *, prefer: str | None
 ) -> list[_Candidate]:
-    """Those that match best: of what is there, in most parts, of the platform that is spoken."""
+    """The best matches: live datasets, then most matching parts, then the dialect's platform."""
     ranked: dict[tuple[int, ...], list[_Candidate]] = {}
     for each in candidates:
         if (rank := _rank(each, folded)) is not None:
@@ -392,11 +399,10 @@ def _best(
 
 
 def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
-    """How many parts of a name a dataset's path ends with, and whether in the same case.
+    """How many trailing parts match, and whether in the same case; None if a part differs.
 
-    Nothing where some part says otherwise. A query file is meant by the end of its path. A path of
-    files need not know of catalogs and of the schemas that databases put tables in by themselves;
-    a dataset that no scan has found must match in full.
+    A query file matches by the end of its path. Paths of files need not contain catalogs and
+    default schemas. A dataset that no scan has found must match in full.
     """
     path = _folded(candidate.path, candidate.platform)
     if candidate.is_model:
@@ -415,13 +421,13 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
         return None
     needed = equal
     if _is_lake(candidate.platform) and candidate.standing:
-        is_usual = len(folded) > 1 and folded[-2] in _USUAL_SCHEMAS
+        is_usual = len(folded) > 1 and folded[-2] in _DEFAULT_SCHEMAS
         needed = equal[:1] if is_usual else equal[:2]
     if not all(needed):
         return None
     matched = next((number for number, same in enumerate(equal) if not same), len(equal))
     is_exact = path[-matched:] == folded[-matched:]
-    if not is_exact and candidate.platform in _HEED_CASE:
+    if not is_exact and candidate.platform in _CASE_SENSITIVE:
         return None
     return matched, int(is_exact)
 
@@ -435,17 +441,17 @@ def _is_lake(platform: str) -> bool:
 
 
 def _folded(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
-    """Parts as the dialect folds names that it keeps."""
+    """Parts folded by the rules of the dialect."""
     folding = _folding(dialect)
     return tuple(folding.text(part, quoted=True) for part in parts)
 
 
 @cache
-def _folding(dialect: str | None) -> Folding:
+def _folding(dialect: str | None) -> NameFolding:
     try:
-        return Folding(dialect_named(dialect))
+        return NameFolding(find_dialect(dialect))
     except UnknownName:
-        return Folding(dialect_named(None))
+        return NameFolding(find_dialect(None))
 
 
 def _platform_of(dialect: str | None) -> str | None:
@@ -453,18 +459,18 @@ def _platform_of(dialect: str | None) -> str | None:
     return _PLATFORMS.get(name, name) or None
 
 
-def _place_in(parts: tuple[str, ...]) -> Reference | None:
-    """A URN or a path in the place of a table's name."""
+def _reference_in(parts: tuple[str, ...]) -> DatasetReference | None:
+    """The URN or path that stands in place of a table name."""
     text = parts[-1]
     if len(parts) == 1 and text.startswith(SCHEME):
-        return Known(urn=text)
+        return UrnReference(urn=text)
     is_path = "://" in text or text.startswith("/")
     is_alone = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() in _FORMATS)
-    return Place(uri=text) if is_path and is_alone else None
+    return LocationReference(uri=text) if is_path and is_alone else None
 
 
 def _normal(uri: str) -> str:
-    """One spelling of a place, as scans write it."""
+    """The normal form of a location, as scans record it."""
     scheme, is_address, rest = uri.partition("://")
     if not is_address:
         if uri.startswith("file:"):
@@ -473,20 +479,20 @@ def _normal(uri: str) -> str:
     scheme = scheme.lower()
     place, _, query = rest.partition("?")
     if "=" in query:
-        # Parameters of a connection or a signed URL, often secret ones, are no part of the place.
+        # Parameters of connections and signed URLs, often secret, are no part of the location.
         rest = place
     if scheme == "file":
         path = unquote(rest)
         return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
     if scheme in _HADOOP:
-        # Ports tell name nodes from their web servers, not one file system from another.
+        # Ports distinguish name nodes from web servers, not file systems.
         host, slash, path = rest.partition("/")
         scheme, rest = "hdfs", f"{host.partition(':')[0]}{slash}{path}"
     return canonical(f"{scheme}://{rest.rstrip('/')}")
 
 
 def _above(place: str) -> Iterator[str]:
-    """A place and all that it lies in, the nearest first."""
+    """A location and its parents, nearest first."""
     scheme, is_address, rest = place.partition("://")
     start = f"{scheme}://" if is_address else ""
     at = rest if is_address else place

@@ -1,17 +1,16 @@
-"""What the commands of lineage answer; these names are a promise."""
+"""Report types of the lineage commands; their field names are a public contract."""
 
 from typing import Literal, TypeAlias
 
-from lumos.lineage.reported import Coverage, Problem
-from lumos.lineage.resolution import Way
+from lumos.lineage.reported_lineage import ColumnCoverage, LineageProblem, ResolutionMethod
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.usage.reports import UsageIngestReport
 
 EdgeChange: TypeAlias = Literal["added", "changed", "unchanged", "removed", "not there"]
 
 
-class Tally(Report, frozen=True, kw_only=True):
-    """How many edges there are now, and what of them is new, other or gone."""
+class EdgeCounts(Report, frozen=True, kw_only=True):
+    """How many edges were added, changed, removed or stayed the same."""
 
     added: int = 0
     changed: int = 0
@@ -22,8 +21,8 @@ class Tally(Report, frozen=True, kw_only=True):
     def edges(self) -> int:
         return self.added + self.changed + self.unchanged
 
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
+    def __add__(self, other: "EdgeCounts") -> "EdgeCounts":
+        return EdgeCounts(
             added=self.added + other.added,
             changed=self.changed + other.changed,
             removed=self.removed + other.removed,
@@ -32,11 +31,11 @@ class Tally(Report, frozen=True, kw_only=True):
 
 
 class TableReport(Report, frozen=True, kw_only=True):
-    """A table or place that was named, which dataset that is, and how it was found."""
+    """A name in a report, the dataset that it refers to, and how it was resolved."""
 
     name: str
     urn: str
-    way: Way
+    way: ResolutionMethod
     known: bool
     candidates: tuple[str, ...] = ()
 
@@ -53,11 +52,11 @@ class MissingTable(Report, frozen=True, kw_only=True):
 
 
 class ReporterReport(Report, frozen=True, kw_only=True):
-    """One who told of lineage; `model` is the table that a bare query was taken for."""
+    """The result for one reporter; `model` is the table that a single query creates."""
 
     reporter: str
-    edges: Tally
-    coverage: Coverage
+    edges: EdgeCounts
+    coverage: ColumnCoverage
     jobs: int = 0
     runs: int = 0
     described: int = 0
@@ -76,25 +75,25 @@ class CoverageReport(Report, frozen=True, kw_only=True):
 
 
 class LineageIngestReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos lineage ingest`.
+    """The result of `lumos lineage ingest`.
 
-    `gone` reporters were files of the folders and are no more; `held` ones as well, but all of them
-    at once, so that they were kept. `failed` files could not be read and say what they said before.
+    The files of `gone` reporters no longer exist; `held` reporters were kept because all files of a
+    folder are gone at once. `failed` files could not be read and keep their earlier lineage.
     """
 
     format_version: str = FORMAT_VERSION
     dry_run: bool
-    edges: Tally
+    edges: EdgeCounts
     coverage: CoverageReport
     reporters: tuple[ReporterReport, ...]
     tables: tuple[TableReport, ...]
     not_found: tuple[MissingTable, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[LineageProblem, ...]
     files: dict[str, int]
     jobs: int
     runs: int
     described: int
-    # Reads of inputs that were not counted before, and what query logs said.
+    # Newly counted reads of inputs, and the result of query logs.
     reads: int
     logs: UsageIngestReport | None
     failed: tuple[str, ...]
@@ -105,11 +104,11 @@ class LineageIngestReport(Report, frozen=True, kw_only=True):
 
 
 class EdgeReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos lineage add` and `lumos lineage remove`."""
+    """The result of `lumos lineage add` and `lumos lineage remove`."""
 
     format_version: str = FORMAT_VERSION
     upstream: TableReport
     downstream: TableReport
     change: EdgeChange
-    # Who else says that data flows this way, after a removal.
+    # After a removal: other reporters of the same edge.
     still_told_by: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Lineage as the SDK offers it: taking files in, and edges that people add and remove."""
+"""The lineage feature of the SDK: ingest files, add and remove edges, view lineage."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from lumos.config import Settings
 from lumos.errors import MisuseError
-from lumos.lineage.declared import reference
-from lumos.lineage.reported import Described
+from lumos.lineage.declared import parse_reference
+from lumos.lineage.reported_lineage import ReportedAnnotations, ResolutionMethod
 from lumos.lineage.reports import EdgeChange, EdgeReport, LineageIngestReport, TableReport
-from lumos.lineage.resolution import Way
 from lumos.model.lineage import ColumnMapping, Edge, LineageType
 from lumos.model.urn import Urn
 from lumos.progress import Progress, no_progress
@@ -22,17 +21,17 @@ from lumos.store.errors import AmbiguousName
 
 if TYPE_CHECKING:
     from lumos.annotations.writer import AnnotationWriter
-    from lumos.lineage.schemas import Schemas
+    from lumos.lineage.resolver import SchemaCache
     from lumos.lineage.sql_report import SqlLineageReport
-    from lumos.lineage.view import Viewer
+    from lumos.lineage.view import LineageViewer
     from lumos.usage.service import UsageService
 
-# Who says what people add by hand.
+# The reporter of edges that people add by hand.
 USER = "user"
 
 
 class LineageService:
-    """The lineage of one store; `beside` is the folder of its file, where it is one."""
+    """The lineage of one store; `store_folder` is the folder of a file-based store."""
 
     def __init__(
         self,
@@ -40,33 +39,33 @@ class LineageService:
         *,
         store: Callable[[], Store],
         make_store: Callable[[], Store],
-        scribe: Callable[[], "AnnotationWriter"],
+        annotations: Callable[[], "AnnotationWriter"],
         usage: Callable[[], "UsageService"],
-        telling: Callable[[], AbstractContextManager[None]],
+        publishing: Callable[[], AbstractContextManager[None]],
         is_empty: Callable[[], bool],
-        beside: Path | None,
+        store_folder: Path | None,
     ) -> None:
         self._settings = settings
         self._open = store
-        self._make = make_store
-        self._scribe = scribe
+        self._make_store = make_store
+        self._annotations = annotations
         self._usage = usage
-        self._telling = telling
+        self._publishing = publishing
         self._is_empty = is_empty
-        self._beside = beside
+        self._store_folder = store_folder
 
     @cached_property
-    def view(self) -> "Viewer":
-        """Looks at the lineage that is known: around a dataset or column, and ways between two."""
-        from lumos.lineage.view import Viewer
+    def view(self) -> "LineageViewer":
+        """Shows known lineage: around a dataset or column, and paths between two columns."""
+        from lumos.lineage.view import LineageViewer
 
-        return Viewer(self._open)
+        return LineageViewer(self._open)
 
     @staticmethod
     def sql(
         file: str | Path, *, dialect: str | None = None, schema: str | Path | None = None
     ) -> "SqlLineageReport":
-        """Which columns a file of SQL makes from which; records nothing and needs no store.
+        """The column lineage of one SQL file; records nothing and needs no store.
 
         `schema` is a YAML file with the columns of tables.
         """
@@ -85,35 +84,35 @@ class LineageService:
         accept_removals: bool = False,
         progress: Progress = no_progress,
     ) -> LineageIngestReport:
-        """Reads SQL, dbt artefacts, OpenLineage events, declared edges and query logs.
+        """Read SQL, dbt artefacts, OpenLineage events, declared edges and query logs.
 
-        What a reporter (a file, a project, a job) said before and does not repeat goes; what others
-        say stays. `name_from` names queries after their files' paths, as `sql_name_from` in the
-        configuration does. `accept_removals` believes that all files of a folder are gone.
+        A reporter (a file, project or job) replaces its own earlier edges; those of others stay.
+        `name_from` names queries after their files' paths, as `sql_name_from` in the configuration
+        does. `accept_removals` removes the lineage of a folder even if all of its files are gone.
         """
         from lumos.lineage.ingest import LineageIngest
         from lumos.storage.file_names import FileNames
 
         if not paths:
-            raise MisuseError("Name what to read: lumos lineage ingest PATH...")
-        store = None if dry_run and self._is_empty() else self._make()
+            raise MisuseError("Give the files or folders to read: lumos lineage ingest PATH...")
+        store = None if dry_run and self._is_empty() else self._make_store()
         ingest = LineageIngest(
             self._settings,
             store,
-            files=FileNames(self._beside),
+            files=FileNames(self._store_folder),
             dialect=dialect,
             name_from=name_from,
             dry_run=dry_run,
             accept_removals=accept_removals,
-            describe=lambda reporter, told, only: self._describe(
-                reporter, told, only, dry_run=dry_run
+            apply_annotations=lambda reporter, descriptions, only: self._apply_annotations(
+                reporter, descriptions, only, dry_run=dry_run
             ),
             usage=self._usage(),
             progress=progress,
         )
         if dry_run:
             return ingest.ingest(paths)
-        with self._telling():
+        with self._publishing():
             return ingest.ingest(paths)
 
     def add(
@@ -126,18 +125,18 @@ class LineageService:
         job: str | None = None,
         confidence: float = 1.0,
     ) -> EdgeReport:
-        """Records that data flows from one dataset to another, as a person says.
+        """Record an edge that a person states.
 
-        `columns` are pairs of an upstream column and the downstream one that is made from it. Both
-        datasets are URNs, paths, tables or names that only one dataset has.
+        `columns` are pairs of an upstream and a downstream column. Both datasets are URNs, paths,
+        tables or unambiguous names.
         """
         if not 0 <= confidence <= 1:
             raise MisuseError(f"The confidence {confidence} must be a number from 0 to 1.")
-        from lumos.lineage.schemas import Schemas
+        from lumos.lineage.resolver import SchemaCache
 
-        store = self._make()
+        store = self._make_store()
         at = datetime.now(UTC)
-        schemas = Schemas(store)
+        schemas = SchemaCache(store)
         ends = self._ends(store, schemas, upstream, downstream, at=at)
         pairs = columns.items() if isinstance(columns, Mapping) else columns
         edge = Edge(
@@ -157,7 +156,7 @@ class LineageService:
                 for before, after in pairs
             ),
         )
-        with self._telling(), store.transaction() as transaction:
+        with self._publishing(), store.transaction() as transaction:
             done = transaction.lineage.add(USER, [edge], at=at)
             if done.touched:
                 target = f"{edge.upstream} -> {edge.downstream}"
@@ -166,18 +165,18 @@ class LineageService:
         return EdgeReport(upstream=ends[0], downstream=ends[1], change=change)
 
     def remove(self, upstream: str, downstream: str) -> EdgeReport:
-        """Takes back what a person said of an edge; what files and others say of it stays."""
-        from lumos.lineage.schemas import Schemas
+        """Retract an edge that a person added; the same edge from other reporters stays."""
+        from lumos.lineage.resolver import SchemaCache
 
         store = self._open()
         at = datetime.now(UTC)
-        ends = self._ends(store, Schemas(store), upstream, downstream, at=at)
+        ends = self._ends(store, SchemaCache(store), upstream, downstream, at=at)
         link = (ends[0].urn, ends[1].urn)
         is_there = any(
             edge.origin == USER for each in store.lineage.between([link]) for edge in each.origins
         )
         if is_there:
-            with self._telling(), store.transaction() as transaction:
+            with self._publishing(), store.transaction() as transaction:
                 transaction.lineage.withdraw(USER, [link])
                 audit(transaction, "lineage remove", " -> ".join(link), at=at)
         others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
@@ -189,28 +188,34 @@ class LineageService:
         )
 
     def _ends(
-        self, store: Store, schemas: "Schemas", upstream: str, downstream: str, *, at: datetime
+        self, store: Store, schemas: "SchemaCache", upstream: str, downstream: str, *, at: datetime
     ) -> tuple[TableReport, TableReport]:
-        from lumos.lineage.name_index import names_of
-        from lumos.lineage.urns import Placing
+        from lumos.lineage.name_index import load_name_index
+        from lumos.lineage.resolver import ReferenceResolver
 
-        placing = Placing(names_of(self._settings, store), schemas, at=at, by=who())
-        ends = [placing.find(reference(text), dialect=None) for text in (upstream, downstream)]
+        placing = ReferenceResolver(
+            load_name_index(self._settings, store), schemas, at=at, by=who()
+        )
+        ends = [
+            placing.find(parse_reference(text), dialect=None) for text in (upstream, downstream)
+        ]
         for end in ends:
-            # A person can be asked, so that nothing need be assumed.
-            if end.way is Way.AMBIGUOUS:
+            # Unlike a file, a person can correct the name.
+            if end.way is ResolutionMethod.AMBIGUOUS:
                 raise AmbiguousName(end.name, end.candidates)
         return ends[0], ends[1]
 
-    def _describe(
+    def _apply_annotations(
         self,
         reporter: str,
-        told: Sequence[tuple[str, Described]],
+        descriptions: Sequence[tuple[str, ReportedAnnotations]],
         only: Collection[str] | None,
         *,
         dry_run: bool,
     ) -> int:
         from lumos.annotations.reporters import apply_described
 
-        scribe = self._scribe()
-        return apply_described(scribe, reporter, told, only=only, dry_run=dry_run).changed
+        annotations = self._annotations()
+        return apply_described(
+            annotations, reporter, descriptions, only=only, dry_run=dry_run
+        ).changed

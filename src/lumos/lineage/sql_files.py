@@ -1,4 +1,4 @@
-"""Files of SQL: what each one says, with its comments, as a reporter of its own."""
+"""SQL files: their text, the table that a single query creates, and their lineage."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,22 +10,22 @@ from sqlglot import exp
 
 from lumos.config.sql_names import NameTemplate
 from lumos.errors import LumosError
-from lumos.lineage import jinja
-from lumos.lineage.comments import SLA, Header, file_header, header_above, header_of
-from lumos.lineage.reported import (
-    Described,
-    Problem,
-    Reference,
-    Reported,
+from lumos.lineage.header_comments import SLA, HeaderComment, file_header, header_above, header_of
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LineageProblem,
+    ReportedAnnotations,
+    ReportedLineage,
     ReportedScript,
-    ReportedUnparsed,
+    ReportedUnparsedStatement,
     TableName,
 )
-from lumos.lineage.sql import Script, SqlText, reported
-from lumos.lineage.sql.names import dialect_named
+from lumos.lineage.sql import ScriptLineage, SqlText, report_script
+from lumos.lineage.sql import templates as jinja
+from lumos.lineage.sql.dialects import find_dialect
 
 ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
-# Names of files that say nothing about what is in them; the folder is named after the table.
+# Generic file names; the folder is named after the table.
 _GENERIC_STEMS: Final = frozenset(("query", "view", "model", "script", "index", "main"))
 _EXTENSION: Final = re.compile(
     rf"(?:{'|'.join(map(re.escape, ENDINGS))})(?:\..*)?\Z", re.IGNORECASE
@@ -34,7 +34,7 @@ _READ_TABLE: Final = re.compile(
     r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)*)", re.IGNORECASE
 )
 _MAX_BYTES: Final = 64 * 1024**2
-# Texts and quoted names, comments, words, and marks; a text that does not end is no query.
+# Strings, quoted names, comments, words and other characters.
 _MARKS: Final = re.compile(
     r"'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL
 )
@@ -52,33 +52,33 @@ _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 class UnreadableSql(LumosError):
-    """A file of SQL that cannot be read at all."""
+    """A SQL file that cannot be read at all."""
 
 
 class ModelName(NamedTuple):
-    """The name of a query's table, and the same with all folders that the file lies in."""
+    """The table name of a query file, and the same with all of its folders."""
 
     name: tuple[str, ...]
     path: tuple[str, ...]
 
     @property
     def spellings(self) -> Iterator[tuple[str, ...]]:
-        """What the table may be called, the longest first."""
+        """The possible names of the table, longest first."""
         for start in range(len(self.path) - len(self.name) + 1):
             yield self.path[start:]
 
 
 class SqlFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file's text, and the same as plain SQL where it is a template.
+    """The text of a file, and its SQL with templates rendered.
 
-    `name` is the file's in reports, `table` the one that a file with nothing but a query makes.
+    `name` is its name in reports, `table` the table that a file with a single query creates.
     """
 
     name: str
     text: str
     sql: str
     table: tuple[str, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LineageProblem, ...] = ()
 
     @property
     def reporter(self) -> str:
@@ -86,7 +86,7 @@ class SqlFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sql(file: Path, *, name: str) -> SqlFile:
-    """A file's SQL; raises UnreadableSql."""
+    """Read a SQL file; raises UnreadableSql."""
     try:
         with file.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
@@ -94,11 +94,11 @@ def read_sql(file: Path, *, name: str) -> SqlFile:
         raise UnreadableSql(f"The file cannot be read: {problem.strerror or problem}.") from None
     if len(content) > _MAX_BYTES:
         raise UnreadableSql(f"The file is larger than {_MAX_BYTES // 1024**2} MB. Split it.")
-    return sql_of(_decoded(content), name=name)
+    return parse_sql_file(_decoded(content), name=name)
 
 
 def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
-    """What a file is called that holds nothing but a query, by its path alone.
+    """The table name of a file with a single query, from its path alone.
 
     A template that matches the path decides. Otherwise it is the file's stem, or the folder's name
     if the stem is generic, below all folders.
@@ -122,26 +122,26 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def tables_in_from(sql: str) -> set[tuple[str, ...]]:
-    """Names behind FROM and JOIN, in lower case, without parsing the text."""
+    """Table names after FROM and JOIN, in lower case, without parsing the text."""
     names = (re.sub(r'[`"\[\]]', "", found).lower() for found in _READ_TABLE.findall(sql))
     return {tuple(name.split(".")) for name in names}
 
 
-def sql_of(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:
-    """A text as a file of SQL; `table` is what it creates if it is nothing but a query."""
+def parse_sql_file(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:
+    """A SQL file from its text; `table` is what it creates if it is a single query."""
     table = table or model_name(name).name
     sql, problems = text, []
     if jinja.is_template(text):
-        template = jinja.rendered(text, this=".".join(f'"{part}"' for part in table))
+        template = jinja.render_template(text, this=".".join(f'"{part}"' for part in table))
         sql = template.text
         problems = [
-            Problem(
+            LineageProblem(
                 place=name,
                 line=each.line,
-                reason=f"Only the template's own project can tell what {each.text} stands for.",
+                reason=f"The value of {each.text} is only known to the template's own project.",
                 severity="remark",
             )
-            for each in template.unknown
+            for each in template.gaps
         ]
     return SqlFile(name=name, text=text, sql=sql, table=table, problems=tuple(problems))
 
@@ -152,24 +152,24 @@ def _decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Names and keywords are the same in all of these; only odd characters in texts are not.
+        # Names and keywords survive a wrong encoding; only special characters in strings do not.
         return content.decode("latin-1")
 
 
-def model_of(file: SqlFile, dialect: str | None) -> str | None:
-    """A file with nothing but one query, as dbt's models, as SQL that makes the file's table.
+def create_statement(file: SqlFile, dialect: str | None) -> str | None:
+    """The query of a file, like a dbt model, as a CREATE TABLE statement.
 
-    Lines stay as they are. Nothing where the file says itself what it makes.
+    Lines stay as they are. None if the file itself says what it creates.
     """
     if not _is_query(file.sql):
         return None
-    spoken = dialect_named(dialect)
+    spoken = find_dialect(dialect)
     names = (exp.to_identifier(part, quoted=True).sql(dialect=spoken) for part in file.table)
     return f"CREATE TABLE {'.'.join(names)} AS {file.sql}"
 
 
 def _is_query(sql: str) -> bool:
-    """Whether a text is one SELECT that writes nothing, without parsing it."""
+    """Whether a text is a single SELECT that writes nothing, without parsing it."""
     depth = 0
     is_begun = is_ended = False
     for mark in _MARKS.finditer(sql):
@@ -189,25 +189,31 @@ def _is_query(sql: str) -> bool:
     return is_begun
 
 
-def report(
-    file: SqlFile, script: Script, *, platform: str | None = None, text: SqlText | None = None
-) -> Reported:
-    """What a file says, given what its SQL says; `text` is what was analysed."""
-    said = reported(script, reporter=file.reporter, platform=platform, text=text)
-    edges = tuple(edge for edge in said.edges if not _is_unknown(edge.upstream, edge.downstream))
+def report_sql_file(
+    file: SqlFile,
+    script: ScriptLineage,
+    *,
+    platform: str | None = None,
+    text: SqlText | None = None,
+) -> ReportedLineage:
+    """The lineage of a SQL file, from the analysed script; `text` is what was analysed."""
+    lineage = report_script(script, reporter=file.reporter, platform=platform, text=text)
+    edges = tuple(edge for edge in lineage.edges if not _is_unknown(edge.upstream, edge.downstream))
     return msgspec.structs.replace(
-        said,
+        lineage,
         edges=edges,
-        scripts=tuple(map(_known, said.scripts)) if edges else (),
-        unparsed=tuple(map(_known_tables, said.unparsed)),
+        scripts=tuple(map(_known, lineage.scripts)) if edges else (),
+        unparsed=tuple(map(_known_tables, lineage.unparsed)),
         descriptions=tuple(_descriptions(file, script, platform)),
-        problems=(*file.problems, *said.problems),
+        problems=(*file.problems, *lineage.problems),
         written=_written(file, script, platform),
     )
 
 
-def _written(file: SqlFile, script: Script, platform: str | None) -> tuple[TableName, ...] | None:
-    """The tables that are surely told of in full, where some statement is not understood."""
+def _written(
+    file: SqlFile, script: ScriptLineage, platform: str | None
+) -> tuple[TableName, ...] | None:
+    """If a statement failed: the tables whose lineage is complete; otherwise None."""
     lines = file.sql.splitlines()
     understood = {
         each.number
@@ -221,18 +227,18 @@ def _written(file: SqlFile, script: Script, platform: str | None) -> tuple[Table
 
 
 def _is_about_data(lines: Sequence[str], line: int) -> bool:
-    """Whether a statement that the parser passes over, as it does SET and GRANT, moves data."""
+    """Whether a statement that the parser skips, as it does SET and GRANT, moves data."""
     text = lines[line - 1] if line <= len(lines) else ""
     return _ABOUT_DATA.search(text) is not None and _ABOUT_OTHERS.search(text) is None
 
 
 def _known(script: ReportedScript) -> ReportedScript:
-    """Without the tables that only the template's project could name."""
+    """Remove tables whose names a template left open."""
     tables = tuple(each for each in script.tables if not _is_unknown(each[1]))
     return msgspec.structs.replace(script, tables=tables)
 
 
-def _known_tables(statement: ReportedUnparsed) -> ReportedUnparsed:
+def _known_tables(statement: ReportedUnparsedStatement) -> ReportedUnparsedStatement:
     return msgspec.structs.replace(
         statement,
         reads=tuple(each for each in statement.reads if not _is_unknown(each)),
@@ -240,34 +246,36 @@ def _known_tables(statement: ReportedUnparsed) -> ReportedUnparsed:
     )
 
 
-def _is_unknown(*tables: Reference) -> bool:
-    return any(isinstance(each, TableName) and jinja.UNKNOWN in each.parts for each in tables)
+def _is_unknown(*tables: DatasetReference) -> bool:
+    return any(isinstance(each, TableName) and jinja.UNKNOWN_NAME in each.parts for each in tables)
 
 
-def _descriptions(file: SqlFile, script: Script, platform: str | None) -> Iterator[Described]:
-    """What comments tell of the tables that are written.
+def _descriptions(
+    file: SqlFile, script: ScriptLineage, platform: str | None
+) -> Iterator[ReportedAnnotations]:
+    """Annotations from the comments above the statements that write tables.
 
-    The head of the file is about its only table; of several, it names the owner and the SLA, and a
-    comment right above the first one is about that one alone.
+    The header of a file describes its only table. With several tables it only gives owner and SLA,
+    and a comment directly above the first statement belongs to that one alone.
     """
-    told: dict[tuple[str, ...], Header] = {}
+    headers: dict[tuple[str, ...], HeaderComment] = {}
     first: int | None = None
     lines = file.text.split("\n")
     for statement in script.statements:
         above = header_above(lines, statement.line)
         for write in statement.writes:
             first = statement.line if first is None else first
-            told[write.table] = told.get(write.table, Header()).over(above)
+            headers[write.table] = headers.get(write.table, HeaderComment()).over(above)
     if first is None:
         return
     head = header_of(file.text)
-    if len(told) > 1:
+    if len(headers) > 1:
         head = file_header(file.text, first)
         head = msgspec.structs.replace(head, description=None, tags=())
-    for table, header in told.items():
+    for table, header in headers.items():
         header = header.over(head)
         if not header.empty:
-            yield Described(
+            yield ReportedAnnotations(
                 dataset=TableName(parts=table, platform=platform),
                 description=header.description,
                 owners=header.owners,

@@ -1,20 +1,29 @@
-"""What one text of SQL says of columns, without a store."""
+"""`lumos lineage sql`: the column lineage of one SQL text, without a store."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from lumos.config.yaml_tree import (
+    ConfigNode,
+    ConfigProblem,
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    ScalarNode,
+    read_yaml,
+)
 from lumos.errors import MisuseError
-from lumos.lineage.sql import ColumnEdge, Script, analyse
+from lumos.lineage.sql import ColumnEdge, ScriptLineage, analyse
 from lumos.lineage.sql.context import no_columns
-from lumos.lineage.sql.names import dotted
-from lumos.lineage.sql.schema_file import columns_in
-from lumos.lineage.sql.script import ALL
+from lumos.lineage.sql.dialects import dotted
+from lumos.lineage.sql.script import ALL, Parts
 from lumos.lineage.sql_files import UnreadableSql, read_sql
 from lumos.model.report import FORMAT_VERSION, Report
 
 
 class SqlEdgeReport(Report, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
-    """A column becomes another or decides about it; `to` without a column is a whole table."""
+    """A column becomes or influences another; `to` without a column is a whole table."""
 
     source: str
     target: str
@@ -31,7 +40,7 @@ class SqlEdgeReport(Report, frozen=True, kw_only=True, rename={"source": "from",
 
 
 class SqlUnresolvedReport(Report, frozen=True, kw_only=True):
-    """What could not be understood; a remark cost no edge."""
+    """A part that was not understood; a remark cost no edge."""
 
     statement: int
     line: int
@@ -69,17 +78,17 @@ class SqlLineageReport(Report, frozen=True, kw_only=True):
 
 
 class NoSuchSchemaFile(MisuseError):
-    """The file that should tell the columns of tables is not there."""
+    """The schema file does not exist."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        super().__init__(f"There is no file {file} with the columns of tables.")
+        super().__init__(f"The schema file {file} does not exist.")
 
 
 def sql_lineage(
     text: str, *, dialect: str | None = None, schema: Path | None = None, file: str | None = None
 ) -> SqlLineageReport:
-    """The lineage of a text; `schema` is a file that tells the columns of tables."""
+    """The lineage of a text; `schema` is a file with the columns of tables."""
     if schema is not None and not schema.is_file():
         raise NoSuchSchemaFile(schema)
     columns = no_columns if schema is None else columns_in(schema)
@@ -97,7 +106,7 @@ def sql_file_lineage(
     return sql_lineage(read.text, dialect=dialect, schema=schema, file=str(file))
 
 
-def _report(script: Script) -> SqlLineageReport:
+def _report(script: ScriptLineage) -> SqlLineageReport:
     coverage = script.coverage
     return SqlLineageReport(
         edges=tuple(map(_edge, script.edges)),
@@ -147,8 +156,76 @@ def _edge(edge: ColumnEdge) -> SqlEdgeReport:
 
 
 def _target(edge: ColumnEdge) -> str:
-    """A column with its table, a table alone, or a column that only a reader sees."""
+    """A column with its table, a table alone, or an output column of a SELECT."""
     if edge.to_table is None:
         return edge.to_column or ALL
     table = dotted(edge.to_table)
     return table if edge.to_column is None else f"{table}.{edge.to_column}"
+
+
+class TableColumns:
+    """Tables and their columns; a partial name finds the only table that ends with it."""
+
+    def __init__(self, tables: Mapping[str, list[str]]) -> None:
+        self._by_parts = {_parts(name): columns for name, columns in tables.items()}
+
+    def __call__(self, table: Parts) -> list[str] | None:
+        """The columns of a table, or None if it is unknown or ambiguous."""
+        wanted = tuple(part.lower() for part in table)
+        if wanted in self._by_parts:
+            return self._by_parts[wanted]
+        ending = [
+            columns
+            for parts, columns in self._by_parts.items()
+            if parts == wanted[-len(parts) :] or wanted == parts[-len(wanted) :]
+        ]
+        return ending[0] if len(ending) == 1 else None
+
+
+def columns_in(file: Path) -> TableColumns:
+    """Read the tables of a YAML file; raises ConfigurationError with all problems by line.
+
+    A table has a list of names, of `{name, type}`, or a mapping of names to types; these may also
+    stand under `columns`.
+    """
+    problems: list[ConfigProblem]
+    root, problems = read_yaml(file, environment={})
+    tables = {name: _columns(entry.node, problems) for name, entry in root.entries.items()}
+    if problems:
+        raise ConfigurationError(problems)
+    return TableColumns(tables)
+
+
+def _parts(name: str) -> Parts:
+    return tuple(part.strip(' "`[]').lower() for part in name.split("."))
+
+
+def _columns(node: ConfigNode, problems: list[ConfigProblem]) -> list[str]:
+    if isinstance(node, MappingNode):
+        inner = node.entries.get("columns")
+        if inner is not None and not isinstance(inner.node, ScalarNode):
+            return _columns(inner.node, problems)
+        return list(node.entries)
+    if isinstance(node, ListNode):
+        return [name for item in node.items if (name := _name(item, problems)) is not None]
+    _refuse(node, problems, "a list of columns, or names with their types")
+    return []
+
+
+def _name(node: ConfigNode, problems: list[ConfigProblem]) -> str | None:
+    if isinstance(node, ScalarNode) and not node.empty:
+        return node.text
+    if isinstance(node, MappingNode):
+        given = node.entries.get("name")
+        if given is not None and isinstance(given.node, ScalarNode):
+            return given.node.text
+        if len(node.entries) == 1:
+            return next(iter(node.entries))
+    _refuse(node, problems, "a column's name, or 'name' with its 'type'")
+    return None
+
+
+def _refuse(node: ConfigNode, problems: list[ConfigProblem], wanted: str) -> None:
+    problems.append(
+        ConfigProblem(place=node.place, key=node.path, text=f"{node.path} must be {wanted}.")
+    )

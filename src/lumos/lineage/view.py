@@ -1,4 +1,4 @@
-"""What lies up and down the stream of a dataset or a column, and the ways between two columns."""
+"""Upstream and downstream lineage of a dataset or column, and paths between two columns."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,27 +9,26 @@ from typing import Final, Literal, TypedDict, TypeVar, Unpack
 import msgspec
 
 from lumos.errors import MisuseError, did_you_mean
-from lumos.lineage.dataset_names import find_dataset
-from lumos.lineage.drawing.picture import Arrow, Box, Picture, Step
+from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
-from lumos.model.urn import Urn
+from lumos.model.urn import SCHEME, Urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
-from lumos.store.errors import UnknownDataset
+from lumos.store.errors import AmbiguousName, UnknownDataset
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 
 Side = Literal["upstream", "downstream", "both"]
 MOST_SHOWN: Final = 500
-# Beyond that, a picture with columns is a ball of wool.
+# Larger pictures are unreadable with columns.
 _MOST_WITH_COLUMNS: Final = 40
 _Value = TypeVar("_Value")
 
 
 class LineageReport(Report, frozen=True, kw_only=True):
-    """Datasets and how they hang together, seen from one of them or from one of its columns."""
+    """The lineage around a dataset or column."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -43,8 +42,8 @@ class LineageReport(Report, frozen=True, kw_only=True):
     truncated: bool
 
 
-class PathStep(Report, frozen=True, kw_only=True):
-    """One step of a way: from which column to which, whether as its value, and where it says so."""
+class ColumnPathStep(Report, frozen=True, kw_only=True):
+    """One step of a path between two columns."""
 
     upstream: str
     upstream_column: str | None
@@ -58,21 +57,21 @@ class PathStep(Report, frozen=True, kw_only=True):
 
 
 class PathReport(Report, frozen=True, kw_only=True):
-    """Ways from one column down the stream to another, shortest first."""
+    """Paths from one column downstream to another, shortest first."""
 
     format_version: str = FORMAT_VERSION
     upstream: str
     upstream_column: str
     downstream: str
     downstream_column: str
-    paths: tuple[tuple[PathStep, ...], ...]
+    paths: tuple[tuple[ColumnPathStep, ...], ...]
     truncated: bool
 
 
-class View(TypedDict, total=False):
-    """How to look at lineage: from a column alone, to which side, how far, at how much.
+class ViewOptions(TypedDict, total=False):
+    """What to show: one column only, which side, how deep, how many datasets.
 
-    From a column, also at what it only decides about, unless only `direct` values shall count.
+    `direct` leaves out columns that are only influenced.
     """
 
     column: str | None
@@ -82,8 +81,8 @@ class View(TypedDict, total=False):
     direct: bool
 
 
-class Viewer:
-    """Looks at the lineage in a store."""
+class LineageViewer:
+    """Shows the lineage in a store."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._open = store
@@ -93,9 +92,9 @@ class Viewer:
         return self._open()
 
     def split(self, text: str) -> tuple[str, str | None]:
-        """A dataset and the column of it that `orders.customer_id` means; None for the whole.
+        """The dataset and column that `orders.customer_id` refers to; None for a whole dataset.
 
-        A dataset of that name goes first, since names may have dots themselves.
+        A dataset of that name comes first, since names may contain dots.
         """
         try:
             return find_dataset(self._store, text), None
@@ -109,8 +108,8 @@ class Viewer:
                     column = f"{above}.{column}"
             raise unknown from None
 
-    def show(self, dataset: str, **view: Unpack[View]) -> LineageReport:
-        """What lies up and down the stream of a dataset, or of one of its columns."""
+    def show(self, dataset: str, **view: Unpack[ViewOptions]) -> LineageReport:
+        """The upstream and downstream lineage of a dataset or column."""
         picture = self.picture(dataset, **view)
         return LineageReport(
             urn=picture.urn,
@@ -124,8 +123,8 @@ class Viewer:
             truncated=picture.truncated,
         )
 
-    def drawn(self, dataset: str, format: str, **view: Unpack[View]) -> str:
-        """The same as a text in another language: json, dot, mermaid, openlineage or html."""
+    def drawn(self, dataset: str, format: str, **view: Unpack[ViewOptions]) -> str:
+        """The lineage as json, dot, mermaid, openlineage or html."""
         if format == "json":
             return to_json(self.show(dataset, **view), indent=2).decode() + "\n"
         from lumos.lineage import drawing
@@ -144,7 +143,7 @@ class Viewer:
                 title += f", column {picture.column}"
             return drawing.page(picture, title=title)
         raise MisuseError(
-            f"'{format}' is no format of lineage. Use json, dot, mermaid, openlineage or html."
+            f"Unknown format '{format}'. Use json, dot, mermaid, openlineage or html."
         )
 
     def picture(
@@ -157,7 +156,7 @@ class Viewer:
         limit: int = MOST_SHOWN,
         direct: bool = False,
     ) -> Picture:
-        """What lies around a dataset, or around one of its columns, for drawing."""
+        """The lineage around a dataset or column, for drawing."""
         urn = find_dataset(self._store, dataset)
         directions: Sequence[Direction] = ("upstream", "downstream") if side == "both" else (side,)
         if column is None:
@@ -173,9 +172,9 @@ class Viewer:
         limit: int = 10,
         direct: bool = False,
     ) -> PathReport:
-        """Ways from a column of one dataset to a column of another.
+        """Paths from a column of one dataset to a column of another.
 
-        Also those on which one only decides about the next, unless only `direct` values count.
+        `direct` leaves out paths on which a column only influences the next one.
         """
         first, last = (find_dataset(self._store, end[0]) for end in (start, goal))
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
@@ -192,7 +191,7 @@ class Viewer:
         )
 
     def _column(self, urn: str, column: str) -> str:
-        """The column as its schema spells it; without a schema as it was given."""
+        """The column as spelled in the schema, or as given if there is none."""
         entry = self._store.entries.get(urn)
         schema = None if entry is None else entry.dataset.schema
         if schema is None:
@@ -286,7 +285,7 @@ class Viewer:
 
 
 def _put_nearer(depths: dict[str, int], urn: str, depth: int) -> None:
-    """In a cycle, a dataset is on both sides."""
+    """Keep the smaller depth: in a cycle, a dataset is on both sides."""
     if urn not in depths or abs(depth) < abs(depths[urn]):
         depths[urn] = depth
 
@@ -305,7 +304,7 @@ def _arrow(edge: MergedEdge) -> Arrow:
 
 
 def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
-    """Steps between columns, put together by the datasets that they lead between."""
+    """Column steps, grouped by their datasets."""
     together: dict[tuple[str, str], list[ColumnStep]] = {}
     for step in steps:
         together.setdefault((step.upstream.urn, step.downstream.urn), []).append(step)
@@ -336,7 +335,7 @@ def _distinct(
 
 
 def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
-    """The columns of each dataset that take part."""
+    """The columns of each dataset in the picture."""
     found: dict[str, dict[str, None]] = {}
     for arrow in arrows:
         for mapping in arrow.columns:
@@ -382,8 +381,8 @@ def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:
     return cycles((arrow.upstream, arrow.downstream) for arrow in arrows)
 
 
-def _step(step: ColumnStep) -> Step:
-    return Step(
+def _step(step: ColumnStep) -> PictureStep:
+    return PictureStep(
         upstream=step.upstream.urn,
         upstream_column=step.upstream.column,
         downstream=step.downstream.urn,
@@ -393,8 +392,8 @@ def _step(step: ColumnStep) -> Step:
     )
 
 
-def _path_step(step: ColumnStep) -> PathStep:
-    return PathStep(
+def _path_step(step: ColumnStep) -> ColumnPathStep:
+    return ColumnPathStep(
         upstream=step.upstream.urn,
         upstream_column=step.upstream.column,
         downstream=step.downstream.urn,
@@ -405,3 +404,29 @@ def _path_step(step: ColumnStep) -> PathStep:
         origins=step.origins,
         jobs=step.jobs,
     )
+
+
+_BOTH: Final[tuple[Direction, ...]] = ("upstream", "downstream")
+
+
+def find_dataset(store: Store, name: str) -> str:
+    """The URN of a dataset in the store, or of one that only lineage mentions."""
+    if not name.strip():
+        raise MisuseError("The dataset name is empty. List all datasets with: lumos list")
+    try:
+        urn = store.find(name)
+    except UnknownDataset:
+        urns = () if name.startswith(SCHEME) else store.lineage.named(name)
+        if len(urns) > 1:
+            raise AmbiguousName(name, urns) from None
+        if not urns:
+            raise
+        return urns[0]
+    if store.entries.get(urn) is None and not has_lineage(store, urn):
+        raise store.unknown(name)
+    return urn
+
+
+def has_lineage(store: Store, urn: str) -> bool:
+    """Whether a dataset has an edge."""
+    return any(store.lineage.edges_of(urn, each) for each in _BOTH)

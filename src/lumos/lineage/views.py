@@ -1,20 +1,25 @@
-"""What views of a database are made from: their definitions become lineage with every scan."""
+"""Lineage of database views, from the definitions that scans find."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
 from lumos.discovery.dataset_recorder import RecordedDataset
 from lumos.discovery.scan_recorder import RecordedScan
 from lumos.errors import UnknownName
-from lumos.lineage.mongodb_views import collections_of, said_by_pipeline
-from lumos.lineage.name_index import Names
-from lumos.lineage.reported import Known, Reference, Reported, TableName
-from lumos.lineage.schemas import Schemas
-from lumos.lineage.sql import SqlText, analyse, reported
-from lumos.lineage.sql.names import dialect_named
-from lumos.lineage.urns import Placing
+from lumos.lineage.name_index import NameIndex
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    ReportedEdge,
+    ReportedLineage,
+    TableName,
+    UrnReference,
+)
+from lumos.lineage.resolver import ReferenceResolver, SchemaCache
+from lumos.lineage.sql import SqlText, analyse, report_script
+from lumos.lineage.sql.dialects import find_dialect
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
 from lumos.model.urn import Urn
@@ -25,47 +30,50 @@ REPORTER = "view:"
 NOT_UNDERSTOOD = "view_not_understood"
 
 
-def follow_views(store: Store, done: RecordedScan) -> tuple[Problem, ...]:
-    """Records what the views of a scan are made from, and takes back what gone ones said.
+def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
+    """Record the lineage of the views of a scan, and remove that of dropped views.
 
-    Gives what of their definitions could not be understood.
+    Returns the problems in their definitions.
     """
     known = set(store.directory.reporters(REPORTER))
-    # A store that kept no texts once has edges alone.
-    told = known - store.lineage.without_scripts(REPORTER)
+    # Older stores have edges without scripts.
+    with_scripts = known - store.lineage.without_scripts(REPORTER)
     changed = [
         outcome.dataset
-        for outcome in done.outcomes
+        for outcome in scan.outcomes
         if (outcome.dataset.definition is not None or collections_of(outcome.dataset))
         and (
             outcome.event is not None
-            # A pipeline is no text of SQL.
+            # A MongoDB pipeline has no SQL script.
             or f"{REPORTER}{outcome.dataset.urn}"
-            not in (told if outcome.dataset.definition is not None else known)
+            not in (with_scripts if outcome.dataset.definition is not None else known)
         )
     ]
-    gone = [name for name in _no_views(done.outcomes, done.missing) if name in known]
-    if not changed and not gone:
+    removed = [name for name in _no_views(scan.outcomes, scan.missing) if name in known]
+    if not changed and not removed:
         return ()
     at = datetime.now(UTC)
-    placing = Placing(Names(()), Schemas(store), at=at, by=who())
+    resolver = ReferenceResolver(NameIndex(()), SchemaCache(store), at=at, by=who())
     problems: list[Problem] = []
     with store.transaction() as transaction:
         for view in changed:
-            said = _said(view, store)
-            problems += _problems(view, said)
-            placed = placing.place(said, dialect=None)
+            lineage = _view_lineage(view, store)
+            problems += _problems(view, lineage)
+            resolved = resolver.resolve(lineage, dialect=None)
             transaction.lineage.report(
-                placed.reporter, placed.edges, scripts=placed.scripts, unparsed=placed.unparsed,
+                resolved.reporter,
+                resolved.edges,
+                scripts=resolved.scripts,
+                unparsed=resolved.unparsed,
                 at=at,
-            )  # fmt: skip
-        for name in gone:
+            )
+        for name in removed:
             transaction.lineage.report(name, (), at=at)
     return tuple(problems)
 
 
 def _no_views(outcomes: Iterable[RecordedDataset], missing: Iterable[str]) -> Iterator[str]:
-    """Reporters of what was a view and is none now, or is not there."""
+    """Reporters of datasets that are no longer views, or missing."""
     for outcome in outcomes:
         if outcome.dataset.definition is None and not collections_of(outcome.dataset):
             yield f"{REPORTER}{outcome.dataset.urn}"
@@ -73,16 +81,16 @@ def _no_views(outcomes: Iterable[RecordedDataset], missing: Iterable[str]) -> It
         yield f"{REPORTER}{urn}"
 
 
-def _said(view: Dataset, store: Store) -> Reported:
-    """What a view's definition says; its names are those of its own database."""
+def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
+    """The lineage of a view; names in its definition belong to its own database."""
     if view.definition is None:
-        return said_by_pipeline(view, reporter=f"{REPORTER}{view.urn}")
+        return report_pipeline(view, reporter=f"{REPORTER}{view.urn}")
     urn = Urn.parse(view.urn)
     dialect = _dialect(view.definition.dialect)
-    schemas = Schemas(store)
+    schemas = SchemaCache(store)
 
     def urn_of(parts: tuple[str, ...]) -> str:
-        # A definition leaves out what is the same for all of its database.
+        # A definition may leave out the leading parts of a name.
         path = (*urn.path[: max(len(urn.path) - len(parts), 0)], *parts)
         return str(msgspec.structs.replace(urn, path=path))
 
@@ -93,16 +101,16 @@ def _said(view: Dataset, store: Store) -> Reported:
     name = ".".join(_quoted(part) for part in urn.path)
     text = SqlText(f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect)
     script = analyse(text.text, dialect=dialect, columns=columns)
-    said = reported(script, reporter=f"{REPORTER}{view.urn}", text=text)
-    itself = Known(urn=view.urn)
+    lineage = report_script(script, reporter=f"{REPORTER}{view.urn}", text=text)
+    itself = UrnReference(urn=view.urn)
 
-    def known(table: Reference) -> Known:
+    def known(table: DatasetReference) -> UrnReference:
         assert isinstance(table, TableName)
-        return Known(urn=urn_of(table.parts))
+        return UrnReference(urn=urn_of(table.parts))
 
     edges = (
         msgspec.structs.replace(edge, upstream=known(edge.upstream), downstream=itself)
-        for edge in said.edges
+        for edge in lineage.edges
     )
     scripts = (
         msgspec.structs.replace(
@@ -110,7 +118,7 @@ def _said(view: Dataset, store: Store) -> Reported:
             dataset=itself,
             tables=tuple((parts, known(table)) for parts, table in each.tables),
         )
-        for each in said.scripts
+        for each in lineage.scripts
     )
     unparsed = (
         msgspec.structs.replace(
@@ -119,16 +127,16 @@ def _said(view: Dataset, store: Store) -> Reported:
             writes=(itself,),
             others=tuple(known(table) for table in each.others if isinstance(table, TableName)),
         )
-        for each in said.unparsed
+        for each in lineage.unparsed
     )
     return msgspec.structs.replace(
-        said, edges=tuple(edges), scripts=tuple(scripts), unparsed=tuple(unparsed)
+        lineage, edges=tuple(edges), scripts=tuple(scripts), unparsed=tuple(unparsed)
     )
 
 
 def _dialect(name: str) -> str | None:
     try:
-        dialect_named(name)
+        find_dialect(name)
     except UnknownName:
         return None
     return name
@@ -138,11 +146,59 @@ def _quoted(part: str) -> str:
     return '"' + part.replace('"', '""') + '"'
 
 
-def _problems(view: Dataset, said: Reported) -> Iterator[Problem]:
-    for each in said.problems:
+def _problems(view: Dataset, lineage: ReportedLineage) -> Iterator[Problem]:
+    for each in lineage.problems:
         yield Problem(
             path=Urn.parse(view.urn).path_text,
-            reason=f"The lineage of the view is not whole: {each.reason}",
+            reason=f"The lineage of the view is incomplete: {each.reason}",
             code=NOT_UNDERSTOOD,
             remark=True,
         )
+
+
+_VIEW_ON: Final = "mongodb.view_on"
+_PIPELINE: Final = "mongodb.pipeline"
+# Stages that read another collection, and the key that names it.
+_FROM: Final = {"$lookup": "from", "$graphLookup": "from", "$unionWith": "coll"}
+
+
+def collections_of(view: Dataset) -> tuple[str, ...]:
+    """The collections of its own database that a view reads; empty if it is no view."""
+    with_scripts = view.properties or {}
+    if view.platform != "mongodb" or _VIEW_ON not in with_scripts:
+        return ()
+    named = [
+        with_scripts[_VIEW_ON],
+        *_named(msgspec.json.decode(with_scripts.get(_PIPELINE, "[]"))),
+    ]
+    return tuple(dict.fromkeys(named))
+
+
+def report_pipeline(view: Dataset, *, reporter: str) -> ReportedLineage:
+    """Edges from the collections to the view; keys are not followed."""
+    urn = Urn.parse(view.urn)
+    edges = (
+        ReportedEdge(
+            upstream=UrnReference(
+                urn=str(msgspec.structs.replace(urn, path=(*urn.path[:-1], name)))
+            ),
+            downstream=UrnReference(urn=view.urn),
+        )
+        for name in collections_of(view)
+    )
+    return ReportedLineage(reporter=reporter, edges=tuple(edges))
+
+
+def _named(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _named(each)
+    elif isinstance(value, dict):
+        for stage, body in value.items():
+            if stage == "$unionWith" and isinstance(body, str):
+                yield body
+            elif stage in _FROM and isinstance(body, dict):
+                name = body.get(_FROM[stage])
+                if isinstance(name, str):
+                    yield name
+            yield from _named(body)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from lumos.config.settings import UsageSettings
-from lumos.lineage.reported import Read
+from lumos.lineage.reported_lineage import DatasetRead
 from lumos.store import Store
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads
 from lumos.usage.ingest import SKEW, settle
@@ -25,7 +25,7 @@ class Recorded(NamedTuple):
 def record_reads(
     store: Store,
     reporter: str,
-    reads: Iterable[tuple[str, Read]],
+    reads: Iterable[tuple[str, DatasetRead]],
     *,
     settings: UsageSettings,
     at: datetime,
@@ -66,11 +66,11 @@ def record_reads(
     return Recorded(len(fresh), len(ahead))
 
 
-def _day(read: Read) -> date:
+def _day(read: DatasetRead) -> date:
     return read.at.astimezone(UTC).date()
 
 
-def _key(urn: str, read: Read) -> int:
+def _key(urn: str, read: DatasetRead) -> int:
     if read.run is None:
         text = "\x1f".join((urn, read.reader, read.at.astimezone(UTC).isoformat()))
     else:

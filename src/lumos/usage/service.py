@@ -14,7 +14,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
-from lumos.lineage.reported import Read
+from lumos.lineage.reported_lineage import DatasetRead
 from lumos.model.dataset import Usage
 from lumos.model.time_expression import parse_time
 from lumos.progress import Progress, no_progress
@@ -102,7 +102,7 @@ class UsageService:
         with self._telling():
             return ingest.ingest(logs, dialect=dialect, name=name)
 
-    def record(self, reporter: str, reads: Iterable[tuple[str, Read]]) -> Recorded:
+    def record(self, reporter: str, reads: Iterable[tuple[str, DatasetRead]]) -> Recorded:
         """Counts reads of datasets by their URNs, each once."""
         with self._telling():
             return record_reads(
@@ -124,10 +124,10 @@ class UsageService:
             return find_homes(store, self._tables(store), at=datetime.now(UTC))
 
     def _tables(self, store: Store) -> "Tables":
-        from lumos.lineage.name_index import names_of
+        from lumos.lineage.name_index import load_name_index
         from lumos.usage.tables import Tables
 
-        return Tables(store, names_of(self._settings, store))
+        return Tables(store, load_name_index(self._settings, store))
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Who read a dataset, when and how often."""

@@ -4,15 +4,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from lumos.lineage.name_index import Names
-from lumos.lineage.reported import Known, Place, Reference, TableName
-from lumos.lineage.resolution import Found, Way
+from lumos.lineage.name_index import NameIndex
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LocationReference,
+    Resolution,
+    ResolutionMethod,
+    TableName,
+    UrnReference,
+)
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.store import Store
 from lumos.usage.query_log import Example, TableAccess, possible_tables
 from lumos.usage.reports import UnknownTable
 
-_FOUND: Final = frozenset({Way.URN, Way.RULE, Way.PLACE, Way.NAME})
+_FOUND: Final = frozenset(
+    {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.PLACE, ResolutionMethod.NAME}
+)
 # Tables that a database keeps about itself; tools ask them all day.
 _OWN_SCHEMAS: Final = frozenset(
     {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
@@ -24,14 +32,14 @@ _PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
 class Tables:
     """Finds the datasets of a log, and remembers what it did not find."""
 
-    def __init__(self, store: Store, names: Names) -> None:
+    def __init__(self, store: Store, names: NameIndex) -> None:
         self._store = store
         self._names = names
         self._spellings: dict[str, dict[str, str]] = {}
-        self._unknown: Counter[Reference] = Counter()
-        self._answers: dict[Reference, Found] = {}
+        self._unknown: Counter[DatasetReference] = Counter()
+        self._answers: dict[DatasetReference, Resolution] = {}
 
-    def find(self, reference: Reference, dialect: str | None) -> Found | None:
+    def find(self, reference: DatasetReference, dialect: str | None) -> Resolution | None:
         """The dataset that is meant; nothing for what a database keeps about itself."""
         if isinstance(reference, TableName) and _is_own(reference.parts):
             return None
@@ -39,7 +47,7 @@ class Tables:
         self._answers[reference] = found
         return found
 
-    def is_known(self, found: Found) -> bool:
+    def is_known(self, found: Resolution) -> bool:
         """Whether the store has the dataset."""
         return found.way in _FOUND and found.urn in self._names
 
@@ -115,28 +123,28 @@ def _is_own(parts: Sequence[str]) -> bool:
     )
 
 
-def _written(reference: Reference) -> str:
+def _written(reference: DatasetReference) -> str:
     match reference:
         case TableName(parts=parts):
             return ".".join(parts)
-        case Place(uri=uri):
+        case LocationReference(uri=uri):
             return uri
-        case Known(urn=urn):
+        case UrnReference(urn=urn):
             return urn
 
 
-def _reference(urn: str) -> Reference | None:
+def _reference(urn: str) -> DatasetReference | None:
     """What a made-up URN was made from."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:
         return None
     if parsed.platform in _PLACES:
-        return Place(uri=_PLACES[parsed.platform] + "/".join(parsed.path))
+        return LocationReference(uri=_PLACES[parsed.platform] + "/".join(parsed.path))
     if parsed.platform == "azure" and parsed.instance:
         container, *key = parsed.path
         host = f"{container}@{parsed.instance}.dfs.core.windows.net"
-        return Place(uri="/".join((f"abfss://{host}", *key)))
+        return LocationReference(uri="/".join((f"abfss://{host}", *key)))
     return TableName(
         parts=parsed.path,
         platform=None if parsed.platform == "sql" else parsed.platform,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from lumos.impact.rules import DatasetImpact, Impact, Making, impact_of
 from lumos.impact.rules.downstream import Versions
 from lumos.impact.types import effects
-from lumos.lineage.reported import TableName
-from lumos.lineage.sql import analyse, reported
+from lumos.lineage.reported_lineage import TableName
+from lumos.lineage.sql import analyse, report_script
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
 from lumos.model.type_use import StatementEffect
@@ -50,7 +50,7 @@ class World:
     def _add(self, file: str, sql: str, *, keeps_sql: bool) -> None:
         script = analyse(sql, dialect=self.dialect, columns=self._columns, file=file)
         by_target: dict[str, list[Edge]] = {}
-        for edge in reported(script, reporter=f"sql:{file}").edges:
+        for edge in report_script(script, reporter=f"sql:{file}").edges:
             assert isinstance(edge.upstream, TableName)
             assert isinstance(edge.downstream, TableName)
             target = name(edge.downstream.parts)

@@ -12,7 +12,8 @@ from lineage.readers.test_openlineage import event
 from lumos import Lumos
 from lumos.config.settings import Settings
 from lumos.errors import MisuseError, UnknownName
-from lumos.lineage.reports import LineageIngestReport, Way
+from lumos.lineage.reported_lineage import ResolutionMethod
+from lumos.lineage.reports import LineageIngestReport
 
 ORDERS = "lumos://file/lake/raw/orders"
 # Old reads are forgotten.
@@ -77,8 +78,8 @@ def test_a_folder_of_sql_is_recorded_with_columns_from_the_store(lake):
     assert (use.upstream, *near(use.file), use.line) == ("country", "models/totals.sql", 2)
     assert report.coverage.share == 1.0
     assert {each.name: each.way for each in report.tables} == {
-        "raw.orders": Way.NAME,
-        "totals": Way.ASSUMED,
+        "raw.orders": ResolutionMethod.NAME,
+        "totals": ResolutionMethod.ASSUMED,
     }
 
 
@@ -279,7 +280,7 @@ def test_a_folder_that_cannot_be_read_takes_nothing_away(lake, monkeypatch):
     hidden = write("models/deep/b.sql", "create table b as select id from orders")
     lake.lumos.lineage.ingest("models")
     real = os_walk_with_failure(hidden.parent)
-    monkeypatch.setattr("lumos.lineage.recognition.os.walk", real)
+    monkeypatch.setattr("lumos.lineage.input_files.os.walk", real)
     report = lake.lumos.lineage.ingest("models")
     assert near(*report.held) == ("sql:models/deep/b.sql",)
     assert len(ends(lake)) == 2
@@ -441,7 +442,7 @@ def test_a_name_that_several_datasets_have_is_told_and_not_guessed(lake):
     lake.see("processed/orders", "id INT64")
     write("a.sql", "create table t as select id from orders")
     report = lake.lumos.lineage.ingest("a.sql")
-    (ambiguous,) = [each for each in report.tables if each.way is Way.AMBIGUOUS]
+    (ambiguous,) = [each for each in report.tables if each.way is ResolutionMethod.AMBIGUOUS]
     assert ambiguous.candidates == ("lumos://file/lake/processed/orders", ORDERS)
     assert any("sql_names" in each.reason for each in report.problems)
     assert {up for up, _, _ in ends(lake)} == {"lumos://sql/orders"}
@@ -550,7 +551,7 @@ def test_rules_of_the_configuration_name_datasets(lake):
     write("a.sql", "create table dwh.kpis as select id from orders")
     report = lumos.lineage.ingest("a.sql")
     assert {each.name: (each.urn, each.way) for each in report.tables}["dwh.kpis"] == (
-        "lumos://snowflake@eu/DWH/kpis", Way.RULE,
+        "lumos://snowflake@eu/DWH/kpis", ResolutionMethod.RULE,
     )  # fmt: skip
 
 

@@ -4,10 +4,14 @@ import pytest
 
 from lumos.config.sql_names import SqlName
 from lumos.errors import MisuseError
-from lumos.lineage.declared import reference
-from lumos.lineage.name_index import Names
-from lumos.lineage.reported import Known, Place, TableName
-from lumos.lineage.resolution import Way
+from lumos.lineage.declared import parse_reference
+from lumos.lineage.name_index import NameIndex
+from lumos.lineage.reported_lineage import (
+    LocationReference,
+    ResolutionMethod,
+    TableName,
+    UrnReference,
+)
 from lumos.store.directory import Listing
 
 
@@ -29,10 +33,10 @@ SHOP = (
     listing("lumos://postgres/shop/sales/Orders"),
     listing("lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES"),
 )
-NAMES = Names((*LAKE, *SHOP), ["lumos://sql/mart/kpis", "lumos://airflow/x", "urn:li:other"])
+NAMES = NameIndex((*LAKE, *SHOP), ["lumos://sql/mart/kpis", "lumos://airflow/x", "urn:li:other"])
 
 
-def found(name: str, *, names: Names = NAMES, dialect: str | None = None, **more: str):
+def found(name: str, *, names: NameIndex = NAMES, dialect: str | None = None, **more: str):
     return names.find(TableName(parts=tuple(name.split(".")), **more), dialect=dialect)
 
 
@@ -56,7 +60,10 @@ def found(name: str, *, names: Names = NAMES, dialect: str | None = None, **more
     ],
 )
 def test_a_name_that_only_one_dataset_has_finds_it(name, dialect, urn):
-    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (urn, Way.NAME)
+    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (
+        urn,
+        ResolutionMethod.NAME,
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_a_name_that_only_one_dataset_has_finds_it(name, dialect, urn):
 def test_a_name_that_says_otherwise_is_not_bent_to_fit(name, dialect, urn):
     assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (
         urn,
-        Way.ASSUMED,
+        ResolutionMethod.ASSUMED,
     )
 
 
@@ -85,11 +92,11 @@ def test_what_only_lineage_speaks_of_stays_the_same():
         "lumos://x/c/d",
         "lumos://y/c/d",
     )
-    names = Names((), told)
+    names = NameIndex((), told)
     assert found("mart.kpis", names=names, platform="snowflake").urn == told[0]
-    assert found("mart.kpis", names=names).way is Way.ASSUMED
+    assert found("mart.kpis", names=names).way is ResolutionMethod.ASSUMED
     assert found("a.b", names=names).urn == "lumos://sql/a/b"
-    assert found("c.d", names=names).way is Way.AMBIGUOUS
+    assert found("c.d", names=names).way is ResolutionMethod.AMBIGUOUS
 
 
 @pytest.mark.parametrize(
@@ -117,16 +124,16 @@ def test_a_table_that_a_query_creates_may_be_the_nearest():
 
 def test_a_name_that_several_have_is_not_guessed():
     answer = found("events")
-    assert answer.way is Way.AMBIGUOUS
+    assert answer.way is ResolutionMethod.AMBIGUOUS
     assert answer.candidates == ("lumos://s3/lake/processed/events", "lumos://s3/lake/raw/events")
     assert answer.urn == "lumos://sql/events"
 
 
 def test_the_dialect_decides_between_two_of_the_same_name():
-    names = Names(
+    names = NameIndex(
         (listing("lumos://postgres/shop/public/orders"), listing("lumos://s3/lake/orders"))
     )
-    assert found("orders", names=names).way is Way.AMBIGUOUS
+    assert found("orders", names=names).way is ResolutionMethod.AMBIGUOUS
     assert (
         found("orders", names=names, dialect="postgres").urn
         == "lumos://postgres/shop/public/orders"
@@ -135,9 +142,9 @@ def test_the_dialect_decides_between_two_of_the_same_name():
 
 def test_a_dataset_that_is_there_goes_before_one_that_is_gone():
     gone = listing("lumos://file/old/orders", "/old/orders", state="missing")
-    assert found("orders", names=Names([gone])).urn == "lumos://file/old/orders"
+    assert found("orders", names=NameIndex([gone])).urn == "lumos://file/old/orders"
     there = listing("lumos://file/new/orders", "/new/orders")
-    assert found("orders", names=Names([gone, there])).urn == "lumos://file/new/orders"
+    assert found("orders", names=NameIndex([gone, there])).urn == "lumos://file/new/orders"
 
 
 def test_a_table_of_a_warehouse_is_no_file_of_the_same_name():
@@ -146,14 +153,14 @@ def test_a_table_of_a_warehouse_is_no_file_of_the_same_name():
 
 
 def test_what_was_assumed_gives_way_to_files_that_are_found_later():
-    names = Names(LAKE, ["lumos://hive/raw/events"])
+    names = NameIndex(LAKE, ["lumos://hive/raw/events"])
     answer = found("raw.events", names=names, platform="hive")
-    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", Way.NAME)
+    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", ResolutionMethod.NAME)
     assert found("raw.others", names=names, platform="hive").urn == "lumos://hive/raw/others"
 
 
 def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
-    two = Names(
+    two = NameIndex(
         (
             listing("lumos://postgres@a/shop/public/orders"),
             listing("lumos://postgres@b/shop/public/orders"),
@@ -163,7 +170,10 @@ def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
     assert found(name, names=two, platform="postgres", instance="a").urn.startswith(
         "lumos://postgres@a/"
     )
-    assert found(name, names=two, platform="postgres", instance="db:5432").way is Way.AMBIGUOUS
+    assert (
+        found(name, names=two, platform="postgres", instance="db:5432").way
+        is ResolutionMethod.AMBIGUOUS
+    )
     assert (
         found(name, platform="postgres", instance="db:5432").urn
         == "lumos://postgres/shop/public/orders"
@@ -182,8 +192,8 @@ def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
     ],
 )
 def test_a_place_is_the_dataset_that_it_lies_in(uri, urn):
-    answer = NAMES.find(Place(uri=uri))
-    assert (answer.urn, answer.way) == (urn, Way.PLACE)
+    answer = NAMES.find(LocationReference(uri=uri))
+    assert (answer.urn, answer.way) == (urn, ResolutionMethod.PLACE)
 
 
 @pytest.mark.parametrize(
@@ -199,16 +209,20 @@ def test_a_place_is_the_dataset_that_it_lies_in(uri, urn):
     ],
 )
 def test_a_place_where_nothing_is_known_gets_the_urn_that_a_scan_would_give(uri, urn):
-    answer = NAMES.find(Place(uri=uri))
-    assert (answer.urn, answer.way) == (urn, Way.ASSUMED)
+    answer = NAMES.find(LocationReference(uri=uri))
+    assert (answer.urn, answer.way) == (urn, ResolutionMethod.ASSUMED)
 
 
 @pytest.mark.parametrize(
     ("parts", "urn", "way"),
     [
-        (("lumos://s3/lake/raw/events",), "lumos://s3/lake/raw/events", Way.URN),
-        (("s3://lake/raw/events",), "lumos://s3/lake/raw/events", Way.PLACE),
-        (("parquet", "s3a://lake/raw/events"), "lumos://s3/lake/raw/events", Way.PLACE),
+        (("lumos://s3/lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.URN),
+        (("s3://lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.PLACE),
+        (
+            ("parquet", "s3a://lake/raw/events"),
+            "lumos://s3/lake/raw/events",
+            ResolutionMethod.PLACE,
+        ),
     ],
 )
 def test_sql_may_name_urns_and_paths(parts, urn, way):
@@ -218,15 +232,18 @@ def test_sql_may_name_urns_and_paths(parts, urn, way):
 
 @pytest.mark.parametrize("text", ["raw/users.csv", "lake/raw/users.csv", "raw/users", "raw.users"])
 def test_people_may_name_the_end_of_a_path(text):
-    assert NAMES.find(reference(text)).urn == "lumos://s3/lake/raw/users.csv"
+    assert NAMES.find(parse_reference(text)).urn == "lumos://s3/lake/raw/users.csv"
 
 
 def test_other_names_help_where_the_first_is_not_known():
     glue = TableName(parts=("x", "y"), platform="glue")
-    answer = NAMES.find(glue, others=[Place(uri="s3://lake/raw/events")])
-    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", Way.PLACE)
+    answer = NAMES.find(glue, others=[LocationReference(uri="s3://lake/raw/events")])
+    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", ResolutionMethod.PLACE)
     assert (
-        NAMES.find(Known(urn="lumos://glue/x/y"), others=[Place(uri="s3://lake/raw/events")]).urn
+        NAMES.find(
+            UrnReference(urn="lumos://glue/x/y"),
+            others=[LocationReference(uri="s3://lake/raw/events")],
+        ).urn
         == "lumos://glue/x/y"
     )
 
@@ -247,21 +264,31 @@ RULES = (
 @pytest.mark.parametrize(
     ("name", "dialect", "urn", "way"),
     [
-        ("raw.events", None, "lumos://s3/data-lake/raw/events", Way.RULE),
-        ("hive.RAW.Events", None, "lumos://s3/data-lake/raw/Events", Way.RULE),
-        ("prod.dwh.kpis", None, "lumos://snowflake@eu/prod/dwh/kpis", Way.RULE),
-        ("dwh.kpis", None, "lumos://sql/dwh/kpis", Way.ASSUMED),
-        ("invoices", "snowflake", "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES", Way.NAME),
-        ("payments", "snowflake", "lumos://snowflake@eu/finance/public/payments", Way.ASSUMED),
+        ("raw.events", None, "lumos://s3/data-lake/raw/events", ResolutionMethod.RULE),
+        ("hive.RAW.Events", None, "lumos://s3/data-lake/raw/Events", ResolutionMethod.RULE),
+        ("prod.dwh.kpis", None, "lumos://snowflake@eu/prod/dwh/kpis", ResolutionMethod.RULE),
+        ("dwh.kpis", None, "lumos://sql/dwh/kpis", ResolutionMethod.ASSUMED),
+        (
+            "invoices",
+            "snowflake",
+            "lumos://snowflake@eu/FINANCE/PUBLIC/INVOICES",
+            ResolutionMethod.NAME,
+        ),
+        (
+            "payments",
+            "snowflake",
+            "lumos://snowflake@eu/finance/public/payments",
+            ResolutionMethod.ASSUMED,
+        ),
     ],
 )
 def test_rules_of_the_configuration_go_first(name, dialect, urn, way):
-    answer = found(name, names=Names((*LAKE, *SHOP), rules=RULES), dialect=dialect)
+    answer = found(name, names=NameIndex((*LAKE, *SHOP), rules=RULES), dialect=dialect)
     assert (answer.urn, answer.way) == (urn, way)
 
 
 def test_the_environment_is_part_of_assumed_urns():
-    assert found("a.b", names=Names((), environment="DEV")).urn == "lumos://sql/a/b?env=DEV"
+    assert found("a.b", names=NameIndex((), environment="DEV")).urn == "lumos://sql/a/b?env=DEV"
 
 
 @pytest.mark.parametrize(
@@ -295,6 +322,6 @@ def test_a_table_is_found_by_the_name_of_a_dataset(table: str, urn: str) -> None
         "lumos://file/lake/sales/orders_YYYY": "orders",
         "lumos://file/lake/raw/trips/trips_YYYY-MM.parquet": "trips",
     }
-    names = Names(Listing(each, name, "file", "live", None) for each, name in datasets.items())
+    names = NameIndex(Listing(each, name, "file", "live", None) for each, name in datasets.items())
     found = names.find(TableName(parts=tuple(table.split("."))), dialect="spark")
     assert found.urn == urn

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lumos.lineage.order import in_order
+from lumos.lineage.file_reader import sort_by_dependency
 
 CHAIN = {
     "d": "select * from c",
@@ -18,7 +18,7 @@ CHAIN = {
 def test_tables_are_made_before_they_are_read(seed):
     keys = list(CHAIN)
     random.Random(seed).shuffle(keys)
-    assert in_order({key: CHAIN[key] for key in keys}) == ["a", "b", "c", "d"]
+    assert sort_by_dependency({key: CHAIN[key] for key in keys}) == ["a", "b", "c", "d"]
 
 
 def test_a_cycle_leaves_the_order_of_other_texts_alone():
@@ -28,6 +28,6 @@ def test_a_cycle_leaves_the_order_of_other_texts_alone():
         "b": "create table b as select * from a",
         "model": "create table model as select * from raw",
     }
-    found = in_order(texts)
+    found = sort_by_dependency(texts)
     assert sorted(found) == sorted(texts)
     assert found.index("model") < found.index("reader")

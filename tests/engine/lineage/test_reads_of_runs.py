@@ -64,5 +64,5 @@ def test_a_run_in_the_future_is_told_and_does_not_count(lake: Sightings) -> None
     report = ingest(lake, run("COMPLETE", datetime(2099, 1, 1, tzinfo=UTC)))
     assert report.reads == 0
     assert [each.reason for each in report.problems] == [
-        "1 reads lie in the future and do not count."
+        "1 reads have a time in the future and were not counted."
     ]

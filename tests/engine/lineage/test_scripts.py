@@ -15,8 +15,8 @@ from lineage.readers.dbt_projects import CATALOG, manifest, write_project
 from lineage.readers.test_openlineage import event
 from lumos import Lumos
 from lumos.impact.types import effects
-from lumos.lineage.reported import Place, Reference, TableName
-from lumos.lineage.sql import analyse, reported
+from lumos.lineage.reported_lineage import DatasetReference, LocationReference, TableName
+from lumos.lineage.sql import analyse, report_script
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Script
 from lumos.model.type_use import TableVersions
@@ -87,16 +87,16 @@ def read_again(store: Store, urn: str, known: dict[str, list[str]] | None = None
             file=script.file,
         )
 
-        def at(table: Reference, urns: dict[tuple[str, ...], str] = urns) -> str:
+        def at(table: DatasetReference, urns: dict[tuple[str, ...], str] = urns) -> str:
             match table:
                 case TableName():
                     return urns[table.parts]
-                case Place():
+                case LocationReference():
                     return next(urn for parts, urn in urns.items() if parts[-1] == table.uri)
                 case _:
                     raise AssertionError(table)
 
-        for edge in reported(analysed, reporter=reporter).edges:
+        for edge in report_script(analysed, reporter=reporter).edges:
             if at(edge.downstream) == urn:
                 for fact in (None, *edge.columns, *edge.uses):
                     found.add((at(edge.upstream), urn, edge.type, fact))

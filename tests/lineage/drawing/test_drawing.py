@@ -12,19 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lumos.lineage.drawing import (
-    Arrow,
-    Box,
-    BoxImpact,
-    BoxReason,
-    Picture,
-    dot,
-    events,
-    mermaid,
-    page,
-)
-from lumos.lineage.openlineage.naming import reference
-from lumos.lineage.reported import Known
+from lumos.lineage.drawing.formats import dot, events, mermaid, page
+from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
+from lumos.lineage.openlineage.naming import dataset_reference
+from lumos.lineage.reported_lineage import UrnReference
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 from lumos.rendering.layout import layers
 
@@ -100,7 +91,9 @@ def test_openlineage_events_name_inputs_outputs_and_columns() -> None:
 def test_datasets_in_events_are_read_back_as_the_same() -> None:
     for event in events(picture(), at=AT):
         for dataset in (*event["inputs"], *event["outputs"]):
-            assert reference(dataset["namespace"], dataset["name"]) == Known(urn=dataset["name"])
+            assert dataset_reference(dataset["namespace"], dataset["name"]) == UrnReference(
+                urn=dataset["name"]
+            )
 
 
 def test_a_page_holds_all_and_no_name_leads_out_of_its_data() -> None:

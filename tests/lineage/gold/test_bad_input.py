@@ -5,18 +5,18 @@ import random
 import pytest
 
 from lumos.lineage.sql import analyse
-from lumos.lineage.sql.script import Script
+from lumos.lineage.sql.script import ScriptLineage
 
 GOOD_FIRST = "insert into m.first (a) select s.a from m.s s;"
 GOOD_LAST = "insert into m.last (b) select s.b from m.s s;"
 GOOD_EDGES = {"m.s.a -> m.first.a", "m.s.b -> m.last.b"}
 
 
-def of(text: str, dialect: str | None = None) -> Script:
+def of(text: str, dialect: str | None = None) -> ScriptLineage:
     return analyse(text, dialect=dialect, columns=lambda _: None)
 
 
-def direct(script: Script) -> set[str]:
+def direct(script: ScriptLineage) -> set[str]:
     return {
         f"{'.'.join((*edge.from_table, edge.from_column))} -> "
         f"{'.'.join((*(edge.to_table or ()), str(edge.to_column)))}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.lineage.reported import TableName
+from lumos.lineage.reported_lineage import TableName
 from lumos.usage.query_log import Example, understand
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from lumos.annotations.owner_names import UnmarkedOwner
-from lumos.lineage.comments import Header, file_header, header_above, header_of
+from lumos.lineage.header_comments import HeaderComment, file_header, header_above, header_of
 from lumos.model.dataset import Owner
 
 BOTH = (UnmarkedOwner(name="ann"), UnmarkedOwner(name="bob"))
-LIFETIME = Header(
+LIFETIME = HeaderComment(
     description="Customer lifetime value calculation",
     owners=(UnmarkedOwner(name="analytics-team"),),
     sla="Updated daily by 6am UTC",
@@ -115,11 +115,13 @@ CREATE TABLE d AS SELECT 1;
     [
         (
             4,
-            Header(description="The daily load.", owners=(UnmarkedOwner(name="platform-team"),)),
+            HeaderComment(
+                description="The daily load.", owners=(UnmarkedOwner(name="platform-team"),)
+            ),
         ),
-        (8, Header(description="All of b", sla="hourly")),
-        (9, Header()),
-        (12, Header(description="What d is.", owners=(UnmarkedOwner(name="jane"),))),
+        (8, HeaderComment(description="All of b", sla="hourly")),
+        (9, HeaderComment()),
+        (12, HeaderComment(description="What d is.", owners=(UnmarkedOwner(name="jane"),))),
     ],
 )
 def test_a_statement_has_the_comments_right_above_it(line, expected):
@@ -129,31 +131,31 @@ def test_a_statement_has_the_comments_right_above_it(line, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("-- Description: Every order\n-- of the shop", Header(description="Every order of the shop")),
+        ("-- Description: Every order\n-- of the shop", HeaderComment(description="Every order of the shop")),
         (
             "-- Description: Every order,\n-- Web shop included.\n-- Owner: ann",
-            Header(
+            HeaderComment(
                 description="Every order, Web shop included.", owners=(UnmarkedOwner(name="ann"),)
             ),
         ),
         (
             "/**\n * All orders\n *\n * @owner a-team\n * @sla hourly\n */",
-            Header(description="All orders", owners=(UnmarkedOwner(name="a-team"),), sla="hourly"),
+            HeaderComment(description="All orders", owners=(UnmarkedOwner(name="a-team"),), sla="hourly"),
         ),
-        ("-- Owner:\n--   - ann\n--   - bob\n-- SLA: daily", Header(owners=BOTH, sla="daily")),
-        ("/*\n * Owners:\n * - ann\n * - bob\n */", Header(owners=BOTH)),
-        ("/* Owners:\n     - ann\n     - bob\n   All orders */", Header(owners=BOTH, description="All orders")),
-        ("-- Owners: [ann, 'bob']\n-- Tags: [pii]", Header(owners=BOTH, tags=("pii",))),
-        ("-- Owner: TBD\n-- SLA: n/a", Header()),
-        ("-- Owner: ann\n-- All orders", Header(owners=BOTH[:1], description="All orders")),
-        ("-- The owner decides.", Header(description="The owner decides.")),
-        ("-- Where orders go, with all items", Header(description="Where orders go, with all items")),
-        ("-- From the shop (all of them)", Header(description="From the shop (all of them)")),
-        ("-- With all item(s) of an order", Header(description="With all item(s) of an order")),
-        ("-- where a = 1", Header()),
-        ("-- select a, b", Header()),
-        ("-- from raw.orders", Header()),
-        ("-- with x as (", Header()),
+        ("-- Owner:\n--   - ann\n--   - bob\n-- SLA: daily", HeaderComment(owners=BOTH, sla="daily")),
+        ("/*\n * Owners:\n * - ann\n * - bob\n */", HeaderComment(owners=BOTH)),
+        ("/* Owners:\n     - ann\n     - bob\n   All orders */", HeaderComment(owners=BOTH, description="All orders")),
+        ("-- Owners: [ann, 'bob']\n-- Tags: [pii]", HeaderComment(owners=BOTH, tags=("pii",))),
+        ("-- Owner: TBD\n-- SLA: n/a", HeaderComment()),
+        ("-- Owner: ann\n-- All orders", HeaderComment(owners=BOTH[:1], description="All orders")),
+        ("-- The owner decides.", HeaderComment(description="The owner decides.")),
+        ("-- Where orders go, with all items", HeaderComment(description="Where orders go, with all items")),
+        ("-- From the shop (all of them)", HeaderComment(description="From the shop (all of them)")),
+        ("-- With all item(s) of an order", HeaderComment(description="With all item(s) of an order")),
+        ("-- where a = 1", HeaderComment()),
+        ("-- select a, b", HeaderComment()),
+        ("-- from raw.orders", HeaderComment()),
+        ("-- with x as (", HeaderComment()),
     ],
 )  # fmt: skip
 def test_headers_are_written_in_many_ways(text, expected):

@@ -14,8 +14,15 @@ from lineage.readers.dbt_projects import (
     write_project,
 )
 from lumos.annotations.owner_names import UnmarkedOwner
-from lumos.lineage.dbt import NoManifest, Relations, is_manifest, models_of, read_project, report
-from lumos.lineage.reported import Known, Reported, ReportedEdge, TableName
+from lumos.lineage.dbt import (
+    DbtRelations,
+    UnreadableManifest,
+    is_manifest,
+    model_queries,
+    read_project,
+    report_project,
+)
+from lumos.lineage.reported_lineage import ReportedEdge, ReportedLineage, TableName, UrnReference
 from lumos.model.dataset import Owner
 
 
@@ -28,9 +35,9 @@ MODEL = table("shop", "analytics", "orders")
 VIEW = table("shop", "analytics", "totals")
 
 
-def reported(folder, **artefacts) -> Reported:
+def reported(folder, **artefacts) -> ReportedLineage:
     artefacts.setdefault("manifest", manifest())
-    return report(read_project(write_project(folder, **artefacts)), {})
+    return report_project(read_project(write_project(folder, **artefacts)), {})
 
 
 def test_without_sql_dependencies_are_edges_and_ephemeral_models_no_end_points(tmp_path):
@@ -41,17 +48,17 @@ def test_without_sql_dependencies_are_edges_and_ephemeral_models_no_end_points(t
         (SOURCE, MODEL),
         (MODEL, VIEW),
         (table("shop", "seeds", "rates"), VIEW),
-        (VIEW, Known(urn="lumos://dbt/shop/exposures/weekly")),
+        (VIEW, UrnReference(urn="lumos://dbt/shop/exposures/weekly")),
     }
     assert all(edge.confidence == 1 for edge in found.edges)
 
 
 def test_what_sql_shows_goes_before_what_dbt_only_says(tmp_path):
     project = read_project(write_project(tmp_path, manifest=manifest()))
-    shown = Reported(
+    shown = ReportedLineage(
         reporter="dbt:shop", edges=(ReportedEdge(upstream=MODEL, downstream=VIEW, type="VIEW"),)
     )
-    edges = report(project, {"model.shop.totals": shown}).edges
+    edges = report_project(project, {"model.shop.totals": shown}).edges
     to_view = {
         edge.upstream: (edge.type, edge.confidence, edge.job)
         for edge in edges
@@ -66,7 +73,7 @@ def test_what_sql_shows_goes_before_what_dbt_only_says(tmp_path):
 
 def test_compiled_sql_makes_the_table_or_view_of_its_model(tmp_path):
     project = read_project(write_project(tmp_path, manifest=manifest()))
-    models = {each.key: each for each in models_of(project, Relations(project))}
+    models = {each.key: each for each in model_queries(project, DbtRelations(project))}
     assert models.keys() == {"model.shop.orders", "model.shop.totals"}
     assert models["model.shop.orders"].text.startswith(
         'CREATE TABLE "shop"."analytics"."orders" AS with'
@@ -82,14 +89,14 @@ def test_where_jinja_moves_lines_the_compiled_file_is_named(tmp_path):
     project = read_project(
         write_project(tmp_path, manifest=manifest(nodes={"model.shop.orders": longer}))
     )
-    (model,) = models_of(project, Relations(project))
+    (model,) = model_queries(project, DbtRelations(project))
     assert model.file == "compiled/shop/models/orders.sql"
 
 
 def test_whose_an_exposure_is_is_told_of_it(tmp_path):
     urn = "lumos://dbt/shop/exposures/weekly"
     told = {each.dataset: each for each in reported(tmp_path).descriptions}
-    assert [owner.name for owner in told[Known(urn=urn)].owners] == ["Jane"]
+    assert [owner.name for owner in told[UrnReference(urn=urn)].owners] == ["Jane"]
 
 
 @pytest.mark.parametrize(
@@ -112,13 +119,13 @@ def test_a_model_is_placed_in_its_own_file_only_where_its_lines_stand_there(
     project = read_project(
         write_project(tmp_path, manifest=manifest(nodes={"model.shop.orders": node}))
     )
-    (model,) = models_of(project, Relations(project))
+    (model,) = model_queries(project, DbtRelations(project))
     assert model.file == f"{'' if is_own else 'compiled/shop/'}models/orders.sql"
 
 
 def test_columns_come_from_the_catalog_in_their_order(tmp_path):
     project = read_project(write_project(tmp_path, manifest=manifest()))
-    assert list(Relations(project).columns()[SOURCE.parts].items()) == [
+    assert list(DbtRelations(project).columns()[SOURCE.parts].items()) == [
         ("id", "bigint"), ("amount", "numeric"), ("country", "text"),
     ]  # fmt: skip
 
@@ -192,7 +199,7 @@ def test_compiled_sql_is_read_from_its_file_where_the_manifest_has_none(tmp_path
     project = read_project(
         write_project(tmp_path, manifest=manifest(nodes={"model.shop.orders": bare}))
     )
-    (model,) = models_of(project, Relations(project))
+    (model,) = model_queries(project, DbtRelations(project))
     assert model.text.endswith("AS select 1 as id")
 
 
@@ -202,7 +209,7 @@ def test_a_manifest_does_not_reach_outside_its_folder(tmp_path):
     project = read_project(
         write_project(tmp_path / "target", manifest=manifest(nodes={"model.shop.orders": reaching}))
     )
-    assert list(models_of(project, Relations(project))) == []
+    assert list(model_queries(project, DbtRelations(project))) == []
 
 
 @pytest.mark.parametrize(
@@ -227,7 +234,7 @@ def test_older_and_newer_manifests_are_read_as_far_as_possible(tmp_path, version
     )
     assert len(project.problems) == remarks
     assert project.name == "shop"
-    assert len(list(models_of(project, Relations(project)))) == 2
+    assert len(list(model_queries(project, DbtRelations(project)))) == 2
 
 
 def test_a_broken_node_is_named_and_the_others_stay(tmp_path):
@@ -250,7 +257,7 @@ def test_names_meet_whatever_their_case_in_snowflake(tmp_path):
             ),
         )
     )
-    relations = Relations(project)
+    relations = DbtRelations(project)
     assert relations.table("model.shop.orders") == table(
         "shop", "analytics", "orders", platform="snowflake"
     )
@@ -262,7 +269,7 @@ def test_names_meet_whatever_their_case_in_snowflake(tmp_path):
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content):
     (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(NoManifest):
+    with pytest.raises(UnreadableManifest):
         read_project(tmp_path / "manifest.json")
 
 

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from lumos.config.yaml_tree import ConfigurationError
-from lumos.lineage.declared import reference, report
-from lumos.lineage.reported import Known, Place, Reported, TableName
+from lumos.lineage.declared import parse_reference, report_declarations
+from lumos.lineage.reported_lineage import (
+    LocationReference,
+    ReportedLineage,
+    TableName,
+    UrnReference,
+)
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 
 WHOLE = """\
@@ -32,9 +37,9 @@ lineage:
 """
 
 
-def declared(folder: Path, text: str) -> Reported:
+def declared(folder: Path, text: str) -> ReportedLineage:
     (folder / "edges.yaml").write_text(text)
-    return report(folder / "edges.yaml", name="edges.yaml")
+    return report_declarations(folder / "edges.yaml", name="edges.yaml")
 
 
 def test_a_file_gives_its_edges_with_columns_and_uses(tmp_path):
@@ -42,7 +47,7 @@ def test_a_file_gives_its_edges_with_columns_and_uses(tmp_path):
     totals, export = found.edges
     assert found.reporter == "declared:edges.yaml"
     assert (totals.upstream, totals.downstream) == (
-        Place(uri="s3://lake/raw/orders"),
+        LocationReference(uri="s3://lake/raw/orders"),
         TableName(parts=("analytics", "totals")),
     )
     assert (totals.confidence, totals.job) == (0.9, "lumos://airflow/nightly/totals")
@@ -67,8 +72,8 @@ def test_a_file_gives_its_edges_with_columns_and_uses(tmp_path):
         ),
     )
     assert (export.upstream, export.downstream, export.type) == (
-        Known(urn="lumos://postgres/shop/public/customers"),
-        Place(uri=str(tmp_path / "exports/customers")),
+        UrnReference(urn="lumos://postgres/shop/public/customers"),
+        LocationReference(uri=str(tmp_path / "exports/customers")),
         "COPIED",
     )
 
@@ -104,10 +109,10 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path, text, line, words):
     [
         ("Sales.Orders", TableName(parts=("sales", "orders"))),
         ('sales."Orders"', TableName(parts=("sales", "Orders"))),
-        ("/data/orders", Place(uri="/data/orders")),
-        ("gs://lake/orders", Place(uri="gs://lake/orders")),
-        ("lumos://s3/lake/orders/", Known(urn="lumos://s3/lake/orders")),
+        ("/data/orders", LocationReference(uri="/data/orders")),
+        ("gs://lake/orders", LocationReference(uri="gs://lake/orders")),
+        ("lumos://s3/lake/orders/", UrnReference(urn="lumos://s3/lake/orders")),
     ],
 )
 def test_a_dataset_is_named_by_urn_address_or_table(text, expected):
-    assert reference(text) == expected
+    assert parse_reference(text) == expected

@@ -9,9 +9,15 @@ import msgspec
 import pytest
 
 from lumos.annotations.owner_names import UnmarkedOwner
-from lumos.lineage.openlineage import Event, is_event, read_events, reports
-from lumos.lineage.openlineage.naming import reference
-from lumos.lineage.reported import Alias, Place, Problem, Reported, TableName
+from lumos.lineage.openlineage import OpenLineageEvent, is_event, read_events, report_events
+from lumos.lineage.openlineage.naming import dataset_reference
+from lumos.lineage.reported_lineage import (
+    DatasetAlias,
+    LineageProblem,
+    LocationReference,
+    ReportedLineage,
+    TableName,
+)
 from lumos.model.dataset import Owner
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 
@@ -46,12 +52,12 @@ def told(dataset: dict[str, str], **facets: Any) -> dict[str, Any]:
     return {**dataset, "facets": facets}
 
 
-def decoded(*events: dict[str, Any]) -> list[Event]:
-    return [msgspec.json.decode(json.dumps(each), type=Event) for each in events]
+def decoded(*events: dict[str, Any]) -> list[OpenLineageEvent]:
+    return [msgspec.json.decode(json.dumps(each), type=OpenLineageEvent) for each in events]
 
 
-def report(*events: dict[str, Any]) -> Reported:
-    (only,) = reports(decoded(*events))
+def report(*events: dict[str, Any]) -> ReportedLineage:
+    (only,) = report_events(decoded(*events))
     return only
 
 
@@ -62,13 +68,13 @@ def totals_lineage(**column: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("namespace", "name", "expected"),
     [
-        ("s3://lake", "raw/orders", Place(uri="s3://lake/raw/orders")),
-        ("s3a://lake", "/raw/orders/", Place(uri="s3://lake/raw/orders")),
-        ("gs://lake", "raw/orders", Place(uri="gs://lake/raw/orders")),
-        ("abfss://raw@acme.dfs.core.windows.net", "orders", Place(uri="abfss://raw@acme.dfs.core.windows.net/orders")),
-        ("hdfs://nn:8020", "/warehouse/orders", Place(uri="hdfs://nn:8020/warehouse/orders")),
-        ("file", "/data/orders", Place(uri="/data/orders")),
-        ("file://worker-1", "data/orders", Place(uri="/data/orders")),
+        ("s3://lake", "raw/orders", LocationReference(uri="s3://lake/raw/orders")),
+        ("s3a://lake", "/raw/orders/", LocationReference(uri="s3://lake/raw/orders")),
+        ("gs://lake", "raw/orders", LocationReference(uri="gs://lake/raw/orders")),
+        ("abfss://raw@acme.dfs.core.windows.net", "orders", LocationReference(uri="abfss://raw@acme.dfs.core.windows.net/orders")),
+        ("hdfs://nn:8020", "/warehouse/orders", LocationReference(uri="hdfs://nn:8020/warehouse/orders")),
+        ("file", "/data/orders", LocationReference(uri="/data/orders")),
+        ("file://worker-1", "data/orders", LocationReference(uri="/data/orders")),
         ("postgres://db:5432", "shop.public.orders", TableName(parts=("shop", "public", "orders"), platform="postgres", instance="db:5432")),
         ("snowflake://acme-eu", "SALES.PUBLIC.ORDERS", TableName(parts=("SALES", "PUBLIC", "ORDERS"), platform="snowflake", instance="acme-eu")),
         ("bigquery", "acme.sales.orders", TableName(parts=("acme", "sales", "orders"), platform="bigquery")),
@@ -81,7 +87,7 @@ def totals_lineage(**column: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_namespace_and_a_name_say_what_is_meant(namespace, name, expected):
-    assert reference(namespace, name) == expected
+    assert dataset_reference(namespace, name) == expected
 
 
 def test_a_run_gives_an_edge_from_each_input_to_each_output_with_its_job():
@@ -89,8 +95,8 @@ def test_a_run_gives_an_edge_from_each_input_to_each_output_with_its_job():
     (edge,) = found.edges
     assert found.reporter == "openlineage:nightly/totals"
     assert (edge.upstream, edge.downstream) == (
-        Place(uri="s3://lake/raw/orders"),
-        Place(uri="s3://lake/gold/totals"),
+        LocationReference(uri="s3://lake/raw/orders"),
+        LocationReference(uri="s3://lake/gold/totals"),
     )
     (job,) = found.jobs
     assert edge.job == job.urn == "lumos://openlineage/nightly/totals"
@@ -279,8 +285,8 @@ def test_what_is_told_of_datasets_and_jobs_is_kept():
     assert (described.columns, described.tags) == ({"id": "The key"}, ("pii",))
     assert described.column_tags == {"id": ("tier:1",)}
     assert found.aliases == (
-        Alias(
-            dataset=Place(uri="s3://lake/raw/orders"),
+        DatasetAlias(
+            dataset=LocationReference(uri="s3://lake/raw/orders"),
             others=(TableName(parts=("raw", "orders"), platform="glue"),),
         ),
     )
@@ -357,7 +363,7 @@ def test_one_event_over_many_lines_is_one_event(tmp_path):
     file = tmp_path / "event.json"
     file.write_text(json.dumps(event(), indent=1))
     (found,) = read_events(file)
-    assert isinstance(found, Event)
+    assert isinstance(found, OpenLineageEvent)
 
 
 def test_lines_that_are_no_events_are_named_and_the_rest_is_read(tmp_path):
@@ -370,7 +376,7 @@ def test_lines_that_are_no_events_are_named_and_the_rest_is_read(tmp_path):
     ]
     file.write_text("\n".join(lines))
     found = list(read_events(file, name="events.ndjson"))
-    problems = [each for each in found if isinstance(each, Problem)]
+    problems = [each for each in found if isinstance(each, LineageProblem)]
     assert len(found) == 4
     assert [(each.place, each.line) for each in problems] == [
         ("events.ndjson", 2),
@@ -383,7 +389,7 @@ def test_a_gzip_file_that_breaks_off_is_a_problem(tmp_path):
     file.write_bytes(
         gzip.compress(b"\n".join(json.dumps(event()).encode() for _ in range(100)))[:-60]
     )
-    (problem,) = [each for each in read_events(file) if isinstance(each, Problem)]
+    (problem,) = [each for each in read_events(file) if isinstance(each, LineageProblem)]
     assert "gzip" in problem.reason
 
 

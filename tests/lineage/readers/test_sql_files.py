@@ -1,34 +1,36 @@
 """Files of SQL as reporters."""
 
+from time import monotonic
+
 import pytest
 
 from lumos.annotations.owner_names import UnmarkedOwner
 from lumos.config.sql_names import NameTemplate
 from lumos.errors import MisuseError
-from lumos.lineage.jinja import UNKNOWN, rendered
-from lumos.lineage.reported import Reported, TableName
+from lumos.lineage.reported_lineage import ReportedLineage, TableName
 from lumos.lineage.sql import analyse
+from lumos.lineage.sql.templates import UNKNOWN_NAME, render_template
 from lumos.lineage.sql_files import (
     SqlFile,
     UnreadableSql,
+    create_statement,
     model_name,
-    model_of,
+    parse_sql_file,
     read_sql,
-    report,
-    sql_of,
+    report_sql_file,
     tables_in_from,
 )
 
 COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id", "at"]}
 
 
-def reported(text: str, name: str = "models/customers.sql") -> Reported:
-    file = sql_of(text, name=name)
-    sql = model_of(file, None) or file.sql
-    return report(file, analyse(sql, columns=COLUMNS.get, file=name))
+def reported(text: str, name: str = "models/customers.sql") -> ReportedLineage:
+    file = parse_sql_file(text, name=name)
+    sql = create_statement(file, None) or file.sql
+    return report_sql_file(file, analyse(sql, columns=COLUMNS.get, file=name))
 
 
-def ends(found: Reported) -> set[tuple[str, str]]:
+def ends(found: ReportedLineage) -> set[tuple[str, str]]:
     return {
         (".".join(edge.upstream.parts), ".".join(edge.downstream.parts)) for edge in found.edges
     }
@@ -86,7 +88,7 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
     ],
 )
 def test_only_a_single_query_is_a_model(text, dialect, start):
-    made = model_of(sql_of(text, name="x/A.b.sql"), dialect)
+    made = create_statement(parse_sql_file(text, name="x/A.b.sql"), dialect)
     assert made is start or made.startswith(start)
 
 
@@ -183,11 +185,50 @@ def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
         ("from {{ this }}", 'from "t"'),
         ("{{ var('days', '7') }}", "7"),
         ("{% snapshot s %}select 1{% endsnapshot %}", "select 1"),
-        ("select {{ star(ref('a')) }}", f"select {UNKNOWN}"),
+        ("select {{ star(ref('a')) }}", f"select {UNKNOWN_NAME}"),
     ],
 )
 def test_templates_become_plain_sql_line_by_line(template, plain):
-    assert rendered(template, this='"t"').text == plain
+    assert render_template(template, this='"t"').text == plain
+
+
+@pytest.mark.parametrize(
+    ("template", "plain"),
+    [
+        ("select '{{1,2},{3,4}}'", f"select '{UNKNOWN_NAME}'"),
+        ("{% if %}\nselect {{ ref('a') }}", f"\nselect {UNKNOWN_NAME}"),
+        ("select 1 where a like '{%'", "select 1 where a like '{%'"),
+        ("{% test t(model) %}select 1{% endtest %}", "select 1"),
+        ("{% do log('x') %}{% endif %}select 1", "select 1"),
+        ("{% print ref('a') %} {{ ref('b') }}", "a b"),
+    ],
+)
+def test_what_jinja_does_not_parse_keeps_the_rest_of_the_sql(template, plain):
+    assert render_template(template, this='"t"').text == plain
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in range(10**9) %}{% for b in range(10**9) %}x{% endfor %}{% endfor %}",
+        "{{ 'x' * 10**12 }}{{ 10**10**10 }}",
+        "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{" * 200_000,
+        "{%" * 200_000,
+        "{{ x" + "[0]" * 20_000 + " }}",
+        "{{ " + "(" * 100_000 + ")" * 100_000 + " }}",
+        "{% if x %}" * 20_000 + "{% endif %}" * 20_000,
+        "{{ " + "9" * 10_000 + " }}",
+        "{{ a }}" * 400_000,
+    ],
+    ids=["loops", "numbers", "recursion", "open", "tags", "items", "brackets", "nested", "digits",
+         "long"],
+)  # fmt: skip
+def test_a_hostile_template_takes_little_time_and_its_output_does_not_grow(template):
+    started = monotonic()
+    rendered = render_template(template)
+    assert monotonic() - started < 20
+    assert len(rendered.text) <= 2 * len(template)
 
 
 def test_what_a_template_hides_is_a_remark_with_its_line():
@@ -224,8 +265,8 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     ],
 )
 def test_what_is_not_understood_leaves_open_what_the_file_says_of_others(text, written):
-    file = sql_of(text, name="m.sql")
-    found = report(file, analyse(file.sql, dialect="postgres")).written
+    file = parse_sql_file(text, name="m.sql")
+    found = report_sql_file(file, analyse(file.sql, dialect="postgres")).written
     assert (None if found is None else tuple(each.parts for each in found)) == written
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from lumos.lineage.sql import ColumnEdge, Script, analyse
+from lumos.lineage.sql import ColumnEdge, ScriptLineage, analyse
 
 
 def of(
     sql: str, dialect: str | None = None, schema: Mapping[str, Sequence[str]] | None = None
-) -> Script:
+) -> ScriptLineage:
     known = schema or {}
     return analyse(sql, dialect=dialect, columns=lambda parts: known.get(".".join(parts)))
 
@@ -17,9 +17,9 @@ def text(edge: ColumnEdge) -> str:
     return f"{'.'.join((*edge.from_table, edge.from_column))} -> {'.'.join(target)}"
 
 
-def direct(script: Script) -> set[str]:
+def direct(script: ScriptLineage) -> set[str]:
     return {text(edge) for edge in script.edges if edge.usage is None}
 
 
-def uses(script: Script) -> set[str]:
+def uses(script: ScriptLineage) -> set[str]:
     return {f"{text(edge)} {edge.usage}" for edge in script.edges if edge.usage is not None}

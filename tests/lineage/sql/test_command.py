@@ -75,7 +75,7 @@ def test_nothing_in_gives_nothing_out() -> None:
             ("-", "--dialect", "snowflak"),
             "No SQL dialect named 'snowflak'.*Did you mean 'snowflake'",
         ),
-        (("-", "--schema", "absent.yaml"), "There is no file absent.yaml"),
+        (("-", "--schema", "absent.yaml"), "The schema file absent.yaml does not exist"),
         (("absent.sql",), "absent.sql: The file cannot be read"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from lineage.sql.edges import direct, of, uses
-from lumos.lineage.sql import Script, analyse, context, tokens
+from lumos.lineage.sql import ScriptLineage, analyse, context, tokens
 
 
 def doubling(levels: int) -> str:
@@ -14,7 +14,7 @@ def doubling(levels: int) -> str:
     return f"create table wide as with {', '.join(queries)} select * from c{levels}"
 
 
-def problem(script: Script) -> str:
+def problem(script: ScriptLineage) -> str:
     (told,) = script.unresolved
     assert told.severity == "error"
     return told.reason
@@ -83,7 +83,7 @@ def test_a_text_that_cannot_be_cut_is_not_longer_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in ("analysis", "tokens"):
-        monkeypatch.setattr(f"lumos.lineage.sql.{module}.LONGEST", 60)
+        monkeypatch.setattr(f"lumos.lineage.sql.{module}.MAX_STATEMENT_LENGTH", 60)
     monkeypatch.setattr(tokens, "_PORTION", 10)
     long = f"insert into o select {' + '.join('abcdefghij')} as x from t"
     script = of(f"{long};\ninsert into o (x) select a from t;\n")

@@ -3,14 +3,14 @@
 import pytest
 
 from lineage.sql.edges import of
-from lumos.lineage.reported import Place, Reported, TableName
-from lumos.lineage.sql import SqlText, analyse, analyse_many, reported
-from lumos.lineage.sql.schema_file import TableColumns
+from lumos.lineage.reported_lineage import LocationReference, ReportedLineage, TableName
+from lumos.lineage.sql import SqlText, analyse, analyse_many, report_script
+from lumos.lineage.sql_report import TableColumns
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 
 
-def report(sql: str) -> Reported:
-    return reported(analyse(sql, file="m.sql"), reporter="sql:m.sql", platform="snowflake")
+def report(sql: str) -> ReportedLineage:
+    return report_script(analyse(sql, file="m.sql"), reporter="sql:m.sql", platform="snowflake")
 
 
 def test_edges_are_between_tables_with_their_columns() -> None:
@@ -64,7 +64,7 @@ def test_tables_behind_temporary_ones_are_upstream() -> None:
 
 def test_a_query_alone_is_no_edge_but_a_read() -> None:
     script = of("select a from s where b = 1")
-    assert reported(script, reporter="r").edges == ()
+    assert report_script(script, reporter="r").edges == ()
     assert [(read.table, read.columns) for read in script.reads] == [(("s",), ("a", "b"))]
 
 
@@ -103,5 +103,5 @@ def test_many_texts_come_back_in_their_order(processes: int) -> None:
     ],
 )
 def test_files_are_told_by_their_place(sql: str, dialect: str) -> None:
-    (edge,) = reported(analyse(sql, dialect=dialect), reporter="sql:m.sql").edges
-    assert edge.upstream == Place(uri="s3://b/x")
+    (edge,) = report_script(analyse(sql, dialect=dialect), reporter="sql:m.sql").edges
+    assert edge.upstream == LocationReference(uri="s3://b/x")

@@ -3,7 +3,7 @@
 import pytest
 
 from lineage.sql.edges import direct, of
-from lumos.lineage.sql.names import Folding, dialect_named
+from lumos.lineage.sql.dialects import NameFolding, find_dialect
 from lumos.lineage.sql.unparsed import tables_in
 
 
@@ -95,7 +95,7 @@ def test_tables_of_a_statement_that_no_dialect_parses_are_kept_with_its_line() -
     ],
 )
 def test_tables_are_found_by_the_keywords_before_them(sql: str, reads: str, writes: str) -> None:
-    found = tables_in(sql, Folding(dialect_named("duckdb")))
+    found = tables_in(sql, NameFolding(find_dialect("duckdb")))
     assert [".".join(parts) for parts in found[0]] == reads.split()
     assert [".".join(parts) for parts in found[1]] == writes.split()
 
@@ -125,19 +125,19 @@ def test_where_a_word_may_be_a_secret_no_other_names_are_kept() -> None:
 def test_a_quoted_name_with_dots_may_also_be_several_names(
     sql: str, table: tuple[str, ...]
 ) -> None:
-    reads = tables_in(sql, Folding(dialect_named("duckdb"))).reads
+    reads = tables_in(sql, NameFolding(find_dialect("duckdb"))).reads
     assert table in reads
     assert len(reads) == 2
 
 
 def test_a_path_in_quotes_is_one_name() -> None:
-    reads, *_ = tables_in("select from parquet.`s3://b/x.d`", Folding(dialect_named("spark")))
+    reads, *_ = tables_in("select from parquet.`s3://b/x.d`", NameFolding(find_dialect("spark")))
     assert reads == (("parquet", "s3://b/x.d"),)
 
 
 def test_spaces_and_comments_behind_a_name_are_read_in_one_pass() -> None:
     sql = "select from t" + " -- --" * 50 + " " * 50 + "\n" + "/* */ " * 50 + "where a"
-    assert tables_in(sql, Folding(dialect_named("duckdb")))[:2] == ((("t",),), ())
+    assert tables_in(sql, NameFolding(find_dialect("duckdb")))[:2] == ((("t",),), ())
 
 
 @pytest.mark.parametrize(

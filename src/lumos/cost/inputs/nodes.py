@@ -16,7 +16,7 @@ from lumos.model.urn import SCHEME, InvalidUrn, Urn
 from lumos.store.errors import AmbiguousName, UnknownDataset
 
 if TYPE_CHECKING:
-    from lumos.lineage.name_index import Names
+    from lumos.lineage.name_index import NameIndex
     from lumos.model.catalog import Job
     from lumos.store import Store
 
@@ -293,18 +293,17 @@ class NodeFinder:
 
     def _dataset_at(self, place: str) -> tuple[int, ...]:
         """The dataset at a location."""
-        from lumos.lineage.reported import Place
-        from lumos.lineage.resolution import Way
+        from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
-        found = self._names.find(Place(uri=place))
-        is_there = found.way is Way.PLACE and found.urn in self._nodes.datasets
+        found = self._names.find(LocationReference(uri=place))
+        is_there = found.way is ResolutionMethod.PLACE and found.urn in self._nodes.datasets
         return (self._nodes.node_by_urn[found.urn],) if is_there else ()
 
     @cached_property
-    def _names(self) -> "Names":
-        from lumos.lineage.name_index import names_of
+    def _names(self) -> "NameIndex":
+        from lumos.lineage.name_index import load_name_index
 
-        return names_of(self._settings, self._store)
+        return load_name_index(self._settings, self._store)
 
     @cached_property
     def _jobs_by_name(self) -> dict[str, str]:

@@ -11,9 +11,9 @@ from sqlglot import exp
 from lumos.impact.spark_queries.asking import Asked, NotAsked, asked, declared
 from lumos.impact.spark_queries.staging import Names, Staged, written_for_spark
 from lumos.lineage.sql.analysis import analyse
-from lumos.lineage.sql.context import Context, no_columns
-from lumos.lineage.sql.names import dialect_named
-from lumos.lineage.sql.script import Parts, Script, Statement
+from lumos.lineage.sql.context import AnalysisContext, no_columns
+from lumos.lineage.sql.dialects import find_dialect
+from lumos.lineage.sql.script import Parts, ScriptLineage, StatementLineage
 
 _TOO_DEEP: Final = "it is nested too deeply"
 _STAND_IN: Final = re.compile(r"`?(__lumos_table_\d+__)`?")
@@ -69,7 +69,7 @@ def checks(sql: str, *, dialect: str | None) -> Checks:
 def _checks(sql: str, dialect: str | None) -> Checks:
     watching = _Nodes()
     script = analyse(sql, dialect=dialect, watcher=watching)
-    names = Names(Context(dialect_named(dialect), no_columns))
+    names = Names(AnalysisContext(find_dialect(dialect), no_columns))
     problems = tuple(
         (each.line, each.reason) for each in script.unresolved if each.severity == "error"
     )
@@ -121,7 +121,7 @@ class _Script:
         # One stand-in for each table, however many queries read it.
         self._stand_ins: dict[Parts, str] = {}
 
-    def checks(self, script: Script, nodes: Sequence[exp.Expr]) -> Iterable[Check]:
+    def checks(self, script: ScriptLineage, nodes: Sequence[exp.Expr]) -> Iterable[Check]:
         """Statement by statement, as later ones see the tables of those before."""
         for statement, node in zip(script.statements, nodes, strict=True):
             if statement.writes:
@@ -129,7 +129,7 @@ class _Script:
             else:
                 self._hold(node)
 
-    def _written(self, statement: Statement, node: exp.Expr) -> Iterable[Check]:
+    def _written(self, statement: StatementLineage, node: exp.Expr) -> Iterable[Check]:
         target = statement.writes[0].table
         check = Check(target=target, statement=statement.number, line=statement.line)
         if len({write.table for write in statement.writes}) > 1:

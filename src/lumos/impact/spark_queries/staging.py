@@ -7,9 +7,8 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from lumos.impact.spark_queries.asking import NotAsked
-from lumos.lineage.sql.context import Context
-from lumos.lineage.sql.names import spelled
-from lumos.lineage.sql.queries import QueryReader
+from lumos.lineage.sql.context import AnalysisContext
+from lumos.lineage.sql.dialects import spelling_of
 from lumos.lineage.sql.script import Parts
 
 # Functions in the place of tables that make rows out of their arguments alone.
@@ -23,12 +22,12 @@ _VALUES_LATER: Final = (exp.Parameter, exp.Placeholder, exp.SessionParameter)
 class Names:
     """How a script writes the names of tables."""
 
-    def __init__(self, context: Context) -> None:
-        self._sources = QueryReader(context).sources
+    def __init__(self, context: AnalysisContext) -> None:
+        self._context = context
 
     def of(self, node: exp.Table) -> Parts:
         """The parts of a name as they leave the reader of SQL."""
-        return tuple(map(spelled, self._sources.table_name(node)))
+        return tuple(map(spelling_of, self._context.table_name(node)))
 
 
 class Staged:

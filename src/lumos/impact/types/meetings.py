@@ -10,8 +10,8 @@ from sqlglot import exp
 from lumos.impact.types import any_type, functions
 from lumos.impact.types.types import from_sqlglot
 from lumos.impact.types.values import State, Values, root_of
-from lumos.lineage.sql.relation import Column, Excerpt
-from lumos.lineage.sql.texts import Clause
+from lumos.lineage.sql.relation import Excerpt, QueryColumn
+from lumos.lineage.sql.source_text import Clause
 from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import BOOLEAN, STRING, Array, Map, String
 
@@ -47,7 +47,7 @@ class Leaf(NamedTuple):
     """A column that is named somewhere, and in what clause."""
 
     node: exp.Expr
-    column: Column
+    column: QueryColumn
     place: ClauseKind
     excerpt: Excerpt | None
 
@@ -93,10 +93,10 @@ class Meetings:
             self.tell(leaf, UseAction.AMBIGUOUS, state)
             return
         if state.is_gone:
-            if not isinstance(leaf.column.maker, exp.Expr):
+            if not isinstance(leaf.column.definition, exp.Expr):
                 self.tell(leaf, UseAction.NAMED, state)
             return
-        if state.is_lost and leaf.column.maker is None:
+        if state.is_lost and leaf.column.definition is None:
             self.tell(leaf, UseAction.LOST, state)
         if not isinstance(leaf.node, exp.Column):
             # A number that stands for a column in GROUP BY or ORDER BY.

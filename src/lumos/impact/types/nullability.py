@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lumos.lineage.sql.relation import Column, Padded
+from lumos.lineage.sql.relation import OuterJoined, QueryColumn
 
 _NEVER: Final = (
     exp.Is, exp.Literal, exp.Boolean, exp.Count, exp.CountIf, exp.RowNumber, exp.Rank,
@@ -92,7 +92,7 @@ class Nullability:
     def _any_of(self, nodes: Iterable[exp.Expr], version: int) -> bool | None:
         return _any([self.of(each, version) for each in nodes])
 
-    def is_filtered(self, node: exp.Column, named: Mapping[int, Column]) -> bool:
+    def is_filtered(self, node: exp.Column, named: Mapping[int, QueryColumn]) -> bool:
         """Whether WHERE lets no nulls of this column through."""
         select = node.find_ancestor(exp.Select)
         if select is None:
@@ -109,14 +109,14 @@ class Nullability:
         return source in asserted or (source in compared and _is_read_after(node, select))
 
 
-def _source(column: Column) -> int:
-    maker = column.maker
-    if isinstance(maker, Padded):
+def _source(column: QueryColumn) -> int:
+    maker = column.definition
+    if isinstance(maker, OuterJoined):
         return id(maker.column)
     return id(column)
 
 
-def _sources(columns: Iterable[exp.Expr], named: Mapping[int, Column]) -> frozenset[int]:
+def _sources(columns: Iterable[exp.Expr], named: Mapping[int, QueryColumn]) -> frozenset[int]:
     return frozenset(_source(named[id(each)]) for each in columns if id(each) in named)
 
 

@@ -12,11 +12,11 @@ from lumos.impact.types.lines import on_line, star_lines
 from lumos.impact.types.meetings import Leaf, Meetings
 from lumos.impact.types.values import State, Tables, Values
 from lumos.lineage.sql.analysis import analyse
-from lumos.lineage.sql.deep_process import DeepProcessFailed, call
-from lumos.lineage.sql.names import dialect_named, spelled
-from lumos.lineage.sql.relation import Column, Excerpt, Relation
-from lumos.lineage.sql.scope import Scope, Source
-from lumos.lineage.sql.script import ALL, Parts, Script
+from lumos.lineage.sql.context import FromItem, Scope
+from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
+from lumos.lineage.sql.dialects import find_dialect, spelling_of
+from lumos.lineage.sql.relation import Excerpt, QueryColumn, QueryRelation
+from lumos.lineage.sql.script import ALL, Parts, ScriptLineage
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.schema import Field
 from lumos.model.type_use import (
@@ -49,7 +49,7 @@ def effects(
     except RecursionError:
         pass
     with suppress(DeepProcessFailed):
-        found: tuple[StatementEffect, ...] = call(
+        found: tuple[StatementEffect, ...] = call_in_deep_process(
             _effects, asks={"tables": tables, "is_wanted": is_wanted},
             sql=sql, dialect=dialect, with_fields=with_fields,
         )  # fmt: skip
@@ -69,7 +69,7 @@ class _Write(NamedTuple):
     """A result that a statement gives a table."""
 
     table: Parts
-    result: Relation
+    result: QueryRelation
     positional: bool
     statement: int
     node: exp.Expr
@@ -79,7 +79,7 @@ class _Write(NamedTuple):
         return not isinstance(self.node, exp.DML)
 
     @property
-    def given(self) -> Relation:
+    def given(self) -> QueryRelation:
         """All columns that the query gives, also those for which the table has no place."""
         if self.creates or not self.result.parents:
             return self.result
@@ -98,18 +98,18 @@ class _Statement:
     def __init__(self, node: exp.Expr) -> None:
         self.node = node
         self.leaves: dict[int, Leaf] = {}
-        self.shared: list[tuple[str, Sequence[Column | None], Excerpt | None]] = []
-        self.singled_out: list[tuple[exp.Expr, Sequence[Column], Excerpt | None]] = []
-        self.rows: list[tuple[Sequence[Column], Leaf]] = []
-        self.numbered: list[tuple[Relation, int]] = []
-        self.unions: dict[int, tuple[exp.SetOperation, Sequence[Relation], bool]] = {}
+        self.shared: list[tuple[str, Sequence[QueryColumn | None], Excerpt | None]] = []
+        self.singled_out: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
+        self.rows: list[tuple[Sequence[QueryColumn], Leaf]] = []
+        self.numbered: list[tuple[QueryRelation, int]] = []
+        self.unions: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
 
 
 class _Reasoning:
     """Watches a script being read; names are followed once the whole of it is known."""
 
     def __init__(self, dialect: str | None, tables: Tables) -> None:
-        self._values = Values(dialect_named(dialect), tables)
+        self._values = Values(find_dialect(dialect), tables)
         self._dialect = (dialect or "").lower()
         self._meetings = Meetings(self._values)
         self._statements: list[_Statement] = []
@@ -127,7 +127,7 @@ class _Reasoning:
             if is_wanted(write.table)
         )
 
-    def _read(self, sql: str, dialect: str | None) -> Script:
+    def _read(self, sql: str, dialect: str | None) -> ScriptLineage:
         """Reads the script with all columns that its tables have before or after."""
         return analyse(sql, dialect=dialect, columns=self._values.names, watcher=self)
 
@@ -141,7 +141,7 @@ class _Reasoning:
         self._statements.append(_Statement(node))
 
     def named(
-        self, node: exp.Expr, column: Column, usage: UseKind | None, excerpt: Excerpt | None
+        self, node: exp.Expr, column: QueryColumn, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
         place = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
         self._current.leaves[id(node)] = Leaf(node, column, place, excerpt)
@@ -154,11 +154,13 @@ class _Reasoning:
         if side in _PADDED_LEFT:
             scope.sources[:before] = map(_padded, scope.sources[:before])
 
-    def shared(self, name: str, sides: Sequence[Column | None], excerpt: Excerpt | None) -> None:
+    def shared(
+        self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
+    ) -> None:
         self._current.shared.append((name, sides, excerpt))
 
     def singled_out(
-        self, node: exp.Expr, columns: Sequence[Column], excerpt: Excerpt | None
+        self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         is_strict = isinstance(node.parent, exp.Anonymous)
         # ClickHouse alone leaves out only what is there.
@@ -166,28 +168,30 @@ class _Reasoning:
             self._current.singled_out.append((node, columns, excerpt))
 
     def taken_whole(
-        self, node: exp.Expr, columns: Sequence[Column], usage: UseKind | None,
+        self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
         place = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
         self._values.rows[id(node)] = columns
         self._current.rows += [(columns, Leaf(node, columns[0], place, excerpt))] if columns else []
 
-    def numbered(self, relation: Relation, names: int) -> None:
+    def numbered(self, relation: QueryRelation, names: int) -> None:
         self._current.numbered.append((relation, names))
 
     def laid_over(
-        self, node: exp.SetOperation, branches: Sequence[Relation], *, is_by_name: bool
+        self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         self._current.unions[id(node)] = (node, branches, is_by_name)
 
-    def written(self, table: Parts, result: Relation, *, positional: bool) -> None:
+    def written(self, table: Parts, result: QueryRelation, *, positional: bool) -> None:
         number = len(self._statements) - 1
         self._writes.append(_Write(table, result, positional, number, self._current.node))
 
     # What it makes of that.
 
-    def _effect(self, write: _Write, script: Script, *, with_fields: bool) -> StatementEffect:
+    def _effect(
+        self, write: _Write, script: ScriptLineage, *, with_fields: bool
+    ) -> StatementEffect:
         self._meetings = Meetings(self._values, self._dialect)
         line = script.statements[write.statement].line
         stars = dict(star_lines(write.node))
@@ -242,7 +246,7 @@ class _Reasoning:
         for node, branches, is_by_name in statement.unions.values():
             self._lay_over(node, branches, is_by_name=is_by_name)
 
-    def _doubts(self, statement: int, script: Script) -> tuple[tuple[str, int | None], ...]:
+    def _doubts(self, statement: int, script: ScriptLineage) -> tuple[tuple[str, int | None], ...]:
         """What was not understood; names that a new column makes ambiguous were, before."""
         found: list[tuple[str, int | None]] = []
         for each in script.unresolved:
@@ -265,7 +269,7 @@ class _Reasoning:
                 found.append((each.reason, each.line))
         return tuple(found)
 
-    def _added(self, script: Script, name: str) -> tuple[tuple[str, str], ...]:
+    def _added(self, script: ScriptLineage, name: str) -> tuple[tuple[str, str], ...]:
         found = []
         for read in script.reads:
             versions = self._values.versions(read.table)
@@ -274,7 +278,7 @@ class _Reasoning:
                     found.append((versions.key, column))
         return tuple(found)
 
-    def _outputs(self, result: Relation, leaves: Mapping[int, Leaf]) -> list[OutputColumn]:
+    def _outputs(self, result: QueryRelation, leaves: Mapping[int, Leaf]) -> list[OutputColumn]:
         """The columns of a result that change; `leaves` are named where they are stored."""
         found = []
         for column in result.everything():
@@ -288,7 +292,7 @@ class _Reasoning:
             excerpt = self._where_stored(column, leaves) or _excerpt_of(column)
             found.append(
                 OutputColumn(
-                    name=spelled(column.name),
+                    name=spelling_of(column.name),
                     before=state.before,
                     after=state.after,
                     is_lost=state.is_lost,
@@ -301,15 +305,15 @@ class _Reasoning:
             )
         return found
 
-    def _where_stored(self, column: Column, leaves: Mapping[int, Leaf]) -> Excerpt | None:
+    def _where_stored(self, column: QueryColumn, leaves: Mapping[int, Leaf]) -> Excerpt | None:
         """Where a statement names what it stores, though it was computed further inside."""
-        if not leaves or not isinstance(column.maker, exp.Expr):
+        if not leaves or not isinstance(column.definition, exp.Expr):
             return None
-        named = (leaves.get(id(node)) for node in column.maker.find_all(exp.Column))
+        named = (leaves.get(id(node)) for node in column.definition.find_all(exp.Column))
         return next((leaf.excerpt for leaf in named if leaf is not None
                      and self._values.may_change(leaf.column)), None)  # fmt: skip
 
-    def _fields(self, result: Relation) -> tuple[Field, ...]:
+    def _fields(self, result: QueryRelation) -> tuple[Field, ...]:
         """The columns of a result as they are before."""
         fields = []
         for column in result.columns:
@@ -318,21 +322,23 @@ class _Reasoning:
                 continue
             value = state.before or TypedValue()
             nullable = value.nullable is not False
-            fields.append(Field(name=spelled(column.name), type=value.type, nullable=nullable))
+            fields.append(Field(name=spelling_of(column.name), type=value.type, nullable=nullable))
         return tuple(fields)
 
-    def _need_one(self, node: exp.Expr, columns: Sequence[Column], excerpt: Excerpt | None) -> None:
+    def _need_one(
+        self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
+    ) -> None:
         """A name beside a star needs one column at least that it means."""
         states = [self._values.of_column(column) for column in columns]
         if not states or not all(state.is_gone or state.is_lost for state in states):
             return
-        if not any(isinstance(column.maker, exp.Expr) for column in columns):
+        if not any(isinstance(column.definition, exp.Expr) for column in columns):
             leaf = Leaf(node, columns[0], ClauseKind.PROJECTION, excerpt)
             worst = next((state for state in states if state.is_lost), states[0])
             self._meetings.tell(leaf, UseAction.NAMED, worst)
 
     def _compare_sides(
-        self, name: str, sides: Sequence[Column | None], excerpt: Excerpt | None
+        self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
     ) -> None:
         for column, other in (sides, tuple(reversed(sides))):
             if column is None or not self._values.may_change(column):
@@ -352,7 +358,7 @@ class _Reasoning:
             )  # fmt: skip
 
     def _lay_over(
-        self, node: exp.SetOperation, branches: Sequence[Relation], *, is_by_name: bool
+        self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         if is_by_name:
             return
@@ -381,14 +387,14 @@ class _Reasoning:
                 if is_distinct:
                     self._meetings.tell(leaf, UseAction.GROUPED, state)
 
-    def _leaf_of(self, column: Column, place: ClauseKind) -> Leaf:
-        return Leaf(exp.column(spelled(column.name)), column, place, _excerpt_of(column))
+    def _leaf_of(self, column: QueryColumn, place: ClauseKind) -> Leaf:
+        return Leaf(exp.column(spelling_of(column.name)), column, place, _excerpt_of(column))
 
-    def _place(self, relation: Relation, place: ClauseKind) -> None:
+    def _place(self, relation: QueryRelation, place: ClauseKind) -> None:
         """Columns that come, go or move within a list in which places count."""
         for column in relation.columns:
             state = self._values.of_column(column)
-            if state.is_added or (state.is_gone and not isinstance(column.maker, exp.Expr)):
+            if state.is_added or (state.is_gone and not isinstance(column.definition, exp.Expr)):
                 self._tell_place(column, state, place)
         moved = self._moved(relation)
         if moved is not None:
@@ -397,7 +403,7 @@ class _Reasoning:
             if self._values.may_change(star.everything()):
                 self._tell_place(star.everything(), State(TypedValue(), TypedValue(), True), place)
 
-    def _repeat(self, relation: Relation) -> None:
+    def _repeat(self, relation: QueryRelation) -> None:
         """New columns that are called as others of the same table."""
         names = Counter(column.name for column in relation.columns)
         for column in relation.columns:
@@ -409,7 +415,7 @@ class _Reasoning:
                     self._leaf_of(column, ClauseKind.PROJECTION), UseAction.AMBIGUOUS, state
                 )
 
-    def _new_places(self, relation: Relation) -> tuple[object, ...]:
+    def _new_places(self, relation: QueryRelation) -> tuple[object, ...]:
         """Where columns come, go or move; arms of a union in which that is the same still fit."""
         states = [self._values.of_column(column) for column in relation.columns]
         moved = self._moved(relation)
@@ -420,7 +426,7 @@ class _Reasoning:
             tuple(name for star in relation.stars for name in star.everything().facts),
         )
 
-    def _only_grows(self, relation: Relation, names: int) -> bool:
+    def _only_grows(self, relation: QueryRelation, names: int) -> bool:
         """Whether columns only come behind those with names, where a dialect needs no more."""
         if self._dialect not in _NAMING_SOME or self._moved(relation) is not None:
             return False
@@ -430,13 +436,13 @@ class _Reasoning:
             for place, state in enumerate(states)
         )
 
-    def _tell_place(self, column: Column, state: State, place: ClauseKind) -> None:
+    def _tell_place(self, column: QueryColumn, state: State, place: ClauseKind) -> None:
         leaf = self._leaf_of(column, place)
         self._meetings.keep(
             TypeUse(
                 place=place,
                 act=UseAction.LOST if state.is_lost else UseAction.PLACED,
-                value=spelled(column.name),
+                value=spelling_of(column.name),
                 before=state.before,
                 after=state.after,
                 clause=leaf.clause or ALL,
@@ -446,7 +452,7 @@ class _Reasoning:
             )
         )
 
-    def _moved(self, relation: Relation) -> Column | None:
+    def _moved(self, relation: QueryRelation) -> QueryColumn | None:
         """A column that a star takes from a table whose columns stand in another order."""
         for column in relation.columns:
             for (table, _), fact in column.facts.items():
@@ -503,7 +509,7 @@ class _Reasoning:
         return going_on
 
 
-def _excerpt_of(column: Column) -> Excerpt | None:
+def _excerpt_of(column: QueryColumn) -> Excerpt | None:
     excerpts = (fact.excerpt for fact in column.facts.values())
     return next((each for each in excerpts if each is not None), None)
 
@@ -512,10 +518,10 @@ def _tables(node: exp.Expr) -> set[str]:
     return {table.name.lower() for table in node.find_all(exp.Table)}
 
 
-def _padded(source: Source) -> Source:
+def _padded(source: FromItem) -> FromItem:
     relation = source.relation
-    made = Relation(
-        (item.padded() if isinstance(item, Column) else item for item in relation.items),
+    made = QueryRelation(
+        (item.padded() if isinstance(item, QueryColumn) else item for item in relation.items),
         table=relation.table,
     )
     made.uses, made.implicit, made.parents = relation.uses, relation.implicit, relation.parents

@@ -14,8 +14,16 @@ from lumos.impact.types.arithmetic import rules_for
 from lumos.impact.types.nullability import Nullability
 from lumos.impact.types.number_types import number_types
 from lumos.impact.types.types import from_sqlglot, to_sqlglot
-from lumos.lineage.sql.names import Folding
-from lumos.lineage.sql.relation import Column, Either, Element, Member, Padded, Row, Stored
+from lumos.lineage.sql.dialects import NameFolding
+from lumos.lineage.sql.relation import (
+    FieldAccess,
+    ListElement,
+    MergedColumns,
+    OuterJoined,
+    QueryColumn,
+    TableColumn,
+    WholeRow,
+)
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.model.schema import Field
 from lumos.model.type_use import TableVersions, TypedValue
@@ -75,7 +83,7 @@ class Values:
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
         self._schema, self._rules = _annotating(dialect)
         self._numbers = number_types(_name(dialect))
-        self._folding = Folding(dialect)
+        self._folding = NameFolding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
         self._columns: dict[tuple[Parts, str], State] = {}
@@ -87,9 +95,9 @@ class Values:
         self._open: set[int] = set()
         self._kept: list[object] = []
         self._nulls = Nullability(self._nullable)
-        self.named: dict[int, Column] = {}
+        self.named: dict[int, QueryColumn] = {}
         # The columns that are taken together by no name, by what stands for them.
-        self.rows: dict[int, Sequence[Column]] = {}
+        self.rows: dict[int, Sequence[QueryColumn]] = {}
 
     def versions(self, table: Parts) -> TableVersions | None:
         """The versions of a table, if anybody knows of it."""
@@ -113,31 +121,31 @@ class Values:
             self._changed[table] = found
         return self._changed[table]
 
-    def may_change(self, column: Column) -> bool:
+    def may_change(self, column: QueryColumn) -> bool:
         """Whether a column is made from one that changes."""
         return any(True for _ in self.origins(column))
 
-    def changed_in_row(self, row: Sequence[Column]) -> Sequence[Column]:
+    def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
         """The columns for which a value made of all of them changes: by themselves, or by place."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._moves(each)
         ][:1]
 
-    def _moves(self, column: Column) -> bool:
+    def _moves(self, column: QueryColumn) -> bool:
         """Whether a column is of a table, by no name, whose columns stand in another order."""
         return any(
-            (fact.is_star or isinstance(column.maker, Stored))
+            (fact.is_star or isinstance(column.definition, TableColumn))
             and (versions := self.versions(table)) is not None
             and versions.is_reordered
             for (table, _), fact in column.facts.items()
         )
 
-    def holds_changed_row(self, column: Column) -> bool:
+    def holds_changed_row(self, column: QueryColumn) -> bool:
         """Whether a row that changes is a part of a column's value."""
         changed = {id for id, row in self.rows.items() if self.changed_in_row(row)}
         return bool(changed) and not changed.isdisjoint(self.makers(column))
 
-    def origins(self, column: Column) -> Iterator[tuple[str, str]]:
+    def origins(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
         """The changed columns that a column is made from."""
         for table, name in column.facts:
             changed = self.changed(table)
@@ -146,7 +154,7 @@ class Values:
                 assert versions is not None
                 yield versions.key, self._written(versions, name)
 
-    def sources(self, column: Column) -> Iterator[tuple[str, str]]:
+    def sources(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
         """All columns of known tables that a column is made from."""
         for table, name in column.facts:
             versions = self.versions(table)
@@ -159,7 +167,7 @@ class Values:
             return name
         return next((each for each in versions.columns if self._folding.stored(each) == name), name)
 
-    def of_column(self, column: Column) -> State:
+    def of_column(self, column: QueryColumn) -> State:
         """The value of a column."""
         known = self._states.get(id(column))
         if known is None:
@@ -173,21 +181,21 @@ class Values:
             self._kept.append(column)
         return known
 
-    def _column(self, column: Column) -> State:
-        maker = column.maker
-        if isinstance(maker, Stored):
+    def _column(self, column: QueryColumn) -> State:
+        maker = column.definition
+        if isinstance(maker, TableColumn):
             return self._stored(maker)
-        if isinstance(maker, Padded):
+        if isinstance(maker, OuterJoined):
             return self._padded(self.of_column(maker.column))
-        if isinstance(maker, Member):
+        if isinstance(maker, FieldAccess):
             return self._member(self.of_column(maker.holder), maker.path)
-        if isinstance(maker, Either):
+        if isinstance(maker, MergedColumns):
             return self._either([self.of_column(each) for each in maker.columns])
-        if isinstance(maker, Element):
+        if isinstance(maker, ListElement):
             return self._element(self.of_node(maker.node))
         if isinstance(maker, exp.Expr):
             return self.of_node(maker)
-        if isinstance(maker, Row):
+        if isinstance(maker, WholeRow):
             return LOST if self.changed_in_row(maker.columns) else UNTOUCHED
         return LOST if self.may_change(column) else UNTOUCHED
 
@@ -198,13 +206,13 @@ class Values:
                        for value in (before, after))  # fmt: skip
         return State(before, after, state.is_lost or (state.is_touched and is_vague))
 
-    def _stored(self, stored: Stored) -> State:
+    def _stored(self, stored: TableColumn) -> State:
         key = (stored.table, stored.name)
         if key not in self._columns:
             self._columns[key] = self._looked_up(stored)
         return self._columns[key]
 
-    def _looked_up(self, stored: Stored) -> State:
+    def _looked_up(self, stored: TableColumn) -> State:
         versions = self.versions(stored.table)
         if versions is None:
             return UNTOUCHED
@@ -273,23 +281,23 @@ class Values:
             type=self._numbers.common(value.type for value in present), nullable=nullable
         )
 
-    def makers(self, column: Column) -> set[int]:
+    def makers(self, column: QueryColumn) -> set[int]:
         """The expressions and columns that a column's value goes through, each by its id."""
         found: set[int] = set()
         waiting = [column]
         while waiting:
             column = waiting.pop()
             found.add(id(column))
-            maker = column.maker
-            if isinstance(maker, Padded):
+            maker = column.definition
+            if isinstance(maker, OuterJoined):
                 waiting.append(maker.column)
-            elif isinstance(maker, Member):
+            elif isinstance(maker, FieldAccess):
                 waiting.append(maker.holder)
-            elif isinstance(maker, Either):
+            elif isinstance(maker, MergedColumns):
                 waiting += maker.columns
-            elif isinstance(maker, exp.Expr | Element) and id(maker) not in found:
+            elif isinstance(maker, exp.Expr | ListElement) and id(maker) not in found:
                 found.add(id(maker))
-                node = maker.node if isinstance(maker, Element) else maker
+                node = maker.node if isinstance(maker, ListElement) else maker
                 named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
                 waiting += [each for each in named if each is not None]
                 if self.rows:
@@ -356,8 +364,8 @@ class Values:
         """A named column; where fields follow behind it, the column that has them."""
         column = self.named[id(node)]
         state = self.of_column(column)
-        maker = column.maker
-        if isinstance(maker, Member) and isinstance(node.parent, exp.Dot):
+        maker = column.definition
+        if isinstance(maker, FieldAccess) and isinstance(node.parent, exp.Dot):
             behind = 0
             parent: exp.Expr | None = node.parent
             while isinstance(parent, exp.Dot):

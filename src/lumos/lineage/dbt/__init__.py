@@ -1,17 +1,23 @@
 """dbt artefacts: models with their compiled SQL, sources, seeds, snapshots, runs and owners."""
 
-from lumos.lineage.dbt.artefacts import MANIFEST, NoManifest, Project, is_manifest, read_project
-from lumos.lineage.dbt.reading import ModelSql, models_of, report
-from lumos.lineage.dbt.relations import Relations
+from lumos.lineage.dbt.project import (
+    MANIFEST,
+    DbtProject,
+    DbtRelations,
+    UnreadableManifest,
+    is_manifest,
+    read_project,
+)
+from lumos.lineage.dbt.report import ModelSql, model_queries, report_project
 
 __all__ = [
     "MANIFEST",
+    "DbtProject",
+    "DbtRelations",
     "ModelSql",
-    "NoManifest",
-    "Project",
-    "Relations",
+    "UnreadableManifest",
     "is_manifest",
-    "models_of",
+    "model_queries",
     "read_project",
-    "report",
+    "report_project",
 ]

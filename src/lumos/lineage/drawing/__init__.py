@@ -1,9 +1,6 @@
 """Pictures of lineage: a page to pan, zoom and click, DOT, Mermaid, OpenLineage events."""
 
-from lumos.lineage.drawing.dot import dot
-from lumos.lineage.drawing.events import events
-from lumos.lineage.drawing.mermaid import mermaid
-from lumos.lineage.drawing.page import page
+from lumos.lineage.drawing.formats import dot, events, mermaid, page
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 
 __all__ = [

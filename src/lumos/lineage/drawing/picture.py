@@ -1,4 +1,4 @@
-"""What a picture of lineage shows, whatever it is drawn with."""
+"""The content of a lineage picture, independent of its output format."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Mark = Literal["breaking", "undetermined", "compatible"]
 
 
 class BoxReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a dataset has its verdict: the clause, `where` it is (file:line), the columns to it."""
+    """The reason of a verdict: the clause, `where` it is (file:line), and the column path."""
 
     text: str
     verdict: Mark
@@ -20,9 +20,9 @@ class BoxReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BoxImpact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a change means for one dataset; what changes itself has `changes` instead of a verdict.
+    """The impact of a change on one dataset; the changed dataset has `changes` and no verdict.
 
-    `columns` are its own that change as a consequence.
+    `columns` are its columns that change as a consequence.
     """
 
     verdict: Mark | None = None
@@ -34,9 +34,9 @@ class BoxImpact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset, how far it is from where one looks (less than 0: upstream), and its columns.
+    """A dataset with its distance from the start (negative: upstream) and its columns.
 
-    `state` is empty for what the store only knows from others; `mark` paints a verdict, which
+    `state` is empty for datasets that only lineage mentions; `mark` colours a verdict, which
     `impact` explains.
     """
 
@@ -52,9 +52,9 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Data flows from one dataset to another; who says so, which jobs move it, which columns.
+    """An edge between two datasets, with its reporters (`origins`), jobs and columns.
 
-    `mark` paints what leads on from the upstream columns `marked`, or all of it if there are none.
+    `mark` colours the edges from the upstream columns `marked`, or all if there are none.
     """
 
     upstream: str
@@ -69,10 +69,10 @@ class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     marked: tuple[str, ...] = ()
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The way from one column to another, or to or from all (None).
+class PictureStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step from one column to another; None stands for all columns.
 
-    Without `columns`, the one only decides about the other.
+    Without `columns`, the first column only influences the second.
     """
 
     upstream: str
@@ -84,15 +84,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Datasets and how they hang together, seen from one of them or from one of its columns."""
+    """The lineage around a dataset or one of its columns."""
 
     urn: str
     column: str | None = None
     boxes: tuple[Box, ...] = ()
     arrows: tuple[Arrow, ...] = ()
-    # Of a column, the single steps that the arrows are made of.
-    steps: tuple[Step, ...] = ()
+    # For a column: the steps behind the arrows.
+    steps: tuple[PictureStep, ...] = ()
     cycles: tuple[tuple[str, ...], ...] = ()
-    # Datasets within reach, and whether some of them are not in the picture.
+    # The number of reachable datasets, and whether some are left out.
     total: int = 0
     truncated: bool = False

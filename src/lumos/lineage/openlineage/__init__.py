@@ -1,6 +1,6 @@
 """OpenLineage events, from 1-0-5 to 2-0-2: what jobs read and wrote, column by column."""
 
-from lumos.lineage.openlineage.events import Event, is_event, read_events
-from lumos.lineage.openlineage.reading import reports
+from lumos.lineage.openlineage.events import OpenLineageEvent, is_event, read_events
+from lumos.lineage.openlineage.report import report_events
 
-__all__ = ["Event", "is_event", "read_events", "reports"]
+__all__ = ["OpenLineageEvent", "is_event", "read_events", "report_events"]

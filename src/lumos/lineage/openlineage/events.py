@@ -1,4 +1,4 @@
-"""Reads events from files: one JSON object, an array of them, or one to a line, also gzipped."""
+"""Reads OpenLineage events from files: a JSON object, an array, or JSON lines, also gzipped."""
 
 import gzip
 import zlib
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Annotated, Any, Final, cast
+from typing import IO, Annotated, Any, Final, NamedTuple, cast
 
 import msgspec
 
 from lumos.errors import LumosError
-from lumos.lineage.reported import Problem
+from lumos.lineage.reported_lineage import LineageProblem
 from lumos.model.json_codec import NestedTooDeeply, decode_json
 
-# What a small gzipped file may become, and how long one event may be.
+# Limits against decompression bombs.
 MAX_BYTES: Final = 2 * 1024**3
 MAX_EVENT: Final = 256 * 1024**2
 _HEAD: Final = 1000
@@ -22,8 +22,8 @@ _HEAD: Final = 1000
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class DatasetPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A dataset in an event; facets are read one by one, so that a broken one harms no other."""
+class EventDataset(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A dataset in an event; facets are decoded one by one, so a broken one affects no other."""
 
     namespace: str
     name: Text
@@ -32,47 +32,47 @@ class DatasetPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     output_facets: dict[str, msgspec.Raw] | None = None
 
 
-class JobPart(msgspec.Struct, frozen=True, kw_only=True):
+class EventJob(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: Text
     facets: dict[str, msgspec.Raw] | None = None
 
 
-class RunPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class EventRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     run_id: Text
     facets: dict[str, msgspec.Raw] | None = None
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A run, a job or a dataset at some time; of a run there are several events."""
+class OpenLineageEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An event of a run, a job or a dataset; a run has several events."""
 
     event_time: datetime
     event_type: str | None = None
-    run: RunPart | None = None
-    job: JobPart | None = None
-    inputs: list[DatasetPart] | None = None
-    outputs: list[DatasetPart] | None = None
-    dataset: DatasetPart | None = None
+    run: EventRun | None = None
+    job: EventJob | None = None
+    inputs: list[EventDataset] | None = None
+    outputs: list[EventDataset] | None = None
+    dataset: EventDataset | None = None
 
     @property
     def at(self) -> datetime:
-        """When it happened; a time without a zone is UTC."""
+        """The time of the event; without a time zone it is UTC."""
         time = self.event_time
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
-class TooLarge(LumosError):
-    """A file that holds more than anybody would want to read."""
+class EventsTooLarge(LumosError):
+    """A file or event that exceeds the limits."""
 
 
 class _Wrapped(msgspec.Struct):
-    """What a server of events answers with."""
+    """The response of an OpenLineage server."""
 
     events: list[msgspec.Raw]
 
 
 def is_event(value: Any) -> bool:
-    """Whether a decoded JSON object looks like an event, however complete."""
+    """Whether a decoded JSON object looks like an event, complete or not."""
     if not isinstance(value, dict):
         return False
     if isinstance(events := value.get("events"), list):
@@ -80,10 +80,12 @@ def is_event(value: Any) -> bool:
     return "eventTime" in value and bool(value.keys() & {"job", "run", "dataset"})
 
 
-def read_events(file: Path, *, name: str | None = None) -> Iterator[Event | Problem]:
-    """The events of a file; what is none is a problem with its line, and the rest goes on.
+def read_events(
+    file: Path, *, name: str | None = None
+) -> Iterator[OpenLineageEvent | LineageProblem]:
+    """The events of a file, and a problem with its line for everything else.
 
-    `name` is what the file is called in problems.
+    `name` is the name of the file in problems.
     """
     place = name or str(file)
     try:
@@ -91,9 +93,11 @@ def read_events(file: Path, *, name: str | None = None) -> Iterator[Event | Prob
             for line, text in _texts(stream, place):
                 yield from _events(text, place, line)
     except (gzip.BadGzipFile, zlib.error, EOFError) as problem:
-        yield Problem(place=place, reason=f"The file is no whole gzip file: {problem}.")
-    except TooLarge as problem:
-        yield Problem(place=place, reason=str(problem))
+        yield LineageProblem(
+            place=place, reason=f"The gzip file is incomplete or corrupt: {problem}."
+        )
+    except EventsTooLarge as problem:
+        yield LineageProblem(place=place, reason=str(problem))
 
 
 def _opened(file: Path) -> IO[bytes]:
@@ -103,7 +107,7 @@ def _opened(file: Path) -> IO[bytes]:
 
 
 def _texts(stream: IO[bytes], place: str) -> Iterator[tuple[int, bytes]]:
-    """The JSON texts of a stream with their lines: one to a line where the first line is whole."""
+    """The JSON texts of a stream with their lines; JSON lines if the first line is complete."""
     first = b""
     number = 0
     while not first.strip():
@@ -114,14 +118,14 @@ def _texts(stream: IO[bytes], place: str) -> Iterator[tuple[int, bytes]]:
     if not _is_whole(first.removeprefix(b"\xef\xbb\xbf")):
         rest = stream.read(MAX_EVENT + 1)
         if len(rest) > MAX_EVENT:
-            raise TooLarge(_too_large(place))
+            raise EventsTooLarge(_too_large(place))
         yield number, (first + rest).removeprefix(b"\xef\xbb\xbf")
         return
     read = len(first)
     line = first.removeprefix(b"\xef\xbb\xbf")
     while line:
         if len(line) > MAX_EVENT or read > MAX_BYTES:
-            raise TooLarge(_too_large(place))
+            raise EventsTooLarge(_too_large(place))
         if line.strip():
             yield number, line
         line = stream.readline(MAX_EVENT + 1)
@@ -140,25 +144,25 @@ def _is_whole(line: bytes) -> bool:
     try:
         decode_json(line, msgspec.Raw)
     except NestedTooDeeply:
-        # Reported as an event that cannot be read, so that the lines after it still are.
+        # Reported as an unreadable event, so that the following lines are still read.
         return True
     except msgspec.DecodeError:
         return False
     return True
 
 
-def _events(text: bytes, place: str, line: int) -> Iterator[Event | Problem]:
+def _events(text: bytes, place: str, line: int) -> Iterator[OpenLineageEvent | LineageProblem]:
     for each in _unwrapped(text):
         try:
-            yield decode_json(each, Event)
+            yield decode_json(each, OpenLineageEvent)
         except msgspec.MsgspecError as problem:
-            reason = f"This is no OpenLineage event: {problem}."
-            yield Problem(place=place, line=line, reason=reason)
+            reason = f"Not an OpenLineage event: {problem}."
+            yield LineageProblem(place=place, line=line, reason=reason)
 
 
 def _unwrapped(text: bytes) -> Iterator[bytes | msgspec.Raw]:
-    """The objects of an array or of a server's answer, or the object itself."""
-    # Whatever is wrong with it is said by whoever reads it as one event.
+    """The objects of an array or of a server's response, or the object itself."""
+    # Errors are reported when it is decoded as one event.
     several: list[msgspec.Raw] | None = None
     with suppress(msgspec.MsgspecError):
         if text.lstrip().startswith(b"["):
@@ -166,3 +170,8 @@ def _unwrapped(text: bytes) -> Iterator[bytes | msgspec.Raw]:
         elif b'"events"' in text[:_HEAD]:
             several = decode_json(text, _Wrapped).events
     yield from [text] if several is None else several
+
+
+class DatasetKey(NamedTuple):
+    namespace: str
+    name: str

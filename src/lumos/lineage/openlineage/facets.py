@@ -1,17 +1,19 @@
-"""The facets that tell of lineage, columns, people and sizes; all others are passed over."""
+"""The facets that Lumos reads: column lineage, schema, documentation, owners, tags, sizes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from lumos.lineage.openlineage.events import DatasetKey
 from lumos.model.json_codec import decode_json
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 
 Facet = TypeVar("Facet", bound=msgspec.Struct)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of a facet, whose other keys do not matter."""
+    """A part of a facet; unknown keys are ignored."""
 
 
 class Transformation(_Part, frozen=True, kw_only=True):
@@ -29,14 +31,14 @@ class InputField(_Part, frozen=True, kw_only=True):
 
 
 class FieldLineage(_Part, frozen=True, kw_only=True):
-    """What a column is made from; the two texts are how older events say by what."""
+    """The origins of a column; older events describe the transformation here."""
 
     input_fields: list[InputField] | None = None
     transformation_type: str | None = None
     transformation_description: str | None = None
 
 
-class ColumnLineage(_Part, frozen=True, kw_only=True):
+class ColumnLineageFacet(_Part, frozen=True, kw_only=True):
     fields: dict[str, FieldLineage] = {}
     dataset: list[InputField] | None = None
 
@@ -51,7 +53,7 @@ class SchemaFacet(_Part, frozen=True, kw_only=True):
     fields: list[SchemaField] | None = None
 
 
-class Documentation(_Part, frozen=True, kw_only=True):
+class DocumentationFacet(_Part, frozen=True, kw_only=True):
     description: str | None = None
 
 
@@ -60,43 +62,43 @@ class FacetOwner(_Part, frozen=True, kw_only=True):
     type: str | None = None
 
 
-class Ownership(_Part, frozen=True, kw_only=True):
+class OwnershipFacet(_Part, frozen=True, kw_only=True):
     owners: list[FacetOwner] | None = None
 
 
-class Identifier(_Part, frozen=True, kw_only=True):
+class SymlinkIdentifier(_Part, frozen=True, kw_only=True):
     namespace: str
     name: str
     type: str | None = None
 
 
-class Symlinks(_Part, frozen=True, kw_only=True):
-    identifiers: list[Identifier] | None = None
+class SymlinksFacet(_Part, frozen=True, kw_only=True):
+    identifiers: list[SymlinkIdentifier] | None = None
 
 
-class Tag(_Part, frozen=True, kw_only=True):
+class FacetTag(_Part, frozen=True, kw_only=True):
     key: str
     value: Any = None
     field: str | None = None
 
 
-class Tags(_Part, frozen=True, kw_only=True):
-    tags: list[Tag] | None = None
+class TagsFacet(_Part, frozen=True, kw_only=True):
+    tags: list[FacetTag] | None = None
 
 
-class Lifecycle(_Part, frozen=True, kw_only=True):
+class LifecycleFacet(_Part, frozen=True, kw_only=True):
     lifecycle_state_change: str | None = None
 
 
-class Sizes(_Part, frozen=True, kw_only=True):
-    """How much was read; one facet says `size`, another `bytes`."""
+class SizesFacet(_Part, frozen=True, kw_only=True):
+    """The amount of data read; one facet has `size`, another `bytes`."""
 
     row_count: int | None = None
     size: int | None = None
     bytes: int | None = None
 
 
-class JobType(_Part, frozen=True, kw_only=True):
+class JobTypeFacet(_Part, frozen=True, kw_only=True):
     processing_type: str | None = None
     integration: str | None = None
     job_type: str | None = None
@@ -107,40 +109,120 @@ class _Named(_Part, frozen=True, kw_only=True):
     name: str
 
 
-class Parent(_Part, frozen=True, kw_only=True):
+class ParentFacet(_Part, frozen=True, kw_only=True):
     job: _Named
 
 
-class SourceCode(_Part, frozen=True, kw_only=True):
+class SourceCodeFacet(_Part, frozen=True, kw_only=True):
     url: str | None = None
 
 
-NAMES: Final[dict[type[msgspec.Struct], str]] = {
-    ColumnLineage: "columnLineage",
+FACET_NAMES: Final[dict[type[msgspec.Struct], str]] = {
+    ColumnLineageFacet: "columnLineage",
     SchemaFacet: "schema",
-    Documentation: "documentation",
-    Ownership: "ownership",
-    Symlinks: "symlinks",
-    Tags: "tags",
-    Lifecycle: "lifecycleStateChange",
-    JobType: "jobType",
-    Parent: "parent",
-    SourceCode: "sourceCodeLocation",
+    DocumentationFacet: "documentation",
+    OwnershipFacet: "ownership",
+    SymlinksFacet: "symlinks",
+    TagsFacet: "tags",
+    LifecycleFacet: "lifecycleStateChange",
+    JobTypeFacet: "jobType",
+    ParentFacet: "parent",
+    SourceCodeFacet: "sourceCodeLocation",
 }
 
-SIZES: Final = ("inputStatistics", "dataQualityMetrics")
-# All that is ever read.
-READ: Final = frozenset((*NAMES.values(), *SIZES))
+SIZE_FACETS: Final = ("inputStatistics", "dataQualityMetrics")
+# All facets that are read.
+READ_FACETS: Final = frozenset((*FACET_NAMES.values(), *SIZE_FACETS))
 
 
 def facet(facets: Mapping[str, msgspec.Raw] | None, kind: type[Facet]) -> Facet | None:
-    """The facet of a kind; raises `msgspec.MsgspecError` where it is not as it should be."""
-    return named(facets, NAMES[kind], kind)
+    """The facet of a kind; raises `msgspec.MsgspecError` if it is invalid."""
+    return named(facets, FACET_NAMES[kind], kind)
 
 
 def named(facets: Mapping[str, msgspec.Raw] | None, name: str, kind: type[Facet]) -> Facet | None:
-    """The facet of a name, read as a kind."""
+    """The facet with a name, decoded as a kind."""
     found = (facets or {}).get(name)
     if found is None or bytes(found).strip() == b"null":
         return None
     return decode_json(found, kind)
+
+
+_DERIVATIONS: Final = {each.value: each for each in Derivation}
+_USES: Final = {each.value: each for each in UseKind} | {"GROUPBY": UseKind.GROUP_BY}
+_MASKED: Final = "masked"
+
+
+class InputColumns(msgspec.Struct, kw_only=True):
+    """The columns of one input that an output is made from or influenced by."""
+
+    mappings: dict[ColumnMapping, None]
+    uses: dict[ColumnUse, None]
+
+
+def columns_of(facet: ColumnLineageFacet) -> dict[DatasetKey, InputColumns]:
+    """The mappings and uses of each input, each of them once."""
+    found: dict[DatasetKey, InputColumns] = {}
+    for column, lineage in facet.fields.items():
+        for field in lineage.input_fields or ():
+            columns = _columns(found, field)
+            for each in _facts(field, _transformations(field, lineage), column):
+                _put(columns, each)
+    for field in facet.dataset or ():
+        columns = _columns(found, field)
+        for transformation in field.transformations or (Transformation(type="INDIRECT"),):
+            _put(columns, _use(field, transformation, None))
+    return found
+
+
+def _columns(found: dict[DatasetKey, InputColumns], field: InputField) -> InputColumns:
+    key = DatasetKey(field.namespace, field.name)
+    return found.setdefault(key, InputColumns(mappings={}, uses={}))
+
+
+def _put(columns: InputColumns, fact: ColumnMapping | ColumnUse) -> None:
+    if isinstance(fact, ColumnMapping):
+        columns.mappings[fact] = None
+    else:
+        columns.uses[fact] = None
+
+
+def _transformations(field: InputField, lineage: FieldLineage) -> Iterable[Transformation]:
+    """The transformations of the input field, or the older form at the output column."""
+    if field.transformations:
+        return field.transformations
+    older = (lineage.transformation_type or "").upper()
+    return (
+        Transformation(
+            type="DIRECT",
+            subtype="TRANSFORMATION" if older == "MASKED" else older or None,
+            description=lineage.transformation_description,
+            masking=older == "MASKED",
+        ),
+    )
+
+
+def _facts(
+    field: InputField, transformations: Iterable[Transformation], column: str
+) -> Iterator[ColumnMapping | ColumnUse]:
+    for each in transformations:
+        subtype = (each.subtype or "").upper()
+        if (each.type or "DIRECT").upper() == "INDIRECT" or subtype in _USES:
+            yield _use(field, each, column)
+            continue
+        yield ColumnMapping(
+            upstream=field.field,
+            downstream=column,
+            transformation=each.description or (_MASKED if each.masking else None),
+            # An unknown subtype still means that the value changes.
+            derivation=_DERIVATIONS.get(subtype, Derivation.TRANSFORMATION) if subtype else None,
+        )
+
+
+def _use(field: InputField, transformation: Transformation, column: str | None) -> ColumnUse:
+    return ColumnUse(
+        upstream=field.field,
+        usage=_USES.get((transformation.subtype or "").upper(), UseKind.CONDITIONAL),
+        downstream=column,
+        expression=transformation.description or None,
+    )

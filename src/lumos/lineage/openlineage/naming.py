@@ -1,16 +1,21 @@
-"""OpenLineage's names of datasets: a namespace for where it lies, and a name in there."""
+"""OpenLineage dataset names: a namespace for the location, and a name in it."""
 
 import re
 from typing import Final
 
-from lumos.lineage.reported import Known, Place, Reference, TableName
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LocationReference,
+    TableName,
+    UrnReference,
+)
 from lumos.model.urn import SCHEME
 
 _S3: Final = ("s3", "s3a", "s3n")
 _PLACES: Final = frozenset(
     (*_S3, "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs", "dbfs", "oss")
 )
-# Schemes of databases that Lumos calls otherwise.
+# Schemes of databases with another platform name in Lumos.
 _PLATFORMS: Final = {
     "awsathena": "athena",
     "azuresql": "mssql",
@@ -31,17 +36,17 @@ _GLUE: Final = re.compile(r"(?:arn:aws[\w-]*:glue:[^/]*|awsglue)\Z")
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|\[([^\]]*)\]|([^.]+)')
 
 
-def reference(namespace: str, name: str) -> Reference:
-    """What the namespace and the name of a dataset refer to."""
+def dataset_reference(namespace: str, name: str) -> DatasetReference:
+    """The reference for a namespace and a name."""
     if name.startswith(SCHEME):
-        return Known(urn=name)
+        return UrnReference(urn=name)
     scheme, _, authority = namespace.partition("://")
     scheme = scheme.lower()
     if scheme in _PLACES:
         scheme = "s3" if scheme in _S3 else scheme
-        return Place(uri=f"{scheme}://{authority}/{name.strip('/')}".rstrip("/"))
+        return LocationReference(uri=f"{scheme}://{authority}/{name.strip('/')}".rstrip("/"))
     if scheme == "file":
-        return Place(uri=f"/{name.lstrip('/')}".rstrip("/") or "/")
+        return LocationReference(uri=f"/{name.lstrip('/')}".rstrip("/") or "/")
     if _GLUE.match(namespace):
         return TableName(parts=tuple(name.removeprefix("table/").split("/")), platform="glue")
     platform = _PLATFORMS.get(scheme, scheme)
@@ -49,22 +54,24 @@ def reference(namespace: str, name: str) -> Reference:
     if platform in _TOPICS:
         return TableName(parts=(name,), platform=platform, instance=instance)
     if platform in _TABLES:
-        return TableName(parts=parts_of(name), platform=platform, instance=instance)
+        return TableName(parts=split_name(name), platform=platform, instance=instance)
     if name.startswith("/"):
-        return Place(uri=f"{namespace.rstrip('/')}{name}" if authority else name)
-    return TableName(parts=parts_of(name), instance=namespace or None)
+        return LocationReference(uri=f"{namespace.rstrip('/')}{name}" if authority else name)
+    return TableName(parts=split_name(name), instance=namespace or None)
 
 
-def location(namespace: str, name: str) -> Place | None:
-    """A table of PostgreSQL as an address, by which a scan of the database knows it too."""
+def postgres_location(namespace: str, name: str) -> LocationReference | None:
+    """The URL of a PostgreSQL table, under which a scan knows it."""
     scheme, _, authority = namespace.partition("://")
     if _PLATFORMS.get(scheme, scheme) != "postgres" or not authority:
         return None
-    return Place(uri=f"postgresql://{authority.rstrip('/')}/{'/'.join(parts_of(name))}")
+    return LocationReference(
+        uri=f"postgresql://{authority.rstrip('/')}/{'/'.join(split_name(name))}"
+    )
 
 
-def parts_of(name: str, *, fold: bool = False) -> tuple[str, ...]:
-    """The parts of a dotted name, of which some may be quoted; `fold` lowers all others."""
+def split_name(name: str, *, fold: bool = False) -> tuple[str, ...]:
+    """The parts of a dotted name; `fold` lowers unquoted parts."""
     found = []
     for match in _PART.finditer(name):
         *quoted, plain = match.groups()

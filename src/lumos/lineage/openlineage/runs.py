@@ -1,12 +1,14 @@
-"""Events put together: one run of a job has several of them, in any order and perhaps twice."""
+"""Runs from events, which may come in any order and repeatedly, and the stored memory of a job."""
 
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.lineage.openlineage.events import DatasetPart, Event, JobPart
+from lumos.lineage.openlineage.events import DatasetKey, EventDataset, EventJob, OpenLineageEvent
+from lumos.lineage.openlineage.facets import READ_FACETS
 
 State: TypeAlias = Literal["RUNNING", "COMPLETE", "FAILED", "ABORTED"]
 Facets: TypeAlias = dict[str, msgspec.Raw]
@@ -18,29 +20,24 @@ _STATES: Final[dict[str, State]] = {
 }
 
 
-class DatasetKey(NamedTuple):
-    namespace: str
-    name: str
-
-
 class JobKey(NamedTuple):
     namespace: str
     name: str
 
 
-class Seen(msgspec.Struct, kw_only=True):
-    """A dataset as all events of one run tell it, the later ones overruling the earlier."""
+class RunDataset(msgspec.Struct, kw_only=True):
+    """A dataset in all events of one run; later events override earlier ones."""
 
     facets: Facets
     own_facets: Facets
 
     @classmethod
-    def new(cls) -> "Seen":
+    def new(cls) -> "RunDataset":
         return cls(facets={}, own_facets={})
 
 
-class Run(msgspec.Struct, kw_only=True):
-    """One run, or without `run_id` a job as it is meant to run."""
+class OpenLineageRun(msgspec.Struct, kw_only=True):
+    """One run, or without `run_id` the definition of a job."""
 
     run_id: str | None
     job: JobKey
@@ -48,27 +45,29 @@ class Run(msgspec.Struct, kw_only=True):
     last_at: datetime
     ended_at: datetime | None = None
     state: State = "RUNNING"
-    inputs: dict[DatasetKey, Seen] = {}
-    outputs: dict[DatasetKey, Seen] = {}
+    inputs: dict[DatasetKey, RunDataset] = {}
+    outputs: dict[DatasetKey, RunDataset] = {}
     job_facets: Facets = {}
     run_facets: Facets = {}
 
 
-def runs_of(events: Iterable[Event]) -> list[Run]:
-    """The runs of all jobs, the newest last; an event that comes twice says nothing new."""
-    runs: dict[tuple[JobKey, str | None], Run] = {}
+def runs_of(events: Iterable[OpenLineageEvent]) -> list[OpenLineageRun]:
+    """The runs of all jobs, newest last; repeated events change nothing."""
+    runs: dict[tuple[JobKey, str | None], OpenLineageRun] = {}
     for event in sorted(events, key=lambda each: each.at):
         if event.job is None:
             continue
         key = (_key_of(event.job), None if event.run is None else event.run.run_id)
         run = runs.get(key)
         if run is None:
-            run = runs[key] = Run(run_id=key[1], job=key[0], started_at=event.at, last_at=event.at)
+            run = runs[key] = OpenLineageRun(
+                run_id=key[1], job=key[0], started_at=event.at, last_at=event.at
+            )
         _add(run, event, event.job)
     return sorted(runs.values(), key=lambda run: (run.last_at, run.run_id or ""))
 
 
-def _add(run: Run, event: Event, job: JobPart) -> None:
+def _add(run: OpenLineageRun, event: OpenLineageEvent, job: EventJob) -> None:
     run.last_at = event.at
     state = state_of(event)
     if state is not None:
@@ -77,26 +76,92 @@ def _add(run: Run, event: Event, job: JobPart) -> None:
     run.run_facets |= (event.run.facets if event.run else None) or {}
     for parts, seen in ((event.inputs, run.inputs), (event.outputs, run.outputs)):
         for part in parts or ():
-            dataset = seen.setdefault(DatasetKey(part.namespace, part.name), Seen.new())
+            dataset = seen.setdefault(DatasetKey(part.namespace, part.name), RunDataset.new())
             dataset.facets |= part.facets or {}
             dataset.own_facets |= part.input_facets or part.output_facets or {}
 
 
-def state_of(event: Event) -> State | None:
-    """How a run stands after an event, if that says so."""
+def state_of(event: OpenLineageEvent) -> State | None:
+    """The final state of a run, if the event has one."""
     return _STATES.get((event.event_type or "").upper())
 
 
-def datasets_of(events: Iterable[Event]) -> Iterator[tuple[DatasetKey, Seen]]:
-    """The datasets that events tell of by themselves, without a job."""
-    found: dict[DatasetKey, Seen] = {}
+def datasets_of(events: Iterable[OpenLineageEvent]) -> Iterator[tuple[DatasetKey, RunDataset]]:
+    """The datasets of events without a job."""
+    found: dict[DatasetKey, RunDataset] = {}
     for event in sorted(events, key=lambda each: each.at):
-        part: DatasetPart | None = event.dataset
+        part: EventDataset | None = event.dataset
         if part is not None:
-            seen = found.setdefault(DatasetKey(part.namespace, part.name), Seen.new())
+            seen = found.setdefault(DatasetKey(part.namespace, part.name), RunDataset.new())
             seen.facets |= part.facets or {}
     yield from found.items()
 
 
-def _key_of(job: JobPart) -> JobKey:
+def _key_of(job: EventJob) -> JobKey:
     return JobKey(job.namespace, job.name)
+
+
+_decoder: Final = msgspec.json.Decoder(list[OpenLineageEvent])
+
+
+def recalled(memory: bytes | None) -> list[OpenLineageEvent]:
+    """The events in a stored memory."""
+    return [] if memory is None else _decoder.decode(zlib.decompress(memory))
+
+
+def memory_of(events: Iterable[OpenLineageEvent], runs: Collection[str | None]) -> bytes:
+    """The events of some runs as a memory to store."""
+    by_run: dict[str | None, dict[tuple[datetime, bytes], OpenLineageEvent]] = {}
+    for event in events:
+        run = None if event.run is None else event.run.run_id
+        if run in runs:
+            needed = _stripped(event)
+            by_run.setdefault(run, {})[event.at, _content(needed)] = needed
+    kept = [
+        event for _, some in sorted(by_run.items(), key=lambda pair: pair[0] or "")
+        for event in _needed(some)
+    ]  # fmt: skip
+    return zlib.compress(msgspec.json.encode(kept))
+
+
+def _needed(events: Mapping[tuple[datetime, bytes], OpenLineageEvent]) -> list[OpenLineageEvent]:
+    """The first event, which has the start time, and the last of equal events."""
+    ordered = sorted(events)
+    last = {content: at for at, content in ordered}
+    return [
+        events[key]
+        for number, key in enumerate(ordered)
+        if number == 0 or last[key[1]] == key[0]
+    ]  # fmt: skip
+
+
+def _content(event: OpenLineageEvent) -> bytes:
+    """The content of an event without its time."""
+    parts = (event.job, event.run, event.inputs, event.outputs, event.dataset, state_of(event))
+    return msgspec.json.encode(parts)
+
+
+def _stripped(event: OpenLineageEvent) -> OpenLineageEvent:
+    """An event with only those facets that are read."""
+    replace = msgspec.structs.replace
+    return replace(
+        event,
+        run=event.run and replace(event.run, facets=_read(event.run.facets)),
+        job=event.job and replace(event.job, facets=_read(event.job.facets)),
+        inputs=event.inputs and [_part(each) for each in event.inputs],
+        outputs=event.outputs and [_part(each) for each in event.outputs],
+        dataset=event.dataset and _part(event.dataset),
+    )
+
+
+def _part(part: EventDataset) -> EventDataset:
+    return msgspec.structs.replace(
+        part,
+        facets=_read(part.facets),
+        input_facets=_read(part.input_facets),
+        output_facets=_read(part.output_facets),
+    )
+
+
+def _read(facets: Facets | None) -> Facets | None:
+    return facets and {name: text for name, text in facets.items() if name in READ_FACETS}

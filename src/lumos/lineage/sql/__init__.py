@@ -1,28 +1,28 @@
 """Column lineage of SQL: which columns become which, and which decide about them."""
 
-from lumos.lineage.sql.analysis import analyse
-from lumos.lineage.sql.context import Columns
-from lumos.lineage.sql.many import SqlText, analyse_many
-from lumos.lineage.sql.report import reported
+from lumos.lineage.sql.analysis import analyse, analyse_many
+from lumos.lineage.sql.context import ColumnProvider
+from lumos.lineage.sql.report import report_script
 from lumos.lineage.sql.script import (
     ColumnEdge,
-    Script,
-    Statement,
+    ScriptLineage,
+    SqlProblem,
+    SqlText,
+    StatementLineage,
     TableRead,
     TableWrite,
-    Unresolved,
 )
 
 __all__ = [
     "ColumnEdge",
-    "Columns",
-    "Script",
+    "ColumnProvider",
+    "ScriptLineage",
+    "SqlProblem",
     "SqlText",
-    "Statement",
+    "StatementLineage",
     "TableRead",
     "TableWrite",
-    "Unresolved",
     "analyse",
     "analyse_many",
-    "reported",
+    "report_script",
 ]

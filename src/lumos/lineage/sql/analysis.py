@@ -1,74 +1,106 @@
-"""From a text of SQL to what it reads, writes and does with columns."""
+"""Analyses a SQL script: tokenise, split, parse, and read the lineage of each statement."""
 
 import logging
+import os
+import pickle
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import repeat
+from multiprocessing import get_context
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
-from sqlglot import exp
+from sqlglot import Token, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokenizer_core import Token
 
-from lumos.lineage.jinja import UNKNOWN, Unknown
-from lumos.lineage.sql.context import Columns, Context, TooLarge, no_columns
-from lumos.lineage.sql.deep_process import DeepProcessFailed, call
-from lumos.lineage.sql.keeping import Keeper, is_needed
-from lumos.lineage.sql.names import Spellings, dialect_named, name_of
-from lumos.lineage.sql.other_dialects import (
-    parse_otherwise,
+from lumos.lineage.sql.context import (
+    AnalysisContext,
+    ColumnProvider,
+    SqlWatcher,
+    StatementTooLarge,
+    no_columns,
+)
+from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
+from lumos.lineage.sql.dialects import (
+    Spellings,
+    dialect_label,
+    find_dialect,
+    is_statement,
+    parse_in_other_dialect,
     separate_dotted_names,
-    tokenize_otherwise,
+    tokenize_in_other_dialect,
 )
-from lumos.lineage.sql.preparing import prepared
-from lumos.lineage.sql.recording import Recorder
-from lumos.lineage.sql.script import ColumnEdge, Parts, Script, Statement, UnparsedStatement
-from lumos.lineage.sql.secrets import STRINGS, masked, masked_words, names_secret
-from lumos.lineage.sql.shapes import Shape, repeated_rows, shape_of
-from lumos.lineage.sql.splitting import (
-    Declared,
-    Fetched,
-    Piece,
-    Plain,
-    Routine,
-    Rows,
-    SameRows,
-    Splitter,
-    Triggered,
-    Unread,
-    triggers,
+from lumos.lineage.sql.preprocessing import prepare_text
+from lumos.lineage.sql.redaction import (
+    STRINGS,
+    StoredText,
+    has_secret_name,
+    is_needed,
+    mask_secrets,
+    mask_secrets_without_tokens,
 )
-from lumos.lineage.sql.statements import StatementReader, is_statement
-from lumos.lineage.sql.texts import SourceText
-from lumos.lineage.sql.tokens import LONGEST, portions, tokenized
-from lumos.lineage.sql.unparsed import tables_in
-from lumos.lineage.sql.watching import Watcher
-from lumos.lineage.sql.words import (
+from lumos.lineage.sql.rewrites import (
+    SeparatedClause,
+    has_hidden_query,
+    is_insert_from_procedure,
+    query_after_as,
+    separate_output,
+    separate_variables,
+    simplify_statement,
+)
+from lumos.lineage.sql.script import (
+    ColumnEdge,
+    Parts,
+    ScriptLineage,
+    SqlText,
+    StatementLineage,
+    UnparsedSql,
+)
+from lumos.lineage.sql.source_text import SourceText
+from lumos.lineage.sql.splitter import (
+    CursorAlias,
+    CursorRows,
+    DeclaredVariables,
+    FetchedVariables,
+    PlainStatement,
+    RoutineStart,
+    ScriptPart,
+    ScriptSplitter,
+    TriggerTable,
+    UnparsedTokens,
+    trigger_functions,
+)
+from lumos.lineage.sql.statements import EdgeRecorder, StatementReader
+from lumos.lineage.sql.templates import UNKNOWN_NAME, TemplateGap
+from lumos.lineage.sql.tokens import (
+    DYNAMIC_SQL,
     HARMLESS,
-    RUNNING,
-    Parted,
-    fills_from_procedure,
-    hides_query,
-    query_within,
-    simplified,
-    upper,
-    without_output,
-    without_variables,
+    MAX_STATEMENT_LENGTH,
+    StatementShape,
+    keyword,
+    repeated_rows,
+    split_text,
+    statement_shape,
+    tokenize,
 )
+from lumos.lineage.sql.unparsed import tables_in
 
 Progress: TypeAlias = Callable[[float], None]
 _NOT_UNDERSTOOD: Final = "not understood: "
 _OPEN_QUOTE: Final = f"{_NOT_UNDERSTOOD}a quote in this text is not closed"
-_TOO_LONG: Final = f"{_NOT_UNDERSTOOD}too large: it is longer than {LONGEST // 1024**2} MB"
-# Statements that no dialect parses; a file with more of them is most likely no SQL.
+_TOO_LONG: Final = (
+    f"{_NOT_UNDERSTOOD}too large: it is longer than {MAX_STATEMENT_LENGTH // 1024**2} MB"
+)
+# Statements that no dialect parses; a file with more of them is probably no SQL.
 _MOST_TRIED: Final = 100
-# A parsed word takes about a kilobyte.
+# A parsed token takes about a kilobyte.
 _MOST_WORDS: Final = 400_000
 _MOST_SHAPES: Final = 10_000
-# How often it is told how far a text is read.
+# How many parts are read between two progress reports.
 _PIECES_BETWEEN: Final = 100
 _SQL_IN_STRING: Final = re.compile(
     r"[\s(]*(?:select|insert|update|delete|merge|create|replace|with)\b", re.IGNORECASE
@@ -80,24 +112,23 @@ _TOKEN: Final = re.compile(r"<Token .*?\btext: (.*?), line:.*?>", re.DOTALL)
 
 
 def no_progress(_share: float) -> None:
-    """For who does not want to know how far a text is."""
+    """A progress callback that does nothing."""
 
 
 def analyse(
     text: str,
     *,
     dialect: str | None = None,
-    columns: Columns = no_columns,
+    columns: ColumnProvider = no_columns,
     file: str | None = None,
-    watcher: Watcher | None = None,
+    watcher: SqlWatcher | None = None,
     progress: Progress = no_progress,
-) -> Script:
-    """What a text of SQL says about tables and columns.
+) -> ScriptLineage:
+    """The lineage of a SQL script.
 
-    `columns` tells the columns of a table by the parts of its name, or None if nobody knows them.
-    `progress` is told now and then which share of the text is analysed. A text that is nested too
-    deeply for the stack is read by a child process; of one with a `watcher`, who cannot follow
-    there, it raises RecursionError.
+    `columns` returns the columns of a table by the parts of its name, or None if unknown.
+    `progress` is called with the analysed share of the text. A text that is nested too deeply for
+    the stack is read in a child process; with a `watcher`, RecursionError is raised instead.
     """
     try:
         return _read_here(text, dialect, columns, file, watcher, progress)
@@ -105,43 +136,43 @@ def analyse(
         if watcher is not None:
             raise
     with suppress(DeepProcessFailed):
-        script: Script = call(
+        script: ScriptLineage = call_in_deep_process(
             _read_in_child, asks={"columns": _names_from(columns), "progress": progress},
             text=text, dialect=dialect, file=file,
         )  # fmt: skip
         return script
-    # What is not too deep is read all the same.
+    # Statements that are not too deep are still read.
     return _read_here(text, dialect, columns, file, None, progress, gives_up=True)
 
 
 def _read_here(
-    text: str, dialect: str | None, columns: Columns, file: str | None, watcher: Watcher | None,
-    progress: Progress, *, gives_up: bool = False,
-) -> Script:  # fmt: skip
+    text: str, dialect: str | None, columns: ColumnProvider, file: str | None,
+    watcher: SqlWatcher | None, progress: Progress, *, gives_up: bool = False,
+) -> ScriptLineage:  # fmt: skip
     with _without_parser_log():
         analysis = _Analysis(dialect, columns, watcher, gives_up=gives_up)
         return analysis.script(text, file, progress)
 
 
 def _read_in_child(
-    text: str, dialect: str | None, file: str | None, columns: Columns, progress: Progress
-) -> Script:
+    text: str, dialect: str | None, file: str | None, columns: ColumnProvider, progress: Progress
+) -> ScriptLineage:
     return _read_here(text, dialect, columns, file, None, progress, gives_up=True)
 
 
-def _names_from(columns: Columns) -> Columns:
-    """The same columns as a list, which can be sent whatever it was."""
+def _names_from(columns: ColumnProvider) -> ColumnProvider:
+    """The same columns as a list, which can be pickled."""
 
     def names(table: Parts) -> list[str] | None:
-        told = columns(table)
-        return None if told is None else list(told)
+        error = columns(table)
+        return None if error is None else list(error)
 
     return names
 
 
 @contextmanager
 def _without_parser_log() -> Iterator[None]:
-    """Drops what the parser logs in this thread: we report it ourselves, with its place."""
+    """Drop the parser's log in this thread: its problems are reported with their lines."""
     thread = threading.get_ident()
 
     def is_of_others(record: logging.LogRecord) -> bool:
@@ -156,61 +187,61 @@ def _without_parser_log() -> Iterator[None]:
 
 
 class _Analysed(NamedTuple):
-    """What the first statement of a shape is, and how many columns it has and are resolved."""
+    """The first statement of a shape, with its number of columns and resolved columns."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[StatementLineage, ...]
     columns: int
     resolved: int
 
 
 class _Analysis:
-    """The way of one text through tokenizer, parser and reader."""
+    """The analysis of one script."""
 
     def __init__(
-        self, dialect: str | None, columns: Columns, watcher: Watcher | None = None,
+        self, dialect: str | None, columns: ColumnProvider, watcher: SqlWatcher | None = None,
         *, gives_up: bool = False,
     ) -> None:  # fmt: skip
-        # Whether a statement that is nested too deeply is left out, and the others are read.
+        # Whether statements that are nested too deeply are skipped.
         self._gives_up = gives_up
-        self._dialect = dialect_named(dialect)
-        self._context = Context(self._dialect, columns, watcher)
-        self._recorder = Recorder()
+        self._dialect = find_dialect(dialect)
+        self._context = AnalysisContext(self._dialect, columns, watcher)
+        self._recorder = EdgeRecorder()
         self._reader = StatementReader(self._context, self._recorder)
-        self._splitter = Splitter(is_tsql=self._context.habits.name in ("tsql", "fabric"))
-        self._statements: list[Statement] = []
-        self._unparsed: dict[UnparsedStatement, None] = {}
-        # The dialect in which a statement could be parsed that its own could not.
+        self._splitter = ScriptSplitter(is_tsql=self._context.traits.name in ("tsql", "fabric"))
+        self._statements: list[StatementLineage] = []
+        self._unparsed: dict[UnparsedSql, None] = {}
+        # The fallback dialect that parsed an earlier statement.
         self._other_dialect: str | None = None
         self._tried = 0
-        # Statements that differ from a later one in values alone.
-        self._shapes: dict[Shape | None, _Analysed] = {}
+        # Statements that later ones repeat with other values.
+        self._shapes: dict[StatementShape | None, _Analysed] = {}
         self._has_open_quote = False
-        # The dialect whose quotes the text has, where they are not those of its own.
+        # The dialect whose quoting rules fit, if not its own.
         self._quotes_of: Dialect | None = None
-        # Whoever watches has the text already.
-        self._keeper = Keeper() if watcher is None else None
+        # A watcher has the text already.
+        self._keeper = StoredText() if watcher is None else None
         self._number = 0
         self._errors = 0
         self._source = SourceText("", ())
         self._text = ""
         # The line on which each statement begins.
         self._begun: list[tuple[int, int]] = []
-        # PostgreSQL's trigger functions learn only from the trigger whose rows they see.
-        self._triggers: dict[str, Triggered] = {}
+        # In PostgreSQL, only CREATE TRIGGER names the table of a trigger function.
+        self._triggers: dict[str, TriggerTable] = {}
 
-    def script(self, text: str, file: str | None, progress: Progress) -> Script:
+    def script(self, text: str, file: str | None, progress: Progress) -> ScriptLineage:
         text = text.removeprefix("\ufeff")
-        ready = prepared(text, self._context.habits.name)
-        # Who reads whole projects has rendered the text before.
-        self._recorder.has_templates = UNKNOWN in text or not all(
-            each.is_remark for each in ready.unknown
+        ready = prepare_text(text, self._context.traits.name)
+        # Readers of SQL files have rendered the template before.
+        self._recorder.has_templates = UNKNOWN_NAME in text or not all(
+            each.is_remark for each in ready.gaps
         )
         read = 0
         for source, part, tokens in self._tokenized(ready.text):
             self._source, self._text = source, part
-            self._triggers.update(triggers(tokens))
+            self._triggers.update(trigger_functions(tokens))
             for number, piece in enumerate(self._splitter.pieces(tokens)):
-                if isinstance(piece, Plain) and number % _PIECES_BETWEEN == 0:
+                if isinstance(piece, PlainStatement) and number % _PIECES_BETWEEN == 0:
                     progress((read + piece.tokens[0].start) / len(text))
                 self._piece(piece)
             if self._keeper is not None:
@@ -225,12 +256,12 @@ class _Analysis:
                 _see(each, spellings)
             statements = [_spelled(each, spellings) for each in statements]
             edges = self._recorder.spelled_edges(spellings)
-        self._report_templates(ready.unknown)
+        self._report_templates(ready.gaps)
         self._report_quotes()
-        return Script(
+        return ScriptLineage(
             statements=tuple(statements),
             edges=tuple(edge for edge in edges if not _is_unrendered(edge)),
-            unresolved=tuple(self._context.unresolved),
+            unresolved=tuple(self._context.problems),
             unparsed=tuple(self._unparsed),
             coverage=self._recorder.coverage,
             file=file,
@@ -238,25 +269,25 @@ class _Analysis:
         )
 
     def _tokenized(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
-        """The words of the text, of a long one some statements at a time."""
+        """The tokens of the text, some statements at a time."""
         line = 1
-        for portion, tokens in portions(text, self._dialect):
+        for portion, tokens in split_text(text, self._dialect):
             yield from self._tokenized_portion(portion, tokens, line)
             line += portion.count("\n")
 
     def _tokenized_portion(
         self, text: str, tokens: Sequence[Token] | None, line: int
     ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
-        """The words of a text; where a quote is never closed, of every statement by itself."""
-        if len(text) > LONGEST:
+        """The tokens of a text; with an unclosed quote, of each statement separately."""
+        if len(text) > MAX_STATEMENT_LENGTH:
             self._fail_unread(_TOO_LONG, text, line)
             return
         try:
             text, tokens = self._masked(text, tokens)
         except SqlglotError:
-            # In a text whose quotes are misread, any word may be part of a secret.
+            # With misread quotes, any word may be part of a secret.
             self._has_open_quote = True
-            text = masked_words(text)
+            text = mask_secrets_without_tokens(text)
         else:
             yield SourceText(text, tokens, first_line=line), text, tokens
             return
@@ -275,7 +306,7 @@ class _Analysis:
             yield SourceText(part, tokens, first_line=line), part, tokens
 
     def _fail_unread(self, reason: str, part: str, line: int) -> None:
-        """A part of the text whose words are not told apart was not understood."""
+        """Report a part of the text that could not be tokenised."""
         if self._keeper is not None:
             self._keeper.leave_out_part(part)
         self._number += 1
@@ -286,51 +317,51 @@ class _Analysis:
     def _masked(
         self, text: str, tokens: Sequence[Token] | None = None
     ) -> tuple[str, Sequence[Token]]:
-        """A text without its secrets, and its words."""
+        """A text with masked secrets, and its tokens."""
         dialect = self._dialect
         try:
-            tokens = tokenized(text, dialect) if tokens is None else tokens
+            tokens = tokenize(text, dialect) if tokens is None else tokens
         except SqlglotError:
-            other = tokenize_otherwise(text, dialect)
+            other = tokenize_in_other_dialect(text, dialect)
             if other is None:
                 raise
             dialect, tokens = other
             self._quotes_of = dialect
-        safe = masked(text, tokens)
-        return (text, tokens) if safe == text else (safe, tokenized(safe, dialect))
+        safe = mask_secrets(text, tokens)
+        return (text, tokens) if safe == text else (safe, tokenize(safe, dialect))
 
-    def _piece(self, piece: Piece) -> None:
+    def _piece(self, piece: ScriptPart) -> None:
         context = self._context
-        if not isinstance(piece, Plain):
+        if not isinstance(piece, PlainStatement):
             self._shapes.clear()
-        if isinstance(piece, Plain):
+        if isinstance(piece, PlainStatement):
             self._read(piece.tokens)
-        elif isinstance(piece, Unread):
+        elif isinstance(piece, UnparsedTokens):
             self._keep_tables(piece.tokens)
-        elif isinstance(piece, Declared):
+        elif isinstance(piece, DeclaredVariables):
             context.variables.update(piece.names)
-        elif isinstance(piece, Routine):
+        elif isinstance(piece, RoutineStart):
             context.begin_routine()
             if piece.name in self._triggers:
                 self._triggered(self._triggers[piece.name])
-        elif isinstance(piece, SameRows):
+        elif isinstance(piece, CursorAlias):
             if piece.cursor in context.rows:
                 context.rows[piece.name] = context.rows[piece.cursor]
-        elif isinstance(piece, Fetched):
+        elif isinstance(piece, FetchedVariables):
             self._reader.fetch(piece.cursor, piece.names)
-        elif isinstance(piece, Rows):
-            # Rows may also decide how often something is written.
+        elif isinstance(piece, CursorRows):
+            # The rows may also control how often a loop writes.
             self._keep_tables(piece.tokens)
             try:
                 for node in self._parsed(piece.tokens):
                     context.rows[piece.name] = self._reader.rows(node)
-            except TooLarge as problem:
+            except StatementTooLarge as problem:
                 reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
                 self._failed(reason, piece.tokens[0].start, self._written(piece.tokens))
-        elif isinstance(piece, Triggered):
+        elif isinstance(piece, TriggerTable):
             self._triggered(piece)
 
-    def _triggered(self, piece: Triggered) -> None:
+    def _triggered(self, piece: TriggerTable) -> None:
         names = [token for token in piece.tokens if token.text != "."]
         table = exp.Table(
             **{
@@ -348,10 +379,10 @@ class _Analysis:
         if shape in self._shapes:
             self._repeat(tokens, self._shapes[shape])
             return
-        if upper(tokens[0]) in RUNNING:
+        if keyword(tokens[0]) in DYNAMIC_SQL:
             text = self._written(tokens).replace("'", " ")
             self._unparsed_text(text, self._source.line(tokens[0].start))
-        elif upper(tokens[0]) in ("DECLARE", "SET"):
+        elif keyword(tokens[0]) in ("DECLARE", "SET"):
             self._keep_tables_in_strings(tokens)
         errors, before = self._errors, (len(self._statements), self._recorder.coverage)
         is_needed = False
@@ -360,18 +391,18 @@ class _Analysis:
             if len(tokens) > _MOST_WORDS:
                 self._number += 1
                 self._begin(self._source.line(tokens[0].start), self._source.part(tokens))
-                raise TooLarge(f"it has more than {_MOST_WORDS:,} words")
+                raise StatementTooLarge(f"it has more than {_MOST_WORDS:,} words")
             for node in self._parsed(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
                     is_needed |= self._is_needed(node, self._statements[-1])
                     if self._splitter.in_routine and not self._statements[-1].writes:
-                        # What a routine does with the rows of a query is not followed.
+                        # What a routine does with the rows of a query is not tracked.
                         self._keep_tables(tokens)
-                elif not self._splitter.in_routine and upper(tokens[0]) not in HARMLESS:
-                    reason = f"{_NOT_UNDERSTOOD}this is no statement"
+                elif not self._splitter.in_routine and keyword(tokens[0]) not in HARMLESS:
+                    reason = f"{_NOT_UNDERSTOOD}not a statement"
                     self._failed(reason, tokens[0].start, self._written(tokens))
-        except TooLarge as problem:
+        except StatementTooLarge as problem:
             reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
             self._failed(reason, tokens[0].start, self._written(tokens))
         except RecursionError:
@@ -387,26 +418,26 @@ class _Analysis:
                 resolved=coverage.resolved - before[1].resolved,
             )
         elif shape is None:
-            # It may have changed what the next statements mean.
+            # It may change the meaning of the next statements.
             self._shapes.clear()
-        # In what was not understood, a secret may be taken for code.
-        is_safe = not self._has_open_quote and not names_secret(self._written(tokens))
+        # In a failed statement, a secret may look like code.
+        is_safe = not self._has_open_quote and not has_secret_name(self._written(tokens))
         if self._keeper is not None and self._errors > errors and is_safe and not is_needed:
             self._keeper.doubt(tokens)
         elif self._keeper is not None and not is_needed:
             self._keeper.leave_out(tokens)
 
-    def _shape(self, tokens: Sequence[Token]) -> Shape | None:
-        """By what a statement is recognised that is like another; None where it has to be read."""
+    def _shape(self, tokens: Sequence[Token]) -> StatementShape | None:
+        """The shape of a statement; None if it must be read."""
         context = self._context
-        # What a statement means depends on those before it.
-        has_state = context.temporary or context.rows or context.held or context.renamed
+        # With state, the meaning of a statement depends on earlier ones.
+        has_state = context.temporary or context.rows or context.variable_values or context.renamed
         if has_state or self._splitter.in_routine or context.watcher is not None:
             return None
-        return shape_of(tokens)
+        return statement_shape(tokens)
 
     def _repeat(self, tokens: Sequence[Token], analysed: "_Analysed") -> None:
-        """Counts a statement that differs from one before it in values alone."""
+        """Count a statement that differs from an earlier one only in values."""
         self._number += 1
         line = self._source.line(tokens[0].start)
         self._begun.append((line, self._number))
@@ -419,7 +450,7 @@ class _Analysis:
             self._keeper.leave_out(tokens)
 
     def _shortened(self, tokens: Sequence[Token]) -> Sequence[Token]:
-        """A statement without rows of values that look like the ones before them."""
+        """A statement without rows of VALUES that repeat the shape of earlier rows."""
         rows = repeated_rows(tokens)
         if not rows:
             return tokens
@@ -428,7 +459,7 @@ class _Analysis:
         repeated = {id(token) for token in rows}
         return [token for token in tokens if id(token) not in repeated]
 
-    def _is_needed(self, node: exp.Expr, statement: Statement) -> bool:
+    def _is_needed(self, node: exp.Expr, statement: StatementLineage) -> bool:
         return is_needed(
             node,
             writes=bool(statement.writes),
@@ -439,11 +470,11 @@ class _Analysis:
     def _parsed(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
         self._number += 1
         self._begin(self._source.line(tokens[0].start), self._source.part(tokens))
-        output = filled = Parted(tokens)
+        output = filled = SeparatedClause(tokens)
         if self._splitter.is_tsql:
-            tokens = (output := without_output(tokens)).rest
+            tokens = (output := separate_output(tokens)).rest
         elif self._splitter.in_routine:
-            tokens = (filled := without_variables(tokens, self._context.variables)).rest
+            tokens = (filled := separate_variables(tokens, self._context.variables)).rest
         problem: ParseError | None = None
         nodes: Sequence[exp.Expr | None] = ()
         try:
@@ -451,16 +482,18 @@ class _Analysis:
         except ParseError as failed:
             problem = failed
         if problem is not None or _has_command(nodes):
-            bare = simplified(tokens)
+            bare = simplify_statement(tokens)
             if bare is not None:
                 with suppress(ParseError):
                     nodes = self._dialect.parser().parse(bare, self._text)
                     problem = None
-        if problem is None and _has_command(nodes) and hides_query(tokens):
+        if problem is None and _has_command(nodes) and has_hidden_query(tokens):
             problem = self._problem_inside(tokens)
-        if problem is not None and fills_from_procedure(tokens):
-            self._context.report("the rows come from a procedure that is not read", tokens[0].start)
-        elif problem is not None and upper(tokens[0]) not in HARMLESS:
+        if problem is not None and is_insert_from_procedure(tokens):
+            self._context.add_problem(
+                "the rows come from a procedure that is not analysed", tokens[0].start
+            )
+        elif problem is not None and keyword(tokens[0]) not in HARMLESS:
             is_whole = not (output.clause or filled.clause)
             other = self._parsed_otherwise(tokens, problem) if is_whole else None
             if other is not None:
@@ -492,31 +525,31 @@ class _Analysis:
     def _parsed_otherwise(
         self, tokens: Sequence[Token], problem: ParseError
     ) -> Sequence[exp.Expr | None] | None:
-        """What another dialect makes of a statement, if one parses it."""
+        """The statement as parsed by another dialect, if one can."""
         if self._has_open_quote or self._tried >= _MOST_TRIED:
             return None
-        found = parse_otherwise(self._text, tokens, self._dialect, first=self._other_dialect)
+        found = parse_in_other_dialect(self._text, tokens, self._dialect, first=self._other_dialect)
         if found is None:
             self._tried += 1
             return None
         self._other_dialect = found.dialect
         self._context.source = self._source.part(found.tokens)
         reason = self._safe_reason(problem, tokens).removeprefix(_NOT_UNDERSTOOD)
-        self._context.report(
-            f"read as {name_of(dialect_named(found.dialect))} SQL, since it is no "
-            f"{name_of(self._dialect)} SQL: {reason}",
+        self._context.add_problem(
+            f"read as {dialect_label(find_dialect(found.dialect))} SQL, since it is no "
+            f"{dialect_label(self._dialect)} SQL: {reason}",
             _place(problem, tokens),
             is_remark=True,
         )
         return found.nodes
 
     def _safe_reason(self, problem: ParseError, tokens: Sequence[Token]) -> str:
-        """Why a statement was not parsed, without words of it where they may be a secret."""
+        """Why a statement was not parsed, without quoting a possible secret."""
         if self._has_open_quote:
             return _OPEN_QUOTE
         text = self._written(tokens)
-        # A dialect that does not know the escape takes the rest of the literal for words.
-        if names_secret(text) or _ESCAPED_QUOTE.search(text):
+        # A dialect without this escape reads the rest of the literal as tokens.
+        if has_secret_name(text) or _ESCAPED_QUOTE.search(text):
             return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a password)"
         return _reason(problem)
 
@@ -524,14 +557,14 @@ class _Analysis:
         return self._text[tokens[0].start : tokens[-1].end + 1]
 
     def _problem_inside(self, tokens: Sequence[Token]) -> ParseError:
-        """Why the parser gave a statement up that has a query; it does not tell that by itself."""
-        query = query_within(tokens)
+        """Why the parser fell back to a raw command for a statement with a query."""
+        query = query_after_as(tokens)
         if query is not None:
             try:
                 self._dialect.parser().parse(query, self._text)
             except ParseError as problem:
                 return problem
-        kind = " ".join(upper(each) for each in tokens[:2])
+        kind = " ".join(keyword(each) for each in tokens[:2])
         return ParseError(f"{kind} of this kind is not read")
 
     def _begin(self, line: int, source: SourceText) -> None:
@@ -539,27 +572,27 @@ class _Analysis:
         self._context.begin(self._number, line, source)
 
     def _failed(self, reason: str, offset: int | None, text: str) -> None:
-        """A statement of which nothing was understood counts as a column that is not resolved.
+        """Report a failed statement, which counts as one unresolved column.
 
-        The tables named in its text are kept, and all names that may be those of tables.
+        The tables in its text are kept, and all names that may be tables.
         """
-        self._context.report(reason, offset)
+        self._context.add_problem(reason, offset)
         self._recorder.columns += 1
         self._errors += 1
         if self._has_open_quote:
-            # What seems to be a string may be the statement, and the reverse.
+            # Strings and statements may be swapped.
             text = text.replace("'", " ")
-        # Where words may be a part of a secret, only those are kept that name tables for certain.
-        is_safe = not self._has_open_quote and not names_secret(text)
+        # If names may be part of a secret, only certain table names are kept.
+        is_safe = not self._has_open_quote and not has_secret_name(text)
         self._unparsed_text(text, self._context.line, with_others=is_safe)
 
     def _keep_tables(self, tokens: Sequence[Token]) -> None:
-        """Keeps the tables that words name which are not parsed."""
+        """Keep the tables in tokens that are not parsed."""
         self._unparsed_text(self._written(tokens), self._source.line(tokens[0].start))
         self._keep_tables_in_strings(tokens)
 
     def _keep_tables_in_strings(self, tokens: Sequence[Token]) -> None:
-        """Keeps the tables of SQL that stands in strings, to be run later or built up."""
+        """Keep the tables of SQL in strings, which runs later."""
         text = " ".join(each.text for each in tokens if each.token_type in STRINGS)
         if _SQL_IN_STRING.match(text):
             self._unparsed_text(text, self._source.line(tokens[0].start))
@@ -572,7 +605,7 @@ class _Analysis:
         )
         others = others if with_others else ()
         if reads or writes or others:
-            statement = UnparsedStatement(
+            statement = UnparsedSql(
                 number=self._number, line=line, reads=reads, writes=writes, others=others
             )
             self._unparsed[statement] = None
@@ -580,19 +613,19 @@ class _Analysis:
     def _report_quotes(self) -> None:
         if self._quotes_of is not None:
             self._context.begin(1, 1, self._source)
-            self._context.report(
-                f"quotes are read as in {name_of(self._quotes_of)} SQL, since some are not closed "
-                f"in {name_of(self._dialect)} SQL",
+            self._context.add_problem(
+                f"quotes are read as in {dialect_label(self._quotes_of)} SQL, since some are "
+                f"not closed in {dialect_label(self._dialect)} SQL",
                 None,
                 is_remark=True,
             )
 
-    def _report_templates(self, unknown: Sequence[Unknown]) -> None:
+    def _report_templates(self, unknown: Sequence[TemplateGap]) -> None:
         for each in unknown:
             before = [number for line, number in self._begun if line <= each.line]
             self._context.begin(before[-1] if before else 1, each.line, self._source)
-            self._context.report(
-                f"a template that nobody rendered: {each.text}", None, is_remark=each.is_remark
+            self._context.add_problem(
+                f"unknown template expression: {each.text}", None, is_remark=each.is_remark
             )
 
 
@@ -601,14 +634,14 @@ def _has_command(nodes: Sequence[exp.Expr | None]) -> bool:
 
 
 def _reason(problem: ParseError) -> str:
-    told = problem.errors[0] if problem.errors else {}
-    description = str(told.get("description") or _first_line(str(problem))).rstrip(".")
-    near = told.get("highlight")
+    error = problem.errors[0] if problem.errors else {}
+    description = str(error.get("description") or _first_line(str(problem))).rstrip(".")
+    near = error.get("highlight")
     return f"{_NOT_UNDERSTOOD}{_plain(description)}" + (f", near '{near}'" if near else "")
 
 
 def _plain(description: str) -> str:
-    """The parser's words without the names of its classes."""
+    """The parser's message without its class names."""
     missing = _MISSING.search(description)
     if missing is not None:
         return f"something is missing in {_words_of(missing.group(1))}"
@@ -629,9 +662,9 @@ def _first_line(text: str) -> str:
 
 
 def _place(problem: ParseError, tokens: Sequence[Token]) -> int:
-    """Where the parser stopped, or else where the statement begins."""
-    told = problem.errors[0] if problem.errors else {}
-    line, column = told.get("line"), told.get("col")
+    """The position where the parser stopped, or the start of the statement."""
+    error = problem.errors[0] if problem.errors else {}
+    line, column = error.get("line"), error.get("col")
     for token in tokens:
         if token.line == line and token.col == column:
             return token.start
@@ -640,10 +673,10 @@ def _place(problem: ParseError, tokens: Sequence[Token]) -> int:
 
 def _is_unrendered(edge: ColumnEdge) -> bool:
     names = (*edge.from_table, edge.from_column, *(edge.to_table or ()), edge.to_column or "")
-    return any(UNKNOWN in name for name in names)
+    return any(UNKNOWN_NAME in name for name in names)
 
 
-def _see(statement: Statement, spellings: Spellings) -> None:
+def _see(statement: StatementLineage, spellings: Spellings) -> None:
     for read in statement.reads:
         spellings.see(read.table)
         for column in read.columns:
@@ -656,7 +689,7 @@ def _see(statement: Statement, spellings: Spellings) -> None:
             spellings.see(source)
 
 
-def _spelled(statement: Statement, spellings: Spellings) -> Statement:
+def _spelled(statement: StatementLineage, spellings: Spellings) -> StatementLineage:
     reads = (
         msgspec.structs.replace(
             read,
@@ -677,7 +710,7 @@ def _spelled(statement: Statement, spellings: Spellings) -> Statement:
     return msgspec.structs.replace(statement, reads=tuple(reads), writes=tuple(writes))
 
 
-def _renamed(statement: Statement, names: dict[Parts, Parts]) -> Statement:
+def _renamed(statement: StatementLineage, names: dict[Parts, Parts]) -> StatementLineage:
     if not names:
         return statement
     writes = tuple(
@@ -685,3 +718,40 @@ def _renamed(statement: Statement, names: dict[Parts, Parts]) -> Statement:
         for write in statement.writes
     )
     return msgspec.structs.replace(statement, writes=writes)
+
+
+# Below this, starting another process takes longer than what it would save.
+_WORTHWHILE: Final = 400_000
+_PIECES: Final = 8
+
+
+def analyse_many(
+    texts: Sequence[SqlText], *, columns: ColumnProvider = no_columns, processes: int | None = None
+) -> Iterator[ScriptLineage]:
+    """Analyse many texts; the results are in their order.
+
+    Several processes share the work if there is enough of it and `columns` can be pickled; by
+    default one per processor.
+    """
+    count = min(processes or os.cpu_count() or 1, len(texts))
+    size = sum(len(each.text) for each in texts)
+    if count < 2 or size < _WORTHWHILE or not _can_be_sent(columns):
+        for each in texts:
+            yield _analysed(each, columns)
+        return
+    # A forked process would inherit locks and connections of this one.
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        chunk = max(1, len(texts) // (count * _PIECES))
+        yield from pool.map(_analysed, texts, repeat(columns), chunksize=chunk)
+
+
+def _analysed(given: SqlText, columns: ColumnProvider) -> ScriptLineage:
+    return analyse(given.text, dialect=given.dialect, columns=columns, file=given.file)
+
+
+def _can_be_sent(columns: ColumnProvider) -> bool:
+    try:
+        pickle.dumps(columns)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Read SQL that is nested deeper than the stack holds, in a child process with a deep one.
+"""Runs a function in a child process with a deep stack, for SQL that is nested deeply.
 
 Python has one recursion limit for all threads of a process. With a higher one, a thread of the host
 that recurses without end would not get a RecursionError but crash the process. So it is raised in a
@@ -26,7 +26,7 @@ class DeepProcessFailed(Exception):
     """The child could not be started, or ended without a result."""
 
 
-def call(
+def call_in_deep_process(
     function: Callable[..., Any], *, asks: Mapping[str, Callable[..., Any]], **values: Any
 ) -> Any:
     """Call a function of a module in a child process; raises DeepProcessFailed.
@@ -37,7 +37,7 @@ def call(
         raise DeepProcessFailed
     try:
         child = subprocess.Popen(
-            # The folder that one is in is none of those that Python looks in by itself.
+            # -P: the current folder must not be on the import path.
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -54,30 +54,30 @@ def call(
     try:
         _send(child.stdin, (function, values, tuple(asks)))
         while True:
-            kind, *told = _receive(child.stdout)
+            kind, *content = _receive(child.stdout)
             if kind == "done":
-                return told[0]
+                return content[0]
             if kind == "failed":
                 raise DeepProcessFailed
-            name, arguments = told
+            name, arguments = content
             _send(child.stdin, asks[name](*arguments))
     finally:
         overdue.cancel()
         child.kill()
         for pipe in (child.stdin, child.stdout):
-            # What was not read any more cannot be flushed.
+            # Unread data cannot be flushed.
             with suppress(OSError):
                 pipe.close()
         child.wait()
 
 
 def serve() -> None:
-    """Do what the parent asks for, once, in a thread with a deep stack."""
+    """Serve one call of the parent in a thread with a deep stack."""
     # Windows has none; there the child fails, and the text counts as nested too deeply.
     import resource
 
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # Whatever else is printed must not get between the answers.
+    # Other output must not mix with the answers.
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     sys.setrecursionlimit(_DEEPEST)

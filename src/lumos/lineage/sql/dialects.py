@@ -1,6 +1,16 @@
-"""What dialects allow that decides about the meaning of names."""
+"""SQL dialects: lookup, name folding, traits, and parsing in another dialect as a fallback."""
 
-from typing import Final
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
+from sqlglot.errors import SqlglotError
+
+from lumos.errors import UnknownName
+from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.tokens import shift_tokens, tokenize
 
 _STRUCTS: Final = frozenset(
     {
@@ -8,18 +18,28 @@ _STRUCTS: Final = frozenset(
         "presto", "redshift", "spark", "spark2", "starrocks", "trino", "doris", "",
     }
 )  # fmt: skip
+
+
 _LATERAL_ALIASES: Final = frozenset(
     {"snowflake", "redshift", "databricks", "spark", "duckdb", "teradata", "clickhouse"}
 )
+
+
 _ALIASES_IN_WHERE: Final = frozenset({"snowflake", "teradata", "clickhouse", "duckdb", "redshift"})
+
+
 _RECURSIVE_WITHOUT_KEYWORD: Final = frozenset(
     {"tsql", "fabric", "oracle", "snowflake", "sqlite", "teradata", "exasol", "db2", ""}
 )
+
+
 _NAMES_THROUGH_CASTS: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+
+
 _PATHS_IN_FROM: Final = frozenset({"bigquery", "redshift"})
 
 
-# What Oracle and its kin answer without a table, and what all do.
+# Names that are columns of no table.
 _PSEUDO: Final = frozenset(
     {
         "current_date", "current_timestamp", "current_time", "current_user", "session_user",
@@ -27,6 +47,8 @@ _PSEUDO: Final = frozenset(
         "default",
     }
 )  # fmt: skip
+
+
 _PSEUDO_OF_ORACLE: Final = frozenset(
     {
         "rownum", "level", "rowid", "user", "uid", "sqlcode", "sqlerrm", "connect_by_isleaf",
@@ -35,8 +57,57 @@ _PSEUDO_OF_ORACLE: Final = frozenset(
 )  # fmt: skip
 
 
-class Habits:
-    """The habits of one dialect; the empty name is standard SQL."""
+_ALIASES: Final = {
+    "": "", "generic": "", "ansi": "", "postgresql": "postgres", "sqlserver": "tsql",
+    "mssql": "tsql", "synapse": "tsql", "mariadb": "mysql", "sparksql": "spark", "impala": "hive",
+    "greenplum": "postgres", "non-validating": "", "plsql": "oracle", "vertica": "postgres",
+}  # fmt: skip
+
+
+# What the parser makes of text that is no SQL.
+_NO_STATEMENTS: Final = (
+    exp.Alias, exp.Aliases, exp.Condition, exp.Identifier, exp.Interval, exp.Paren, exp.Tuple,
+)  # fmt: skip
+
+
+# The most widely used first; the first that parses a statement is taken.
+_ORDER: Final = (
+    "spark", "bigquery", "snowflake", "postgres", "duckdb", "mysql", "tsql", "oracle", "trino",
+    "clickhouse", "redshift", "hive", "sqlite", "databricks", "teradata", "presto", "athena",
+    "doris", "starrocks", "singlestore", "exasol", "dremio", "drill", "druid", "materialize",
+    "risingwave", "fabric", "dune", "",
+)  # fmt: skip
+
+
+_MARKS: Final = ('"', "`", "[", "#", "//")
+
+
+_ESCAPE: Final = "\\"
+
+
+# [order id], but neither [1, 2] nor a[1].
+_BRACKETED_NAME: Final = re.compile(r"(?<![\w\])])\[[^\W\d][\w $#@-]*\]")
+
+
+def find_dialect(name: str | None) -> Dialect:
+    """The dialect of that name; raises UnknownName with the known dialects."""
+    wanted = (name or "").strip().lower()
+    wanted = _ALIASES.get(wanted, wanted)
+    try:
+        return Dialect.get_or_raise(wanted or None)
+    except ValueError:
+        known = [each for each in Dialect.classes if each]
+        raise UnknownName("SQL dialect", name or "", known) from None
+
+
+def dialect_label(dialect: Dialect) -> str:
+    """The name of a dialect in messages."""
+    name = type(dialect).__name__.lower()
+    return "standard" if name == "dialect" else name
+
+
+class DialectTraits:
+    """The traits of one dialect; the empty name is standard SQL."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -48,5 +119,250 @@ class Habits:
         self.names_through_casts = name in _NAMES_THROUGH_CASTS
         self.names_through_brackets = self.names_through_casts or name == "duckdb"
         self.flattens = name == "snowflake"
-        # Names that are no columns unless a table has them.
+        # Names that are only columns if a table has them.
         self.pseudo_columns = _PSEUDO | (_PSEUDO_OF_ORACLE if name == "oracle" else frozenset())
+
+
+class QuotedName(str):
+    """A folded name that remembers its quoted spelling."""
+
+    spelled: str
+
+    @classmethod
+    def of(cls, folded: str, spelled: str) -> "QuotedName":
+        made = cls(folded)
+        made.spelled = spelled
+        return made
+
+
+def is_statement(node: exp.Expr) -> bool:
+    """Whether the parser found a statement and not just an expression."""
+    return not isinstance(node, _NO_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
+
+
+def spelling_of(name: str) -> str:
+    """A name as quoted, or else in lower case."""
+    return name.spelled if isinstance(name, QuotedName) else name
+
+
+class Spellings:
+    """One spelling per name in the result; unquoted occurrences win over quoted ones."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Parts, list[str]] = {}
+        self._columns: dict[tuple[Parts, str], str] = {}
+
+    def see(self, table: Parts, column: str | None = None) -> None:
+        """Register the spelling of a table or column."""
+        before = self._tables.get(table)
+        if before is None:
+            self._tables[table] = [spelling_of(part) for part in table]
+        else:
+            for place, part in enumerate(table):
+                if not isinstance(part, QuotedName):
+                    before[place] = part
+        if column is not None and (
+            not isinstance(column, QuotedName) or (table, column) not in self._columns
+        ):
+            self._columns[table, column] = spelling_of(column)
+
+    def table(self, table: Parts) -> Parts:
+        """The spelling of a table name in the result."""
+        return tuple(self._tables.get(table, map(spelling_of, table)))
+
+    def column(self, table: Parts, column: str) -> str:
+        """The spelling of a column name in the result."""
+        return self._columns.get((table, column), spelling_of(column))
+
+
+class NameFolding:
+    """How a dialect folds names; unquoted names are in lower case, whatever it stores."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        strategy = dialect.normalization_strategy
+        self._quotes_keep_case = strategy in (
+            NormalizationStrategy.LOWERCASE,
+            NormalizationStrategy.UPPERCASE,
+        )
+        self._stores_upper_case = strategy is NormalizationStrategy.UPPERCASE
+        # Whether a quoted name equals an unquoted one.
+        self.has_quoted = False
+
+    def text(self, name: str, *, quoted: bool) -> str:
+        """The folded name, equal for all spellings that the dialect treats as the same."""
+        folded = name.lower()
+        if not quoted or folded == name:
+            return folded
+        # A quoted name in the case that the dialect stores is the unquoted one.
+        is_stored_so = self._stores_upper_case and name == name.upper()
+        if self._quotes_keep_case and not is_stored_so:
+            return name
+        self.has_quoted = True
+        return QuotedName.of(folded, name)
+
+    def stored(self, name: str) -> str:
+        """A folded name from a schema; mixed case that requires quotes is kept."""
+        is_plain = name in (name.lower(), name.upper())
+        return name if self._quotes_keep_case and not is_plain else name.lower()
+
+    def name(self, node: exp.Expr | str | None) -> str:
+        """The folded name of an identifier or similar node."""
+        if isinstance(node, exp.Identifier):
+            name = self.text(node.this, quoted=bool(node.args.get("quoted")))
+            # Temporary tables of T-SQL, for one session or for all.
+            if node.args.get("temporary") or node.args.get("global_"):
+                return f"##{name}" if node.args.get("global_") else f"#{name}"
+            return name
+        if isinstance(node, exp.Expr):
+            return self.name(node.this) if isinstance(node.this, exp.Expr) else node.name.lower()
+        return (node or "").lower()
+
+    def table(self, node: exp.Table) -> Parts:
+        """The parts of a table's name, from the catalog down."""
+        return tuple(name for part in node.parts if (name := self.name(part)))
+
+
+def dotted(parts: Sequence[str]) -> str:
+    """Parts as one dotted name; parts that contain dots are quoted."""
+    return ".".join(f'"{part}"' if "." in part else part for part in parts)
+
+
+class FallbackParse(NamedTuple):
+    """A statement as parsed by another dialect."""
+
+    dialect: str
+    tokens: Sequence[Token]
+    nodes: Sequence[exp.Expr | None]
+
+
+def parse_in_other_dialect(
+    text: str, words: Sequence[Token], own: Dialect, *, first: str | None = None
+) -> FallbackParse | None:
+    """Parse a statement in another dialect; `words` are the tokens of its own dialect.
+
+    The dialect `first` is tried before all others.
+    """
+    start, end = words[0].start, words[-1].end + 1
+    lines = text.count("\n", 0, start)
+    plain, in_backticks = text[start:end], _in_backticks(text, words)
+    for name in dict.fromkeys((*([] if first is None else [first]), *_ORDER)):
+        dialect = find_dialect(name)
+        needs_backticks = _meaning(dialect, '"') == "string" and _meaning(dialect, "`") == "name"
+        statement = in_backticks if needs_backticks else plain
+        if not _read_alike(statement, own, dialect) or _differ_in_escapes(statement, own, dialect):
+            continue
+        try:
+            tokens = list(shift_tokens(tokenize(statement, dialect), start, lines))
+            nodes = dialect.parser().parse(tokens, text)
+        except SqlglotError:
+            continue
+        found = [node for node in nodes if node is not None]
+        if found and all(map(_is_understood, found)):
+            return FallbackParse(name, tokens, nodes)
+    return None
+
+
+def tokenize_in_other_dialect(text: str, own: Dialect) -> tuple[Dialect, list[Token]] | None:
+    """Tokenise a text in another dialect that can, if its own cannot."""
+    for dialect in map(find_dialect, _ORDER):
+        if not _read_alike(text, own, dialect):
+            continue
+        try:
+            return dialect, tokenize(text, dialect)
+        except SqlglotError:
+            continue
+    return None
+
+
+def separate_dotted_names(node: exp.Expr, text: str, own: Dialect) -> None:
+    """Reads FROM `lake.t` as the table t of lake, as BigQuery does.
+
+    Only where the script's own dialect gives backticks no meaning.
+    """
+    if _meaning(own, "`") == "name":
+        return
+    tables: list[exp.Table | exp.Column] = [*node.find_all(exp.Table)]
+    for each in [*tables, *node.find_all(exp.Column)]:
+        is_table = isinstance(each, exp.Table)
+        keys = ("this", "db", "catalog") if is_table else ("table", "db", "catalog")
+        names = each.parts if is_table else each.parts[:-1]
+        separated = [piece for name in names for piece in _pieces(name, text)]
+        if len(names) < len(separated) <= len(keys):
+            for key, piece in zip(keys, reversed(separated), strict=False):
+                each.set(key, piece)
+
+
+def _pieces(name: exp.Expr, text: str) -> list[exp.Expr]:
+    start = name.meta.get("start")
+    parts = name.name.split(".")
+    # The dots of a path separate no names.
+    if start is None or text[start] != "`" or "/" in name.name or not all(parts):
+        return [name]
+    pieces = [name.copy() for _ in parts]
+    for piece, part in zip(pieces, parts, strict=True):
+        piece.set("this", part)
+    return pieces
+
+
+def _is_understood(node: exp.Expr) -> bool:
+    return is_statement(node) and not isinstance(node, exp.Command)
+
+
+def _in_backticks(text: str, words: Sequence[Token]) -> str:
+    """A statement with quoted names in backticks, at unchanged positions."""
+    start, end = words[0].start, words[-1].end + 1
+    made = list(text[start:end])
+    for word in words:
+        is_quoted = word.token_type is TokenType.IDENTIFIER and text[word.start] == '"'
+        if is_quoted and "`" not in word.text:
+            made[word.start - start] = made[word.end - start] = "`"
+    return "".join(made)
+
+
+def _read_alike(text: str, own: Dialect, other: Dialect) -> bool:
+    """Whether a dialect reads all quotes and comments of a text like its own dialect.
+
+    Otherwise a quoted column may be a string there, and half of a line a comment, and origins
+    would be lost.
+    """
+    if type(other) is type(own):
+        return False
+    if _meaning(own, "[") is None and _meaning(other, "[") == "name" and not _has_names(text):
+        return False
+    return all(_agree(own, other, mark) for mark in _MARKS if mark in text)
+
+
+def _differ_in_escapes(text: str, own: Dialect, other: Dialect) -> bool:
+    return _ESCAPE in text and _escapes(own) != _escapes(other)
+
+
+def _agree(own: Dialect, other: Dialect, mark: str) -> bool:
+    meant = _meaning(own, mark)
+    return meant is None or meant == _meaning(other, mark)
+
+
+def _meaning(dialect: Dialect, mark: str) -> str | None:
+    """The kind of token that begins with a mark; None if it has no meaning."""
+    tokenizer = dialect.tokenizer_class
+    if mark in tokenizer.COMMENTS:
+        return "comment"
+    if mark in {each if isinstance(each, str) else each[0] for each in tokenizer.IDENTIFIERS}:
+        return "name"
+    if mark in tokenizer.QUOTES:
+        return "string"
+    if type(dialect) is Dialect and mark != '"':
+        # The dialect is unknown.
+        return None
+    if mark in tokenizer.KEYWORDS:
+        return "operator"
+    token = tokenizer.SINGLE_TOKENS.get(mark, TokenType.UNKNOWN)
+    return None if token is TokenType.UNKNOWN else "operator"
+
+
+def _escapes(dialect: Dialect) -> bool:
+    return _ESCAPE in dialect.tokenizer_class.STRING_ESCAPES
+
+
+def _has_names(text: str) -> bool:
+    """Whether all brackets contain names, as in T-SQL."""
+    return "[" not in _BRACKETED_NAME.sub("", text)

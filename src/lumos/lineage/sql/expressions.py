@@ -1,385 +1,347 @@
-"""Which columns an expression is made from, and which only decide about it."""
+"""The columns that an expression is computed from, and those that only influence it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from sqlglot import exp
 
-from lumos.lineage.sql.reading import Reading, Role
-from lumos.lineage.sql.relation import Column, Excerpt, Relation, Row
-from lumos.lineage.sql.scope import Scope, Source, Unknown
+from lumos.lineage.sql.context import AnalysisContext, FromItem, Scope, UnresolvedColumn
+from lumos.lineage.sql.relation import (
+    Excerpt,
+    Facts,
+    OriginPath,
+    OriginUse,
+    QueryColumn,
+    QueryRelation,
+    Uses,
+    WholeRow,
+)
 from lumos.lineage.sql.script import Parts
-from lumos.lineage.sql.texts import Clause, SourceText, place_of
-from lumos.lineage.sql.watching import Watcher
+from lumos.lineage.sql.source_text import Clause, position_of
 from lumos.model.lineage import Derivation, UseKind
 
-# They pick the value of one row out of many, so the value is not an aggregate.
-_PICKING: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+# They return the value of one row, so the result is no aggregate.
+_ROW_PICKERS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WITHOUT_COLUMNS: Final = (
     exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
     exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
 )  # fmt: skip
 _XML_METHODS: Final = frozenset({"value", "query", "exist", "nodes"})
-_NO_COLUMNS: Final = frozenset({"nextval", "currval"})
+_SEQUENCE_NAMES: Final = frozenset({"nextval", "currval"})
 
 
-class Queries(Protocol):
-    """What expressions need of the reader of queries."""
+class ExpressionRole(NamedTuple):
+    """How a part of an expression contributes: as the value, or as an indirect `usage`."""
 
-    @property
-    def source(self) -> SourceText: ...
+    clause: Clause
+    usage: UseKind | None = None
+    derivation: Derivation = Derivation.IDENTITY
+    cast_to: str | None = None
+    negated: bool = False
+    end: int | None = None
+    aliases_first: bool = False
+    # Parameters of enclosing lambdas.
+    locals: frozenset[str] = frozenset()
 
-    def query(self, node: exp.Expr, scope: Scope | None) -> Relation:
-        """What a query inside an expression returns."""
+    def changed(self) -> "ExpressionRole":
+        """The role of a part that is no longer the unchanged value."""
+        if self.derivation is not Derivation.IDENTITY:
+            return self
+        return self._replace(derivation=Derivation.TRANSFORMATION)
+
+    def indirect(self, usage: UseKind, clause: Clause) -> "ExpressionRole":
+        """The role of a part that only influences the value; an outer indirect use wins."""
+        if self.usage is not None:
+            return self
+        return self._replace(usage=usage, clause=clause, cast_to=None)
+
+
+class ExpressionLineage:
+    """The origins of an expression's value, the indirect uses, and the subqueries inside."""
+
+    __slots__ = ("facts", "is_resolved", "relations", "uses")
+
+    def __init__(self) -> None:
+        self.facts: Facts = {}
+        self.uses: Uses = {}
+        self.relations: list[QueryRelation] = []
+        self.is_resolved = True
+
+    def column(self, name: str, *, definition: exp.Expr | None = None) -> QueryColumn:
+        """A column with this value."""
+        return QueryColumn(
+            name, self.facts, self.uses, is_resolved=self.is_resolved, definition=definition
+        )
+
+    def add(
+        self,
+        column: QueryColumn,
+        role: ExpressionRole,
+        excerpt: Excerpt | None,
+        *,
+        is_star: bool = False,
+    ) -> None:
+        """Add a column that the expression names, or takes through a star."""
+        if role.usage is not None:
+            for origin, fact in column.facts.items():
+                cast_to = role.cast_to or fact.cast_to
+                use = OriginUse(origin, role.usage, excerpt, cast_to, role.negated)
+                self.uses[use] = None
+            for inner in column.uses:
+                use = OriginUse(inner.origin, role.usage, excerpt, role.cast_to, role.negated)
+                self.uses[use] = None
+            return
+        later = OriginPath(role.derivation, role.cast_to, is_star, excerpt)
+        for origin, fact in column.facts.items():
+            path = fact.then(later)
+            if path.excerpt is None:
+                path = path._replace(excerpt=excerpt)
+            before = self.facts.get(origin)
+            self.facts[origin] = path if before is None else before.then(path)
+        self.uses.update(column.uses)
+        if not column.is_resolved:
+            self.is_resolved = False
+
+    def absorb_subqueries(self, count_origins: Callable[[int], None]) -> list[QueryRelation]:
+        """Take over the indirect uses of subqueries; returns the tables that they read.
+
+        Each table is returned once. With one relation per read, a chain of queries with two
+        subqueries each would double their number at every level.
+        """
+        tables: dict[Parts, None] = {}
+        for relation in self.relations:
+            for each in relation.ancestry():
+                count_origins(1 + len(each.uses))
+                self.uses.update(each.uses)
+                if each.table is not None:
+                    tables[each.table] = None
+        self.relations = []
+        return [QueryRelation(table=table) for table in tables]
+
+
+class SubqueryReader(Protocol):
+    """Reads queries inside of expressions and FROM clauses."""
+
+    def query(self, node: exp.Expr, scope: Scope | None) -> QueryRelation:
+        """The result of a query that may use the names of an enclosing scope."""
         ...
 
-    def parts(self, node: exp.Column) -> Parts:
-        """The parts of a column's name."""
+    def read(
+        self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
+    ) -> QueryRelation:
+        """The result of a query that may use these CTEs."""
         ...
 
-    def name(self, node: exp.Expr | str | None) -> str:
-        """The name of an identifier."""
-        ...
-
-    def type_text(self, node: exp.Expr) -> str:
-        """A type as the dialect writes it."""
-        ...
-
-    def report(self, reason: str, offset: int | None, *, is_remark: bool = False) -> None:
-        """Keeps what could not be resolved."""
-        ...
-
-    @property
-    def watcher(self) -> Watcher | None: ...
-
-    def held(self, name: str) -> Column | None:
-        """What a variable holds, if that is known."""
-        ...
-
-    def mention(self, column: Column) -> None:
-        """Keeps that the statement names the origins of a column."""
-        ...
-
-    def spend(self, origins: int) -> None:
-        """Counts columns and origins that a statement reads; raises TooLarge."""
+    def with_queries(
+        self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
+    ) -> Mapping[str, QueryRelation]:
+        """The given CTEs and those that a statement defines."""
         ...
 
 
-class Expressions:
+class ExpressionReader:
     """Reads expressions within a scope."""
 
-    def __init__(self, queries: Queries) -> None:
-        self._queries = queries
+    def __init__(self, context: AnalysisContext, subqueries: SubqueryReader) -> None:
+        self._context = context
+        self._subqueries = subqueries
 
     def read(
         self,
         nodes: Iterable[exp.Expr | None],
         scope: Scope,
-        role: Role,
-        into: Reading | None = None,
-    ) -> Reading:
-        """What the expressions are made from, taken together."""
-        reading = into or Reading()
-        waiting: list[tuple[exp.Expr, Role]] = [(node, role) for node in nodes if node is not None]
+        role: ExpressionRole,
+        into: ExpressionLineage | None = None,
+    ) -> ExpressionLineage:
+        """The combined lineage of some expressions."""
+        lineage = into or ExpressionLineage()
+        waiting: list[tuple[exp.Expr, ExpressionRole]] = [
+            (node, role) for node in nodes if node is not None
+        ]
         waiting.reverse()
         while waiting:
             node, role = waiting.pop()
             if isinstance(node, exp.Column):
-                self._column(node, scope, role, reading)
+                self._column(node, scope, role, lineage)
             elif isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 # STRUCT(*), * LIKE 's%'; COUNT(*) reads no column.
-                self._row(node, _columns_of(scope.sources), role, reading)
+                self._row(node, _columns_of(scope.sources), role, lineage)
             elif isinstance(node, _WITHOUT_COLUMNS):
                 continue
             elif isinstance(node, exp.Query):
-                self._query(node, scope, role, reading)
+                self._query(node, scope, role, lineage)
+            elif (simple := _SIMPLE.get(type(node))) is not None:
+                waiting += reversed(list(simple(node, role)))
+            elif (special := _SPECIAL.get(type(node))) is not None:
+                waiting += reversed(list(special(self, node, scope, role, lineage)))
             else:
-                waiting += reversed(list(self._parts(node, scope, role, reading)))
-        return reading
+                is_aggregate = isinstance(node, exp.AggFunc) and not isinstance(node, _ROW_PICKERS)
+                role = _aggregated(role) if is_aggregate else role.changed()
+                waiting += reversed([(child, role) for child in _children(node)])
+        return lineage
 
-    def _parts(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """The parts of an expression with their roles."""
-        special = _SPECIAL.get(type(node))
-        if special is not None:
-            yield from special(self, node, scope, role, reading)
+    def read_condition(
+        self, node: exp.Expr | None, scope: Scope, relation: QueryRelation, usage: UseKind,
+        clause: Clause,
+    ) -> None:  # fmt: skip
+        """Add the columns of a clause that influences the whole relation."""
+        if node is None:
             return
-        if isinstance(node, exp.AggFunc) and not isinstance(node, _PICKING):
-            role = role._replace(derivation=Derivation.AGGREGATION)
-        else:
-            role = role.changed()
-        for child in _children(node):
-            yield child, role
+        inside = node.this if isinstance(node, exp.Where | exp.Having | exp.Qualify) else node
+        lineage = self.read([inside], scope, ExpressionRole(clause, usage))
+        relation.uses.update(lineage.uses)
+        relation.parents += lineage.relations
 
-    def _column(self, node: exp.Column, scope: Scope, role: Role, reading: Reading) -> None:
-        parts = self._queries.parts(node)
+    def _column(
+        self, node: exp.Column, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> None:
+        parts = self._context.column_parts(node)
         if not isinstance(node.this, exp.Star):
-            self._named(parts, node, scope, role, reading)
+            self._named(parts, node, scope, role, lineage)
             return
         source = scope.source(parts[:-1])
         if source is None:
-            # All fields of a structure, as in STRUCT(address.*).
-            self._named(parts[:-1], node, scope, role, reading, is_whole=True)
+            # All fields of a struct, as in STRUCT(address.*).
+            self._named(parts[:-1], node, scope, role, lineage, is_whole=True)
         elif not isinstance(node.parent, exp.Count):
-            self._row(node, _columns_of([source]), role, reading)
+            self._row(node, _columns_of([source]), role, lineage)
 
     def _named(
-        self, parts: Parts, node: exp.Expr, scope: Scope, role: Role, reading: Reading,
-        *, is_whole: bool = False,
+        self, parts: Parts, node: exp.Expr, scope: Scope, role: ExpressionRole,
+        lineage: ExpressionLineage, *, is_whole: bool = False,
     ) -> None:  # fmt: skip
-        """A name; where it `is_whole`, all fields of the structure that it means."""
-        if parts[0] in role.locals or parts[-1] in _NO_COLUMNS:
+        """Add a name, or with `is_whole` all fields of the struct that it refers to."""
+        if parts[0] in role.locals or parts[-1] in _SEQUENCE_NAMES:
             return
-        offset = place_of(node)
-        found = scope.resolve(parts, aliases_first=role.aliases_first)
-        if isinstance(found, Unknown):
-            self._queries.report(found.reason, offset, is_remark=found.column is not None)
-            if found.column is None:
-                reading.is_resolved = False
+        offset = position_of(node)
+        column = scope.resolve(parts, aliases_first=role.aliases_first)
+        if isinstance(column, UnresolvedColumn):
+            self._context.add_problem(column.reason, offset, is_remark=column.column is not None)
+            if column.column is None:
+                lineage.is_resolved = False
                 return
-            found = found.column
-        if found is None:
-            self._variable(parts[-1], offset, role, reading)
+            column = column.column
+        if column is None:
+            self._variable(parts[-1], offset, role, lineage)
             return
-        if isinstance(found.maker, Row):
-            self._row(node, found.maker.columns, role, reading)
+        if isinstance(column.definition, WholeRow):
+            self._row(node, column.definition.columns, role, lineage)
             return
-        self._queries.mention(found)
+        self._context.record_read(column)
         excerpt = self._excerpt(offset, role)
-        reading.take(found, role, excerpt)
-        watcher = self._queries.watcher
+        lineage.add(column, role, excerpt)
+        watcher = self._context.watcher
         if watcher is not None:
-            watcher.named(node, found, role.usage, excerpt)
+            watcher.named(node, column, role.usage, excerpt)
             if is_whole:
-                watcher.taken_whole(node, [found], role.usage, excerpt)
+                watcher.taken_whole(node, [column], role.usage, excerpt)
 
-    def _excerpt(self, offset: int | None, role: Role) -> Excerpt | None:
+    def _excerpt(self, offset: int | None, role: ExpressionRole) -> Excerpt | None:
         if offset is None:
             return None
-        return Excerpt(self._queries.source, offset, role.clause, role.end)
+        return Excerpt(self._context.source, offset, role.clause, role.end)
 
-    def _variable(self, name: str, offset: int | None, role: Role, reading: Reading) -> None:
-        value = self._queries.held(name)
+    def _variable(
+        self, name: str, offset: int | None, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> None:
+        value = self._context.variable_values.get(name)
         if value is not None:
-            reading.take(value, role, self._excerpt(offset, role))
+            lineage.add(value, role, self._excerpt(offset, role))
+
+    def _row(
+        self, node: exp.Expr, columns: Sequence[QueryColumn], role: ExpressionRole,
+        lineage: ExpressionLineage,
+    ) -> None:  # fmt: skip
+        """Add all columns as one value: `TO_JSON(t.*)`, `SELECT t FROM t`."""
+        excerpt = self._excerpt(position_of(node) or position_of(node.parent), role)
+        for column in columns:
+            self._context.record_read(column)
+            # Marked as a star: otherwise a change of the column would seem to concern nothing.
+            lineage.add(column, role.changed(), None, is_star=True)
+        if self._context.watcher is not None:
+            self._context.watcher.taken_whole(node, columns, role.usage, excerpt)
+
+    def _query(
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> None:
+        relation = self._subqueries.query(node, scope)
+        lineage.relations.append(relation)
+        for column in relation.everything():
+            self._context.count_origins(1 + len(column.facts) + len(column.uses))
+            offset = position_of(node) if role.usage is not None else None
+            lineage.add(column, role.changed(), self._excerpt(offset, role))
+
+    # Expressions that need more than their own parts
 
     def _parameter(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
         del scope
-        # The parser does not keep the places of variables.
-        offset = place_of(node.parent) if role.usage is not None else None
-        self._variable(self._queries.name(node), offset, role, reading)
-        yield from ()
+        # The parser does not keep the positions of variables.
+        offset = position_of(node.parent) if role.usage is not None else None
+        self._variable(self._context.name(node), offset, role, lineage)
+        return ()
 
-    def _matching(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """DuckDB's min(COLUMNS(*)) is one result for each column that fits; any may be one."""
-        self._queries.report("COLUMNS inside of an expression is not read", None)
-        reading.is_resolved = False
-        self._row(node, _columns_of(scope.sources), role, reading)
-        yield from ()
-
-    def _row(self, node: exp.Expr, columns: Sequence[Column], role: Role, reading: Reading) -> None:
-        """All columns as one value, whatever they are: `TO_JSON(t.*)`, `SELECT t FROM t`."""
-        excerpt = self._excerpt(place_of(node) or place_of(node.parent), role)
-        for column in columns:
-            self._queries.mention(column)
-            # Edges tell that nobody named it, or a change of it would seem to concern nobody.
-            reading.take(column, role.changed(), None, is_star=True)
-        if self._queries.watcher is not None:
-            self._queries.watcher.taken_whole(node, columns, role.usage, excerpt)
-
-    def _query(self, node: exp.Expr, scope: Scope, role: Role, reading: Reading) -> None:
-        relation = self._queries.query(node, scope)
-        reading.relations.append(relation)
-        for column in relation.everything():
-            self._queries.spend(1 + len(column.facts) + len(column.uses))
-            offset = place_of(node) if role.usage is not None else None
-            reading.take(column, role.changed(), self._excerpt(offset, role))
+    def _matching_columns(
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
+        """DuckDB's min(COLUMNS(*)): one result per matching column; any column may match."""
+        self._context.add_problem("COLUMNS inside of an expression is not read", None)
+        lineage.is_resolved = False
+        self._row(node, _columns_of(scope.sources), role, lineage)
+        return ()
 
     def _cast(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
+        """CAST(value AS type), and T-SQL's CONVERT(type, value)"""
+        del scope, lineage
+        is_convert = isinstance(node, exp.Convert)
         if role.cast_to is None:
-            role = role._replace(cast_to=self._queries.type_text(node.args["to"]))
-        yield node.this, role.changed()
-
-    def _convert(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """T-SQL's CONVERT(type, value)"""
-        del scope, reading
-        if role.cast_to is None:
-            role = role._replace(cast_to=self._queries.type_text(node.this))
-        yield node.expression, role.changed()
-
-    def _case(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        role = role.changed()
-        deciding = role.deciding(UseKind.CONDITIONAL, Clause.WHEN)
-        if node.this is not None:
-            yield node.this, deciding
-        for branch in node.args.get("ifs") or ():
-            yield branch.this, deciding
-            if branch.args.get("true") is not None:
-                yield branch.args["true"], role
-        if node.args.get("default") is not None:
-            yield node.args["default"], role
-
-    def _if(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        role = role.changed()
-        deciding = role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
-        yield node.this, role if _is_made_up(node) else deciding
-        for key in ("true", "false"):
-            if node.args.get(key) is not None:
-                yield node.args[key], role
-
-    def _decode(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """DECODE(value, search, result, ..., default)"""
-        del scope, reading
-        role = role.changed()
-        deciding = role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
-        parts = node.expressions
-        for position, part in enumerate(parts):
-            is_default = position == len(parts) - 1 and position % 2 == 1
-            is_result = position > 0 and (position % 2 == 0 or is_default)
-            yield part, role if is_result else deciding
-
-    def _function(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """A function that the parser does not know; in multiIf every second argument decides."""
-        del scope, reading
-        role = role.changed()
-        deciding = role
-        if node.name.lower() == "multiif":
-            deciding = role.deciding(UseKind.CONDITIONAL, Clause.ITEM)
-        last = len(node.expressions) - 1
-        for position, part in enumerate(node.expressions):
-            yield part, deciding if position % 2 == 0 and position != last else role
-
-    def _picked(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """MAX_BY(value, order): the order only decides which value it is."""
-        del scope, reading
-        role = role._replace(derivation=Derivation.AGGREGATION)
-        yield node.this, role
-        yield node.expression, role.deciding(UseKind.SORT, Clause.ITEM)
-
-    def _combined(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """ClickHouse's aggregates with a suffix: the last argument of sumIf only decides."""
-        del scope, reading
-        role = role._replace(derivation=Derivation.AGGREGATION)
-        arguments = node.args.get("params") or node.expressions
-        for position, part in enumerate(arguments):
-            decides = node.name.lower().endswith("if") and position == len(arguments) - 1
-            yield part, role.deciding(UseKind.CONDITIONAL, Clause.ITEM) if decides else role
+            type = node.this if is_convert else node.args["to"]
+            role = role._replace(cast_to=type.sql(dialect=self._context.dialect).upper())
+        yield node.expression if is_convert else node.this, role.changed()
 
     def _window(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del reading
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
+        del lineage
         yield node.this, role.changed()
         windows: list[exp.Expr] = [node]
-        # OVER name, and a window that is made from another.
+        # OVER name, and a window that is derived from another.
         while (name := windows[-1].args.get("alias") or windows[-1].args.get("window")) and (
-            named := scope.windows.get(self._queries.name(name))
+            window := scope.windows.get(self._context.name(name))
         ):
-            if any(named is each for each in windows):
+            if any(window is each for each in windows):
                 break
-            windows.append(named)
+            windows.append(window)
         for window in windows:
             for part in window.args.get("partition_by") or ():
-                yield part, role.changed().deciding(UseKind.WINDOW, Clause.PARTITION)
+                yield part, role.changed().indirect(UseKind.WINDOW, Clause.PARTITION)
             if window.args.get("order") is not None:
-                yield window.args["order"], role.changed().deciding(UseKind.WINDOW, Clause.ORDER)
-
-    def _filter(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        yield node.this, role.changed()
-        yield node.expression, role.changed().deciding(UseKind.CONDITIONAL, Clause.WHERE)
-
-    def _within_group(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """A percentile is taken of what it is ordered by; a list is only put in order."""
-        del scope, reading
-        role = role._replace(derivation=Derivation.AGGREGATION)
-        has_own_value = node.this.find(exp.Column) is not None
-        yield node.this, role
-        if node.args.get("expression") is not None:
-            sorting = role.deciding(UseKind.SORT, Clause.ORDER)
-            yield node.args["expression"], sorting if has_own_value else role
-
-    def _order(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """The order inside of an aggregate, such as ARRAY_AGG(x ORDER BY y)."""
-        del scope, reading
-        if node.this is not None:
-            yield node.this, role
-            role = role.deciding(UseKind.SORT, Clause.ORDER)
-        for part in node.expressions:
-            yield part, role
-
-    def _not(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        inside = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
-        negated = isinstance(inside, exp.In) or role.negated
-        yield inside, role.changed()._replace(negated=negated)
+                yield window.args["order"], role.changed().indirect(UseKind.WINDOW, Clause.ORDER)
 
     def _exists(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """What a query inside of EXISTS returns does not matter."""
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
+        """The columns that a query inside of EXISTS returns do not matter."""
         if isinstance(node.this, exp.Query):
-            reading.relations.append(self._queries.query(node.this, scope))
+            lineage.relations.append(self._subqueries.query(node.this, scope))
             return
         for child in _children(node):
             yield child, role.changed()
 
     def _lambda(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        names = {self._queries.name(each) for each in node.expressions}
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
+        del scope, lineage
+        names = {self._context.name(each) for each in node.expressions}
         yield node.this, role.changed()._replace(locals=role.locals | names)
 
-    def _named_argument(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        yield node.expression, role.changed()
-
-    def _same(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        del scope, reading
-        if node.this is not None:
-            yield node.this, role
-
     def _dot(
-        self, node: exp.Expr, scope: Scope, role: Role, reading: Reading
-    ) -> Iterator[tuple[exp.Expr, Role]]:
-        """A field of a field: the name goes on behind the column."""
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> "_Parts":
+        """A field of a field: the name continues after the column."""
         fields: list[str] = []
         inner: exp.Expr = node
         is_whole = False
@@ -387,26 +349,128 @@ class Expressions:
             if isinstance(inner.expression, exp.Star):
                 is_whole = True
             elif isinstance(inner.expression, exp.Identifier):
-                fields.append(self._queries.name(inner.expression))
+                fields.append(self._context.name(inner.expression))
             else:
                 yield inner.expression, role.changed()
             inner = inner.this
         if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
-            parts = (*self._queries.parts(inner), *reversed(fields))
-            self._named(parts, inner, scope, role.changed(), reading, is_whole=is_whole)
+            parts = (*self._context.column_parts(inner), *reversed(fields))
+            self._named(parts, inner, scope, role.changed(), lineage, is_whole=is_whole)
         elif not isinstance(inner, exp.Identifier):
             yield inner, role.changed()
         elif node.expression.name.lower() in _XML_METHODS:
             # T-SQL's column.value('path', 'type')
-            self._named((self._queries.name(inner),), inner, scope, role.changed(), reading)
+            self._named((self._context.name(inner),), inner, scope, role.changed(), lineage)
 
 
-def _is_made_up(node: exp.Expr) -> bool:
-    """Whether the parser wrote IF for a function such as DIV0 or ZEROIFNULL."""
-    return any(place_of(literal) is None for literal in node.find_all(exp.Literal))
+_Parts: TypeAlias = Iterable[tuple[exp.Expr, ExpressionRole]]
 
 
-def _columns_of(sources: Iterable[Source]) -> list[Column]:
+def _aggregated(role: ExpressionRole) -> ExpressionRole:
+    return role._replace(derivation=Derivation.AGGREGATION)
+
+
+def _case(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    role = role.changed()
+    condition = role.indirect(UseKind.CONDITIONAL, Clause.WHEN)
+    if node.this is not None:
+        yield node.this, condition
+    for branch in node.args.get("ifs") or ():
+        yield branch.this, condition
+        if branch.args.get("true") is not None:
+            yield branch.args["true"], role
+    if node.args.get("default") is not None:
+        yield node.args["default"], role
+
+
+def _if(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    role = role.changed()
+    # The parser rewrites DIV0 and ZEROIFNULL to IF; literals that it adds have no position.
+    is_rewritten = any(position_of(literal) is None for literal in node.find_all(exp.Literal))
+    yield node.this, role if is_rewritten else role.indirect(UseKind.CONDITIONAL, Clause.ITEM)
+    for key in ("true", "false"):
+        if node.args.get(key) is not None:
+            yield node.args[key], role
+
+
+def _decode(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    """DECODE(value, search, result, ..., default)"""
+    role = role.changed()
+    condition = role.indirect(UseKind.CONDITIONAL, Clause.ITEM)
+    parts = node.expressions
+    for position, part in enumerate(parts):
+        is_default = position == len(parts) - 1 and position % 2 == 1
+        is_result = position > 0 and (position % 2 == 0 or is_default)
+        yield part, role if is_result else condition
+
+
+def _unknown_function(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    """A function that the parser does not know; in multiIf every second argument is a condition."""
+    role = role.changed()
+    condition = role
+    if node.name.lower() == "multiif":
+        condition = role.indirect(UseKind.CONDITIONAL, Clause.ITEM)
+    last = len(node.expressions) - 1
+    for position, part in enumerate(node.expressions):
+        yield part, condition if position % 2 == 0 and position != last else role
+
+
+def _max_by(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    """MAX_BY(value, order): the order only selects the value."""
+    role = _aggregated(role)
+    yield node.this, role
+    yield node.expression, role.indirect(UseKind.SORT, Clause.ITEM)
+
+
+def _combined_aggregate(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    """ClickHouse's aggregates with a suffix: the last argument of sumIf is a condition."""
+    role = _aggregated(role)
+    arguments = node.args.get("params") or node.expressions
+    for position, part in enumerate(arguments):
+        is_condition = node.name.lower().endswith("if") and position == len(arguments) - 1
+        yield part, role.indirect(UseKind.CONDITIONAL, Clause.ITEM) if is_condition else role
+
+
+def _filter(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    yield node.this, role.changed()
+    yield node.expression, role.changed().indirect(UseKind.CONDITIONAL, Clause.WHERE)
+
+
+def _within_group(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    """A percentile is taken of what it is ordered by; a list is only sorted by it."""
+    role = _aggregated(role)
+    has_own_value = node.this.find(exp.Column) is not None
+    yield node.this, role
+    if node.args.get("expression") is not None:
+        sorting = role.indirect(UseKind.SORT, Clause.ORDER)
+        yield node.args["expression"], sorting if has_own_value else role
+
+
+def _order(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    """The order inside of an aggregate, such as ARRAY_AGG(x ORDER BY y)."""
+    if node.this is not None:
+        yield node.this, role
+        role = role.indirect(UseKind.SORT, Clause.ORDER)
+    for part in node.expressions:
+        yield part, role
+
+
+def _not(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    inside = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
+    negated = isinstance(inside, exp.In) or role.negated
+    yield inside, role.changed()._replace(negated=negated)
+
+
+def _named_argument(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    yield node.expression, role.changed()
+
+
+def _unchanged(node: exp.Expr, role: ExpressionRole) -> _Parts:
+    if node.this is not None:
+        yield node.this, role
+
+
+def _columns_of(sources: Iterable[FromItem]) -> list[QueryColumn]:
     return [column for source in sources for column in source.relation.everything()]
 
 
@@ -420,36 +484,42 @@ def _children(node: exp.Expr) -> Iterator[exp.Expr]:
             yield value
 
 
-_Parts: TypeAlias = Callable[
-    [Expressions, exp.Expr, Scope, Role, Reading], Iterator[tuple[exp.Expr, Role]]
-]
-_SPECIAL: Final[dict[type[exp.Expr], _Parts]] = {
-    exp.Alias: Expressions._same,
-    exp.Paren: Expressions._same,
-    exp.Cast: Expressions._cast,
-    exp.TryCast: Expressions._cast,
-    exp.Convert: Expressions._convert,
-    exp.Case: Expressions._case,
-    exp.If: Expressions._if,
-    exp.Nvl2: Expressions._if,
-    exp.DecodeCase: Expressions._decode,
-    exp.Anonymous: Expressions._function,
-    exp.CombinedAggFunc: Expressions._combined,
-    exp.CombinedParameterizedAgg: Expressions._combined,
-    exp.ArgMax: Expressions._picked,
-    exp.ArgMin: Expressions._picked,
-    exp.HavingMax: Expressions._picked,
-    exp.Window: Expressions._window,
-    exp.Filter: Expressions._filter,
-    exp.WithinGroup: Expressions._within_group,
-    exp.Order: Expressions._order,
-    exp.Not: Expressions._not,
-    exp.Exists: Expressions._exists,
-    exp.Lambda: Expressions._lambda,
-    exp.Kwarg: Expressions._named_argument,
-    exp.PropertyEQ: Expressions._named_argument,
-    exp.Dot: Expressions._dot,
-    exp.Columns: Expressions._matching,
-    exp.Parameter: Expressions._parameter,
-    exp.Placeholder: Expressions._parameter,
+# Expressions whose parts have roles of their own.
+_SIMPLE: Final[dict[type[exp.Expr], Callable[[exp.Expr, ExpressionRole], _Parts]]] = {
+    exp.Alias: _unchanged,
+    exp.Paren: _unchanged,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Nvl2: _if,
+    exp.DecodeCase: _decode,
+    exp.Anonymous: _unknown_function,
+    exp.CombinedAggFunc: _combined_aggregate,
+    exp.CombinedParameterizedAgg: _combined_aggregate,
+    exp.ArgMax: _max_by,
+    exp.ArgMin: _max_by,
+    exp.HavingMax: _max_by,
+    exp.Filter: _filter,
+    exp.WithinGroup: _within_group,
+    exp.Order: _order,
+    exp.Not: _not,
+    exp.Kwarg: _named_argument,
+    exp.PropertyEQ: _named_argument,
+}
+# Expressions that also need the scope, or add columns themselves.
+_SPECIAL: Final[
+    dict[
+        type[exp.Expr],
+        Callable[[ExpressionReader, exp.Expr, Scope, ExpressionRole, ExpressionLineage], _Parts],
+    ]
+] = {
+    exp.Cast: ExpressionReader._cast,
+    exp.TryCast: ExpressionReader._cast,
+    exp.Convert: ExpressionReader._cast,
+    exp.Window: ExpressionReader._window,
+    exp.Exists: ExpressionReader._exists,
+    exp.Lambda: ExpressionReader._lambda,
+    exp.Dot: ExpressionReader._dot,
+    exp.Columns: ExpressionReader._matching_columns,
+    exp.Parameter: ExpressionReader._parameter,
+    exp.Placeholder: ExpressionReader._parameter,
 }

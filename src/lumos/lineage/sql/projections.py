@@ -2,25 +2,22 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlglot import exp
 
-from lumos.lineage.sql.reading import Reading, Role
+from lumos.lineage.sql.context import AnalysisContext, FromItem, Scope
+from lumos.lineage.sql.expressions import ExpressionLineage, ExpressionReader, ExpressionRole
 from lumos.lineage.sql.relation import (
-    Column,
     Item,
     LimitedStar,
-    Relation,
+    QueryColumn,
+    QueryRelation,
     Star,
     ValueStar,
+    combine_branches,
 )
-from lumos.lineage.sql.scope import Scope, Source
-from lumos.lineage.sql.set_operations import laid_over
-from lumos.lineage.sql.texts import Clause, place_of, place_within
-
-if TYPE_CHECKING:
-    from lumos.lineage.sql.queries import QueryReader
+from lumos.lineage.sql.source_text import Clause, position_of, position_within
 
 # They return one of the values that they are given: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
 _PICKING: Final = (
@@ -29,28 +26,29 @@ _PICKING: Final = (
 )  # fmt: skip
 
 
-class Projections:
-    """Reads what stands between SELECT and FROM."""
+class ProjectionReader:
+    """Reads the expressions between SELECT and FROM."""
 
-    def __init__(self, queries: "QueryReader") -> None:
-        self._queries = queries
+    def __init__(self, context: AnalysisContext, expressions: ExpressionReader) -> None:
+        self._context = context
+        self._expressions = expressions
 
-    def read(self, node: exp.Select, scope: Scope, clauses: Relation) -> Relation:
-        """The relation of the projections; queries inside of them become parents of `clauses`."""
+    def read(self, node: exp.Select, scope: Scope, clauses: QueryRelation) -> QueryRelation:
+        """The result of the projections; subqueries become parents of `clauses`."""
         items: list[Item] = []
-        implicit: dict[str, Column] = {}
-        keeps_aliases = self._queries.context.habits.has_lateral_aliases
+        implicit: dict[str, QueryColumn] = {}
+        keeps_aliases = self._context.traits.has_lateral_aliases
         for projection in node.expressions:
             star = _star_of(projection)
             if star is not None:
                 before = len(items)
                 items += self._star(star, projection, scope, clauses)
-                self._queries.context.spend(len(items) - before)
+                self._context.count_origins(len(items) - before)
                 continue
             if _is_assignment(projection):
                 value = self._read(projection.expression, scope, clauses)
-                variable = self._queries.name(projection.this)
-                self._queries.hold(variable, value.column(variable))
+                variable = self._context.name(projection.this)
+                self._context.variable_values[variable] = value.column(variable)
                 continue
             made = self._columns(projection, scope, clauses)
             items += made
@@ -59,88 +57,59 @@ class Projections:
                     for column in made:
                         scope.aliases.setdefault(column.name, column)
             elif not isinstance(projection, exp.Column | exp.Dot):
-                for name in _implicit_names(projection, self._queries):
+                for name in _implicit_names(projection, self._context):
                     implicit.setdefault(name, made[0])
-        relation = Relation(items)
+        relation = QueryRelation(items)
         relation.implicit = implicit
         return relation
 
-    def _columns(self, node: exp.Expr, scope: Scope, clauses: Relation) -> list[Column]:
+    def _columns(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> list[QueryColumn]:
         if isinstance(node, exp.QueryTransform) and isinstance(node.args.get("schema"), exp.Schema):
             # Hive's TRANSFORM (a, b) USING 'script' AS (c, d)
-            reading = self._read(exp.Tuple(expressions=node.expressions), scope, clauses)
+            lineage = self._read(exp.Tuple(expressions=node.expressions), scope, clauses)
             given = node.args["schema"].expressions
-            return [reading.column(self._queries.name(each.this)) for each in given]
+            return [lineage.column(self._context.name(each.this)) for each in given]
         if isinstance(node, exp.Aliases):
-            reading = self._read(node.this, scope, clauses)
-            names = [self._queries.name(name) for name in node.expressions]
+            lineage = self._read(node.this, scope, clauses)
+            names = [self._context.name(name) for name in node.expressions]
             counts = isinstance(node.this, exp.Posexplode)
             return [
-                Column(name) if counts and name == names[0] else reading.column(name)
+                QueryColumn(name) if counts and name == names[0] else lineage.column(name)
                 for name in names
             ]
-        reading = self._read(node, scope, clauses)
-        made = reading.column(self.output_name(node), maker=node)
+        lineage = self._read(node, scope, clauses)
+        made = lineage.column(output_name(node, self._context), definition=node)
         inside = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inside, exp.Struct):
             made.fields = self._fields(inside, scope)
         return [made]
 
-    def _fields(self, node: exp.Struct, scope: Scope) -> dict[str, Column]:
-        """The fields of a struct that the query makes."""
-        found: dict[str, Column] = {}
+    def _fields(self, node: exp.Struct, scope: Scope) -> dict[str, QueryColumn]:
+        """The fields of a struct expression."""
+        found: dict[str, QueryColumn] = {}
         for each in node.expressions:
             if isinstance(each, exp.PropertyEQ):
-                name, value = self._queries.name(each.this), each.expression
+                name, value = self._context.name(each.this), each.expression
             else:
-                name, value = self.output_name(each), each
-            reading = self._queries.expressions.read([value], scope, Role(Clause.ITEM))
-            found[name] = reading.column(name, maker=value)
+                name, value = output_name(each, self._context), each
+            lineage = self._expressions.read([value], scope, ExpressionRole(Clause.ITEM))
+            found[name] = lineage.column(name, definition=value)
             if isinstance(value, exp.Struct):
                 found[name].fields = self._fields(value, scope)
         return found
 
-    def _read(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Reading:
+    def _read(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> ExpressionLineage:
         end = None
         if isinstance(node, exp.Alias):
-            end = place_of(node.args.get("alias"))
-        reading = self._queries.expressions.read([node], scope, Role(Clause.ITEM, end=end))
-        clauses.parents += reading.settle(self._queries.context.spend)
-        return reading
-
-    def output_name(self, node: exp.Expr) -> str:
-        """What the column is called: its alias, its own name, or else its text."""
-        if isinstance(node, exp.Alias):
-            return self._queries.name(node.args["alias"])
-        if isinstance(node, exp.Column):
-            return self._queries.name(node.this)
-        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-            return self._queries.name(node.expression)
-        inside = self._bare(node)
-        return self._queries.name(inside.this) if inside is not None else self.text(node)
-
-    def _bare(self, node: exp.Expr) -> exp.Column | None:
-        """The column whose name brackets and casts leave as it is, where the dialect says so."""
-        habits = self._queries.context.habits
-        while (isinstance(node, exp.Paren) and habits.names_through_brackets) or (
-            isinstance(node, exp.Cast) and habits.names_through_casts
-        ):
-            node = node.this
-        is_named = isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
-        return node if is_named and isinstance(node, exp.Column) else None
-
-    def text(self, node: exp.Expr) -> str:
-        """An expression as written, in lower case outside of quotes."""
-        offset, depth = place_within(node)
-        text = None
-        if offset is not None:
-            text = self._queries.source.around(offset, Clause.ITEM, outwards=depth)
-        return lower_outside_quotes(text or self._queries.context.text_of(node))
+            end = position_of(node.args.get("alias"))
+        lineage = self._expressions.read([node], scope, ExpressionRole(Clause.ITEM, end=end))
+        clauses.parents += lineage.absorb_subqueries(self._context.count_origins)
+        return lineage
 
     def _star(
-        self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: Relation
+        self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: QueryRelation
     ) -> Iterator[Item]:
-        name = self._queries.name
+        name = self._context.name
         excepted = list(self._excepted(star, scope))
         left_out = {name(each) for each in excepted}
         renamed = {name(each.this): name(each.args["alias"])
@@ -150,11 +119,16 @@ class Projections:
         pattern = star.args.get("ilike")
         fits = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
         items = list(self._starred(node, scope, clauses))
-        self._tell_singled_out([*excepted, *(each.this for each in star.args.get("rename") or ()),
-                                *(each.args["alias"] for each in replaced.values())],
-                               items)  # fmt: skip
+        self._notify_named_columns(
+            [
+                *excepted,
+                *(each.this for each in star.args.get("rename") or ()),
+                *(each.args["alias"] for each in replaced.values()),
+            ],
+            items,
+        )
         for item in items:
-            if fits is not None and isinstance(item, Column) and not fits.fullmatch(item.name):
+            if fits is not None and isinstance(item, QueryColumn) and not fits.fullmatch(item.name):
                 continue
             if isinstance(item, Star):
                 hidden = left_out | set(replaced)
@@ -162,7 +136,7 @@ class Projections:
             elif item.name in replaced:
                 done.add(item.name)
                 node = replaced[item.name]
-                yield self._read(node, scope, clauses).column(item.name, maker=node)
+                yield self._read(node, scope, clauses).column(item.name, definition=node)
             elif item.name not in left_out:
                 yield item.renamed(renamed.get(item.name, item.name))
         for column, expression in replaced.items():
@@ -170,33 +144,33 @@ class Projections:
                 yield self._read(expression, scope, clauses).column(column)
 
     def _excepted(self, star: exp.Star, scope: Scope) -> Iterator[exp.Expr]:
-        """The columns that a star leaves out; fields of them are no columns, and only read."""
+        """The columns that a star excludes; excluded fields are only read."""
         for each in star.args.get("except_") or ():
             if isinstance(each, exp.Anonymous):
                 # ClickHouse's EXCEPT STRICT (a, b)
                 yield from each.expressions
                 continue
-            parts = self._queries.parts(each) if isinstance(each, exp.Column) else ()
+            parts = self._context.column_parts(each) if isinstance(each, exp.Column) else ()
             if len(parts) > 1 and scope.source(parts[:-1]) is None:
-                self._queries.expressions.read([each], scope, Role(Clause.ITEM))
+                self._expressions.read([each], scope, ExpressionRole(Clause.ITEM))
             else:
                 yield each
 
-    def _tell_singled_out(self, named: Iterable[exp.Expr], items: Sequence[Item]) -> None:
-        """Most dialects refuse a list of names beside a star that has one which is not there."""
-        watcher = self._queries.watcher
+    def _notify_named_columns(self, named: Iterable[exp.Expr], items: Sequence[Item]) -> None:
+        """Most dialects reject unknown names in EXCEPT, RENAME and REPLACE after a star."""
+        watcher = self._context.watcher
         if watcher is None:
             return
         for each in named:
-            name = self._queries.name(each)
-            found = [item if isinstance(item, Column) else item.column(name)
+            name = self._context.name(each)
+            found = [item if isinstance(item, QueryColumn) else item.column(name)
                      for item in items
                      if isinstance(item, Star) or item.name == name]  # fmt: skip
             columns = [column for column in found if column is not None]
-            excerpt = self._queries.excerpt(place_of(each), Clause.ITEM)
+            excerpt = self._context.excerpt(position_of(each), Clause.ITEM)
             watcher.singled_out(each, columns, excerpt)
 
-    def _starred(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Iterator[Item]:
+    def _starred(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
         if isinstance(node, exp.Dot) and not isinstance(node.this, exp.Column):
             yield from self._fields_of(node.this, scope, clauses)
             return
@@ -204,7 +178,7 @@ class Projections:
         if qualifier is None:
             yield from self._everything(scope)
             return
-        parts = self._queries.parts(qualifier)
+        parts = self._context.column_parts(qualifier)
         if isinstance(qualifier.this, exp.Star):
             parts = parts[:-1]
         source = scope.source(parts)
@@ -217,35 +191,35 @@ class Projections:
             return
         # The fields of a struct.
         holder = scope.resolve(parts)
-        if isinstance(holder, Column) and holder.fields:
+        if isinstance(holder, QueryColumn) and holder.fields:
             yield from (column.starred() for column in holder.fields.values())
             return
-        reading = self._queries.expressions.read(
+        lineage = self._expressions.read(
             [exp.Column(this=exp.to_identifier(part)) if index == 0 else None
              for index, part in enumerate(parts)],
-            scope, Role(Clause.ITEM),
+            scope, ExpressionRole(Clause.ITEM),
         )  # fmt: skip
-        yield ValueStar(reading.column("*"))
+        yield ValueStar(lineage.column("*"))
 
-    def _fields_of(self, node: exp.Expr, scope: Scope, clauses: Relation) -> Iterator[Item]:
+    def _fields_of(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
         """All fields of a value, such as BigQuery's `IF(new.id IS NULL, old, new).*`."""
-        reading = self._read(node, scope, clauses)
-        rows: list[Relation] = []
+        lineage = self._read(node, scope, clauses)
+        rows: list[QueryRelation] = []
         for value in _values_of(node):
             if isinstance(value, exp.Struct):
-                rows.append(Relation(self._fields(value, scope).values()))
+                rows.append(QueryRelation(self._fields(value, scope).values()))
             elif isinstance(value, exp.Column):
-                parts = self._queries.parts(value)
+                parts = self._context.column_parts(value)
                 is_column = any(source.relation.find(parts[-1]) for source in scope.sources)
                 source = None if is_column else scope.source(parts)
                 rows += [source.relation] if source is not None else []
         if not rows:
-            yield ValueStar(reading.column("*"))
+            yield ValueStar(lineage.column("*"))
             return
-        # Which row is taken decides about all of its fields.
-        clauses.uses.update(reading.uses)
-        for item in laid_over(rows, is_by_name=True).items:
-            yield item.starred() if isinstance(item, Column) else item
+        # The choice of the row influences all of its fields.
+        clauses.uses.update(lineage.uses)
+        for item in combine_branches(rows, is_by_name=True).items:
+            yield item.starred() if isinstance(item, QueryColumn) else item
 
     def _everything(self, scope: Scope) -> Iterator[Item]:
         if not scope.sources:
@@ -256,22 +230,44 @@ class Projections:
         for source in scope.sources:
             yield from self._items(source, frozenset(merged))
 
-    def _items(self, source: Source, hidden: frozenset[str]) -> Iterator[Item]:
+    def _items(self, source: FromItem, hidden: frozenset[str]) -> Iterator[Item]:
         for item in source.relation.items:
             if isinstance(item, ValueStar) and source.is_value and source.name:
                 yield item.everything().renamed(source.name).starred()
             elif isinstance(item, Star):
                 yield LimitedStar(item, hidden) if hidden else item
             elif item.name not in hidden:
-                self._queries.mention(item)
+                self._context.record_read(item)
                 yield item.starred()
+
+
+def output_name(node: exp.Expr, context: AnalysisContext) -> str:
+    """The name of an output column: its alias, its own name, or else its text."""
+    if isinstance(node, exp.Alias):
+        return context.name(node.args["alias"])
+    if isinstance(node, exp.Column):
+        return context.name(node.this)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        return context.name(node.expression)
+    inside = node
+    while (isinstance(inside, exp.Paren) and context.traits.names_through_brackets) or (
+        isinstance(inside, exp.Cast) and context.traits.names_through_casts
+    ):
+        inside = inside.this
+    if isinstance(inside, exp.Column) and not isinstance(inside.this, exp.Star):
+        return context.name(inside.this)
+    offset, depth = position_within(node)
+    text = None
+    if offset is not None:
+        text = context.source.around(offset, Clause.ITEM, outwards=depth)
+    return _lower_outside_quotes(text or node.sql(dialect=context.dialect))
 
 
 def _star_of(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Star):
         return node
     if isinstance(node, exp.Columns):
-        # Those whose names fit a pattern; which ones is not told.
+        # The columns whose names match a pattern.
         return node.this if isinstance(node.this, exp.Star) else exp.Star()
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         return node.this
@@ -281,7 +277,7 @@ def _star_of(node: exp.Expr) -> exp.Star | None:
 
 
 def _values_of(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The expressions that one of several values is taken from; what only decides is left out."""
+    """The expressions that may provide the value, without conditions."""
     waiting: list[exp.Expr | None] = [node]
     while waiting:
         value = waiting.pop()
@@ -315,24 +311,24 @@ def _qualifier(node: exp.Expr) -> exp.Column | None:
 
 
 def _is_assignment(node: exp.Expr) -> bool:
-    """SELECT @total = SUM(amount) gives a variable its value and returns nothing."""
+    """SELECT @total = SUM(amount) assigns a variable and returns nothing."""
     return isinstance(node, exp.EQ | exp.PropertyEQ) and isinstance(node.this, exp.Parameter)
 
 
-def _implicit_names(node: exp.Expr, queries: "QueryReader") -> Iterator[str]:
-    """Names that some dialects give to what has none: of the column that is cast, the function."""
+def _implicit_names(node: exp.Expr, context: AnalysisContext) -> Iterator[str]:
+    """The implicit name of an unnamed column: that of the cast column or the function."""
     if isinstance(node, exp.Cast):
         inside = node.this
         while isinstance(inside, exp.Cast | exp.Paren):
             inside = inside.this
         if isinstance(inside, exp.Column):
-            yield queries.name(inside.this)
+            yield context.name(inside.this)
     elif isinstance(node, exp.Func):
         yield (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
 
 
-def lower_outside_quotes(text: str) -> str:
-    """The text in lower case, except for what stands in quotes."""
+def _lower_outside_quotes(text: str) -> str:
+    """The text in lower case, except for quoted parts."""
     pieces: list[str] = []
     start, quote = 0, ""
     for position, character in enumerate(text):

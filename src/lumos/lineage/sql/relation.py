@@ -1,4 +1,4 @@
-"""What a table, a query or anything else in FROM is made of: columns that lead to real tables."""
+"""Columns of tables and queries, each with its origins in permanent tables."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -6,17 +6,17 @@ from typing import Final, NamedTuple, TypeAlias
 from sqlglot import exp
 
 from lumos.lineage.sql.script import ALL, Parts
-from lumos.lineage.sql.texts import Clause, SourceText
+from lumos.lineage.sql.source_text import Clause, SourceText
 from lumos.model.lineage import Derivation, UseKind
 
 Origin: TypeAlias = tuple[Parts, str]
-# A UNION of a thousand branches needs no thousand edges between two columns.
-_MOST_WAYS: Final = 16
+# A UNION of a thousand branches does not need a thousand edges between two columns.
+_MOST_PATHS: Final = 16
 _RANK = {Derivation.IDENTITY: 0, Derivation.TRANSFORMATION: 1, Derivation.AGGREGATION: 2}
 
 
 class Excerpt(NamedTuple):
-    """A stretch of the text that is read only when somebody asks for it."""
+    """A clause of the text, extracted only on demand."""
 
     source: SourceText
     offset: int
@@ -26,7 +26,7 @@ class Excerpt(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The clause, or the item of a list if there is no such clause around the place."""
+        """The clause, or else the list item around the position."""
         found = self.source.around(self.offset, self.clause, end=self.end, outwards=self.outwards)
         found = found or self.source.around(self.offset, Clause.ITEM, end=self.end)
         return found or self.source.nearest(self.offset)
@@ -36,30 +36,30 @@ class Excerpt(NamedTuple):
         return self.source.line(self.offset)
 
 
-class Fact(NamedTuple):
+class OriginPath(NamedTuple):
     """How a value gets from its origin into a column."""
 
     derivation: Derivation = Derivation.IDENTITY
     cast_to: str | None = None
     is_star: bool = False
     excerpt: Excerpt | None = None
-    # Other ways in which the same value gets there, as through the branches of a UNION.
-    others: "tuple[Fact, ...]" = ()
+    # Other paths of the same value, such as through the branches of a UNION.
+    others: "tuple[OriginPath, ...]" = ()
 
-    def each(self) -> "tuple[Fact, ...]":
-        """All ways, each by itself."""
+    def each(self) -> "tuple[OriginPath, ...]":
+        """All paths, one by one."""
         return (self._replace(others=()), *self.others) if self.others else (self,)
 
-    def beside(self, other: "Fact") -> "Fact":
-        """Both ways; the one that changes more comes first."""
-        if other == self or len(self.others) >= _MOST_WAYS:
+    def merged(self, other: "OriginPath") -> "OriginPath":
+        """Both paths; the one that changes more comes first."""
+        if other == self or len(self.others) >= _MOST_PATHS:
             return self
         every = dict.fromkeys((*self.each(), *other.each()))
         first = max(every, key=lambda fact: _RANK[fact.derivation])
         return first._replace(others=tuple(fact for fact in every if fact != first))
 
-    def then(self, later: "Fact") -> "Fact":
-        """What becomes of the value when it goes on; an identity leaves what was said of it."""
+    def then(self, later: "OriginPath") -> "OriginPath":
+        """The path extended by a later step; an identity changes nothing."""
         if later.derivation is Derivation.IDENTITY:
             return self._replace(is_star=True) if later.is_star and not self.is_star else self
         return later._replace(
@@ -69,8 +69,8 @@ class Fact(NamedTuple):
         )
 
 
-class Use(NamedTuple):
-    """An origin that decides about a column or a whole result without being its value."""
+class OriginUse(NamedTuple):
+    """An origin that influences a column or a whole result without being its value."""
 
     origin: Origin
     usage: UseKind
@@ -79,128 +79,142 @@ class Use(NamedTuple):
     negated: bool = False
 
 
-Facts: TypeAlias = dict[Origin, Fact]
-Uses: TypeAlias = dict[Use, None]
+Facts: TypeAlias = dict[Origin, OriginPath]
+Uses: TypeAlias = dict[OriginUse, None]
 
 
-class Stored(NamedTuple):
-    """A column of a real table."""
+class TableColumn(NamedTuple):
+    """A column of a permanent table."""
 
     table: Parts
     name: str
 
 
-class Member(NamedTuple):
-    """A field of a column that has fields."""
+class FieldAccess(NamedTuple):
+    """A field of a struct column."""
 
-    holder: "Column"
+    holder: "QueryColumn"
     path: Parts
 
 
-class Either(NamedTuple):
-    """A value of one column or the other."""
+class MergedColumns(NamedTuple):
+    """A value of one of several columns."""
 
-    columns: tuple["Column", ...]
-
-
-class Padded(NamedTuple):
-    """A column of a join's side for which there may be no row."""
-
-    column: "Column"
+    columns: tuple["QueryColumn", ...]
 
 
-class Element(NamedTuple):
-    """One of the values in a list that an expression gives."""
+class OuterJoined(NamedTuple):
+    """A column of an outer join's optional side."""
+
+    column: "QueryColumn"
+
+
+class ListElement(NamedTuple):
+    """An element of a list expression."""
 
     node: exp.Expr
 
 
-class Row(NamedTuple):
+class WholeRow(NamedTuple):
     """All columns of a row as one value."""
 
-    columns: tuple["Column", ...]
+    columns: tuple["QueryColumn", ...]
 
 
-# What makes a column's value, for those who ask for its type; None where that is not followed.
-Maker: TypeAlias = Stored | Member | Either | Padded | Element | Row | exp.Expr | None
+# What defines a column's value, to derive its type; None if that is not tracked.
+ColumnDefinition: TypeAlias = (
+    TableColumn
+    | FieldAccess
+    | MergedColumns
+    | OuterJoined
+    | ListElement
+    | WholeRow
+    | exp.Expr
+    | None
+)
 
 
-class Column:
-    """A column: the origins of its value, and what decides about it alone."""
+class QueryColumn:
+    """A column with the origins of its value and its indirect uses."""
 
-    __slots__ = ("facts", "fields", "is_resolved", "maker", "name", "uses")
+    __slots__ = ("definition", "facts", "fields", "is_resolved", "name", "uses")
 
     def __init__(
         self, name: str, facts: Facts | None = None, uses: Uses | None = None,
-        *, is_resolved: bool = True, maker: Maker = None, fields: "Fields | None" = None,
+        *, is_resolved: bool = True, definition: ColumnDefinition = None,
+        fields: "Fields | None" = None,
     ) -> None:  # fmt: skip
         self.name = name
-        # Those of a struct that the query itself makes.
+        # The fields of a struct that the query itself creates.
         self.fields = fields
-        self.maker = maker
+        self.definition = definition
         self.facts: Facts = facts if facts is not None else {}
         self.uses: Uses = uses if uses is not None else {}
         self.is_resolved = is_resolved
 
-    def renamed(self, name: str) -> "Column":
+    def renamed(self, name: str) -> "QueryColumn":
         """The same column under another name."""
         if name is self.name:
             return self
-        return Column(name, self.facts, self.uses, is_resolved=self.is_resolved,
-                      maker=self.maker, fields=self.fields)  # fmt: skip
+        return QueryColumn(name, self.facts, self.uses, is_resolved=self.is_resolved,
+                      definition=self.definition, fields=self.fields)  # fmt: skip
 
-    def starred(self) -> "Column":
-        """The same column, which nobody named."""
-        later = Fact(is_star=True)
+    def starred(self) -> "QueryColumn":
+        """The same column, selected by a star."""
+        later = OriginPath(is_star=True)
         facts = {origin: fact.then(later) for origin, fact in self.facts.items()}
-        return Column(self.name, facts, self.uses, is_resolved=self.is_resolved,
-                      maker=self.maker, fields=self.fields)  # fmt: skip
+        return QueryColumn(self.name, facts, self.uses, is_resolved=self.is_resolved,
+                      definition=self.definition, fields=self.fields)  # fmt: skip
 
-    def padded(self) -> "Column":
-        """The same column where there may be no row."""
-        return Column(
-            self.name, self.facts, self.uses, is_resolved=self.is_resolved, maker=Padded(self)
+    def padded(self) -> "QueryColumn":
+        """The same column on the optional side of an outer join."""
+        return QueryColumn(
+            self.name,
+            self.facts,
+            self.uses,
+            is_resolved=self.is_resolved,
+            definition=OuterJoined(self),
         )
 
-    def decided_by(self, uses: Uses) -> "Column":
-        """The same column, about which others decide, too."""
-        return Column(self.name, self.facts, {**self.uses, **uses},
-                      is_resolved=self.is_resolved, maker=self.maker)  # fmt: skip
+    def decided_by(self, uses: Uses) -> "QueryColumn":
+        """The same column with more indirect uses."""
+        return QueryColumn(self.name, self.facts, {**self.uses, **uses},
+                      is_resolved=self.is_resolved, definition=self.definition)  # fmt: skip
 
-    def merged(self, other: "Column") -> "Column":
-        """The column that takes its values from either."""
+    def merged(self, other: "QueryColumn") -> "QueryColumn":
+        """A column with the values of both."""
         if other is self:
             return self
         facts = dict(self.facts)
         for origin, fact in other.facts.items():
             before = facts.get(origin)
-            facts[origin] = fact if before is None else before.beside(fact)
-        return Column(
+            facts[origin] = fact if before is None else before.merged(fact)
+        return QueryColumn(
             self.name,
             facts,
             {**self.uses, **other.uses},
             is_resolved=self.is_resolved and other.is_resolved,
-            maker=Either((self, other)),
+            definition=MergedColumns((self, other)),
         )
 
 
-Fields: TypeAlias = Mapping[str, Column]
+Fields: TypeAlias = Mapping[str, QueryColumn]
 
 
 class Star:
-    """Columns whose names nobody knows."""
+    """Columns with unknown names."""
 
-    def column(self, name: str) -> Column | None:
-        """The column of that name, or None if it is certainly not among them."""
+    def column(self, name: str) -> QueryColumn | None:
+        """The column of that name, or None if it is certainly not included."""
         raise NotImplementedError
 
-    def everything(self) -> Column:
-        """All of them, as one."""
+    def everything(self) -> QueryColumn:
+        """All columns as one."""
         raise NotImplementedError
 
     @property
     def is_likely(self) -> bool:
-        """Whether a name without a table is rather looked for here than in what is unlikely."""
+        """Whether an unqualified name is likely to be found here."""
         return True
 
 
@@ -210,27 +224,29 @@ class TableStar(Star):
     def __init__(self, table: Parts) -> None:
         self.table = table
 
-    def column(self, name: str) -> Column | None:
-        return Column(name, {(self.table, name): Fact()}, maker=Stored(self.table, name))
+    def column(self, name: str) -> QueryColumn | None:
+        return QueryColumn(
+            name, {(self.table, name): OriginPath()}, definition=TableColumn(self.table, name)
+        )
 
-    def everything(self) -> Column:
-        return Column(ALL, {(self.table, ALL): Fact(is_star=True)})
+    def everything(self) -> QueryColumn:
+        return QueryColumn(ALL, {(self.table, ALL): OriginPath(is_star=True)})
 
 
 class ValueStar(Star):
-    """Whatever a table function or the elements of an array hold, all made from the same."""
+    """The columns of a table function or array, all derived from one value."""
 
-    def __init__(self, value: Column) -> None:
+    def __init__(self, value: QueryColumn) -> None:
         self._value = value
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> QueryColumn | None:
         made = self._value.renamed(name)
-        if isinstance(self._value.maker, Element):
-            made = Column(name, made.facts, made.uses, is_resolved=made.is_resolved,
-                          maker=Member(self._value, (name,)))  # fmt: skip
+        if isinstance(self._value.definition, ListElement):
+            made = QueryColumn(name, made.facts, made.uses, is_resolved=made.is_resolved,
+                          definition=FieldAccess(self._value, (name,)))  # fmt: skip
         return made
 
-    def everything(self) -> Column:
+    def everything(self) -> QueryColumn:
         return self._value.renamed(ALL)
 
     @property
@@ -239,7 +255,7 @@ class ValueStar(Star):
 
 
 class LimitedStar(Star):
-    """A star without some names, with some of another name."""
+    """A star without some columns and with some renamed ones."""
 
     def __init__(
         self, star: Star, excluded: Iterable[str], renamed: Mapping[str, str] | None = None
@@ -248,13 +264,13 @@ class LimitedStar(Star):
         self._renamed = {new: old for old, new in (renamed or {}).items()}
         self._excluded = frozenset(excluded) | frozenset(renamed or ())
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> QueryColumn | None:
         if name in self._renamed:
             found = self._star.column(self._renamed[name])
             return found.renamed(name) if found else None
         return None if name in self._excluded else self._star.column(name)
 
-    def everything(self) -> Column:
+    def everything(self) -> QueryColumn:
         return self._star.everything()
 
     @property
@@ -263,32 +279,32 @@ class LimitedStar(Star):
 
 
 class UnionStar(Star):
-    """The unknown columns of several queries, laid one over the other by their names."""
+    """The unknown columns of several queries, merged by name."""
 
-    def __init__(self, branches: "list[Relation]") -> None:
+    def __init__(self, branches: "list[QueryRelation]") -> None:
         self._branches = branches
 
-    def column(self, name: str) -> Column | None:
-        found: Column | None = None
+    def column(self, name: str) -> QueryColumn | None:
+        found: QueryColumn | None = None
         for branch in self._branches:
             column = branch.find(name) or branch.guess(name)
             if column is not None:
                 found = column if found is None else found.merged(column)
         return found
 
-    def everything(self) -> Column:
-        found = Column(ALL)
+    def everything(self) -> QueryColumn:
+        found = QueryColumn(ALL)
         for branch in self._branches:
             for star in branch.stars:
                 found = found.merged(star.everything())
         return found
 
 
-Item: TypeAlias = Column | Star
+Item: TypeAlias = QueryColumn | Star
 
 
-class Relation:
-    """Columns and stars in their order, what decides about the whole, and what it is made from."""
+class QueryRelation:
+    """Ordered columns and stars, with indirect uses and parent relations."""
 
     __slots__ = ("_by_name", "implicit", "items", "parents", "stars", "table", "uses")
 
@@ -296,43 +312,43 @@ class Relation:
         self.items: list[Item] = list(items)
         self.table = table
         self.uses: Uses = {}
-        self.parents: list[Relation] = []
-        # Names that some dialects give to columns without one.
-        self.implicit: dict[str, Column] = {}
-        self._by_name: dict[str, Column] = {}
+        self.parents: list[QueryRelation] = []
+        # Implicit names of unnamed columns in some dialects.
+        self.implicit: dict[str, QueryColumn] = {}
+        self._by_name: dict[str, QueryColumn] = {}
         self.stars: list[Star] = []
         for item in self.items:
-            if isinstance(item, Column):
+            if isinstance(item, QueryColumn):
                 self._by_name.setdefault(item.name, item)
             else:
                 self.stars.append(item)
 
     @property
-    def columns(self) -> list[Column]:
-        return [item for item in self.items if isinstance(item, Column)]
+    def columns(self) -> list[QueryColumn]:
+        return [item for item in self.items if isinstance(item, QueryColumn)]
 
     @property
     def is_open(self) -> bool:
-        """Whether there may be columns that nobody knows of."""
+        """Whether there may be unknown columns."""
         return bool(self.stars)
 
-    def find(self, name: str) -> Column | None:
+    def find(self, name: str) -> QueryColumn | None:
         """The column that certainly has this name."""
         return self._by_name.get(name) or self.implicit.get(name)
 
-    def guess(self, name: str) -> Column | None:
-        """The column of this name if it is one of the unknown."""
+    def guess(self, name: str) -> QueryColumn | None:
+        """The column of this name if it may be an unknown one."""
         found = [(star, column) for star in self.stars if (column := star.column(name)) is not None]
         if len(found) > 1:
             found = [(star, column) for star, column in found if star.is_likely]
         return found[0][1] if len(found) == 1 else None
 
     def candidates(self, name: str) -> int:
-        """How many of the stars may hold a column of this name."""
+        """How many stars may contain a column of this name."""
         return sum(star.column(name) is not None for star in self.stars)
 
-    def under(self, names: list[str]) -> "Relation":
-        """The same with its columns called as told; those of a star are told apart by nothing."""
+    def under(self, names: list[str]) -> "QueryRelation":
+        """The same with columns renamed by position; those of a star are indistinguishable."""
         if not names:
             return self
         items = list(self.items)
@@ -345,17 +361,17 @@ class Relation:
                 items[position:] = [whole.renamed(each) for each in names[position:]]
                 break
             items[position] = item.renamed(name)
-        made = Relation(items, table=self.table)
+        made = QueryRelation(items, table=self.table)
         made.uses, made.parents = self.uses, self.parents
         return made
 
-    def everything(self) -> Iterator[Column]:
+    def everything(self) -> Iterator[QueryColumn]:
         """Every column, unknown ones as `*`."""
         for item in self.items:
-            yield item if isinstance(item, Column) else item.everything()
+            yield item if isinstance(item, QueryColumn) else item.everything()
 
-    def ancestry(self) -> "Iterator[Relation]":
-        """This and all that it is made from, each once."""
+    def ancestry(self) -> "Iterator[QueryRelation]":
+        """This relation and all of its ancestors, each once."""
         seen: set[int] = set()
         waiting = [self]
         while waiting:
@@ -364,3 +380,60 @@ class Relation:
                 seen.add(id(relation))
                 yield relation
                 waiting += reversed(relation.parents)
+
+
+def combine_branches(branches: list[QueryRelation], *, is_by_name: bool = False) -> QueryRelation:
+    """The result of a set operation; the first branch names the columns."""
+    if len(branches) == 1:
+        return branches[0]
+    first = branches[0]
+    if is_by_name or any(branch.is_open for branch in branches):
+        items = _by_name(branches, is_by_name=is_by_name)
+    else:
+        items = list(first.items)
+        for branch in branches[1:]:
+            for position, other in enumerate(branch.items[: len(items)]):
+                item = items[position]
+                if isinstance(item, QueryColumn) and isinstance(other, QueryColumn):
+                    items[position] = item.merged(other)
+    made = QueryRelation(items)
+    made.implicit = first.implicit
+    made.parents = list(branches)
+    return made
+
+
+def _by_name(branches: list[QueryRelation], *, is_by_name: bool) -> list[Item]:
+    """Match columns by position up to the first star, and by name after it."""
+    first = branches[0]
+    sure = 0 if is_by_name else min(_before_star(branch) for branch in branches)
+    items: list[Item] = []
+    for position in range(sure):
+        merged: QueryColumn | None = None
+        for branch in branches:
+            column = branch.items[position]
+            assert isinstance(column, QueryColumn)
+            merged = column if merged is None else merged.merged(column)
+        assert merged is not None
+        items.append(merged)
+    named = branches if is_by_name or first.is_open else [first]
+    names = dict.fromkeys(
+        item.name
+        for branch in named
+        for item in branch.items[sure:]
+        if isinstance(item, QueryColumn)
+    )
+    union = UnionStar(branches)
+    for name in names:
+        found = union.column(name)
+        if found is not None:
+            items.append(found)
+    if first.is_open or (is_by_name and any(branch.is_open for branch in branches)):
+        items.append(union)
+    return items
+
+
+def _before_star(branch: QueryRelation) -> int:
+    for position, item in enumerate(branch.items):
+        if isinstance(item, Star):
+            return position
+    return len(branch.items)

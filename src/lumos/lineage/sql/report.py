@@ -1,22 +1,21 @@
-"""A script as the report of one reporter: edges between tables, with their columns."""
+"""Converts the lineage of a script to reported lineage: edges between tables."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lumos.lineage.reported import (
-    Place,
-    Problem,
-    Reference,
-    Reported,
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LineageProblem,
+    LocationReference,
     ReportedEdge,
+    ReportedLineage,
     ReportedScript,
-    ReportedUnparsed,
+    ReportedUnparsedStatement,
     TableName,
 )
-from lumos.lineage.sql.many import SqlText
-from lumos.lineage.sql.names import Folding, dialect_named
-from lumos.lineage.sql.script import ColumnEdge, Parts, Script
+from lumos.lineage.sql.dialects import NameFolding, find_dialect
+from lumos.lineage.sql.script import ColumnEdge, Parts, ScriptLineage, SqlText
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType
 
 _FORMATS: Final = frozenset(
@@ -24,18 +23,18 @@ _FORMATS: Final = frozenset(
 )
 
 
-def reported(
-    script: Script,
+def report_script(
+    script: ScriptLineage,
     *,
     reporter: str,
     platform: str | None = None,
     instance: str | None = None,
     job: str | None = None,
     text: SqlText | None = None,
-) -> Reported:
-    """What the script says of lineage, its tables named as SQL names them.
+) -> ReportedLineage:
+    """The reported lineage of a script, with table names as in SQL.
 
-    `text` is the one that was analysed, where that of it which tells of lineage shall be kept.
+    `text` is the analysed text, if its relevant part shall be stored.
     """
     by_pair: defaultdict[tuple[Parts, Parts], list[ColumnEdge]] = defaultdict(list)
     for edge in script.edges:
@@ -47,11 +46,11 @@ def reported(
             if write.is_view:
                 views.add(write.table)
             for source in write.sources:
-                # Also where no column flows, as with COUNT(*).
+                # Also without column edges, as with COUNT(*).
                 by_pair.setdefault((source, write.table), [])
     copies = _copies(script)
     file = script.file
-    return Reported(
+    return ReportedLineage(
         reporter=reporter,
         edges=tuple(
             ReportedEdge(
@@ -69,7 +68,7 @@ def reported(
         else (_kept(script.kept, text, by_pair, platform, instance),),
         unparsed=tuple(_unparsed(script, platform, instance)),
         problems=tuple(
-            Problem(
+            LineageProblem(
                 place=file or reporter,
                 reason=each.reason,
                 statement=str(each.statement),
@@ -83,12 +82,12 @@ def reported(
 
 
 def _unparsed(
-    script: Script, platform: str | None, instance: str | None
-) -> Iterator[ReportedUnparsed]:
-    """The statements that could not be parsed; of those that name the same tables the first."""
+    script: ScriptLineage, platform: str | None, instance: str | None
+) -> Iterator[ReportedUnparsedStatement]:
+    """The statements that could not be parsed, once per set of tables."""
     once = {(each.reads, each.writes, each.others): each for each in reversed(script.unparsed)}
     for each in reversed(once.values()):
-        yield ReportedUnparsed(
+        yield ReportedUnparsedStatement(
             line=each.line,
             file=script.file,
             reads=tuple(_reference(parts, platform, instance) for parts in each.reads),
@@ -104,11 +103,11 @@ def _kept(
     platform: str | None,
     instance: str | None,
 ) -> ReportedScript:
-    folding = Folding(dialect_named(text.dialect))
-    tables: dict[Parts, Reference] = {}
+    folding = NameFolding(find_dialect(text.dialect))
+    tables: dict[Parts, DatasetReference] = {}
     for parts in sorted({parts for pair in pairs for parts in pair}):
         tables[parts] = _reference(parts, platform, instance)
-        # As it is called while it is read: edges have it as it was quoted.
+        # The folded name as used in the analysis; edges have the quoted spelling.
         folded = tuple(str(folding.text(part, quoted=True)) for part in parts)
         tables.setdefault(folded, tables[parts])
     return ReportedScript(
@@ -116,16 +115,16 @@ def _kept(
     )
 
 
-def _reference(parts: Parts, platform: str | None, instance: str | None) -> Reference:
-    """A table, or files where a path stands in its place, as in Spark's parquet.`s3://x/y`."""
+def _reference(parts: Parts, platform: str | None, instance: str | None) -> DatasetReference:
+    """A table, or the location of files, as in Spark's parquet.`s3://x/y`."""
     is_path = len(parts) == 1 or (len(parts) == 2 and parts[0] in _FORMATS)
     if is_path and "/" in parts[-1]:
-        return Place(uri=parts[-1])
+        return LocationReference(uri=parts[-1])
     return TableName(parts=parts, platform=platform, instance=instance)
 
 
-def _copies(script: Script) -> set[Parts]:
-    """The tables all of whose columns are columns of one other, as they are."""
+def _copies(script: ScriptLineage) -> set[Parts]:
+    """The tables that are unchanged copies of one other table."""
     sources: defaultdict[Parts, set[Parts]] = defaultdict(set)
     changed: set[Parts] = set()
     for edge in script.edges:

@@ -1,10 +1,10 @@
-"""What a text of SQL says: the tables it reads and writes, and how their columns hang together."""
+"""The result of a SQL analysis: tables read and written, and edges between columns."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.lineage.reported import Coverage
+from lumos.lineage.reported_lineage import ColumnCoverage
 from lumos.model.lineage import Derivation, UseKind
 
 Parts: TypeAlias = tuple[str, ...]
@@ -12,10 +12,10 @@ ALL: str = "*"
 
 
 class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column of a table becomes a column, or decides about one (`to_column`) or all (None).
+    """A column becomes another one, or influences one (`to_column`) or all (None).
 
-    `to_table` is None where a query is only looked at. A column `*` stands for all of a table whose
-    columns nobody knows. `usage` is None where the value itself flows; then `derivation` says how.
+    `to_table` is None for a plain SELECT. The column `*` stands for all columns of a table with
+    unknown columns. `usage` is None if the value itself flows; then `derivation` says how.
     """
 
     from_table: Parts
@@ -34,17 +34,17 @@ class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TableRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A table that a statement reads, and the columns of it that the statement names."""
+    """A table that a statement reads, and the columns that it names."""
 
     table: Parts
     columns: tuple[str, ...] = ()
 
 
 class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A table or view that a statement writes, and its columns; `*` stands for unknown ones.
+    """A table or view that a statement writes; the column `*` stands for unknown columns.
 
-    `sources` are the tables that it is made from, those behind temporary tables included. It
-    `is_whole` if the table has no other columns, as behind CREATE and INSERT without a list.
+    `sources` are the tables that it is made from, including those behind temporary tables. It
+    `is_whole` if the table has no other columns, as after CREATE and INSERT without a list.
     """
 
     table: Parts
@@ -54,8 +54,8 @@ class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_whole: bool = False
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One statement: what kind it is, where it begins, what it reads and writes."""
+class StatementLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One statement: its kind, its first line, and what it reads and writes."""
 
     number: int
     line: int
@@ -64,10 +64,10 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     writes: tuple[TableWrite, ...] = ()
 
 
-class Unresolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What could not be understood, in which statement and line, and why.
+class SqlProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part that was not understood, with its statement, line and reason.
 
-    A `remark` cost no edge: what stands there was read all the same.
+    A `remark` cost no edge.
     """
 
     statement: int
@@ -76,10 +76,10 @@ class Unresolved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: Literal["error", "remark"] = "error"
 
 
-class UnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A statement that could not be parsed, and the tables that it seems to read and write.
+class UnparsedSql(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A statement that could not be parsed, and the tables that it probably reads and writes.
 
-    `others` are all other names in it, of columns most likely; each may be a table that it reads.
+    `others` are all other names, mostly of columns; each may be a table that it reads.
     """
 
     number: int
@@ -89,24 +89,24 @@ class UnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     others: tuple[Parts, ...] = ()
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A text of SQL, understood as far as possible.
+class ScriptLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The lineage of a SQL script.
 
-    `kept` is what of the text may be kept: its lines are the same, but for comments, statements
-    that tell nothing of lineage, and secrets.
+    `kept` is the text that may be stored: the same lines without comments, secrets and statements
+    that are irrelevant to lineage.
     """
 
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[StatementLineage, ...] = ()
     edges: tuple[ColumnEdge, ...] = ()
-    unresolved: tuple[Unresolved, ...] = ()
-    unparsed: tuple[UnparsedStatement, ...] = ()
-    coverage: Coverage = Coverage()
+    unresolved: tuple[SqlProblem, ...] = ()
+    unparsed: tuple[UnparsedSql, ...] = ()
+    coverage: ColumnCoverage = ColumnCoverage()
     file: str | None = None
     kept: str = ""
 
     @property
     def reads(self) -> tuple[TableRead, ...]:
-        """Every table that some statement reads, with all columns that are named of it."""
+        """Every table that is read, with all of its named columns."""
         columns: dict[Parts, dict[str, None]] = {}
         for statement in self.statements:
             for read in statement.reads:
@@ -118,9 +118,17 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def writes(self) -> tuple[TableWrite, ...]:
-        """Every table or view that some statement writes, in the order of their first writing."""
+        """Every table or view that is written, in the order of the first write."""
         seen: dict[Parts, TableWrite] = {}
         for statement in self.statements:
             for write in statement.writes:
                 seen.setdefault(write.table, write)
         return tuple(seen.values())
+
+
+class SqlText(NamedTuple):
+    """A SQL text with its file and dialect."""
+
+    text: str
+    file: str | None = None
+    dialect: str | None = None

@@ -1,51 +1,172 @@
-"""What a parsed statement does, by its kind."""
+"""Reads parsed statements by their kind, and records their edges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
 from sqlglot import exp
 
-from lumos.lineage.sql.context import Context
+from lumos.lineage.reported_lineage import ColumnCoverage
+from lumos.lineage.sql.context import AnalysisContext
+from lumos.lineage.sql.dialects import Spellings
+from lumos.lineage.sql.expressions import ExpressionRole
 from lumos.lineage.sql.queries import QueryReader
-from lumos.lineage.sql.reading import Role
-from lumos.lineage.sql.recording import Recorder
-from lumos.lineage.sql.relation import Column, Item, Relation, Star
-from lumos.lineage.sql.script import ALL, Parts, Statement, TableRead, TableWrite
-from lumos.lineage.sql.set_operations import laid_over
-from lumos.lineage.sql.texts import Clause
-from lumos.lineage.sql.writes import Writes, Written
+from lumos.lineage.sql.relation import (
+    Excerpt,
+    Item,
+    OriginPath,
+    OriginUse,
+    QueryColumn,
+    QueryRelation,
+    Star,
+    combine_branches,
+)
+from lumos.lineage.sql.script import ALL, ColumnEdge, Parts, StatementLineage, TableRead, TableWrite
+from lumos.lineage.sql.source_text import Clause
+from lumos.lineage.sql.templates import UNKNOWN_NAME
+from lumos.lineage.sql.writes import WriteReader, WriteResult
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "PACKAGE"})
 
 
-# What a text that is no SQL looks like to the parser.
-_NO_STATEMENTS: Final = (
-    exp.Alias, exp.Aliases, exp.Condition, exp.Identifier, exp.Interval, exp.Paren, exp.Tuple,
-)  # fmt: skip
+class EdgeRecorder:
+    """Collects the edges of a script, each once and in order."""
 
+    def __init__(self) -> None:
+        self.edges: dict[ColumnEdge, None] = {}
+        self.columns = 0
+        self.resolved = 0
+        self.has_templates = False
+        self._seen: set[tuple[object, ...]] = set()
+        self._texts: dict[Excerpt, str | None] = {}
+        self._line = 1
 
-def is_statement(node: exp.Expr) -> bool:
-    """Whether the parser found a statement, and not just words that look like an expression."""
-    return not isinstance(node, _NO_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
+    @property
+    def coverage(self) -> ColumnCoverage:
+        return ColumnCoverage(columns=self.columns, resolved=self.resolved)
+
+    def record(
+        self, statement: int, line: int, table: Parts | None, result: QueryRelation,
+        *, positional: bool = False,
+    ) -> None:  # fmt: skip
+        """Record the edges of a result into a table, or of a plain SELECT."""
+        self._line = line
+        for item in result.items:
+            is_star = isinstance(item, Star)
+            column = item.everything() if isinstance(item, Star) else item
+            self.columns += 1
+            is_known = column.is_resolved and not is_star
+            self.resolved += is_known and not (self.has_templates and _is_made_up(table, column))
+            self._column(statement, table, column, positional=positional)
+        for relation in result.ancestry():
+            for use in relation.uses:
+                self._use(statement, table, None, use)
+
+    def see(self, spellings: Spellings) -> None:
+        """Register how the names of all edges are spelled."""
+        for edge in self.edges:
+            spellings.see(edge.from_table, edge.from_column)
+            spellings.see(edge.to_table or (), edge.to_column)
+
+    def spelled_edges(self, spellings: Spellings) -> Iterator[ColumnEdge]:
+        """The edges with consistent spellings."""
+        for edge in self.edges:
+            target, column = edge.to_table, edge.to_column
+            yield msgspec.structs.replace(
+                edge,
+                from_table=spellings.table(edge.from_table),
+                from_column=spellings.column(edge.from_table, edge.from_column),
+                to_table=None if target is None else spellings.table(target),
+                to_column=None if column is None else spellings.column(target or (), column),
+            )
+
+    def rename(self, before: Parts, after: Parts) -> None:
+        """Rename a table that the script wrote."""
+        self.edges = {
+            msgspec.structs.replace(edge, to_table=after) if edge.to_table == before else edge: None
+            for edge in self.edges
+        }
+
+    def _column(
+        self, statement: int, table: Parts | None, column: QueryColumn, *, positional: bool
+    ) -> None:
+        flows = (
+            (source, name, fact)
+            for (source, name), facts in column.facts.items()
+            for fact in facts.each()
+        )
+        for source, name, fact in flows:
+            self._add(
+                ColumnEdge(
+                    from_table=source,
+                    from_column=name,
+                    to_table=table,
+                    to_column=column.name,
+                    statement=statement,
+                    derivation=fact.derivation,
+                    expression=self._text(fact),
+                    cast_to=fact.cast_to,
+                    positional=positional,
+                    star=fact.is_star,
+                    line=fact.excerpt.line if fact.excerpt is not None else self._line,
+                )
+            )
+        for use in column.uses:
+            self._use(statement, table, column.name, use)
+
+    def _use(self, statement: int, table: Parts | None, column: str | None, use: OriginUse) -> None:
+        source, name = use.origin
+        self._add(
+            ColumnEdge(
+                from_table=source,
+                from_column=name,
+                to_table=table,
+                to_column=column,
+                statement=statement,
+                usage=use.usage,
+                expression=self._text(use),
+                cast_to=use.cast_to,
+                negated=use.negated,
+                line=use.excerpt.line if use.excerpt is not None else self._line,
+            )
+        )
+
+    def _text(self, source: OriginPath | OriginUse) -> str | None:
+        excerpt = source.excerpt
+        if excerpt is None:
+            return ALL if isinstance(source, OriginPath) and source.is_star else None
+        if excerpt not in self._texts:
+            self._texts[excerpt] = excerpt.text
+        return self._texts[excerpt]
+
+    def _add(self, edge: ColumnEdge) -> None:
+        # The same use on two lines of one clause is one use.
+        key = (
+            edge.from_table, edge.from_column, edge.to_table, edge.to_column, edge.statement,
+            edge.usage, edge.expression, edge.cast_to, edge.negated,
+        )  # fmt: skip
+        if key not in self._seen:
+            self._seen.add(key)
+            self.edges[edge] = None
 
 
 def _origins(item: Item) -> int:
-    return len(item.facts) + len(item.uses) if isinstance(item, Column) else 1
+    return len(item.facts) + len(item.uses) if isinstance(item, QueryColumn) else 1
 
 
 class StatementReader:
-    """Reads statements one after the other, as they change what the next ones see."""
+    """Reads statements in order, since each may change the state for the next."""
 
-    def __init__(self, context: Context, recorder: Recorder) -> None:
+    def __init__(self, context: AnalysisContext, recorder: EdgeRecorder) -> None:
         self._context = context
         self._recorder = recorder
         self._queries = QueryReader(context)
-        self._writes = Writes(self._queries)
+        self._writes = WriteReader(self._queries)
         self._queries.write = self._written_within
         self._written: list[TableWrite] = []
 
-    def read(self, node: exp.Expr) -> Statement:
-        """One statement; its edges go to the recorder."""
+    def read(self, node: exp.Expr) -> StatementLineage:
+        """Read one statement; its edges go to the recorder."""
         self._written = []
         if self._context.watcher is not None:
             self._context.watcher.begun(node)
@@ -54,7 +175,7 @@ class StatementReader:
             TableRead(table=table, columns=tuple(sorted(columns)))
             for table, columns in sorted(self._context.reads.items())
         )
-        return Statement(
+        return StatementLineage(
             number=self._context.statement,
             line=self._context.line,
             kind=kind,
@@ -62,13 +183,13 @@ class StatementReader:
             writes=tuple(dict.fromkeys(self._written)),
         )
 
-    def rows(self, node: exp.Expr) -> Relation:
-        """The rows of a query that a cursor or a loop goes over."""
+    def rows(self, node: exp.Expr) -> QueryRelation:
+        """The rows of a cursor or loop query."""
         return self._queries.read(node, None, {})
 
-    def table(self, node: exp.Table) -> Relation:
-        """The rows of a table, without reading it."""
-        return self._context.table(self._queries.sources.table_name(node), is_read=False)
+    def table(self, node: exp.Table) -> QueryRelation:
+        """The rows of a table, which does not count as read."""
+        return self._context.table(self._context.table_name(node), is_read=False)
 
     def _dispatch(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Create):
@@ -93,29 +214,31 @@ class StatementReader:
         elif isinstance(node, exp.Alter):
             self._alter(node)
         elif _is_dynamic(node):
-            self._context.report("SQL that is made while it runs is not read", None, is_remark=True)
+            self._context.add_problem(
+                "SQL that is built at run time is not analysed", None, is_remark=True
+            )
         elif isinstance(node, exp.Declare | exp.Set):
             self._declare(node)
         elif isinstance(node, exp.Cache):
             return self._cache(node)
         return node.key.upper()
 
-    def _written_within(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
-        returned = Relation()
+    def _written_within(self, node: exp.Expr, ctes: Mapping[str, QueryRelation]) -> QueryRelation:
+        returned = QueryRelation()
         for written in self._writes.read(node, ctes):
             self._keep(written)
             if written.returned is not None:
                 returned = written.returned
         return returned
 
-    def _keep(self, written: Written, *, is_view: bool = False) -> None:
-        """Edges into a real table, or what a temporary one now holds."""
+    def _keep(self, written: WriteResult, *, is_view: bool = False) -> None:
+        """Record the edges into a permanent table, or the new content of a temporary one."""
         if not written.table:
             return
         if written.table in self._context.temporary or written.table[-1][:1] in ("#", "@"):
             self._hold(written)
             return
-        self._context.spend(sum(_origins(item) for item in written.result.items))
+        self._context.count_origins(sum(_origins(item) for item in written.result.items))
         relations = list(written.result.ancestry())
         sources = {each.table for each in relations if each.table is not None}
         self._written.append(
@@ -135,7 +258,9 @@ class StatementReader:
             )
         self._record(written.table, written.result, positional=written.positional)
 
-    def _record(self, table: Parts | None, result: Relation, *, positional: bool = False) -> None:
+    def _record(
+        self, table: Parts | None, result: QueryRelation, *, positional: bool = False
+    ) -> None:
         context = self._context
         if context.watcher is None:
             self._recorder.record(
@@ -144,25 +269,25 @@ class StatementReader:
         for star in result.stars:
             unknown = [".".join(parts) for parts, _ in star.everything().facts]
             if unknown:
-                context.report(
+                context.add_problem(
                     f"the columns of {', '.join(unknown)} are not known: `*` stands for them",
                     None,
                     is_remark=True,
                 )
 
-    def _hold(self, written: Written) -> None:
+    def _hold(self, written: WriteResult) -> None:
         before = self._context.temporary.get(written.table)
         if before is None or not before.items:
-            made = Relation(written.result.items)
+            made = QueryRelation(written.result.items)
         elif before.is_open or written.result.is_open:
-            made = laid_over([before, written.result], is_by_name=True)
+            made = combine_branches([before, written.result], is_by_name=True)
         else:
             names = {column.name: column for column in written.result.columns}
             items: list[Item] = [
                 item.merged(names.pop(item.name)) if item.name in names else item
                 for item in before.columns
             ]
-            made = Relation([*items, *names.values()])
+            made = QueryRelation([*items, *names.values()])
         made.parents = [written.result, *([before] if before else [])]
         self._context.temporary[written.table] = made
 
@@ -177,64 +302,67 @@ class StatementReader:
         self._record(None, relation)
         return "SELECT"
 
-    def _into(self, into: exp.Expr, relation: Relation) -> bool:
-        """SELECT ... INTO makes a table, unless it fills variables."""
+    def _into(self, into: exp.Expr, relation: QueryRelation) -> bool:
+        """SELECT ... INTO creates a table or assigns variables."""
         if into.expressions:
-            self._fill([self._queries.name(each) for each in into.expressions], relation)
+            self._fill([self._context.name(each) for each in into.expressions], relation)
             return True
         target = into.this
         if not isinstance(target, exp.Table):
             return False
-        table = self._queries.sources.table_name(target)
+        table = self._context.table_name(target)
         if table[-1] in self._context.variables or table[0][:1] == "@":
             self._fill([table[-1].lstrip("@")], relation)
             return True
         if into.args.get("temporary") or table[-1].startswith("#"):
-            self._context.temporary[table] = Relation()
+            self._context.temporary[table] = QueryRelation()
         else:
             self._learn(table, relation)
-        self._keep(Written(table, relation, is_whole=True))
+        self._keep(WriteResult(table, relation, is_whole=True))
         return True
 
-    def _fill(self, names: Sequence[str], relation: Relation) -> None:
-        """Variables take the values of a row; one alone may take the whole row."""
+    def _fill(self, names: Sequence[str], relation: QueryRelation) -> None:
+        """Assign a row to variables; a single variable may take the whole row."""
         if len(names) == 1:
             self._context.rows[names[0]] = relation
         for name, column in zip(names, relation.everything(), strict=False):
-            self._queries.hold(name, column)
+            self._context.variable_values[name] = column
 
     def fetch(self, cursor: str, names: Sequence[str]) -> None:
-        """Variables take the values of a cursor's row."""
+        """Assign a row of a cursor to variables."""
         if cursor in self._context.rows:
             self._fill(names, self._context.rows[cursor])
 
     def _declare(self, node: exp.Expr) -> None:
-        """DECLARE and SET give variables values, or T-SQL's table variables columns."""
+        """Assign variables, or define the columns of T-SQL table variables."""
         for each in node.expressions:
             if isinstance(each, exp.DeclareItem):
                 names, value, kind = each.this, each.args.get("default"), each.args.get("kind")
                 if isinstance(kind, exp.Schema):
-                    columns = [Column(self._queries.name(part.this)) for part in kind.expressions
-                               if isinstance(part, exp.ColumnDef)]  # fmt: skip
+                    columns = [
+                        QueryColumn(self._context.name(part.this))
+                        for part in kind.expressions
+                        if isinstance(part, exp.ColumnDef)
+                    ]
                     for name in names:
-                        table = (f"@{self._queries.name(name)}",)
-                        self._context.temporary[table] = Relation(columns)
+                        table = (f"@{self._context.name(name)}",)
+                        self._context.temporary[table] = QueryRelation(columns)
             elif isinstance(each, exp.SetItem) and isinstance(each.this, exp.EQ):
                 names, value = [each.this.this], each.this.expression
             else:
                 continue
             if isinstance(value, exp.Expr) and isinstance(names, list):
-                reading = self._queries.expressions.read(
-                    [value], self._queries.scope(None, {}), Role(Clause.ITEM)
+                lineage = self._queries.expressions.read(
+                    [value], self._context.scope(None, {}), ExpressionRole(Clause.ITEM)
                 )
                 for name in names:
                     if isinstance(name, exp.Parameter):
-                        self._queries.hold(self._queries.name(name), reading.column(""))
+                        self._context.variable_values[self._context.name(name)] = lineage.column("")
 
-    def _learn(self, table: Parts, relation: Relation) -> None:
-        """The script's own tables have the columns that it gave them."""
+    def _learn(self, table: Parts, relation: QueryRelation) -> None:
+        """Remember the columns of a table that the script creates."""
         names = None if relation.is_open else [column.name for column in relation.columns]
-        self._context.create(table, names)
+        self._context.set_columns(table, names)
 
     def _create(self, node: exp.Create) -> str:
         kind = str(node.args.get("kind") or "").upper()
@@ -247,42 +375,42 @@ class StatementReader:
             return f"CREATE_{kind}"
         is_view = "VIEW" in kind
         listed = listed or self._writes.liked(node)
-        poured = _poured_into(node)
-        if poured is not None:
-            table, is_view = self._queries.sources.table_name(poured), False
+        target = _target_of_view(node)
+        if target is not None:
+            table, is_view = self._context.table_name(target), False
         query = node.args.get("expression")
-        relation: Relation | None = None
+        relation: QueryRelation | None = None
         if isinstance(query, exp.Query | exp.Table | exp.Values):
             ctes = self._queries.with_queries(node, None, {})
             relation = self._queries.read(query, None, ctes).under(listed)
         else:
             relation = self._copied(node)
         if _is_temporary(node) or table[-1].startswith("#"):
-            self._context.temporary[table] = Relation([Column(name) for name in listed])
+            self._context.temporary[table] = QueryRelation([QueryColumn(name) for name in listed])
             if relation is not None:
-                self._context.temporary[table] = Relation()
-                self._keep(Written(table, relation, is_whole=True))
+                self._context.temporary[table] = QueryRelation()
+                self._keep(WriteResult(table, relation, is_whole=True))
             return f"CREATE_{kind}"
         self._context.temporary.pop(table, None)
         if relation is not None:
             self._learn(table, relation)
-            made = Written(table, relation, positional=bool(listed), is_whole=poured is None)
+            made = WriteResult(table, relation, positional=bool(listed), is_whole=target is None)
             self._keep(made, is_view=is_view)
         elif listed:
-            self._context.create(table, listed)
+            self._context.set_columns(table, listed)
         elif is_view:
-            self._context.report("not understood: a view without a query", None)
+            self._context.add_problem("not understood: a view without a query", None)
         return f"CREATE_{kind.replace(' ', '_')}"
 
-    def _copied(self, node: exp.Create) -> Relation | None:
+    def _copied(self, node: exp.Create) -> QueryRelation | None:
         """CLONE copies a table with its rows; LIKE copies its columns alone."""
         clone = node.args.get("clone")
         if clone is not None and isinstance(clone.this, exp.Table):
-            scope = self._queries.scope(None, {})
-            clauses = Relation()
+            scope = self._context.scope(None, {})
+            clauses = QueryRelation()
             self._queries.sources.add(clone.this, scope, clauses)
             relation = scope.sources[0].relation
-            made = Relation(
+            made = QueryRelation(
                 item if isinstance(item, Star) else item.starred() for item in relation.items
             )
             made.parents = [relation]
@@ -293,12 +421,12 @@ class StatementReader:
         table, _ = self._writes.target(node.this)
         query = node.args.get("expression")
         if table and isinstance(query, exp.Query):
-            self._context.temporary[table] = Relation()
-            self._keep(Written(table, self._queries.read(query, None, {})))
+            self._context.temporary[table] = QueryRelation()
+            self._keep(WriteResult(table, self._queries.read(query, None, {})))
         return "CACHE"
 
     def _copy(self, node: exp.Copy) -> None:
-        """COPY between a table and files; what is read from files comes from no column."""
+        """COPY between a table and files; data from files has no origin columns."""
         table, listed = self._writes.target(node.this)
         files = [each for each in node.args.get("files") or () if isinstance(each, exp.Subquery)]
         if isinstance(node.this, exp.Query):
@@ -307,9 +435,9 @@ class StatementReader:
             for each in files:
                 self._record(None, self._queries.read(each, None, {}))
         elif node.args.get("kind"):
-            relation = self._queries.read(files[0], None, {}) if files else Relation()
+            relation = self._queries.read(files[0], None, {}) if files else QueryRelation()
             placed, positional = self._writes.placed(table, listed, relation)
-            self._keep(Written(table, placed, positional=positional))
+            self._keep(WriteResult(table, placed, positional=positional))
         elif table:
             self._context.table(table)
 
@@ -328,36 +456,36 @@ class StatementReader:
     def _drop(self, node: exp.Drop) -> None:
         for each in node.args.get("tables") or [node.this]:
             if isinstance(each, exp.Table):
-                table = self._queries.sources.table_name(each)
+                table = self._context.table_name(each)
                 self._context.temporary.pop(table, None)
-                self._context.create(table, None)
+                self._context.set_columns(table, None)
 
     def _alter(self, node: exp.Alter) -> None:
-        """A view gets another query; a table that the script made may get its name only now."""
+        """ALTER VIEW with a new query, and renames of tables."""
         for action in node.args.get("actions") or ():
             if isinstance(action, exp.Query) and isinstance(node.this, exp.Table | exp.Schema):
                 table, listed = self._writes.target(node.this)
                 relation = self._queries.read(action, None, {}).under(listed)
-                made = Written(table, relation, positional=bool(listed), is_whole=True)
+                made = WriteResult(table, relation, positional=bool(listed), is_whole=True)
                 self._keep(made, is_view=True)
                 continue
             if not isinstance(action, exp.AlterRename | exp.SwapTable):
                 continue
             if not isinstance(node.this, exp.Table):
                 continue
-            before = self._queries.sources.table_name(node.this)
-            after = self._queries.sources.table_name(action.this)
-            if isinstance(action, exp.SwapTable) and self._context.is_own(after):
-                # What the script made takes the place of what was there.
+            before = self._context.table_name(node.this)
+            after = self._context.table_name(action.this)
+            if isinstance(action, exp.SwapTable) and self._context.is_created(after):
+                # The table of the script replaces the existing one.
                 before, after = after, before
             if len(after) < len(before):
                 after = (*before[: len(before) - len(after)], *after)
             held = self._context.temporary.pop(before, None)
             if held is not None:
                 self._context.temporary[after] = held
-            elif self._context.is_own(before):
-                self._context.create(after, self._context.columns_of(before))
-                self._context.create(before, None)
+            elif self._context.is_created(before):
+                self._context.set_columns(after, self._context.columns_of(before))
+                self._context.set_columns(before, None)
                 self._recorder.rename(before, after)
                 self._context.renamed[before] = after
 
@@ -390,12 +518,12 @@ def _is_dynamic(node: exp.Expr) -> bool:
 
 
 def _is_stage(node: exp.Expr) -> bool:
-    """Whether a name stands for files, such as Snowflake's @stage."""
+    """Whether a name refers to files, such as Snowflake's @stage."""
     return isinstance(node, exp.Table) and isinstance(node.this, exp.Var)
 
 
-def _poured_into(node: exp.Create) -> exp.Table | None:
-    """The table that a materialised view of ClickHouse writes to, instead of being one."""
+def _target_of_view(node: exp.Create) -> exp.Table | None:
+    """The target table of a ClickHouse materialised view."""
     properties = node.args.get("properties")
     for each in properties.expressions if properties is not None else ():
         if isinstance(each, exp.ToTableProperty) and isinstance(each.this, exp.Table):
@@ -409,4 +537,12 @@ def _is_temporary(node: exp.Create) -> bool:
         isinstance(each, exp.TemporaryProperty | exp.VolatileProperty)
         or (isinstance(each, exp.StabilityProperty) and each.name.upper() == "VOLATILE")
         for each in properties.expressions
+    )
+
+
+def _is_made_up(table: Parts | None, column: QueryColumn) -> bool:
+    """Whether a name contains an unknown template expression."""
+    names = (*(table or ()), column.name)
+    return any(UNKNOWN_NAME in name for name in names) or any(
+        UNKNOWN_NAME in name for source, origin in column.facts for name in (*source, origin)
     )

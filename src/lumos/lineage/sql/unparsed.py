@@ -1,9 +1,8 @@
-"""Names of tables in SQL that no parser understands.
+"""Table names in SQL that could not be parsed.
 
-The keywords before a name tell whether it is read or written. Every other name may
-be that of a table, too: no list of keywords is complete for all dialects. Too many names are
-harmless: what is made by such a statement is undetermined anyway, and a name that no dataset has
-means nothing. A name that is missed would make a change look safe.
+The keyword before a name shows whether it is read or written. Every other name may be a table too:
+no list of keywords is complete for all dialects. Extra names are harmless, since the impact on such
+a statement is undetermined anyway; a missed name would make a change look safe.
 """
 
 import re
@@ -11,15 +10,15 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from sqlglot.tokens import Tokenizer
+from sqlglot import Tokenizer
 
-from lumos.lineage.sql.names import Folding
+from lumos.lineage.sql.dialects import NameFolding
 from lumos.lineage.sql.script import Parts
 
 # BigQuery's projects may have dashes without quotes.
 _PART: Final = r'(?:"[^"\n]+"|`[^`\n]+`|\[[^\]\n]+\]|[^\W\d][\w$#]*+(?:(?:-\w++){1,9}+(?=\.))?)'
 _COMMENT: Final = r"--[^\n]*|/\*.*?\*/"
-# Atomic, since comments that look like several would take exponential time.
+# Atomic, to avoid exponential backtracking in comments.
 _GAP: Final = rf"(?>\s|{_COMMENT})*+"
 _WORD: Final = re.compile(
     rf"(?P<space>\s+|{_COMMENT})|(?P<string>'(?:[^'\\]|''|\\.)*')"
@@ -31,10 +30,10 @@ _READ: Final = frozenset(("from", "join", "using"))
 _WRITTEN: Final = frozenset(("into", "overwrite", "update", "merge"))
 _PIVOTS: Final = frozenset(("pivot", "unpivot"))
 _CREATED: Final = frozenset(("table", "view"))
-# Calls whose argument, a text, is the name of a table.
+# Functions whose string argument is a table name.
 _NAMING: Final = frozenset(("identifier", "table"))
 _KEYWORDS: Final = frozenset(each.lower() for each in Tokenizer.KEYWORDS)
-# What may stand between a keyword and the name.
+# Keywords between a clause keyword and the name.
 _BETWEEN: Final = frozenset(
     ("table", "if", "not", "exists", "only", "lateral", "into", "overwrite", "ignore")
 )  # fmt: skip
@@ -46,15 +45,15 @@ _MOST_NAMES: Final = 10_000
 
 
 class TablesInText(NamedTuple):
-    """The tables that a statement seems to read and to write, and names that may be any."""
+    """The tables that a statement probably reads and writes, and other names."""
 
     reads: tuple[Parts, ...]
     writes: tuple[Parts, ...]
     others: tuple[Parts, ...]
 
 
-def tables_in(text: str, folding: Folding) -> TablesInText:
-    """The names in a statement that nobody could parse."""
+def tables_in(text: str, folding: NameFolding) -> TablesInText:
+    """The names in a statement that could not be parsed."""
     reads: dict[Parts, None] = {}
     writes: dict[Parts, None] = {}
     others: dict[Parts, None] = {}
@@ -70,13 +69,13 @@ def tables_in(text: str, folding: Folding) -> TablesInText:
 
 
 def _named(text: str) -> Iterator[tuple[str, bool | None]]:
-    """Names, and whether each is written or, if it is None, perhaps no table's at all."""
+    """Names, and whether each is written; None if it may be no table."""
     # For each open bracket, whether a comma in it separates tables.
     in_from = [False]
     awaited: bool | None = None
     is_creating = False
     before = ""
-    # Whether the table is written whose name is the text in the brackets that open now.
+    # Whether IDENTIFIER('name') or TABLE('name') is written.
     naming: bool | None = None
     words = (each for each in _WORD.finditer(text) if each.lastgroup != "space")
     for match, following in pairwise(chain(words, [None])):
@@ -95,7 +94,7 @@ def _named(text: str) -> Iterator[tuple[str, bool | None]]:
             elif word == ";":
                 in_from, awaited, is_creating = [False], None, False
         elif match.lastgroup == "string":
-            # A path or a text stands where a table could.
+            # A path or string in place of a table.
             awaited = None
             if naming is not None and before == "(":
                 yield match.group()[1:-1], naming
@@ -125,7 +124,7 @@ def _named(text: str) -> Iterator[tuple[str, bool | None]]:
         before = word
 
 
-def _readings(name: str, folding: Folding) -> Iterator[Parts]:
+def _readings(name: str, folding: NameFolding) -> Iterator[Parts]:
     """The parts of a name; once more with dots in quotes as separators, as in BigQuery."""
     whole: list[str] = []
     separated: list[str] = []

@@ -5,7 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.lineage.reported import Known, Place, Reference, ReportedEdge, TableName
+from lumos.lineage.reported_lineage import (
+    DatasetReference,
+    LocationReference,
+    ReportedEdge,
+    TableName,
+    UrnReference,
+)
 from lumos.model.json_codec import decode_json
 from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import SCHEME
@@ -16,13 +22,13 @@ _STAGES: Final = frozenset({"stage", "function", "procedure", "sequence", "integ
 class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A table that was read, and those of its columns that are known to have been."""
 
-    table: Reference
+    table: DatasetReference
     columns: tuple[str, ...] = ()
 
 
 def accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
     """The tables in a list of accessed objects, inputs or referenced tables; JSON or nothing."""
-    found: dict[Reference, dict[str, None]] = {}
+    found: dict[DatasetReference, dict[str, None]] = {}
     for each in _records(data):
         if str(each.get("objectDomain", "")).lower() in _STAGES:
             continue
@@ -34,7 +40,7 @@ def accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
 
 def modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge, ...]:
     """The edges that a list of modified objects tells of, column by column."""
-    edges: dict[tuple[Reference, Reference], dict[ColumnMapping, None]] = {}
+    edges: dict[tuple[DatasetReference, DatasetReference], dict[ColumnMapping, None]] = {}
     for each in _records(data):
         target = _table(each, platform)
         for column in each.get("columns") or ():
@@ -67,7 +73,7 @@ def _records(data: bytes) -> Iterator[Mapping[str, Any]]:
             yield inner if isinstance(inner, Mapping) else each
 
 
-def _table(record: Mapping[str, Any], platform: str | None) -> Reference | None:
+def _table(record: Mapping[str, Any], platform: str | None) -> DatasetReference | None:
     if record.get("plain"):
         return reference(str(record["objectName"]), platform)
     if name := record.get("objectName"):
@@ -83,12 +89,12 @@ def _table(record: Mapping[str, Any], platform: str | None) -> Reference | None:
     return None
 
 
-def reference(text: str, platform: str | None = None) -> Reference:
+def reference(text: str, platform: str | None = None) -> DatasetReference:
     """What a person or a list calls a dataset: a URN, a place, or a table's name."""
     if text.startswith(SCHEME):
-        return Known(urn=text)
+        return UrnReference(urn=text)
     if "://" in text or text.startswith("/"):
-        return Place(uri=text)
+        return LocationReference(uri=text)
     return TableName(parts=tuple(map(_folded, _split(text))), platform=platform)
 
 

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from lumos.lineage.reported import Coverage, ReportedEdge, TableName
+from lumos.lineage.reported_lineage import ColumnCoverage, ReportedEdge, TableName
 from lumos.usage.query_log.accessed import TableAccess, accesses, modifications
 from lumos.usage.query_log.normal import without_literals
 from lumos.usage.query_log.reader import Example
@@ -46,7 +46,7 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reads: tuple[TableAccess, ...] = ()
     edges: tuple[ReportedEdge, ...] = ()
     problem: str | None = None
-    coverage: Coverage = Coverage()
+    coverage: ColumnCoverage = ColumnCoverage()
 
 
 def understand(example: Example, *, columns: Columns) -> Understood:
@@ -99,7 +99,7 @@ def _query(statement: str) -> str:
 def _parsed(query: str, example: Example, columns: Columns) -> Understood:
     # The parser takes long to import, and a log of what was accessed needs none.
     from lumos.lineage.sql import analyse
-    from lumos.lineage.sql.report import reported
+    from lumos.lineage.sql.report import report_script
     from lumos.lineage.sql.script import ALL
 
     if len(query) > _LONGEST:
@@ -109,7 +109,7 @@ def _parsed(query: str, example: Example, columns: Columns) -> Understood:
         dialect=example.dialect,
         columns=lambda parts: columns(_completed(parts, example)),
     )
-    said = reported(script, reporter="", platform=example.platform)
+    said = report_script(script, reporter="", platform=example.platform)
     errors = [each.reason for each in script.unresolved if each.severity == "error"]
     if not script.statements and not errors:
         errors = ["no statement of SQL"]

@@ -1,4 +1,4 @@
-"""A dbt project as one report: edges of its models, their runs, and what is told of tables."""
+"""The lineage of a dbt project: edges of its models, runs and annotations."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,20 +8,26 @@ from typing import Any, Final
 import msgspec
 
 from lumos.annotations.owner_names import owners_of, people_in
-from lumos.lineage.comments import SLA, Header, header_of
-from lumos.lineage.dbt.artefacts import CatalogColumn, Node, Project, Result, utc
-from lumos.lineage.dbt.relations import Relations
-from lumos.lineage.reported import (
-    Coverage,
-    Described,
+from lumos.lineage.dbt.project import (
+    DbtCatalogColumn,
+    DbtNode,
+    DbtProject,
+    DbtRelations,
+    DbtResult,
+    utc,
+)
+from lumos.lineage.header_comments import SLA, HeaderComment, header_of
+from lumos.lineage.reported_lineage import (
+    ColumnCoverage,
     JobFlow,
-    Known,
-    Problem,
-    Reported,
+    LineageProblem,
+    ReportedAnnotations,
     ReportedEdge,
+    ReportedLineage,
     ReportedScript,
-    ReportedUnparsed,
+    ReportedUnparsedStatement,
     TableName,
+    UrnReference,
 )
 from lumos.model.catalog import Job
 from lumos.model.dataset import Owner
@@ -39,23 +45,23 @@ _STATES: Final = {
     "fail": "FAILED",
     "runtime error": "FAILED",
 }
-# How dbt calls the SQL of a model without a table of its own where it sets it before others.
+# The prefix of the CTEs that dbt inserts for ephemeral models.
 _EPHEMERAL: Final = "__dbt__cte__"
 _TEMPLATE: Final = re.compile(r"\{[{%#]|[}%#]\}")
-# What dbt knows of an edge that no SQL shows: hints such as `-- depends_on`, or other branches.
+# The confidence of dependencies that are not in the SQL, such as `-- depends_on` hints.
 _UNSEEN: Final = 0.5
 
 
 class ModelSql(msgspec.Struct, frozen=True, kw_only=True):
-    """The compiled SQL of a model, as a statement that makes its table."""
+    """The compiled SQL of a model, as a CREATE statement."""
 
     key: str
     text: str
     file: str
 
 
-def models_of(project: Project, relations: Relations) -> Iterator[ModelSql]:
-    """The SQL to analyse; lines are those of the compiled SQL."""
+def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[ModelSql]:
+    """The SQL to analyse, with the lines of the compiled SQL."""
     for key, node in project.nodes.items():
         table = relations.table(key)
         if table is None or not node.compiled or (node.language or "sql") != "sql":
@@ -68,22 +74,22 @@ def models_of(project: Project, relations: Relations) -> Iterator[ModelSql]:
         )
 
 
-def report(project: Project, analysed: Mapping[str, Reported]) -> Reported:
-    """What a project says; `analysed` is what the SQL of its models says, by their unique ids."""
+def report_project(project: DbtProject, analysed: Mapping[str, ReportedLineage]) -> ReportedLineage:
+    """The lineage of a project; `analysed` is the lineage of its models' SQL, by unique id."""
     return _Report(project, analysed).reported()
 
 
 class _Report:
-    def __init__(self, project: Project, analysed: Mapping[str, Reported]) -> None:
+    def __init__(self, project: DbtProject, analysed: Mapping[str, ReportedLineage]) -> None:
         self._project = project
         self._analysed = analysed
-        self._relations = Relations(project)
+        self._relations = DbtRelations(project)
         self._results = {each.unique_id: each for each in project.results}
 
-    def reported(self) -> Reported:
+    def reported(self) -> ReportedLineage:
         made = [key for key, node in self._project.nodes.items() if _kind(key, node) in _MADE]
         jobs = [key for key in made if self._relations.table(key) is not None]
-        return Reported(
+        return ReportedLineage(
             reporter=f"dbt:{self._project.name}",
             edges=(
                 *(edge for key in jobs for edge in self._edges(key)),
@@ -95,7 +101,7 @@ class _Report:
             flows=tuple(self._flow(key) for key in jobs),
             descriptions=tuple(self._descriptions()),
             problems=(*self._project.problems, *self._without_sql(jobs), *self._sql_problems()),
-            coverage=sum((each.coverage for each in self._analysed.values()), Coverage()),
+            coverage=sum((each.coverage for each in self._analysed.values()), ColumnCoverage()),
         )
 
     def _edges(self, key: str) -> Iterator[ReportedEdge]:
@@ -115,30 +121,32 @@ class _Report:
                 )
 
     def _scripts(self) -> Iterator[ReportedScript]:
-        """The compiled SQL of each model, which makes its table."""
+        """The compiled SQL of each model, assigned to its table."""
         for key, analysed in self._analysed.items():
             for script in analysed.scripts:
                 yield msgspec.structs.replace(script, dataset=self._relations.table(key))
 
-    def _unparsed(self) -> Iterator[ReportedUnparsed]:
-        """The compiled SQL that could not be parsed; whatever it names, it makes its model."""
+    def _unparsed(self) -> Iterator[ReportedUnparsedStatement]:
+        """The compiled SQL that could not be parsed; it writes the table of its model."""
         for key, analysed in self._analysed.items():
             table = self._relations.table(key)
             for each in analysed.unparsed if table is not None else ():
                 yield msgspec.structs.replace(each, writes=(table,))
 
     def _exposed(self) -> Iterator[ReportedEdge]:
-        """What dashboards and the like are made from."""
+        """The edges to exposures, such as dashboards."""
         for key, node in self._project.exposures.items():
             for upstream in self._relations.upstream(key):
                 yield ReportedEdge(upstream=upstream, downstream=self._exposure(node))
 
-    def _exposure(self, node: Node) -> Known:
-        return Known(urn=str(Urn.of(_PLATFORM, (self._project.name, "exposures", node.name))))
+    def _exposure(self, node: DbtNode) -> UrnReference:
+        return UrnReference(
+            urn=str(Urn.of(_PLATFORM, (self._project.name, "exposures", node.name)))
+        )
 
     def _job(self, key: str) -> Job:
         node = self._project.nodes[key]
-        owners = self._owners(node, Header())
+        owners = self._owners(node, HeaderComment())
         properties = {"materialized": node.materialized, "file": node.original_file_path}
         run = self._run(key)
         return Job(
@@ -182,21 +190,21 @@ class _Report:
         package, _, model = name.partition(".")
         return str(Urn.of(_PLATFORM, (package or self._project.name, model or key)))
 
-    def _descriptions(self) -> Iterator[Described]:
+    def _descriptions(self) -> Iterator[ReportedAnnotations]:
         for key, node in (*self._project.nodes.items(), *self._project.sources.items()):
             table = self._relations.table(key)
             if table is None:
                 continue
             described = self._described(key, node, table)
-            if described != Described(dataset=table):
+            if described != ReportedAnnotations(dataset=table):
                 yield described
         for node in self._project.exposures.values():
-            owners = self._owners(node, Header())
+            owners = self._owners(node, HeaderComment())
             if owners:
-                yield Described(dataset=self._exposure(node), owners=owners)
+                yield ReportedAnnotations(dataset=self._exposure(node), owners=owners)
 
-    def _described(self, key: str, node: Node, table: TableName) -> Described:
-        header = header_of(node.raw) if _kind(key, node) != "seed" else Header()
+    def _described(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
+        header = header_of(node.raw) if _kind(key, node) != "seed" else HeaderComment()
         columns: dict[str, str] = {
             column.name: column.comment for column in self._catalog_columns(key) if column.comment
         }
@@ -208,7 +216,7 @@ class _Report:
         }
         sla = _meta(node).get(SLA)
         tags = dict.fromkeys((*_texts(node.tags), *header.tags))
-        return Described(
+        return ReportedAnnotations(
             dataset=table,
             description=node.description or header.description,
             owners=self._owners(node, header),
@@ -222,15 +230,15 @@ class _Report:
             },
         )
 
-    def _catalog_columns(self, key: str) -> Iterable[CatalogColumn]:
+    def _catalog_columns(self, key: str) -> Iterable[DbtCatalogColumn]:
         catalog = self._project.catalog.get(key)
         return catalog.ordered if catalog else ()
 
-    def _owners(self, node: Node, header: Header) -> tuple[Owner, ...]:
-        """Whoever the meta or the key `owner` names, or the header, or else the group's owner."""
+    def _owners(self, node: DbtNode, header: HeaderComment) -> tuple[Owner, ...]:
+        """The owners from meta or the key `owner`, from the header comment, or from the group."""
         meta = _meta(node)
-        told = (*people_in(meta.get("owner")), *people_in(meta.get("owners")))
-        named = owners_of((*told, *people_in(node.owner)))
+        people_named = (*people_in(meta.get("owner")), *people_in(meta.get("owners")))
+        named = owners_of((*people_named, *people_in(node.owner)))
         if named or header.owners:
             return named or header.owners
         group = node.group or (node.config.group if node.config else None)
@@ -244,7 +252,7 @@ class _Report:
         ]
         return (Owner(name=group, kind="group"), *owners_of(people))
 
-    def _without_sql(self, jobs: Iterable[str]) -> Iterator[Problem]:
+    def _without_sql(self, jobs: Iterable[str]) -> Iterator[LineageProblem]:
         bare = [
             key
             for key in jobs
@@ -259,26 +267,26 @@ class _Report:
                 "Run: dbt compile"
             )
             place = f"dbt:{self._project.name}"
-            yield Problem(place=place, reason=reason, severity="remark")
+            yield LineageProblem(place=place, reason=reason, severity="remark")
 
-    def _sql_problems(self) -> Iterator[Problem]:
+    def _sql_problems(self) -> Iterator[LineageProblem]:
         for analysed in self._analysed.values():
             yield from analysed.problems
 
 
-def _kind(key: str, node: Node) -> str:
+def _kind(key: str, node: DbtNode) -> str:
     return node.resource_type or key.partition(".")[0]
 
 
-def _file(node: Node) -> str:
-    """The model's own file where its lines are those of the compiled SQL."""
+def _file(node: DbtNode) -> str:
+    """The model's own file if its lines are those of the compiled SQL."""
     if not node.compiled or _has_lines_of(node.compiled, node.raw):
         return node.original_file_path or node.name
     return node.compiled_path or f"compiled/{node.package_name}/{node.original_file_path}"
 
 
 def _has_lines_of(compiled: str, raw: str) -> bool:
-    """Whether every line of the raw SQL stands on its place, but for those with templates."""
+    """Whether both texts have the same lines, except for lines with templates."""
     pairs = list(zip_longest(compiled.split("\n"), raw.split("\n")))
     return _EPHEMERAL not in compiled and all(
         written is not None
@@ -288,12 +296,12 @@ def _has_lines_of(compiled: str, raw: str) -> bool:
     )
 
 
-def _times(result: Result, which: str) -> Iterator[Any]:
+def _times(result: DbtResult, which: str) -> Iterator[Any]:
     return filter(None, (utc(getattr(timing, which)) for timing in result.timing))
 
 
-def _meta(node: Node) -> dict[str, Any]:
-    """A model's own facts, which newer versions keep in its configuration."""
+def _meta(node: DbtNode) -> dict[str, Any]:
+    """The meta section of a model, which newer versions keep in its configuration."""
     newer = node.config.meta if node.config else None
     return {
         **(newer if isinstance(newer, dict) else {}),

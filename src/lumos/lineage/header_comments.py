@@ -1,4 +1,4 @@
-"""What comments above SQL say of the table that it makes: description, owner, SLA and tags."""
+"""Annotations in comments above SQL: description, owner, SLA and tags of a table."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ _FACT: Final = re.compile(
 _ITEM: Final = re.compile(r"[-*\u2022]\s+(?P<text>\S.*)\Z", re.DOTALL)
 _GOES_ON: Final = re.compile(r"[^A-Z]")
 _UNFINISHED: Final = tuple(".,;:!?(-")
-# Lines of stars and dashes, what is meant for linters and optimisers, and what lawyers want.
+# Decorative lines, linter and optimiser directives, and licence texts.
 _DECORATION: Final = re.compile(r"[\s\-=*#_~/+|]*\Z")
 _DIRECTIVE: Final = re.compile(
     r"(?:noqa\b|sqlfluff\b|sqlfmt\b|fmt\s*:|depends_on\s*:|flake8\b|nosec\b|lint\b|"
     r"copyright\b|\(c\)\s|©|spdx-|licensed under\b|all rights reserved\b)",
     re.IGNORECASE,
 )
-# Sentences begin with the same words, but hold no signs of code.
+# Sentences may begin with the same words, but contain no code characters.
 _CODE: Final = re.compile(
     r"(?:select|with|insert\s+into|update|delete\s+from|merge\s+into|create|alter|drop|from|join|"
     r"left\s+join|inner\s+join|where|and|or|group\s+by|order\s+by|union)\b.*"
@@ -48,8 +48,8 @@ _PIECE: Final = re.compile(
 )
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a comment says; `empty` where it says nothing."""
+class HeaderComment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The annotations of a comment; `empty` if there are none."""
 
     description: str | None = None
     owners: tuple[Owner, ...] = ()
@@ -58,11 +58,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def empty(self) -> bool:
-        return self == Header()
+        return self == HeaderComment()
 
-    def over(self, other: "Header") -> "Header":
-        """What this one says, and where it is silent what the other says."""
-        return Header(
+    def over(self, other: "HeaderComment") -> "HeaderComment":
+        """These annotations, completed by those of another comment."""
+        return HeaderComment(
             description=self.description or other.description,
             owners=self.owners or other.owners,
             sla=self.sla or other.sla,
@@ -70,15 +70,15 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def header_of(text: str) -> Header:
-    """What stands in the comments before the first statement; Jinja among them is passed over."""
+def header_of(text: str) -> HeaderComment:
+    """The annotations before the first statement; Jinja tags are skipped."""
     return _read(_leading(text))
 
 
-def file_header(text: str, line: int) -> Header:
-    """What is said of a whole file whose first statement that makes anything is on a line.
+def file_header(text: str, line: int) -> HeaderComment:
+    """The annotations of a whole file whose first writing statement is on `line`.
 
-    A comment right above that statement, without a blank line between, is not about the file.
+    A comment directly above that statement belongs to the statement.
     """
     leading = text[: _end_of_leading(text)]
     if leading.count("\n") + 1 != line:
@@ -87,13 +87,13 @@ def file_header(text: str, line: int) -> Header:
     return _read(_leading("\n\n".join(paragraphs[:-1])))
 
 
-def header_above(lines: Sequence[str], line: int) -> Header:
-    """What the comments in a text say that end right above a line, counted from 1."""
+def header_above(lines: Sequence[str], line: int) -> HeaderComment:
+    """The annotations of the comments that end directly above a line (from 1)."""
     end = min(line - 1, len(lines))
     while end and not lines[end - 1].strip():
         end -= 1
     start = _start_of_comments(lines, end)
-    return _read(_leading("\n".join(lines[start:end]))) if start < end else Header()
+    return _read(_leading("\n".join(lines[start:end]))) if start < end else HeaderComment()
 
 
 def _start_of_comments(lines: Sequence[str], end: int) -> int:
@@ -112,7 +112,7 @@ def _start_of_comments(lines: Sequence[str], end: int) -> int:
 
 
 def _pieces(text: str) -> Iterator[re.Match[str]]:
-    """The comments at the beginning, and what stands between them."""
+    """The comments at the beginning, and the white space between them."""
     at = 1 if text.startswith("\ufeff") else 0
     while (piece := _PIECE.match(text, at)) is not None:
         at = piece.end()
@@ -124,14 +124,14 @@ def _end_of_leading(text: str) -> int:
 
 
 def _leading(text: str) -> list[str]:
-    """The lines of all comments at the beginning; a blank line ends a paragraph."""
+    """The lines of all leading comments; a blank line ends a paragraph."""
     lines: list[str] = []
     for piece in _pieces(text):
         if piece["line"] is not None:
             lines.append(piece["line_text"].rstrip())
         elif (inner := piece["block_text"] or piece["jinja_text"]) is not None:
             if inner.startswith("+"):
-                # A hint for the optimiser.
+                # An optimiser hint.
                 continue
             lines += ["", *(_without_star(line) for line in inner.split("\n"))]
         elif piece["blank"] is not None and piece["blank"].count("\n") > 1:
@@ -140,16 +140,16 @@ def _leading(text: str) -> list[str]:
 
 
 def _without_star(line: str) -> str:
-    """A line of a block, without the star that blocks have before their lines."""
+    """A line of a block comment, without its leading star."""
     text = line.strip()
     return text[1:] if text == "*" or text.startswith("* ") else line.rstrip()
 
 
 class _Facts:
-    """What lines such as `Owner: jane` say, with the lines below that belong to them."""
+    """Collects lines such as `Owner: jane` and their continuation lines."""
 
     def __init__(self) -> None:
-        self._told: dict[str, list[str]] = {}
+        self._texts: dict[str, list[str]] = {}
         self._open: tuple[str, int] | None = None
 
     def take(self, line: str) -> bool:
@@ -158,13 +158,13 @@ class _Facts:
         indent = len(line) - len(line.lstrip())
         if (fact := _FACT.match(text)) is not None:
             kind = (fact["mark"] or fact["word"]).lower().removesuffix("s")
-            self._told.setdefault(kind, []).append(fact["text"].strip())
+            self._texts.setdefault(kind, []).append(fact["text"].strip())
             self._open = kind, indent
             return True
         if self._open is None:
             return False
         kind, start = self._open
-        return self._go_on(self._told[kind], kind, line.strip(), is_deeper=indent > start)
+        return self._go_on(self._texts[kind], kind, line.strip(), is_deeper=indent > start)
 
     def close(self) -> None:
         """Ends the fact that the last line was part of."""
@@ -172,7 +172,7 @@ class _Facts:
 
     def of(self, kind: str) -> list[str]:
         """The texts of one kind of fact."""
-        return [text for text in self._told.get(kind, ()) if text]
+        return [text for text in self._texts.get(kind, ()) if text]
 
     def _go_on(self, texts: list[str], kind: str, line: str, *, is_deeper: bool) -> bool:
         item = _ITEM.match(line)
@@ -190,7 +190,7 @@ class _Facts:
         return False
 
 
-def _read(lines: list[str]) -> Header:
+def _read(lines: list[str]) -> HeaderComment:
     facts = _Facts()
     words: list[list[str]] = [[]]
     for line in lines:
@@ -201,7 +201,7 @@ def _read(lines: list[str]) -> Header:
         elif not _DIRECTIVE.match(text) and not facts.take(line):
             words[-1].append(text)
     described = facts.of("description")
-    return Header(
+    return HeaderComment(
         description=(described[0] if described else " ".join(_first_paragraph(words))) or None,
         owners=owners_of(facts.of("owner")),
         sla=next(filter(is_said, facts.of("sla")), None),
@@ -217,7 +217,7 @@ def _read(lines: list[str]) -> Header:
 
 
 def _first_paragraph(paragraphs: list[list[str]]) -> Iterator[str]:
-    """The first one that is words and not code that somebody switched off."""
+    """The first paragraph that is text and not commented-out code."""
     for paragraph in paragraphs:
         if paragraph and not any(_CODE.match(line) for line in paragraph):
             yield from paragraph

@@ -1,4 +1,4 @@
-"""Runs as reports: one for each job, with its edges, runs, reads and what is told of datasets."""
+"""The lineage of each job in OpenLineage events: edges, runs, reads and annotations."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -7,46 +7,47 @@ from typing import Final, TypeVar
 import msgspec
 
 from lumos.annotations.owner_names import owner_of
-from lumos.lineage.openlineage.columns import Columns, columns_of
-from lumos.lineage.openlineage.events import Event
+from lumos.lineage.openlineage.events import DatasetKey, OpenLineageEvent
 from lumos.lineage.openlineage.facets import (
-    NAMES,
-    SIZES,
-    ColumnLineage,
-    Documentation,
-    JobType,
-    Lifecycle,
-    Ownership,
-    Parent,
+    FACET_NAMES,
+    SIZE_FACETS,
+    ColumnLineageFacet,
+    DocumentationFacet,
+    InputColumns,
+    JobTypeFacet,
+    LifecycleFacet,
+    OwnershipFacet,
+    ParentFacet,
     SchemaFacet,
-    Sizes,
-    SourceCode,
-    Symlinks,
-    Tags,
+    SizesFacet,
+    SourceCodeFacet,
+    SymlinksFacet,
+    TagsFacet,
+    columns_of,
     facet,
     named,
 )
-from lumos.lineage.openlineage.memory import memory_of, recalled
-from lumos.lineage.openlineage.naming import location, reference
+from lumos.lineage.openlineage.naming import dataset_reference, postgres_location
 from lumos.lineage.openlineage.runs import (
-    DatasetKey,
     Facets,
     JobKey,
-    Run,
-    Seen,
+    OpenLineageRun,
+    RunDataset,
     datasets_of,
+    memory_of,
+    recalled,
     runs_of,
 )
-from lumos.lineage.reported import (
-    Alias,
-    Coverage,
-    Described,
+from lumos.lineage.reported_lineage import (
+    ColumnCoverage,
+    DatasetAlias,
+    DatasetRead,
+    DatasetReference,
     JobFlow,
-    Problem,
-    Read,
-    Reference,
-    Reported,
+    LineageProblem,
+    ReportedAnnotations,
     ReportedEdge,
+    ReportedLineage,
 )
 from lumos.model.catalog import Job
 from lumos.model.lineage import Derivation, JobRun, LineageType
@@ -55,21 +56,21 @@ from lumos.model.urn import InvalidUrn, Urn
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 _PLATFORM: Final = "openlineage"
-_CAME_TO_NOTHING: Final = ("FAILED", "ABORTED")
-# Runs whose end may never be told.
+_FAILED_STATES: Final = ("FAILED", "ABORTED")
+# Runs that may never report their end.
 _MOST_RUNNING: Final = 50
 
 
-def reports(
-    events: Iterable[Event],
+def report_events(
+    events: Iterable[OpenLineageEvent],
     recall: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
-) -> Iterator[Reported]:
-    """What each job of some events reports, and each dataset that is told of without a job.
+) -> Iterator[ReportedLineage]:
+    """The lineage of each job, and of each dataset in events without a job.
 
-    `recall` gives the memories of reporters, from what they reported last.
+    `recall` loads the memories that reporters stored last time.
     """
-    by_job: dict[JobKey, list[Event]] = {}
-    by_dataset: dict[DatasetKey, list[Event]] = {}
+    by_job: dict[JobKey, list[OpenLineageEvent]] = {}
+    by_dataset: dict[DatasetKey, list[OpenLineageEvent]] = {}
     for event in events:
         if event.job is not None:
             by_job.setdefault(JobKey(event.job.namespace, event.job.name), []).append(event)
@@ -94,47 +95,51 @@ def _dataset_reporter(key: DatasetKey) -> str:
 
 
 class _Facets:
-    """Reads facets, and notes those that are not as they should be."""
+    """Reads facets and collects problems of invalid ones."""
 
     def __init__(self, place: str) -> None:
         self._place = place
-        self.problems: dict[Problem, None] = {}
+        self.problems: dict[LineageProblem, None] = {}
 
     def read(self, facets: Facets, kind: type[Kind], name: str | None = None) -> Kind | None:
         try:
             return facet(facets, kind) if name is None else named(facets, name, kind)
         except msgspec.MsgspecError as problem:
-            reason = f"The facet '{name or NAMES[kind]}' is passed over: {problem}."
-            self.problems[Problem(place=self._place, reason=reason, severity="remark")] = None
+            reason = f"The facet '{name or FACET_NAMES[kind]}' was ignored: {problem}."
+            self.problems[LineageProblem(place=self._place, reason=reason, severity="remark")] = (
+                None
+            )
             return None
 
 
 class _JobReport:
-    """All that the runs of one job come to."""
+    """The lineage of one job, from its runs."""
 
-    def __init__(self, key: JobKey, earlier: list[Event], events: list[Event]) -> None:
+    def __init__(
+        self, key: JobKey, earlier: list[OpenLineageEvent], events: list[OpenLineageEvent]
+    ) -> None:
         self._key = key
         self._events = [*earlier, *events]
         self._runs = runs_of(self._events)
-        self._news = {None if each.run is None else each.run.run_id for each in events}
+        self._new_runs = {None if each.run is None else each.run.run_id for each in events}
         self._name = f"{key.namespace}/{key.name}"
         self._facets = _Facets(_job_reporter(key))
         self._writers = _writers(self._runs)
-        self._counting = _counting(self._runs, self._writers.values())
+        self._relevant = _relevant(self._runs, self._writers.values())
         job_facets: Facets = {}
         run_facets: Facets = {}
-        for run in self._counting:
+        for run in self._relevant:
             job_facets |= run.job_facets
             run_facets |= run.run_facets
-        self._type = self._facets.read(job_facets, JobType) or JobType()
+        self._type = self._facets.read(job_facets, JobTypeFacet) or JobTypeFacet()
         self._urn = _job_urn(key, self._type)
         self._job_facets = job_facets
         self._run_facets = run_facets
 
-    def reported(self) -> Reported:
-        datasets = _merged(self._counting)
+    def reported(self) -> ReportedLineage:
+        datasets = _merged(self._relevant)
         edges, coverage = self._edges()
-        return Reported(
+        return ReportedLineage(
             reporter=_job_reporter(self._key),
             edges=edges,
             jobs=(self._job(),),
@@ -147,10 +152,10 @@ class _JobReport:
             memory=memory_of(self._events, {run.run_id for run in self._remembered()}),
         )
 
-    def _remembered(self) -> list[Run]:
-        """The runs that count, and those whose end is still to be told."""
+    def _remembered(self) -> list[OpenLineageRun]:
+        """The relevant runs, and those that are still running."""
         running = [run for run in self._runs if run.state == "RUNNING"]
-        return [*self._counting, *running[-_MOST_RUNNING:]]
+        return [*self._relevant, *running[-_MOST_RUNNING:]]
 
     def _each(
         self,
@@ -163,10 +168,10 @@ class _JobReport:
 
     def _job(self) -> Job:
         read = self._facets.read
-        documentation = read(self._job_facets, Documentation)
-        ownership = read(self._job_facets, Ownership)
-        parent = read(self._run_facets, Parent)
-        code = read(self._job_facets, SourceCode)
+        documentation = read(self._job_facets, DocumentationFacet)
+        ownership = read(self._job_facets, OwnershipFacet)
+        parent = read(self._run_facets, ParentFacet)
+        code = read(self._job_facets, SourceCodeFacet)
         properties = {
             "namespace": self._key.namespace,
             "job_type": self._type.job_type,
@@ -197,41 +202,45 @@ class _JobReport:
                 )
 
     def _flow(self) -> JobFlow:
-        inputs = {reference(*key): None for run in self._counting for key in run.inputs}
-        outputs = {reference(*key): None for run in self._counting for key in run.outputs}
+        inputs = {dataset_reference(*key): None for run in self._relevant for key in run.inputs}
+        outputs = {dataset_reference(*key): None for run in self._relevant for key in run.outputs}
         return JobFlow(job=self._urn, inputs=tuple(inputs), outputs=tuple(outputs))
 
-    def _edges(self) -> tuple[tuple[ReportedEdge, ...], Coverage]:
-        """The edges to each output as the run that counts for it has them."""
+    def _edges(self) -> tuple[tuple[ReportedEdge, ...], ColumnCoverage]:
+        """The edges to each output, from its latest run."""
         edges: list[ReportedEdge] = []
-        coverage = Coverage()
+        coverage = ColumnCoverage()
         for output, run in self._writers.items():
             seen = run.outputs[output]
-            lifecycle = self._facets.read(seen.facets, Lifecycle)
+            lifecycle = self._facets.read(seen.facets, LifecycleFacet)
             if lifecycle and (lifecycle.lifecycle_state_change or "").upper() == "DROP":
                 continue
-            lineage = self._facets.read(seen.facets, ColumnLineage)
+            lineage = self._facets.read(seen.facets, ColumnLineageFacet)
             if run.inputs or lineage is not None:
                 coverage += _coverage(self._facets.read(seen.facets, SchemaFacet), lineage)
             edges += _edges_to(output, run.inputs, lineage, job=self._urn, rank=_rank(run))
         return tuple(edges), coverage
 
-    def _reads(self) -> Iterator[Read]:
-        """A run reads each of its inputs once; what failed does not count as having read."""
+    def _reads(self) -> Iterator[DatasetRead]:
+        """The reads of new runs: each input once; failed runs do not count."""
         for run in self._runs:
-            if run.run_id is None or run.run_id not in self._news or run.state in _CAME_TO_NOTHING:
+            if (
+                run.run_id is None
+                or run.run_id not in self._new_runs
+                or run.state in _FAILED_STATES
+            ):
                 continue
             columns: dict[DatasetKey, dict[str, None]] = {}
             for seen in run.outputs.values():
-                lineage = self._facets.read(seen.facets, ColumnLineage)
+                lineage = self._facets.read(seen.facets, ColumnLineageFacet)
                 for key, each in (columns_of(lineage) if lineage else {}).items():
                     named_columns = columns.setdefault(key, {})
                     named_columns |= {fact.upstream: None for fact in each.mappings}
                     named_columns |= {fact.upstream: None for fact in each.uses}
             for key, seen in run.inputs.items():
                 sizes = self._sizes(seen)
-                yield Read(
-                    dataset=reference(*key),
+                yield DatasetRead(
+                    dataset=dataset_reference(*key),
                     reader=self._name,
                     at=run.started_at,
                     run=run.run_id,
@@ -240,34 +249,36 @@ class _JobReport:
                     rows=sizes.row_count,
                 )
 
-    def _sizes(self, seen: Seen) -> Sizes:
-        for name in SIZES:
+    def _sizes(self, seen: RunDataset) -> SizesFacet:
+        for name in SIZE_FACETS:
             for facets in (seen.own_facets, seen.facets):
-                if (found := self._facets.read(facets, Sizes, name)) is not None:
+                if (found := self._facets.read(facets, SizesFacet, name)) is not None:
                     return found
-        return Sizes()
+        return SizesFacet()
 
 
-def _rank(run: Run) -> tuple[bool, datetime]:
-    """A run that did not come to its end may not have told all; one that did goes before it."""
+def _rank(run: OpenLineageRun) -> tuple[bool, datetime]:
+    """Completed runs rank above others, which may be incomplete; then the latest."""
     return run.state == "COMPLETE", run.last_at
 
 
-def _writers(runs: Iterable[Run]) -> dict[DatasetKey, Run]:
-    """For each output the run that says what it is made from."""
-    writers: dict[DatasetKey, Run] = {}
+def _writers(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLineageRun]:
+    """For each output the run with the highest rank."""
+    writers: dict[DatasetKey, OpenLineageRun] = {}
     for run in sorted(runs, key=_rank):
         writers |= dict.fromkeys(run.outputs, run)
     return writers
 
 
-def _counting(runs: Sequence[Run], writers: Iterable[Run]) -> list[Run]:
-    """The runs that say how things are: of each output, the latest one, and what is planned."""
+def _relevant(
+    runs: Sequence[OpenLineageRun], writers: Iterable[OpenLineageRun]
+) -> list[OpenLineageRun]:
+    """The relevant runs: the latest of each output, and the job definition."""
     wanted = {run.run_id for run in writers} | {None, max(runs, key=_rank).run_id}
     return [run for run in runs if run.run_id in wanted]
 
 
-def _job_urn(key: JobKey, type: JobType) -> str:
+def _job_urn(key: JobKey, type: JobTypeFacet) -> str:
     platform = (type.integration or _PLATFORM).lower()
     path = (key.namespace, key.name) if key.namespace else (key.name,)
     try:
@@ -276,8 +287,8 @@ def _job_urn(key: JobKey, type: JobType) -> str:
         return str(Urn.of(_PLATFORM, path))
 
 
-def _merged(runs: Iterable[Run]) -> dict[DatasetKey, Facets]:
-    """What all runs say of each dataset, the newest overruling the others."""
+def _merged(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, Facets]:
+    """The facets of each dataset; newer runs override older ones."""
     merged: dict[DatasetKey, Facets] = {}
     for run in runs:
         for key, seen in (*run.inputs.items(), *run.outputs.items()):
@@ -288,7 +299,7 @@ def _merged(runs: Iterable[Run]) -> dict[DatasetKey, Facets]:
 def _edges_to(
     output: DatasetKey,
     inputs: Iterable[DatasetKey],
-    lineage: ColumnLineage | None,
+    lineage: ColumnLineageFacet | None,
     *,
     job: str | None,
     rank: tuple[bool, datetime] | None = None,
@@ -296,10 +307,10 @@ def _edges_to(
     columns = columns_of(lineage) if lineage is not None else {}
     upstreams = list(dict.fromkeys((*inputs, *columns)))
     for upstream in upstreams:
-        known = columns.get(upstream, Columns(mappings={}, uses={}))
+        known = columns.get(upstream, InputColumns(mappings={}, uses={}))
         yield ReportedEdge(
-            upstream=reference(*upstream),
-            downstream=reference(*output),
+            upstream=dataset_reference(*upstream),
+            downstream=dataset_reference(*output),
             type=_type(known, alone=len(upstreams) == 1),
             job=job,
             rank=rank,
@@ -308,7 +319,7 @@ def _edges_to(
         )
 
 
-def _type(columns: Columns, *, alone: bool) -> LineageType:
+def _type(columns: InputColumns, *, alone: bool) -> LineageType:
     is_copy = (
         alone
         and bool(columns.mappings)
@@ -321,55 +332,57 @@ def _type(columns: Columns, *, alone: bool) -> LineageType:
     return "COPIED" if is_copy else "TRANSFORMED"
 
 
-def _coverage(schema: SchemaFacet | None, lineage: ColumnLineage | None) -> Coverage:
+def _coverage(schema: SchemaFacet | None, lineage: ColumnLineageFacet | None) -> ColumnCoverage:
     resolved = {name for name, each in (lineage.fields if lineage else {}).items()
                 if each.input_fields}  # fmt: skip
     names = {field.name for field in (schema.fields if schema else None) or ()} | resolved
-    return Coverage(columns=len(names), resolved=len(resolved))
+    return ColumnCoverage(columns=len(names), resolved=len(resolved))
 
 
-def _dataset_report(key: DatasetKey, events: list[Event]) -> Reported:
+def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> ReportedLineage:
     ((_, seen),) = datasets_of(events)
     place = _dataset_reporter(key)
     facets = _Facets(place)
-    lineage = facets.read(seen.facets, ColumnLineage)
+    lineage = facets.read(seen.facets, ColumnLineageFacet)
     edges = tuple(_edges_to(key, (), lineage, job=None))
     schema = facets.read(seen.facets, SchemaFacet)
     alias, described = _alias(key, seen.facets, facets), _described(key, seen.facets, facets)
-    return Reported(
+    return ReportedLineage(
         reporter=place,
         edges=edges,
         aliases=(alias,) if alias else (),
         descriptions=(described,) if described else (),
         problems=tuple(facets.problems),
-        coverage=_coverage(schema, lineage) if lineage else Coverage(),
+        coverage=_coverage(schema, lineage) if lineage else ColumnCoverage(),
         memory=memory_of(events, {None}),
     )
 
 
-def _alias(key: DatasetKey, facets: Facets, reader: _Facets) -> Alias | None:
-    symlinks = reader.read(facets, Symlinks)
+def _alias(key: DatasetKey, facets: Facets, reader: _Facets) -> DatasetAlias | None:
+    symlinks = reader.read(facets, SymlinksFacet)
     identifiers = (symlinks.identifiers if symlinks else None) or ()
-    others: list[Reference] = [reference(each.namespace, each.name) for each in identifiers]
-    if (address := location(*key)) is not None:
+    others: list[DatasetReference] = [
+        dataset_reference(each.namespace, each.name) for each in identifiers
+    ]
+    if (address := postgres_location(*key)) is not None:
         others.append(address)
-    own = reference(*key)
+    own = dataset_reference(*key)
     others = [other for other in dict.fromkeys(others) if other != own]
-    return Alias(dataset=own, others=tuple(others)) if others else None
+    return DatasetAlias(dataset=own, others=tuple(others)) if others else None
 
 
-def _described(key: DatasetKey, facets: Facets, reader: _Facets) -> Described | None:
-    documentation = reader.read(facets, Documentation)
-    ownership = reader.read(facets, Ownership)
+def _described(key: DatasetKey, facets: Facets, reader: _Facets) -> ReportedAnnotations | None:
+    documentation = reader.read(facets, DocumentationFacet)
+    ownership = reader.read(facets, OwnershipFacet)
     schema = reader.read(facets, SchemaFacet)
-    tags = reader.read(facets, Tags)
+    tags = reader.read(facets, TagsFacet)
     marks = (tags.tags if tags else None) or ()
     column_tags: dict[str, tuple[str, ...]] = {}
     for tag in marks:
         if tag.field is not None:
             column_tags[tag.field] = (*column_tags.get(tag.field, ()), _tag(tag.key, tag.value))
-    described = Described(
-        dataset=reference(*key),
+    described = ReportedAnnotations(
+        dataset=dataset_reference(*key),
         description=(documentation.description if documentation else None) or None,
         owners=tuple(
             owner_of(owner.name, type=owner.type.upper() if owner.type else "TECHNICAL_OWNER")
@@ -383,10 +396,10 @@ def _described(key: DatasetKey, facets: Facets, reader: _Facets) -> Described | 
         },
         column_tags=column_tags,
     )
-    return None if described == Described(dataset=described.dataset) else described
+    return None if described == ReportedAnnotations(dataset=described.dataset) else described
 
 
 def _tag(key: str, value: object) -> str:
-    """A tag's key, with its value where that says more than that the tag is set."""
+    """A tag's key, with its value unless that only says that the tag is set."""
     text = str(value).strip() if value is not None else ""
     return key if text.lower() in ("", "true") else f"{key}:{text}"

@@ -1,15 +1,13 @@
-"""A text made ready for the tokenizer, every word staying on its line.
+"""Prepares a text for the tokenizer; every token stays on its line.
 
-Quoted bodies of routines and the marks of client programs are replaced by as many characters as
-they have, so that they stay on their places, too.
+Quoted bodies of routines and commands of client programs are replaced by text of the same length,
+so that offsets stay the same.
 """
 
 import re
 from typing import Final, NamedTuple
 
-from lumos.lineage.jinja import UNKNOWN, Unknown, is_template, rendered
-
-_THIS: Final = re.compile(r"\{\{-?\s*this\s*-?\}\}")
+from lumos.lineage.sql.templates import TemplateGap, is_template, render_template
 
 _DOLLARS: Final = re.compile(r"\$([A-Za-z_\u0080-\uffff]\w*)?\$")
 _ROUTINE: Final = re.compile(
@@ -43,26 +41,21 @@ _CLIENT: Final = re.compile(
 )
 
 
-class Prepared(NamedTuple):
-    """The text for the tokenizer, and what of a template nobody but its engine can tell."""
+class PreparedText(NamedTuple):
+    """The text for the tokenizer, and the unknown expressions of its template."""
 
     text: str
-    unknown: tuple[Unknown, ...] = ()
+    gaps: tuple[TemplateGap, ...] = ()
 
 
-def prepared(text: str, dialect: str) -> Prepared:
-    """The text with everything replaced that is not SQL."""
-    unknown: tuple[Unknown, ...] = ()
+def prepare_text(text: str, dialect: str) -> PreparedText:
+    """Replace everything that is not SQL."""
+    gaps: tuple[TemplateGap, ...] = ()
     if is_template(text):
-        unknown = tuple(
-            Unknown(text.count("\n", 0, match.start()) + 1, match.group())
-            for match in _THIS.finditer(text)
-        )
-        plain = rendered(text, this=UNKNOWN)
-        text, unknown = plain.text, (*plain.unknown, *unknown)
+        text, gaps = render_template(text)
     if "${" in text:
-        text, filled_later = _without_placeholders(text)
-        unknown = (*unknown, *filled_later)
+        text, placeholders = _without_placeholders(text)
+        gaps = (*gaps, *placeholders)
     if dialect in ("postgres", "redshift", ""):
         text = _COPIED_ROWS.sub(lambda match: match.group(1) + _padded("", match.group(2)), text)
     if "$" in text or "'" in text:
@@ -77,13 +70,15 @@ def prepared(text: str, dialect: str) -> Prepared:
         text = _TRIGGER_ROW.sub(r" \1.", text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
         text = _REPLACE_INTO.sub(r"\1\2INSERT \3", text)
-    return Prepared(text, unknown)
+    return PreparedText(text, gaps)
 
 
-def _without_placeholders(text: str) -> tuple[str, tuple[Unknown, ...]]:
-    """Tables without the parts of their names that ${...} stands for."""
+def _without_placeholders(text: str) -> tuple[str, tuple[TemplateGap, ...]]:
+    """Remove name parts that are ${...} placeholders."""
     found = tuple(
-        Unknown(text.count("\n", 0, match.start()) + 1, match.group().rstrip("."), is_remark=True)
+        TemplateGap(
+            text.count("\n", 0, match.start()) + 1, match.group().rstrip("."), is_remark=True
+        )
         for match in _PLACEHOLDER.finditer(text)
     )
     return _PLACEHOLDER.sub(_blank, text), found
@@ -96,7 +91,7 @@ def _phrase(match: re.Match[str]) -> str:
 
 
 def _ended(match: re.Match[str], dialect: str) -> str:
-    # Only Oracle's client ends a statement there; elsewhere a long quotient may be broken so.
+    # Only Oracle's client ends a statement there; elsewhere it may be a division.
     is_quotient = (
         match.group(1) == "/"
         and dialect != "oracle"
@@ -110,12 +105,12 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _padded(new: str, old: str) -> str:
-    """New text of the length of the old, with its line breaks."""
+    """New text, padded to the length of the old, with its line breaks."""
     return new + re.sub(r"[^\n]", " ", old[len(new) :])
 
 
 def _without_quoted_bodies(text: str) -> str:
-    """The bodies of routines stand in quotes; inside they are SQL like any other."""
+    """Unquote the bodies of routines, which are SQL."""
     text = _UNLOAD.sub(_unloaded, text)
     if not _ROUTINE.search(text):
         return text
@@ -143,8 +138,8 @@ def _is_routine(text: str, before: int, start: int, end: int) -> bool:
     if not opened:
         return False
     tail = text[end : end + 200].partition(";")[0]
-    told = _LANGUAGE.findall(head[opened[-1] :]) + _LANGUAGE.findall(tail)
-    return all(language.lower() in _OF_SQL for language in told)
+    languages = _LANGUAGE.findall(head[opened[-1] :]) + _LANGUAGE.findall(tail)
+    return all(language.lower() in _OF_SQL for language in languages)
 
 
 def _unquoted(match: re.Match[str]) -> str:
@@ -161,18 +156,18 @@ def _single(text: str) -> str:
 
 
 def _with_semicolons(text: str) -> str:
-    """The delimiters that MySQL's client was told to take for semicolons."""
-    told = list(_DELIMITER.finditer(text))
-    if not told:
+    """Replace the delimiters of MySQL's DELIMITER command by semicolons."""
+    languages = list(_DELIMITER.finditer(text))
+    if not languages:
         return text
-    pieces = [text[: told[0].end()]]
-    for number, match in enumerate(told):
-        end = told[number + 1].start() if number + 1 < len(told) else len(text)
+    pieces = [text[: languages[0].end()]]
+    for number, match in enumerate(languages):
+        end = languages[number + 1].start() if number + 1 < len(languages) else len(text)
         part = text[match.end() : end]
         mark = match.group(1)
         if mark != ";":
             part = part.replace(mark, ";".ljust(len(mark)))
         pieces.append(part)
-        if number + 1 < len(told):
-            pieces.append(told[number + 1].group())
+        if number + 1 < len(languages):
+            pieces.append(languages[number + 1].group())
     return "".join(pieces)

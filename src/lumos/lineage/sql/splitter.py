@@ -1,66 +1,75 @@
-"""A script cut into statements, those inside of routines and control flow, too."""
+"""Splits a script into statements, including those inside of routines and control flow."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType
 
-from lumos.lineage.sql.words import HARMLESS, RUNNING, VERBS, Words, is_name, upper
+from lumos.lineage.sql.tokens import DYNAMIC_SQL, HARMLESS, VERBS, TokenRun, is_name, keyword
 
 
-class Plain(NamedTuple):
+class PlainStatement(NamedTuple):
     """A statement."""
 
     tokens: Sequence[Token]
 
 
-class Unread(NamedTuple):
-    """Words that are not parsed, such as the condition of IF; they may contain queries."""
+class UnparsedTokens(NamedTuple):
+    """Tokens that are not parsed, such as the condition of IF; they may contain queries."""
 
     tokens: Sequence[Token]
 
 
-class Declared(NamedTuple):
-    """Names of variables and parameters, which are no columns."""
+class DeclaredVariables(NamedTuple):
+    """Names of variables and parameters."""
 
     names: tuple[str, ...]
 
 
-class Rows(NamedTuple):
-    """A name for the rows of a query: a cursor, or what a loop goes over."""
+class CursorRows(NamedTuple):
+    """The query of a cursor or loop, and its name."""
 
     name: str
     tokens: Sequence[Token]
 
 
-class SameRows(NamedTuple):
-    """A name for the rows of a cursor."""
+class CursorAlias(NamedTuple):
+    """Another name for the rows of a cursor."""
 
     name: str
     cursor: str
 
 
-class Triggered(NamedTuple):
+class TriggerTable(NamedTuple):
     """The table whose rows a trigger sees as OLD and NEW."""
 
     tokens: Sequence[Token]
 
 
-class Routine(NamedTuple):
-    """A procedure, function or trigger begins."""
+class RoutineStart(NamedTuple):
+    """The start of a procedure, function or trigger."""
 
     name: str = ""
 
 
-class Fetched(NamedTuple):
-    """Variables that take the values of a cursor's row."""
+class FetchedVariables(NamedTuple):
+    """Variables that FETCH fills from a cursor."""
 
     cursor: str
     names: tuple[str, ...]
 
 
-Piece: TypeAlias = Plain | Unread | Declared | Rows | SameRows | Fetched | Triggered | Routine
+ScriptPart: TypeAlias = (
+    PlainStatement
+    | UnparsedTokens
+    | DeclaredVariables
+    | CursorRows
+    | CursorAlias
+    | FetchedVariables
+    | TriggerTable
+    | RoutineStart
+)
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK"})
 _AFTER_BEGIN: Final = frozenset({"TRY", "CATCH", "TRANSACTION", "TRAN", "WORK", "ATOMIC", "NOT"})
@@ -69,7 +78,7 @@ _AFTER_END: Final = frozenset(
 )
 _TRANSACTION: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
 _SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
-# Words that end the head of a routine.
+# Keywords that end the head of a routine.
 _BODIES: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )
@@ -77,8 +86,8 @@ _FETCH: Final = re.compile(r"(\w+)\s+INTO\s+([@:\s\w,]+)", re.IGNORECASE)
 _QUERIES: Final = frozenset({"SELECT", "WITH", "("})
 
 
-class Splitter:
-    """Cuts the words of a script into pieces."""
+class ScriptSplitter:
+    """Splits the tokens of a script into parts."""
 
     def __init__(self, *, is_tsql: bool) -> None:
         self.is_tsql = is_tsql
@@ -87,7 +96,7 @@ class Splitter:
         self._in_declarations = False
         self._open_blocks = 0
 
-    def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+    def pieces(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         """Statements and declarations in their order."""
         for chunk in _chunks(tokens):
             while chunk and self._is_routine_head(chunk):
@@ -97,33 +106,33 @@ class Splitter:
             if not chunk:
                 continue
             if self.is_tsql:
-                for part in Words(chunk).statements():
+                for part in TokenRun(chunk).statements():
                     yield from self._piece(part)
             else:
                 yield from self._piece(chunk)
 
-    def _piece(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+    def _piece(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         while tokens:
-            word = upper(tokens[0])
+            word = keyword(tokens[0])
             rest = self._control(word, tokens)
             if rest == 0:
                 break
             if word == "FOR":
                 yield from self._loop(tokens[:rest])
             else:
-                yield Unread(tokens[:rest])
+                yield UnparsedTokens(tokens[:rest])
             tokens = tokens[rest:]
         if tokens:
             yield from self._statement(tokens)
 
-    def _statement(self, tokens: Sequence[Token]) -> Iterator[Piece]:
-        word = upper(tokens[0])
+    def _statement(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+        word = keyword(tokens[0])
         cursor = _cursor(tokens)
         if cursor is not None:
             yield cursor
         elif word == "DECLARE":
             if self.is_tsql:
-                yield Plain(tokens)
+                yield PlainStatement(tokens)
                 return
             self._in_declarations = True
             yield from self._declaration(tokens[1:])
@@ -135,22 +144,22 @@ class Splitter:
             yield from _fetched(tokens)
         elif word == "RETURN":
             yield from self._returned(tokens[1:])
-        elif word in VERBS or word in RUNNING or not self.in_routine:
-            yield Plain(tokens)
+        elif word in VERBS or word in DYNAMIC_SQL or not self.in_routine:
+            yield PlainStatement(tokens)
         elif word not in HARMLESS:
-            yield Unread(tokens)
+            yield UnparsedTokens(tokens)
 
-    def _returned(self, tokens: Sequence[Token]) -> Iterator[Piece]:
-        while tokens and upper(tokens[0]) in ("QUERY", "TABLE", "NEXT"):
+    def _returned(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+        while tokens and keyword(tokens[0]) in ("QUERY", "TABLE", "NEXT"):
             tokens = tokens[1:]
-        if tokens and upper(tokens[0]) in _QUERIES and (
-            upper(tokens[0]) != "(" or (len(tokens) > 1 and upper(tokens[1]) in _QUERIES)
+        if tokens and keyword(tokens[0]) in _QUERIES and (
+            keyword(tokens[0]) != "(" or (len(tokens) > 1 and keyword(tokens[1]) in _QUERIES)
         ):  # fmt: skip
-            yield Plain(tokens)
+            yield PlainStatement(tokens)
         elif tokens:
-            yield Unread(tokens)
+            yield UnparsedTokens(tokens)
 
-    def _declaration(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+    def _declaration(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         cursor = _cursor(tokens)
         if cursor is not None:
             yield cursor
@@ -167,12 +176,12 @@ class Splitter:
                 break
         names = names or [tokens[0].text.lower()] if tokens else []
         if names:
-            yield Declared(tuple(names))
-            yield Unread(tokens)
+            yield DeclaredVariables(tuple(names))
+            yield UnparsedTokens(tokens)
 
     def _control(self, word: str, tokens: Sequence[Token]) -> int:
-        """How many words of control flow stand before the next statement."""
-        words = Words(tokens)
+        """How many tokens of control flow precede the next statement."""
+        words = TokenRun(tokens)
         if word == "BEGIN":
             self._in_declarations = False
             rest = words.skip(1, _AFTER_BEGIN)
@@ -181,7 +190,7 @@ class Splitter:
         if word == "END":
             rest = words.skip(1, _AFTER_END)
             self._end(tokens[1:rest])
-            is_label = rest < len(tokens) and upper(tokens[rest]) not in VERBS | _SKIPPED
+            is_label = rest < len(tokens) and keyword(tokens[rest]) not in VERBS | _SKIPPED
             return len(tokens) if is_label and not self.is_tsql else rest
         if word in _SKIPPED:
             return 1
@@ -200,104 +209,104 @@ class Splitter:
         is_label = (
             len(tokens) > 2 and tokens[1].token_type is TokenType.COLON and is_name(tokens[0])
         )
-        return 2 if is_label and upper(tokens[2]) in ("LOOP", "BEGIN", "WHILE", "REPEAT") else 0
+        return 2 if is_label and keyword(tokens[2]) in ("LOOP", "BEGIN", "WHILE", "REPEAT") else 0
 
     def _begin(self, behind: Sequence[Token], *, is_alone: bool) -> None:
-        # BEGIN alone, or with TRANSACTION, opens no block.
-        if is_alone or any(upper(each) in _TRANSACTION for each in behind):
+        # BEGIN alone, or BEGIN TRANSACTION, opens no block.
+        if is_alone or any(keyword(each) in _TRANSACTION for each in behind):
             return
         self._open_blocks += 1
         self.in_routine = True
 
     def _end(self, behind: Sequence[Token]) -> None:
-        if all(upper(each) in ("TRY", "CATCH") for each in behind) and self._open_blocks:
+        if all(keyword(each) in ("TRY", "CATCH") for each in behind) and self._open_blocks:
             self._open_blocks -= 1
             self.in_routine = self._open_blocks > 0
 
-    def _loop(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+    def _loop(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         """FOR row IN query LOOP"""
-        found = Words(tokens).find({"IN"})
+        found = TokenRun(tokens).find({"IN"})
         if found is None or found < 2:
             return
         name = tokens[1].text.lower()
         inside = tokens[found + 1 : -1]
-        if inside and upper(inside[0]) in _QUERIES:
-            yield Rows(name, inside)
+        if inside and keyword(inside[0]) in _QUERIES:
+            yield CursorRows(name, inside)
         elif len(inside) == 1:
-            yield SameRows(name, inside[0].text.lower())
+            yield CursorAlias(name, inside[0].text.lower())
         else:
-            yield Declared((name,))
+            yield DeclaredVariables((name,))
 
     def _is_routine_head(self, tokens: Sequence[Token]) -> bool:
         # A package declares its procedures without CREATE.
-        is_inner = self._in_package and upper(tokens[0]) in ("PROCEDURE", "FUNCTION")
+        is_inner = self._in_package and keyword(tokens[0]) in ("PROCEDURE", "FUNCTION")
         return is_inner or _is_routine_head(tokens)
 
-    def _head(self, tokens: Sequence[Token], body: int) -> Iterator[Piece]:
+    def _head(self, tokens: Sequence[Token], body: int) -> Iterator[ScriptPart]:
         """The beginning of a routine, up to its body."""
         self.in_routine = True
         self._in_package = self._in_package or _kind(tokens) == "PACKAGE"
-        # Between IS and BEGIN, PL/SQL declares without saying so.
-        self._in_declarations = not self.is_tsql and upper(tokens[body - 1]) in ("AS", "IS")
-        words = Words(tokens)
-        yield Routine(_name(tokens))
+        # Between IS and BEGIN, PL/SQL declares without a keyword.
+        self._in_declarations = not self.is_tsql and keyword(tokens[body - 1]) in ("AS", "IS")
+        words = TokenRun(tokens)
+        yield RoutineStart(_name(tokens))
         table = words.find({"ON"})
         if table is not None and table < body and _kind(tokens) == "TRIGGER":
-            yield Triggered(tokens[table + 1 : words.end_of_name(table + 1)])
+            yield TriggerTable(tokens[table + 1 : words.end_of_name(table + 1)])
         names = words.parameters(body)
         if names:
-            yield Declared(names)
+            yield DeclaredVariables(names)
 
 
 def _is_routine_head(tokens: Sequence[Token]) -> bool:
-    if upper(tokens[0]) not in ("CREATE", "ALTER", "REPLACE"):
+    if keyword(tokens[0]) not in ("CREATE", "ALTER", "REPLACE"):
         return False
     for token in tokens[1:8]:
-        if upper(token) in _ROUTINES:
+        if keyword(token) in _ROUTINES:
             return True
-        if upper(token) in ("TABLE", "VIEW", "INTO", "INDEX", "SCHEMA", "AS", "("):
+        if keyword(token) in ("TABLE", "VIEW", "INTO", "INDEX", "SCHEMA", "AS", "("):
             return False
     return False
 
 
 def _name(tokens: Sequence[Token]) -> str:
     """The last part of a routine's name."""
-    words = Words(tokens)
-    kind = next(place for place, token in enumerate(tokens) if upper(token) in _ROUTINES)
+    words = TokenRun(tokens)
+    kind = next(place for place, token in enumerate(tokens) if keyword(token) in _ROUTINES)
     start = words.skip(kind + 1, ("IF", "NOT", "EXISTS", "BODY"))
     end = words.end_of_name(start)
     return tokens[min(end, len(tokens)) - 1].text.lower()
 
 
-def triggers(tokens: Sequence[Token]) -> Iterator[tuple[str, Triggered]]:
-    """The functions that triggers run, with the tables that those are for."""
+def trigger_functions(tokens: Sequence[Token]) -> Iterator[tuple[str, TriggerTable]]:
+    """The functions that triggers run, with the tables of the triggers."""
     for chunk in _chunks(tokens):
-        if upper(chunk[0]) != "CREATE" or _kind(chunk) != "TRIGGER":
+        if keyword(chunk[0]) != "CREATE" or _kind(chunk) != "TRIGGER":
             continue
-        words = Words(chunk)
+        words = TokenRun(chunk)
         table = words.find({"ON"})
         run = words.find({"EXECUTE"}, start=table or 0)
         if table is not None and run is not None and run + 2 < len(chunk):
             name = chunk[words.end_of_name(run + 2) - 1].text.lower()
-            yield name, Triggered(chunk[table + 1 : words.end_of_name(table + 1)])
+            yield name, TriggerTable(chunk[table + 1 : words.end_of_name(table + 1)])
 
 
 def _kind(tokens: Sequence[Token]) -> str:
-    return next((upper(each) for each in tokens[:8] if upper(each) in _ROUTINES), "")
+    return next((keyword(each) for each in tokens[:8] if keyword(each) in _ROUTINES), "")
 
 
 def _body(tokens: Sequence[Token]) -> int:
-    """How many words a routine has before its body."""
-    words = Words(tokens)
+    """The number of tokens before the body of a routine."""
+    words = TokenRun(tokens)
     start = 1
     if _kind(tokens) == "TRIGGER":
         start = (words.find({"ON"}) or 1) + 1
     body = words.find(_BODIES, start=start)
-    while body is not None and upper(tokens[body - 1]) in ("EXECUTE", "EXEC"):
+    while body is not None and keyword(tokens[body - 1]) in ("EXECUTE", "EXEC"):
         body = words.find(_BODIES, start=body + 1)
     if body is None:
         return len(tokens)
-    return body + 1 if upper(tokens[body]) in ("AS", "IS") else body
+    return body + 1 if keyword(tokens[body]) in ("AS", "IS") else body
 
 
 def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
@@ -311,25 +320,25 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         yield tokens[start:]
 
 
-def _fetched(tokens: Sequence[Token]) -> Iterator[Fetched]:
-    """FETCH NEXT FROM name INTO variables; the tokenizer takes all behind FETCH for one text."""
+def _fetched(tokens: Sequence[Token]) -> Iterator[FetchedVariables]:
+    """FETCH NEXT FROM name INTO variables; the tokenizer reads all after FETCH as one string."""
     found = _FETCH.search(" ".join(token.text for token in tokens))
     if found is not None:
         names = (name.strip(" @:").lower() for name in found.group(2).split(","))
-        yield Fetched(found.group(1).lower(), tuple(names))
+        yield FetchedVariables(found.group(1).lower(), tuple(names))
 
 
-def _cursor(tokens: Sequence[Token]) -> Rows | None:
+def _cursor(tokens: Sequence[Token]) -> CursorRows | None:
     """CURSOR name IS query; DECLARE name CURSOR FOR query; name CURSOR FOR query"""
     for position, token in enumerate(tokens[:8]):
-        if upper(token) != "CURSOR":
+        if keyword(token) != "CURSOR":
             continue
-        behind = Words(tokens).find({"FOR", "IS", "AS"}, start=position)
+        behind = TokenRun(tokens).find({"FOR", "IS", "AS"}, start=position)
         if behind is None or behind + 1 >= len(tokens):
             return None
         name = tokens[position - 1] if position and is_name(tokens[position - 1]) else None
-        if name is None or upper(name) in ("DECLARE", "LET"):
+        if name is None or keyword(name) in ("DECLARE", "LET"):
             name = tokens[position + 1]
-        if upper(tokens[behind + 1]) in _QUERIES:
-            return Rows(name.text.lower(), tokens[behind + 1 :])
+        if keyword(tokens[behind + 1]) in _QUERIES:
+            return CursorRows(name.text.lower(), tokens[behind + 1 :])
     return None

@@ -1,7 +1,7 @@
-"""The words of a statement as they are written: expressions, clauses, lines.
+"""The source text of a statement: expressions, clauses and lines around a position.
 
-The parser keeps only the places of names and literals. Brackets and keywords around such a place
-tell the rest.
+The parser only keeps the positions of names and literals. The brackets and keywords around them
+identify the clause.
 """
 
 from bisect import bisect_left, bisect_right
@@ -10,8 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 _LONGEST: Final = 1000
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
@@ -47,7 +46,7 @@ _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.FROM, T
 
 
 class Clause(Enum):
-    """Which stretch around a name is meant, by the keywords that begin it."""
+    """A clause around a name, by the keywords that begin it."""
 
     ITEM = (
         TokenType.SELECT,
@@ -88,7 +87,7 @@ _ITEMS: Final = frozenset({Clause.ITEM, Clause.VALUE})
 
 
 class SourceText:
-    """A text of SQL and its words."""
+    """A SQL text and its tokens."""
 
     def __init__(self, text: str, tokens: Sequence[Token], *, first_line: int = 1) -> None:
         self._text = text
@@ -97,7 +96,7 @@ class SourceText:
         self._known: dict[tuple[int, int], str] = {}
 
     def part(self, tokens: Sequence[Token]) -> "SourceText":
-        """The same text with the words of one statement alone."""
+        """The same text with the tokens of one statement."""
         made = SourceText(self._text, tokens, first_line=self._first_line)
         made._line_ends = self._line_ends
         return made
@@ -160,16 +159,16 @@ class SourceText:
         return kind in _ALSO_FUNCTIONS and self._kind(number + 1) is TokenType.L_PAREN
 
     def line(self, offset: int) -> int:
-        """The line of a place, from 1."""
+        """The line of an offset, from 1."""
         return bisect_left(self._line_ends, offset) + self._first_line
 
     def around(
         self, offset: int, clause: Clause, *, end: int | None = None, outwards: int = 0
     ) -> str | None:
-        """The text of the nearest such clause around a place, up to `end` (an alias) if given.
+        """The text of the nearest such clause around an offset, up to `end` (an alias) if given.
 
         An item is one of a list, such as a projection; a value is what SET gives a column.
-        `outwards` is how many queries around the place are part of the clause.
+        `outwards` is how many enclosing queries are part of the clause.
         """
         number = bisect_right(self._starts, offset) - 1
         while outwards and number >= 0:
@@ -209,7 +208,7 @@ class SourceText:
         return None
 
     def nearest(self, offset: int) -> str:
-        """The call around a place, or the word alone."""
+        """The call around an offset, or the token alone."""
         number = bisect_right(self._starts, offset) - 1
         bracket = self._brackets.around[number]
         if bracket < 1:
@@ -237,7 +236,7 @@ class SourceText:
         return self._tokens[number].text.upper() if number < len(self._tokens) else ""
 
     def _behind_name(self, start: int, end: int | None) -> int:
-        """Where an item begins behind T-SQL's `name =` and `@name =`."""
+        """The start of an item after T-SQL's `name =` and `@name =`."""
         equals = start + 2 if self._kind(start) is TokenType.PARAMETER else start + 1
         is_named = equals == start + 2 or (end is not None and self._starts[start] == end)
         return equals + 1 if is_named and self._kind(equals) is TokenType.EQ else start
@@ -250,7 +249,7 @@ class SourceText:
         return stop - 1 if stop > start and self._kind(stop - 1) is TokenType.ALIAS else stop
 
     def words(self, numbers: range) -> str:
-        """Words as they are written, without comments and with single blanks."""
+        """Tokens as written, without comments and with single blanks."""
         known = self._known.get((numbers.start, numbers.stop))
         if known is None:
             known = self._known[numbers.start, numbers.stop] = self._joined(numbers)
@@ -275,7 +274,7 @@ class SourceText:
 
 
 class _Brackets:
-    """For each word the bracket around it (-1: none), and what parts the insides of brackets.
+    """For each token the enclosing bracket (-1: none), with keywords and commas by bracket.
 
     CASE ... END counts as a bracket.
     """
@@ -287,27 +286,27 @@ class _Brackets:
         self.commas: dict[int, list[int]] = {}
 
 
-def place_of(node: exp.Expr | None) -> int | None:
+def position_of(node: exp.Expr | None) -> int | None:
     """The offset of the first name or literal in an expression that has one."""
     if node is None:
         return None
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
         node = node.this
     for each in node.walk():
-        meta = each._meta
-        if meta and "start" in meta:
-            return int(meta["start"])
+        start = each.meta_get("start")
+        if start is not None:
+            return int(start)
     return None
 
 
-def place_within(node: exp.Expr) -> tuple[int | None, int]:
-    """A place in an expression, outside of the queries in it if there is one; else how deep."""
+def position_within(node: exp.Expr) -> tuple[int | None, int]:
+    """A position in an expression, if possible outside of its subqueries, and its query depth."""
     for each in node.walk(prune=lambda part: isinstance(part, exp.Query) and part is not node):
-        meta = each._meta
-        if meta and "start" in meta:
-            return int(meta["start"]), 0
+        start = each.meta_get("start")
+        if start is not None:
+            return int(start), 0
     for query in node.find_all(exp.Select):
-        offset = place_of(query)
+        offset = position_of(query)
         if offset is not None:
             depth = 0
             parent: exp.Expr | None = query

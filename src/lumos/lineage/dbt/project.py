@@ -1,0 +1,436 @@
+"""A dbt project from its target folder: manifest, catalog, run results, compiled SQL, tables."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+import sqlglot.errors
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+from lumos.errors import LumosError, UnknownName
+from lumos.lineage.reported_lineage import LineageProblem, TableName
+from lumos.lineage.sql.dialects import NameFolding, find_dialect
+from lumos.model.json_codec import decode_json
+
+MANIFEST: Final = "manifest.json"
+CATALOG: Final = "catalog.json"
+RUN_RESULTS: Final = "run_results.json"
+_OLDEST, _NEWEST = 4, 12
+_VERSION: Final = re.compile(r"/manifest/v(\d+)")
+_MAX_BYTES: Final = 2 * 1024**3
+
+Part = TypeVar("Part", bound=msgspec.Struct)
+
+
+class UnreadableManifest(LumosError):
+    """A manifest that is missing or unreadable."""
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an artefact; unknown keys are ignored."""
+
+
+class DbtColumn(_Part, frozen=True, kw_only=True):
+    name: str = ""
+    description: str | None = None
+    data_type: str | None = None
+    tags: Any = None
+    config: Any = None
+
+
+class DbtDependencies(_Part, frozen=True, kw_only=True):
+    nodes: list[str] = []
+
+
+class DbtConfig(_Part, frozen=True, kw_only=True):
+    materialized: str | None = None
+    enabled: Any = True
+    meta: Any = None
+    group: str | None = None
+
+
+class DbtNode(_Part, frozen=True, kw_only=True):
+    """A model, seed, snapshot, source table or exposure, with the keys of all manifest versions."""
+
+    name: str
+    resource_type: str = ""
+    package_name: str = ""
+    database: str | None = None
+    schema: str | None = None
+    alias: str | None = None
+    identifier: str | None = None
+    relation_name: str | None = None
+    original_file_path: str = ""
+    compiled_path: str | None = None
+    compiled_code: str | None = None
+    compiled_sql: str | None = None
+    raw_code: str | None = None
+    raw_sql: str | None = None
+    language: str | None = "sql"
+    description: str | None = None
+    columns: dict[str, DbtColumn] | None = None
+    config: DbtConfig | None = None
+    meta: Any = None
+    tags: Any = None
+    group: str | None = None
+    owner: Any = None
+    url: str | None = None
+    depends_on: DbtDependencies | None = None
+
+    @property
+    def compiled(self) -> str | None:
+        """The compiled SQL."""
+        return self.compiled_code or self.compiled_sql
+
+    @property
+    def raw(self) -> str:
+        """The SQL before compilation."""
+        return self.raw_code or self.raw_sql or ""
+
+    @property
+    def materialized(self) -> str:
+        return (self.config.materialized if self.config else None) or ""
+
+
+class _Metadata(_Part, frozen=True, kw_only=True):
+    dbt_schema_version: str = ""
+    project_name: str | None = None
+    adapter_type: str | None = None
+    invocation_id: str | None = None
+    generated_at: datetime | None = None
+
+
+class DbtCatalogColumn(_Part, frozen=True, kw_only=True):
+    name: str
+    type: str = ""
+    index: Any = 0
+    comment: str | None = None
+
+
+class DbtCatalogTable(_Part, frozen=True, kw_only=True):
+    columns: dict[str, DbtCatalogColumn] = {}
+
+    @property
+    def ordered(self) -> tuple[DbtCatalogColumn, ...]:
+        return tuple(
+            sorted(self.columns.values(), key=lambda column: int(str(column.index or 0) or 0))
+        )
+
+
+class DbtTiming(_Part, frozen=True, kw_only=True):
+    name: str = ""
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class DbtResult(_Part, frozen=True, kw_only=True):
+    unique_id: str
+    status: str = ""
+    timing: list[DbtTiming] = []
+    message: str | None = None
+
+
+class DbtProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A dbt project, and problems in its artefacts."""
+
+    name: str
+    adapter: str | None
+    nodes: dict[str, DbtNode]
+    sources: dict[str, DbtNode]
+    exposures: dict[str, DbtNode]
+    groups: dict[str, DbtNode]
+    catalog: dict[str, DbtCatalogTable]
+    results: tuple[DbtResult, ...]
+    invocation: str
+    run_at: datetime | None
+    problems: tuple[LineageProblem, ...]
+
+
+def is_manifest(value: Any) -> bool:
+    """Whether decoded JSON looks like a manifest."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    version = metadata.get("dbt_schema_version", "") if isinstance(metadata, dict) else ""
+    return "/manifest/" in str(version) or (
+        isinstance(value, dict) and isinstance(value.get("nodes"), dict) and "macros" in value
+    )
+
+
+def read_project(manifest: Path, *, name: str | None = None) -> DbtProject:
+    """Read a manifest and the artefacts next to it; `name` is its name in problems."""
+    return _Reader(manifest, name or str(manifest)).project()
+
+
+class _Reader:
+    def __init__(self, manifest: Path, name: str) -> None:
+        self._manifest = manifest
+        self._folder = manifest.parent
+        self._place = name
+        self._problems: list[LineageProblem] = []
+
+    def project(self) -> DbtProject:
+        try:
+            parts = decode_json(_content(self._manifest), dict[str, msgspec.Raw])
+        except (OSError, msgspec.MsgspecError) as problem:
+            raise UnreadableManifest(f"{self._place} is not a dbt manifest: {problem}") from None
+        metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
+        self._check(metadata)
+        nodes = self._nodes(parts, "nodes")
+        catalog = self._catalog()
+        invocation, run_at, results = self._results()
+        return DbtProject(
+            name=metadata.project_name or self._guessed_name(nodes),
+            adapter=metadata.adapter_type,
+            nodes={key: self._with_sql(key, node) for key, node in nodes.items()},
+            sources=self._nodes(parts, "sources"),
+            exposures=self._nodes(parts, "exposures"),
+            groups=self._nodes(parts, "groups"),
+            catalog=catalog,
+            results=results,
+            invocation=invocation,
+            run_at=run_at,
+            problems=tuple(self._problems),
+        )
+
+    def _check(self, metadata: _Metadata) -> None:
+        found = _VERSION.search(metadata.dbt_schema_version)
+        version = int(found.group(1)) if found else None
+        if version is None or not _OLDEST <= version <= _NEWEST:
+            what = "no version" if version is None else f"version {version}"
+            self._remark(
+                self._place,
+                f"The manifest has {what}; versions {_OLDEST} to {_NEWEST} are known. "
+                "Known parts are read.",
+            )
+
+    def _guessed_name(self, nodes: Mapping[str, DbtNode]) -> str:
+        """The package of most models: older manifests do not name their project."""
+        packages = [node.package_name for node in nodes.values() if node.resource_type == "model"]
+        folder = self._folder.absolute()
+        named = folder.parent.name if folder.name == "target" else folder.name
+        return max(sorted(set(packages)), key=packages.count, default=named)
+
+    def _nodes(self, parts: Mapping[str, msgspec.Raw], section: str) -> dict[str, DbtNode]:
+        found = parts.get(section)
+        try:
+            raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
+        except msgspec.MsgspecError as problem:
+            self._problem(self._place, f"The section '{section}' cannot be read: {problem}.")
+            return {}
+        nodes = {}
+        for key, each in raw.items():
+            try:
+                node = decode_json(each, DbtNode)
+            except msgspec.MsgspecError as problem:
+                self._problem(self._place, f"'{key}' cannot be read: {problem}.")
+                continue
+            # A disabled node may be a list of nodes under one key.
+            if node.config is None or node.config.enabled is not False:
+                nodes[key] = node
+        return nodes
+
+    def _with_sql(self, key: str, node: DbtNode) -> DbtNode:
+        """A model with its compiled SQL, read from a file if the manifest has none."""
+        if node.compiled or node.resource_type not in ("model", "snapshot"):
+            return node
+        relative = Path(node.package_name, node.original_file_path)
+        file = self._folder / "compiled" / relative
+        # Only files of its own folder are read, whatever path a manifest names.
+        if not node.original_file_path or ".." in relative.parts or not file.is_file():
+            return node
+        try:
+            return msgspec.structs.replace(node, compiled_code=file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as problem:
+            self._problem(str(file), f"The compiled SQL of '{key}' cannot be read: {problem}.")
+            return node
+
+    def _catalog(self) -> dict[str, DbtCatalogTable]:
+        parts = self._sibling(CATALOG, "Column types are only known as far as models declare them")
+        tables: dict[str, DbtCatalogTable] = {}
+        for section in ("nodes", "sources"):
+            found = parts.get(section)
+            try:
+                raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
+                for key, each in raw.items():
+                    tables[key] = decode_json(each, DbtCatalogTable)
+            except msgspec.MsgspecError as problem:
+                self._problem(str(self._folder / CATALOG), f"'{section}': {problem}.")
+        return tables
+
+    def _results(self) -> tuple[str, datetime | None, tuple[DbtResult, ...]]:
+        parts = self._sibling(RUN_RESULTS, "No runs are recorded")
+        metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
+        results: list[DbtResult] = []
+        found = parts.get("results")
+        try:
+            if found:
+                results = decode_json(found, list[DbtResult])
+        except msgspec.MsgspecError as problem:
+            self._problem(str(self._folder / RUN_RESULTS), f"'results': {problem}.")
+        return metadata.invocation_id or "", utc(metadata.generated_at), tuple(results)
+
+    def _sibling(self, name: str, otherwise: str) -> dict[str, msgspec.Raw]:
+        file = self._folder / name
+        if not file.exists():
+            self._remark(self._place, f"There is no {name} next to the manifest. {otherwise}.")
+            return {}
+        try:
+            return decode_json(_content(file), dict[str, msgspec.Raw])
+        except (OSError, msgspec.MsgspecError) as problem:
+            self._problem(str(file), f"{name} cannot be read: {problem}. {otherwise}.")
+            return {}
+
+    def _part(self, parts: Mapping[str, msgspec.Raw], key: str, kind: type[Part]) -> Part | None:
+        found = parts.get(key)
+        try:
+            return decode_json(found, kind) if found else None
+        except msgspec.MsgspecError as problem:
+            self._problem(self._place, f"'{key}' cannot be read: {problem}.")
+            return None
+
+    def _problem(self, place: str, reason: str) -> None:
+        self._problems.append(LineageProblem(place=place, reason=reason))
+
+    def _remark(self, place: str, reason: str) -> None:
+        self._problems.append(LineageProblem(place=place, reason=reason, severity="remark"))
+
+
+def _content(file: Path) -> bytes:
+    if file.stat().st_size > _MAX_BYTES:
+        raise UnreadableManifest(f"{file} is larger than {_MAX_BYTES // 1024**3} GB.")
+    return file.read_bytes()
+
+
+def utc(time: datetime | None) -> datetime | None:
+    """A time of dbt, which is UTC unless it has a time zone."""
+    if time is None:
+        return None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+# Adapters that have another name than their platform.
+_PLATFORMS: Final = {
+    "alloydb": "postgres",
+    "databricks-sql": "databricks",
+    "fabric": "mssql",
+    "greenplum": "postgres",
+    "sqlserver": "mssql",
+    "synapse": "mssql",
+}
+_EPHEMERAL: Final = "ephemeral"
+_TABLES: Final = ("model", "seed", "snapshot", "source")
+
+
+class DbtRelations:
+    """The tables of a project's nodes, by unique id."""
+
+    def __init__(self, project: DbtProject) -> None:
+        self._project = project
+        self._folding = NameFolding(self.dialect)
+        self.platform = platform_of(project)
+
+    @cached_property
+    def dialect_name(self) -> str | None:
+        """The name of the project's SQL dialect, if known."""
+        try:
+            find_dialect(self._project.adapter)
+        except UnknownName:
+            return None
+        return self._project.adapter
+
+    @property
+    def dialect(self) -> Dialect:
+        """The project's SQL dialect, or the standard one."""
+        return find_dialect(self.dialect_name)
+
+    def sql_name(self, table: TableName) -> str:
+        """A table name in the project's dialect."""
+        identifiers = (exp.to_identifier(part, quoted=True) for part in table.parts)
+        return ".".join(each.sql(dialect=self.dialect) for each in identifiers)
+
+    def table(self, key: str) -> TableName | None:
+        """The table of a node; None for ephemeral models, tests and the like."""
+        node = self._node(key)
+        if node is None or not is_table(key, node):
+            return None
+        parts = self._written(node.relation_name) or self._parts(node)
+        return TableName(parts=parts, platform=self.platform)
+
+    def upstream(self, key: str) -> tuple[TableName, ...]:
+        """The tables that a node depends on, directly or through ephemeral models."""
+        found: dict[TableName, None] = {}
+        seen = {key}
+        waiting = list(self._depends_on(key))
+        while waiting:
+            each = waiting.pop(0)
+            if each in seen:
+                continue
+            seen.add(each)
+            if (table := self.table(each)) is not None:
+                found[table] = None
+            else:
+                waiting += self._depends_on(each)
+        return tuple(found)
+
+    def columns(self) -> dict[tuple[str, ...], dict[str, str]]:
+        """Names and types of the columns of every table, from the catalog or from the models."""
+        tables: dict[tuple[str, ...], dict[str, str]] = {}
+        for key in (*self._project.nodes, *self._project.sources):
+            table = self.table(key)
+            if table is not None and (columns := self._columns(key)):
+                tables[table.parts] = columns
+        return tables
+
+    def _columns(self, key: str) -> dict[str, str]:
+        catalog = self._project.catalog.get(key)
+        if catalog is not None and catalog.columns:
+            return {
+                self._folding.text(column.name, quoted=True): column.type
+                for column in catalog.ordered
+            }
+        node = self._node(key)
+        declared = (node.columns if node else None) or {}
+        # Described columns need not be complete; with types, they are.
+        if not declared or not all(column.data_type for column in declared.values()):
+            return {}
+        return {
+            self._folding.text(column.name or name, quoted=True): column.data_type or ""
+            for name, column in declared.items()
+        }
+
+    def _node(self, key: str) -> DbtNode | None:
+        return self._project.nodes.get(key) or self._project.sources.get(key)
+
+    def _depends_on(self, key: str) -> Iterator[str]:
+        node = self._node(key) or self._project.exposures.get(key)
+        if node is not None and node.depends_on is not None:
+            yield from node.depends_on.nodes
+
+    def _written(self, name: str | None) -> tuple[str, ...]:
+        if not name:
+            return ()
+        try:
+            return self._folding.table(exp.to_table(name, dialect=self.dialect))
+        except sqlglot.errors.SqlglotError:
+            return ()
+
+    def _parts(self, node: DbtNode) -> tuple[str, ...]:
+        last = node.identifier or node.alias or node.name
+        written = (node.database, node.schema, last)
+        return tuple(self._folding.text(part, quoted=True) for part in written if part)
+
+
+def is_table(key: str, node: DbtNode) -> bool:
+    """Whether a node has a table or view of its own."""
+    kind = node.resource_type or key.partition(".")[0]
+    return kind in _TABLES and node.materialized != _EPHEMERAL
+
+
+def platform_of(project: DbtProject) -> str | None:
+    """The platform of the project's tables."""
+    adapter = (project.adapter or "").lower()
+    return _PLATFORMS.get(adapter, adapter) or None

@@ -1,0 +1,231 @@
+"""Output formats of a lineage picture: DOT, Mermaid, OpenLineage events and an HTML page."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+from lumos.lineage.drawing.picture import Arrow, Picture
+from lumos.model.lineage import ColumnMapping, ColumnUse
+from lumos.model.urn import SCHEME
+from lumos.rendering.layout import layers
+from lumos.version import __version__
+
+_COLOURS: Final = {"breaking": "#c0392b", "undetermined": "#d68910", "compatible": "#1e8449"}
+_STYLES: Final = {"VIEW": "dashed", "COPIED": "bold", "TRANSFORMED": "solid"}
+
+
+def dot(picture: Picture) -> str:
+    """The picture as a Graphviz digraph."""
+    return "\n".join(_dot_lines(picture)) + "\n"
+
+
+def _dot_lines(picture: Picture) -> Iterator[str]:
+    yield "digraph lineage {"
+    yield "  rankdir=LR;"
+    yield '  node [shape=box, style="rounded,filled", fillcolor=white, fontname="Helvetica"];'
+    yield '  edge [fontname="Helvetica", fontsize=10];'
+    for box in picture.boxes:
+        label = "\n".join((box.name, box.platform, *box.columns))
+        facts = {"label": label, "tooltip": box.urn}
+        if box.urn == picture.urn:
+            facts["fillcolor"] = "#dce9f7"
+        if box.mark is not None:
+            facts["color"] = _COLOURS[box.mark]
+        yield f"  {_quoted(box.urn)} [{_attributes(facts)}];"
+    for arrow in picture.arrows:
+        facts = {"style": _STYLES[arrow.type]}
+        if arrow.columns:
+            facts["label"] = (
+                f"{len(arrow.columns)} columns"
+                if len(arrow.columns) > 1
+                else (f"{arrow.columns[0].upstream} -> {arrow.columns[0].downstream}")
+            )
+        if arrow.mark is not None:
+            facts["color"] = _COLOURS[arrow.mark]
+        yield f"  {_quoted(arrow.upstream)} -> {_quoted(arrow.downstream)} [{_attributes(facts)}];"
+    yield "}"
+
+
+def _attributes(facts: dict[str, str]) -> str:
+    return ", ".join(f"{name}={_quoted(value)}" for name, value in facts.items())
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+_ARROWS: Final = {"VIEW": "-.->", "COPIED": "==>", "TRANSFORMED": "-->"}
+# Mermaid writes numeric entities with # instead of &#.
+_UNSAFE: Final = re.compile(r"[^\w .,/:@+=-]")
+
+
+def mermaid(picture: Picture) -> str:
+    """The picture as a Mermaid flowchart."""
+    return "\n".join(_mermaid_lines(picture)) + "\n"
+
+
+def _mermaid_lines(picture: Picture) -> Iterator[str]:
+    yield "flowchart LR"
+    ids = {box.urn: f"n{number}" for number, box in enumerate(picture.boxes)}
+    for box in picture.boxes:
+        label = "<br/>".join(map(_escape_mermaid, (box.name, box.platform, *box.columns)))
+        yield f'  {ids[box.urn]}["{label}"]'
+    for arrow in picture.arrows:
+        count = len(arrow.columns)
+        label = f"|{count} column{'' if count == 1 else 's'}|" if count else ""
+        yield f"  {ids[arrow.upstream]} {_ARROWS[arrow.type]}{label} {ids[arrow.downstream]}"
+    if picture.urn in ids:
+        yield f"  style {ids[picture.urn]} stroke-width:3px"
+    for box in picture.boxes:
+        if box.mark is not None:
+            yield f"  style {ids[box.urn]} stroke:{_COLOURS[box.mark]}"
+    for number, arrow in enumerate(picture.arrows):
+        if arrow.mark is not None:
+            yield f"  linkStyle {number} stroke:{_COLOURS[arrow.mark]}"
+
+
+def _escape_mermaid(text: str) -> str:
+    return _UNSAFE.sub(lambda match: f"#{ord(match.group())};", text)
+
+
+_SPEC: Final = "https://openlineage.io/spec"
+_EVENT: Final = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/JobEvent"
+_COLUMNS: Final = (
+    f"{_SPEC}/facets/1-2-0/ColumnLineageDatasetFacet.json#/$defs/ColumnLineageDatasetFacet"
+)
+_PRODUCER: Final = f"https://pypi.org/project/lumos/{__version__}"
+_NAMESPACE: Final = "lumos"
+
+
+def events(picture: Picture, *, at: datetime) -> list[dict[str, Any]]:
+    """OpenLineage events, one per job and written dataset; URNs are the dataset names."""
+    return [
+        _event(job, downstream, arrows, at)
+        for (job, downstream), arrows in sorted(_by_job(picture.arrows).items())
+    ]
+
+
+def _by_job(arrows: Iterable[Arrow]) -> dict[tuple[str, str], list[Arrow]]:
+    found: dict[tuple[str, str], list[Arrow]] = {}
+    for arrow in arrows:
+        for job in arrow.jobs or (arrow.downstream,):
+            found.setdefault((job, arrow.downstream), []).append(arrow)
+    return found
+
+
+def _event(job: str, downstream: str, arrows: list[Arrow], at: datetime) -> dict[str, Any]:
+    facet = _column_facet(arrows)
+    output = _dataset(downstream) | ({"facets": {"columnLineage": facet}} if facet else {})
+    return {
+        "eventTime": at.isoformat(),
+        "producer": _PRODUCER,
+        "schemaURL": _EVENT,
+        "job": {"namespace": _NAMESPACE, "name": job.removeprefix(SCHEME)},
+        "inputs": [_dataset(arrow.upstream) for arrow in arrows],
+        "outputs": [output],
+    }
+
+
+def _dataset(urn: str) -> dict[str, Any]:
+    return {"namespace": _NAMESPACE, "name": urn}
+
+
+def _column_facet(arrows: list[Arrow]) -> dict[str, Any]:
+    fields: dict[str, list[dict[str, Any]]] = {}
+    whole: list[dict[str, Any]] = []
+    for arrow in arrows:
+        for mapping in arrow.columns:
+            fields.setdefault(mapping.downstream, []).append(_direct_input(arrow.upstream, mapping))
+        for use in arrow.uses:
+            into = whole if use.downstream is None else fields.setdefault(use.downstream, [])
+            into.append(_indirect_input(arrow.upstream, use))
+    if not fields and not whole:
+        return {}
+    facet: dict[str, Any] = {
+        "_producer": _PRODUCER,
+        "_schemaURL": _COLUMNS,
+        "fields": {name: {"inputFields": inputs} for name, inputs in fields.items()},
+    }
+    return facet | ({"dataset": whole} if whole else {})
+
+
+def _direct_input(urn: str, mapping: ColumnMapping) -> dict[str, Any]:
+    derivation = mapping.derivation.value if mapping.derivation else ""
+    return _input(urn, mapping.upstream, "DIRECT", derivation, mapping.transformation)
+
+
+def _indirect_input(urn: str, use: ColumnUse) -> dict[str, Any]:
+    return _input(urn, use.upstream, "INDIRECT", use.usage.value, use.expression)
+
+
+def _input(urn: str, field: str, type: str, subtype: str, text: str | None) -> dict[str, Any]:
+    transformation = dict(_transformation(type, subtype, text))
+    return _dataset(urn) | {"field": field, "transformations": [transformation]}
+
+
+def _transformation(type: str, subtype: str, text: str | None) -> Iterator[tuple[str, Any]]:
+    yield "type", type
+    if subtype:
+        yield "subtype", subtype
+    if text:
+        yield "description", text
+    yield "masking", False
+
+
+_WIDTH: Final = 260
+_GAP: Final = 120
+_HEAD: Final = 46
+_ROW: Final = 20
+_SPACE: Final = 26
+# More columns are folded; the side panel lists them all.
+MOST_COLUMNS: Final = 12
+
+
+def page(picture: Picture, *, title: str) -> str:
+    """One self-contained HTML page to pan, zoom and click, without network access."""
+    parts = files("lumos.lineage.drawing").joinpath("page")
+    template = parts.joinpath("page.html").read_text("utf-8")
+    fills = {
+        "TITLE": _escape_html(title),
+        "STYLE": parts.joinpath("page.css").read_text("utf-8"),
+        "SCRIPT": parts.joinpath("page.js").read_text("utf-8"),
+        "PICTURE": _json(_with_positions(picture)),
+    }
+    # One pass: the values may contain the marks themselves.
+    pieces = template.split("@@")
+    return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def _with_positions(picture: Picture) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(picture)
+    boxes = {box["urn"]: box for box in plain.get("boxes", ())}
+    arrows = [(arrow.upstream, arrow.downstream) for arrow in picture.arrows]
+    for number, layer in enumerate(layers(list(boxes), arrows)):
+        heights = [_height(boxes[urn]) for urn in layer]
+        top = -(sum(heights) + _SPACE * (len(layer) - 1)) / 2
+        for urn, height in zip(layer, heights, strict=True):
+            boxes[urn] |= {"x": number * (_WIDTH + _GAP), "y": top, "w": _WIDTH, "h": height}
+            top += height + _SPACE
+    return plain | {"head": _HEAD, "row": _ROW, "most": MOST_COLUMNS}
+
+
+def _height(box: dict[str, Any]) -> int:
+    count = len(box.get("columns", ()))
+    rows = count if count <= MOST_COLUMNS else MOST_COLUMNS + 1
+    return _HEAD + rows * _ROW + (8 if rows else 0)
+
+
+def _json(value: object) -> str:
+    """JSON that cannot end the script element that contains it."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _escape_html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,182 @@
+"""Lineage as one reporter states it, before names are resolved to datasets."""
+
+import enum
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from lumos.model.catalog import Job
+from lumos.model.dataset import Owner, Properties
+from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
+
+
+class TableName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="table"):
+    """A table name as in SQL, catalog first; unquoted parts are in lower case."""
+
+    parts: tuple[str, ...]
+    platform: str | None = None
+    instance: str | None = None
+
+
+class LocationReference(msgspec.Struct, frozen=True, kw_only=True, tag="place"):
+    """A dataset by its location, such as `s3://bucket/path` or `/data/events`."""
+
+    uri: str
+
+
+class UrnReference(msgspec.Struct, frozen=True, kw_only=True, tag="urn"):
+    """A dataset by its URN."""
+
+    urn: str
+
+
+DatasetReference: TypeAlias = TableName | LocationReference | UrnReference
+
+
+class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Data flows from one dataset to another; `job` is the URN of the job that moves it.
+
+    Of ranked edges to one dataset, only those with the highest `rank` are used.
+    """
+
+    upstream: DatasetReference
+    downstream: DatasetReference
+    type: LineageType = "TRANSFORMED"
+    confidence: float = 1.0
+    job: str | None = None
+    columns: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
+    rank: tuple[bool, datetime] | None = None
+
+
+class ReportedScript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A SQL text that edges were read from; fields as in `lumos.model.lineage.Script`."""
+
+    sql: str
+    dialect: str | None = None
+    file: str | None = None
+    dataset: DatasetReference | None = None
+    tables: tuple[tuple[tuple[str, ...], DatasetReference], ...] = ()
+
+
+class ReportedUnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A statement that could not be parsed, and the tables that it probably reads and writes.
+
+    `others` are names that may be tables it reads, or something else.
+    """
+
+    line: int
+    file: str | None = None
+    reads: tuple[DatasetReference, ...] = ()
+    writes: tuple[DatasetReference, ...] = ()
+    others: tuple[DatasetReference, ...] = ()
+
+
+class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The inputs and outputs of a job, with or without edges between them."""
+
+    job: str
+    inputs: tuple[DatasetReference, ...] = ()
+    outputs: tuple[DatasetReference, ...] = ()
+
+
+class DatasetAlias(msgspec.Struct, frozen=True, kw_only=True):
+    """Other names of a dataset, used if the first one is unknown."""
+
+    dataset: DatasetReference
+    others: tuple[DatasetReference, ...]
+
+
+class ReportedAnnotations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Annotations of a dataset and its columns, by column name, from a reporter."""
+
+    dataset: DatasetReference
+    description: str | None = None
+    owners: tuple[Owner, ...] = ()
+    tags: tuple[str, ...] = ()
+    properties: Properties = {}
+    columns: dict[str, str] = {}
+    column_tags: dict[str, tuple[str, ...]] = {}
+
+
+class DatasetRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A read of a dataset and, if known, of its columns.
+
+    A `run` reads a dataset once, however often it is reported.
+    """
+
+    dataset: DatasetReference
+    reader: str
+    at: datetime
+    run: str | None = None
+    times: int = 1
+    columns: tuple[str, ...] = ()
+    bytes: int | None = None
+    rows: int | None = None
+
+
+class LineageProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of a file that could not be understood; the rest is used."""
+
+    place: str
+    reason: str
+    statement: str | None = None
+    line: int | None = None
+    severity: Literal["error", "remark"] = "error"
+
+
+class ColumnCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How many output columns there are, and how many of them have known origins."""
+
+    columns: int = 0
+    resolved: int = 0
+
+    def __add__(self, other: "ColumnCoverage") -> "ColumnCoverage":
+        return ColumnCoverage(
+            columns=self.columns + other.columns, resolved=self.resolved + other.resolved
+        )
+
+
+class ReportedLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The complete lineage of one reporter; it replaces its earlier lineage.
+
+    `reporter` is its permanent name: `sql:models/sessions.sql`, `dbt:shop`, `openlineage:ns/job`.
+    """
+
+    reporter: str
+    edges: tuple[ReportedEdge, ...] = ()
+    scripts: tuple[ReportedScript, ...] = ()
+    unparsed: tuple[ReportedUnparsedStatement, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    flows: tuple[JobFlow, ...] = ()
+    aliases: tuple[DatasetAlias, ...] = ()
+    descriptions: tuple[ReportedAnnotations, ...] = ()
+    reads: tuple[DatasetRead, ...] = ()
+    problems: tuple[LineageProblem, ...] = ()
+    coverage: ColumnCoverage = ColumnCoverage()
+    # If some statements failed: the targets with complete lineage; others keep earlier edges.
+    written: tuple[DatasetReference, ...] | None = None
+    # State that the reporter needs to interpret its next input.
+    memory: bytes | None = None
+
+
+class ResolutionMethod(enum.StrEnum):
+    """How a name was resolved to a dataset."""
+
+    URN = "urn"
+    RULE = "rule"
+    PLACE = "place"
+    NAME = "name"
+    # No dataset has this name: a derived URN stands for it until one is found.
+    ASSUMED = "assumed"
+    # Several datasets have this name; none was chosen.
+    AMBIGUOUS = "ambiguous"
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The URN of a dataset, how it was resolved, and other candidates."""
+
+    urn: str
+    way: ResolutionMethod
+    candidates: tuple[str, ...] = ()

@@ -1,0 +1,583 @@
+"""The items of FROM: tables, queries, joins, table functions, PIVOT and MATCH_RECOGNIZE."""
+
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
+from itertools import pairwise
+from typing import Final
+
+from sqlglot import exp
+
+from lumos.lineage.sql.context import (
+    AnalysisContext,
+    FromItem,
+    Scope,
+    UnresolvedColumn,
+    is_literal_identifier,
+)
+from lumos.lineage.sql.expressions import (
+    ExpressionLineage,
+    ExpressionReader,
+    ExpressionRole,
+    SubqueryReader,
+)
+from lumos.lineage.sql.projections import output_name
+from lumos.lineage.sql.relation import (
+    Item,
+    LimitedStar,
+    ListElement,
+    OriginUse,
+    QueryColumn,
+    QueryRelation,
+    Star,
+    ValueStar,
+)
+from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.source_text import Clause, position_of
+from lumos.model.lineage import Derivation, UseKind
+
+_ONE_SIDED: Final = frozenset({"SEMI", "ANTI"})
+_READERS: Final = frozenset(
+    {"readparquet", "parquetscan", "readcsv", "readcsvauto", "readjson", "readjsonauto",
+     "readndjson", "icebergscan", "deltascan"}
+)  # fmt: skip
+# What Snowflake's FLATTEN returns.
+_FLATTENED: Final = ("seq", "key", "path", "index", "value", "this")
+
+
+class FromReader:
+    """Reads FROM and its joins into a scope; indirect uses go to `clauses`."""
+
+    def __init__(
+        self, context: AnalysisContext, expressions: ExpressionReader, subqueries: SubqueryReader
+    ) -> None:
+        self._context = context
+        self._expressions = expressions
+        self._subqueries = subqueries
+        self._pivots = _PivotReader(context, expressions)
+
+    def fill(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+        """Read the FROM clause of a SELECT, UPDATE or DELETE."""
+        scope.qualified_names = self._qualified_names(node)
+        start = node.args.get("from_")
+        if start is not None:
+            self.add(start.this, scope, clauses)
+        match = node.args.get("match")
+        if match is not None and scope.sources:
+            source = scope.sources.pop()
+            relation = self._pivots.match_recognize(match, source.relation, scope)
+            self._append(scope, match.args.get("alias"), relation, match)
+        self._read_joins(node, scope, clauses)
+        for window in node.args.get("windows") or ():
+            scope.windows[self._context.name(window.this)] = window
+
+    def _read_joins(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+        hidden: list[FromItem] = []
+        conditions: list[exp.Expr] = []
+        joins = node.args.get("joins") or []
+        laterals = node.args.get("laterals") or []
+        for lateral in laterals:
+            if not joins or _starts_before(lateral, joins[0]):
+                self.add(lateral, scope, clauses)
+        for join in joins:
+            before = len(scope.sources)
+            self.add(join.this, scope, clauses)
+            if self._context.watcher is not None:
+                self._context.watcher.joined(join, scope, before)
+            self._merge_shared_columns(join, scope, before, clauses)
+            for key in ("on", "match_condition"):
+                if join.args.get(key) is not None:
+                    conditions.append(join.args[key])
+            if _is_one_sided(join):
+                hidden += scope.sources[before:]
+        for lateral in laterals:
+            if joins and not _starts_before(lateral, joins[0]):
+                self.add(lateral, scope, clauses)
+        for condition in conditions:
+            self._expressions.read_condition(condition, scope, clauses, UseKind.JOIN, Clause.ON)
+        if hidden:
+            clauses.parents += [source.relation for source in hidden]
+            scope.sources = [each for each in scope.sources if not any(each is h for h in hidden)]
+
+    def _qualified_names(self, node: exp.Expr) -> Callable[[], Collection[tuple[str, str]]]:
+        """The qualified names of a query, collected on demand."""
+
+        @cache
+        def found() -> Collection[tuple[str, str]]:
+            qualified = (column for column in node.find_all(exp.Column) if column.args.get("table"))
+            names = (self._context.column_parts(column) for column in qualified)
+            # In `a.b.c`, `b` may be a column of the source `a`, or a source with the column `c`.
+            return {pair for parts in names for pair in pairwise(parts)}
+
+        return found
+
+    def add(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+        """Add one item of FROM, with the joins inside of it."""
+        alias = node.args.get("alias")
+        if isinstance(node, exp.Table):
+            self._table(node, scope, clauses)
+        elif isinstance(node, exp.Subquery):
+            self._subquery(node, scope, clauses)
+        elif isinstance(node, exp.Lateral):
+            self._lateral(node, scope, clauses)
+        elif isinstance(node, exp.Unnest):
+            self._unnest(node, scope, clauses)
+        elif isinstance(node, exp.Values):
+            relation = self._values(node, scope, clauses)
+            self._append(scope, alias, relation, node)
+        elif isinstance(node, exp.Pivot):
+            self._pivot_statement(node, scope, clauses)
+        elif isinstance(node, exp.Final):
+            self.add(node.this, scope, clauses)
+        elif isinstance(node, exp.Stream) and isinstance(node.this, exp.Subquery):
+            # Databricks: STREAM(table)
+            table = node.this.this
+            if alias is not None:
+                table.set("alias", alias)
+            self.add(table, scope, clauses)
+        elif isinstance(node, exp.Query):
+            relation = self._subqueries.read(node, scope.outer, scope.ctes)
+            self._append(scope, alias, relation, node)
+        else:
+            self._function(node, alias, scope, clauses)
+        if isinstance(node, exp.Table | exp.Subquery):
+            self._read_joins(node, scope, clauses)
+
+    def _append(
+        self, scope: Scope, alias: exp.Expr | None, relation: QueryRelation, node: exp.Expr,
+        *, parts: Parts = (), is_value: bool = False,
+    ) -> None:  # fmt: skip
+        relation = self._context.with_names(self._columns_of(alias), relation)
+        name = self._context.name(alias.this) if alias is not None and alias.this else ""
+        name = name or (parts[-1] if parts else "")
+        for pivot in node.args.get("pivots") or ():
+            relation = self._pivots.pivot(pivot, relation, scope)
+            given = pivot.args.get("alias")
+            if given is not None:
+                name, parts = self._context.name(given.this) or name, ()
+                relation = relation.under(self._columns_of(given))
+        scope.sources.append(FromItem(name, relation, parts, is_value))
+
+    def _columns_of(self, alias: exp.Expr | None) -> list[str]:
+        columns = alias.args.get("columns") if alias is not None else None
+        return [self._context.name(each.this if isinstance(each, exp.ColumnDef) else each)
+                for each in columns or ()]  # fmt: skip
+
+    def _table(self, node: exp.Table, scope: Scope, clauses: QueryRelation) -> None:
+        alias = node.args.get("alias")
+        if node.args.get("rows_from"):
+            for each in node.args["rows_from"]:
+                self._function(each.this, alias, scope, clauses)
+            return
+        if isinstance(node.this, exp.Var | exp.Literal):
+            # Files, such as Snowflake's @stage or 's3://bucket/data.parquet'.
+            self._append(scope, alias, QueryRelation([ValueStar(QueryColumn("*"))]), node)
+            return
+        if isinstance(node.this, exp.Values):
+            self._append(scope, alias, self._values(node.this, scope, clauses), node)
+            return
+        if isinstance(node.this, exp.Query):
+            relation = self._subqueries.read(node.this, scope.outer, scope.ctes)
+            self._append(scope, alias, relation, node)
+            return
+        file = _file_of(node.this)
+        if file is not None:
+            relation = self._context.table((file,))
+            self._append(scope, alias, relation, node, parts=(file,))
+            return
+        if isinstance(node.this, exp.Func) and not is_literal_identifier(node.this):
+            if isinstance(node.this, exp.DynamicIdentifier):
+                self._context.add_problem("a table whose name is computed at run time", None)
+            self._function(node.this, alias, scope, clauses, holder=node)
+            return
+        parts = self._context.table_name(node)
+        if len(parts) == 1 and parts[0] in scope.ctes:
+            relation = scope.ctes[parts[0]]
+        elif self._context.traits.has_paths_in_from and self._is_path(parts, scope):
+            self._path(node, parts, scope)
+            return
+        else:
+            relation = self._context.table(parts)
+        self._append(scope, alias, relation, node, parts=parts)
+
+    def _is_path(self, parts: Parts, scope: Scope) -> bool:
+        return len(parts) > 1 and scope.source(parts[:1]) is not None
+
+    def _path(self, node: exp.Table, parts: Parts, scope: Scope) -> None:
+        """An array of an earlier table: `FROM orders o, o.items i`."""
+        found = scope.resolve(parts)
+        column = found if isinstance(found, QueryColumn) else QueryColumn(parts[-1])
+        lineage = ExpressionLineage()
+        lineage.add(column, ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION), None)
+        alias = node.args.get("alias")
+        relation = QueryRelation([ValueStar(lineage.column(parts[-1]))])
+        name = self._context.name(alias.this) if alias is not None else parts[-1]
+        scope.sources.append(FromItem(name, relation, (), True))
+
+    def _subquery(self, node: exp.Subquery, scope: Scope, clauses: QueryRelation) -> None:
+        alias = node.args.get("alias")
+        is_join = _is_join_in_brackets(node.this)
+        if is_join and alias is None:
+            self.add(node.this, scope, clauses)
+            return
+        if is_join:
+            inner = self._context.scope(scope.outer, scope.ctes)
+            made = QueryRelation()
+            self.add(node.this, inner, made)
+            relation = self._context.check_size(
+                QueryRelation(item for each in inner.sources for item in each.relation.items)
+            )
+            relation.uses = made.uses
+            relation.parents = [*made.parents, *(each.relation for each in inner.sources)]
+        else:
+            ctes = self._subqueries.with_queries(node, scope.outer, scope.ctes)
+            relation = self._subqueries.read(node.this, scope.outer, ctes)
+        self._append(scope, alias, relation, node)
+
+    def _pivot_statement(self, node: exp.Pivot, scope: Scope, clauses: QueryRelation) -> None:
+        inner = self._context.scope(scope.outer, scope.ctes)
+        self.add(node.this, inner, clauses)
+        relation = self._pivots.pivot_statement(node, inner.sources[0].relation, scope)
+        self._append(scope, node.args.get("alias"), relation, node)
+
+    def _lateral(self, node: exp.Lateral, scope: Scope, clauses: QueryRelation) -> None:
+        alias = node.args.get("alias")
+        if isinstance(node.this, exp.Query):
+            relation = self._subqueries.query(node.this, scope)
+            self._append(scope, alias, relation, node)
+        elif isinstance(node.this, exp.Unnest):
+            self._unnest(node.this, scope, clauses, alias=alias)
+        else:
+            self._function(node.this, alias, scope, clauses, holder=node)
+
+    def _unnest(
+        self,
+        node: exp.Unnest,
+        scope: Scope,
+        clauses: QueryRelation,
+        *,
+        alias: exp.Expr | None = None,
+    ) -> None:
+        alias = alias or node.args.get("alias")
+        values = [self._value([each], scope, clauses) for each in node.expressions]
+        for value, each in zip(values, node.expressions, strict=True):
+            value.definition = ListElement(each)
+        names = self._columns_of(alias)
+        has_name = alias is not None and alias.this is not None
+        offset = node.args.get("offset")
+        # The index of an element does not depend on its value.
+        counted = [QueryColumn(self._context.name(offset))] if isinstance(offset, exp.Expr) else []
+        if not has_name and len(names) == 1:
+            # The alias names the elements themselves.
+            relation = QueryRelation([ValueStar(values[0].renamed(names[0])), *counted])
+            scope.sources.append(FromItem(names[0], relation, (), True))
+            return
+        items: list[Item] = []
+        if names:
+            for position, name in enumerate(names):
+                items.append(values[min(position, len(values) - 1)].renamed(name))
+        else:
+            items = [ValueStar(value) for value in values]
+        name = self._context.name(alias.this) if alias is not None and has_name else ""
+        scope.sources.append(FromItem(name, QueryRelation([*items, *counted]), (), not names))
+
+    def _value(
+        self, nodes: Iterable[exp.Expr], scope: Scope, clauses: QueryRelation
+    ) -> QueryColumn:
+        role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
+        lineage = self._expressions.read(nodes, scope, role)
+        clauses.parents += lineage.relations
+        return lineage.column("*")
+
+    def _values(self, node: exp.Values, scope: Scope, clauses: QueryRelation) -> QueryRelation:
+        columns: list[QueryColumn] = []
+        for row in node.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for position, cell in enumerate(cells):
+                value = self._value([cell], scope, clauses)
+                value.definition = cell
+                if position < len(columns):
+                    columns[position] = columns[position].merged(value)
+                else:
+                    columns.append(value.renamed(f"column{position + 1}"))
+        relation = QueryRelation(columns)
+        relation.implicit = {
+            f"col{position}": column for position, column in enumerate(columns, start=1)
+        }
+        return relation
+
+    def _function(
+        self, node: exp.Expr, alias: exp.Expr | None, scope: Scope, clauses: QueryRelation,
+        *, holder: exp.Expr | None = None,
+    ) -> None:  # fmt: skip
+        """A table function: all of its columns are derived from its arguments."""
+        value = self._value([node], scope, clauses)
+        names = self._columns_of(alias) or [
+            self._context.name(each.this) for each in _defined_columns(node)
+        ]
+        if self._context.traits.flattens and isinstance(node.this, exp.Explode):
+            names = names or list(_FLATTENED)
+        places = self._row_number_columns(node, holder, names)
+        items: list[Item] = [
+            QueryColumn(name) if name in places else value.renamed(name) for name in names
+        ] or [ValueStar(value)]
+        name = self._context.name(alias.this) if alias is not None and alias.this else ""
+        scope.sources.append(FromItem(name, QueryRelation(items), (), not names))
+
+    def _row_number_columns(
+        self, node: exp.Expr, holder: exp.Expr | None, names: list[str]
+    ) -> set[str]:
+        """The columns of a table function that only number its rows."""
+        if isinstance(node, exp.Posexplode):
+            return set(names[:1])
+        if holder is not None and holder.args.get("ordinality"):
+            return set(names[-1:])
+        is_flattened = names == list(_FLATTENED) and self._context.traits.flattens
+        return {"seq", "index"} if is_flattened else set()
+
+    def _merge_shared_columns(
+        self, join: exp.Expr, scope: Scope, before: int, clauses: QueryRelation
+    ) -> None:
+        """USING and NATURAL merge two columns into one."""
+        left = self._context.scope(scope.outer, scope.ctes)
+        left.sources, left.merged = scope.sources[:before], scope.merged
+        right = self._context.scope(None, scope.ctes)
+        right.sources = scope.sources[before:]
+        using = join.args.get("using") or ()
+        clause = Clause.ON
+        names = {self._context.name(each): position_of(each) for each in using}
+        if join.args.get("method") == "NATURAL":
+            clause = Clause.JOIN
+            place = position_of(join.this)
+            names = dict.fromkeys(self._common(left, right, place), place)
+        for name, offset in names.items():
+            sides = [self._side(name, each, offset) for each in (left, right)]
+            lineage = ExpressionLineage()
+            for side in sides:
+                if side is not None:
+                    lineage.add(side, ExpressionRole(Clause.ON, UseKind.JOIN), None)
+            excerpt = self._context.excerpt(offset, clause)
+            for use in lineage.uses:
+                clauses.uses[OriginUse(use.origin, use.usage, excerpt)] = None
+            if self._context.watcher is not None:
+                self._context.watcher.shared(name, sides, excerpt)
+            scope.merged[name] = _one_of(sides[:1] if _is_one_sided(join) else sides, name)
+
+    def _side(self, name: str, scope: Scope, offset: int | None) -> QueryColumn | None:
+        found = scope.resolve((name,))
+        if isinstance(found, UnresolvedColumn):
+            self._context.add_problem(found.reason, offset, is_remark=found.column is not None)
+            found = found.column
+        if found is not None:
+            self._context.record_read(found)
+        return found
+
+    def _common(self, left: Scope, right: Scope, offset: int | None) -> list[str]:
+        sides = [[column.name for source in scope.sources for column in source.relation.columns]
+                 for scope in (left, right)]  # fmt: skip
+        if any(source.relation.is_open for scope in (left, right) for source in scope.sources):
+            self._context.add_problem("NATURAL JOIN of tables whose columns are not known", offset)
+        there = set(sides[1])
+        return [name for name in dict.fromkeys(sides[0]) if name in there]
+
+
+class _PivotReader:
+    """Turns rows into columns and columns into rows."""
+
+    def __init__(self, context: AnalysisContext, expressions: ExpressionReader) -> None:
+        self._context = context
+        self._expressions = expressions
+
+    def pivot(self, pivot: exp.Expr, relation: QueryRelation, scope: Scope) -> QueryRelation:
+        """The result of PIVOT or UNPIVOT after a FROM item."""
+        inside = self._inner_scope(relation, scope)
+        fields = [each for each in pivot.args.get("fields") or () if isinstance(each, exp.In)]
+        if pivot.args.get("unpivot"):
+            columns, consumed = self._unpivot(pivot, fields, inside)
+        else:
+            columns, consumed = self._pivot(pivot, fields, inside)
+        return self._result(pivot, relation, columns, consumed)
+
+    def pivot_statement(
+        self, node: exp.Pivot, relation: QueryRelation, scope: Scope
+    ) -> QueryRelation:
+        """DuckDB's PIVOT and UNPIVOT as queries: values in the rows name the new columns."""
+        inside = self._inner_scope(relation, scope)
+        keys = [each.this if isinstance(each, exp.In) else each for each in node.expressions]
+        into = node.args.get("into")
+        items: list[Item]
+        if node.args.get("unpivot"):
+            role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
+            value = self._expressions.read(keys, inside, role)
+            names = ["name", "value"]
+            if isinstance(into, exp.UnpivotColumns):
+                name = self._context.name
+                names = [name(into.this.this), name(into.expressions[0].this)]
+            items = [QueryColumn(names[0]), value.column(names[1])]
+            consumed = self._column_names(keys)
+        else:
+            using = node.args.get("using") or []
+            value = self._expressions.read(using, inside, ExpressionRole(Clause.ITEM))
+            role = ExpressionRole(Clause.ITEM, UseKind.CONDITIONAL)
+            self._expressions.read(keys, inside, role, into=value)
+            items = [ValueStar(value.column("*"))]
+            consumed = self._column_names([*keys, *using])
+        return self._result(node, relation, items, consumed)
+
+    def match_recognize(
+        self, node: exp.Expr, relation: QueryRelation, scope: Scope
+    ) -> QueryRelation:
+        """The result of MATCH_RECOGNIZE: the partition, or whole rows, and the measures."""
+        # The variables of a pattern stand for rows of the one source.
+        node = node.transform(
+            lambda each: exp.column(each.this) if isinstance(each, exp.Column) else each
+        )
+        inside = self._inner_scope(relation, scope)
+        items: list[Item] = []
+        conditions = QueryRelation()
+        rows = node.args.get("rows")
+        expressions = [each.this for each in node.args.get("measures") or ()]
+        if rows is not None and rows.name.upper().startswith("ALL"):
+            items += relation.items
+        else:
+            expressions = [*(node.args.get("partition_by") or ()), *expressions]
+        for each in expressions:
+            lineage = self._expressions.read([each], inside, ExpressionRole(Clause.ITEM))
+            items.append(lineage.column(output_name(each, self._context)))
+        for each in node.args.get("define") or ():
+            self._expressions.read_condition(
+                each.this, inside, conditions, UseKind.FILTER, Clause.ITEM
+            )
+        result = QueryRelation(items)
+        result.parents = [conditions, relation]
+        return result
+
+    def _inner_scope(self, relation: QueryRelation, scope: Scope) -> Scope:
+        inside = self._context.scope(scope.outer, scope.ctes)
+        inside.sources = [FromItem("", relation)]
+        return inside
+
+    def _result(
+        self, node: exp.Expr, relation: QueryRelation, columns: Iterable[Item], consumed: set[str]
+    ) -> QueryRelation:
+        """The new columns behind those that stay: of GROUP BY, or all that are not consumed."""
+        unchanged: list[Item] = []
+        group = node.args.get("group")
+        if isinstance(group, exp.Group):
+            names = [self._context.name(each.this) for each in group.find_all(exp.Column)]
+            grouped = [relation.find(name) or relation.guess(name) for name in names]
+            unchanged += [column for column in grouped if column is not None]
+        else:
+            for item in relation.items:
+                if isinstance(item, Star):
+                    unchanged.append(LimitedStar(item, consumed))
+                elif item.name not in consumed:
+                    unchanged.append(item)
+        result = QueryRelation([*unchanged, *columns])
+        result.parents = [relation]
+        return result
+
+    def _column_names(self, nodes: Iterable[exp.Expr]) -> set[str]:
+        return {
+            self._context.name(column.this)
+            for node in nodes
+            for column in node.find_all(exp.Column)
+        }
+
+    def _pivot(
+        self, pivot: exp.Expr, fields: list[exp.In], scope: Scope
+    ) -> tuple[list[QueryColumn], set[str]]:
+        values = [
+            self._expressions.read([each], scope, ExpressionRole(Clause.ITEM))
+            for each in pivot.expressions
+        ]
+        conditions = ExpressionLineage()
+        role = ExpressionRole(Clause.ITEM, UseKind.CONDITIONAL)
+        for field in fields:
+            self._expressions.read([field.this], scope, role, into=conditions)
+        columns: list[QueryColumn] = []
+        for position, name in enumerate(self._pivot_names(pivot, fields)):
+            # Every value of the field has one column for each aggregate.
+            value = values[position % len(values)]
+            uses = {**value.uses, **conditions.uses}
+            columns.append(QueryColumn(name, value.facts, uses, is_resolved=value.is_resolved))
+        consumed = [*pivot.expressions, *(field.this for field in fields)]
+        return columns, self._column_names(consumed)
+
+    def _pivot_names(self, pivot: exp.Expr, fields: list[exp.In]) -> list[str]:
+        """The names of the new columns, as the dialect derives them and as written."""
+        names = [self._context.name(each) for each in pivot.args.get("columns") or ()]
+        has_alias = any(isinstance(each, exp.Alias) for each in pivot.expressions)
+        if len(pivot.expressions) == 1 and not (has_alias and names):
+            for field in fields:
+                for each in field.expressions:
+                    alias = each.args.get("alias") if isinstance(each, exp.PivotAlias) else each
+                    names.append(self._context.name(alias) if alias is not None else "")
+        return list(dict.fromkeys(filter(None, names)))
+
+    def _unpivot(
+        self, pivot: exp.Expr, fields: list[exp.In], scope: Scope
+    ) -> tuple[list[QueryColumn], set[str]]:
+        values = [
+            self._context.name(part)
+            for each in pivot.expressions
+            for part in (each.expressions if isinstance(each, exp.Tuple) else [each])
+        ]
+        columns = [QueryColumn(name) for name in values]
+        names: list[QueryColumn] = []
+        consumed: set[str] = set()
+        role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
+        for field in fields:
+            for each in field.expressions:
+                inside = each.this if isinstance(each, exp.PivotAlias | exp.Alias) else each
+                parts = inside.expressions if isinstance(inside, exp.Tuple) else [inside]
+                for position, part in enumerate(parts[: len(columns)]):
+                    value = self._expressions.read([part], scope, role).column(values[position])
+                    columns[position] = columns[position].merged(value)
+                    if isinstance(part, exp.Column):
+                        consumed.add(self._context.name(part.this))
+            names.append(QueryColumn(self._context.name(field.this)))
+        return [*names, *columns], consumed
+
+
+def _one_of(sides: list[QueryColumn | None], name: str) -> QueryColumn:
+    """The COALESCE of both sides, as the SQL standard says."""
+    found: QueryColumn | None = None
+    for side in sides:
+        if side is not None:
+            found = side if found is None else found.merged(side)
+    return found or QueryColumn(name, is_resolved=False)
+
+
+def _is_join_in_brackets(node: exp.Expr) -> bool:
+    """Whether brackets contain FROM items and not a query."""
+    while isinstance(node, exp.Subquery):
+        if node.args.get("alias") is not None or node.args.get("joins"):
+            return True
+        node = node.this
+    return isinstance(node, exp.Table)
+
+
+def _is_one_sided(join: exp.Expr) -> bool:
+    """Whether the right side only filters the rows of the left."""
+    return join.args.get("kind") in _ONE_SIDED or join.args.get("side") in _ONE_SIDED
+
+
+def _file_of(node: exp.Expr) -> str | None:
+    """The file that read_parquet('s3://bucket/name') and similar functions read."""
+    name = node.name if isinstance(node, exp.Anonymous) else node.key
+    arguments = node.expressions or [node.this]
+    is_reader = name.lower().replace("_", "") in _READERS
+    if not is_reader or not arguments or not isinstance(arguments[0], exp.Literal):
+        return None
+    file = arguments[0].name
+    return file if "://" in file or file.startswith("/") else None
+
+
+def _defined_columns(node: exp.Expr) -> list[exp.Expr]:
+    """The columns that OPENJSON ... WITH, JSON_TABLE and similar functions declare."""
+    return list(node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef))
+
+
+def _starts_before(one: exp.Expr, other: exp.Expr) -> bool:
+    first, second = position_of(one), position_of(other)
+    return first is not None and second is not None and first < second

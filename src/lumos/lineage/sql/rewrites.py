@@ -1,0 +1,215 @@
+"""Statements that the parser does not know, rewritten into ones that it does."""
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from sqlglot import Token, TokenType
+
+from lumos.lineage.sql.tokens import VERBS, TokenRun, is_name, keyword
+
+_PIVOTS: Final = frozenset({"PIVOT", "UNPIVOT"})
+_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"}) | _PIVOTS
+_BEHIND_OUTPUT: Final = frozenset(
+    {"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE", "FROM", "WHERE", "DEFAULT", "OPTION"}
+)
+_OPERATORS: Final = frozenset("+-*/%&|^")
+
+
+def simplify_statement(tokens: Sequence[Token]) -> list[Token] | None:
+    """A statement without clauses that the parser does not know; None if there are none."""
+    if keyword(tokens[0]) in ("INSERT", "MERGE"):
+        return remove_unknown_clauses(tokens)
+    if "UPDATE" in (
+        keyword(tokens[0]),
+        *(keyword(token) for _, token in TokenRun(tokens).outside()),
+    ):
+        return expand_assignments(tokens)
+    return remove_options(tokens)
+
+
+def has_hidden_query(tokens: Sequence[Token]) -> bool:
+    """Whether a statement that the parser gave up contains a query, judging by its keywords."""
+    if keyword(tokens[0]) not in VERBS - {"ALTER", "DROP", "SET"}:
+        return False
+    return any(
+        keyword(token) in ("SELECT", "PIVOT", "UNPIVOT") and keyword(before) != "FOR"
+        for before, token in pairwise(tokens)
+    )
+
+
+def query_after_as(tokens: Sequence[Token]) -> list[Token] | None:
+    """The query of a table or view, after AS."""
+    behind = TokenRun(tokens).find({"AS"})
+    if behind is None or not {"TABLE", "VIEW"} & {keyword(token) for token in tokens[:behind]}:
+        return None
+    return list(tokens[behind + 1 :]) or None
+
+
+def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
+    """CREATE TABLE or VIEW name AS query, without options that the parser may not know."""
+    words = TokenRun(tokens)
+    if keyword(tokens[0]) not in ("CREATE", "REPLACE", "ALTER"):
+        return None
+    kind = next(
+        (place for place, token in enumerate(tokens[:9]) if keyword(token) in ("TABLE", "VIEW")),
+        None,
+    )
+    if kind is None:
+        return None
+    name = words.skip(kind + 1, ("IF", "NOT", "EXISTS"))
+    if name >= len(tokens):
+        return None
+    end = words.end_of_name(name)
+    behind = words.find({"AS"}, start=end)
+    while behind is not None and not _begins_query(tokens, behind + 1):
+        behind = words.find({"AS"}, start=behind + 1)
+    if behind is None:
+        return None
+    temporary = [
+        each for each in tokens[1:kind] if keyword(each) in ("TEMP", "TEMPORARY", "VOLATILE")
+    ]
+    columns = _column_list(tokens, end)
+    query = tokens[behind + 1 :]
+    if keyword(query[-1]) in ("DATA", "OPTION", "ONLY", "BINDING"):
+        # WITH NO DATA, WITH LOCAL CHECK OPTION, WITH READ ONLY
+        places = [place for place, token in TokenRun(query).outside(1) if keyword(token) == "WITH"]
+        query = query[: places[-1]] if places else query
+    if keyword(query[0]) in _PIVOTS:
+        # DuckDB's PIVOT is a statement; the parser knows it in FROM, too.
+        query = [
+            _word(TokenType.FROM, "FROM", query[0]), _word(TokenType.L_PAREN, "(", query[0]),
+            *query, _word(TokenType.R_PAREN, ")", query[-1]),
+        ]  # fmt: skip
+    return [tokens[0], *temporary[:1], tokens[kind], *tokens[name:end], *columns,
+            tokens[behind], *query]  # fmt: skip
+
+
+def remove_unknown_clauses(tokens: Sequence[Token]) -> list[Token]:
+    """A statement without clauses that the parser does not know.
+
+    These are WITH (TABLOCK) and IF NOT EXISTS of an INSERT, and DELETE WHERE after the UPDATE of a
+    MERGE.
+    """
+    words = TokenRun(tokens)
+    if keyword(tokens[0]) == "MERGE":
+        start = words.find_behind({"DELETE"}, not_behind={"THEN"})
+        end = words.find({"WHEN"}, start=start) if start is not None else None
+        return [*tokens[:start], *(tokens[end:] if end is not None else ())]
+    hints = words.end_of_name(words.skip(1, ("INTO", "OVERWRITE", "TABLE")))
+    if [keyword(each) for each in tokens[hints : hints + 2]] == ["WITH", "("]:
+        return [*tokens[:hints], *tokens[words.end_of_brackets(hints + 1) :]]
+    start = words.find({"IF"})
+    if start is not None and [keyword(each) for each in tokens[start : start + 3]] == [
+        "IF", "NOT", "EXISTS",
+    ]:  # fmt: skip
+        return [*tokens[:start], *tokens[start + 3 :]]
+    return list(tokens)
+
+
+class SeparatedClause(NamedTuple):
+    """A statement without a clause, and the tokens of that clause."""
+
+    rest: Sequence[Token]
+    clause: Sequence[Token] = ()
+
+
+def separate_output(tokens: Sequence[Token]) -> SeparatedClause:
+    """Separate T-SQL's OUTPUT inserted.a INTO log (a) from its statement, as an INSERT."""
+    words = TokenRun(tokens)
+    output = words.find({"OUTPUT"})
+    if (
+        output is None
+        or keyword(tokens[0]) not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
+        or keyword(tokens[output - 1]) in (".", ",", "SET")
+        or keyword(tokens[min(output + 1, len(tokens) - 1)]) in ("=", ",", ")")
+    ):
+        return SeparatedClause(tokens)
+    end = words.find(_BEHIND_OUTPUT, start=output + 1) or len(tokens)
+    into = words.find({"INTO"}, start=output)
+    if into is None or into > end:
+        return SeparatedClause([*tokens[:output], *tokens[end:]])
+    end = words.end_of_name(into + 1 + (keyword(tokens[into + 1]) == "@"))
+    if end < len(tokens) and tokens[end].token_type is TokenType.L_PAREN:
+        end = words.end_of_brackets(end)
+    clause = [
+        _word(TokenType.INSERT, "INSERT", tokens[output]), *tokens[into:end],
+        _word(TokenType.SELECT, "SELECT", tokens[output]), *tokens[output + 1 : into],
+    ]  # fmt: skip
+    return SeparatedClause([*tokens[:output], *tokens[end:]], clause)
+
+
+def separate_variables(tokens: Sequence[Token], declared: Collection[str]) -> SeparatedClause:
+    """Separate the variables of SELECT ... INTO from the query."""
+    words = TokenRun(tokens)
+    into = words.find({"INTO"}) if keyword(tokens[0]) in ("SELECT", "WITH") else None
+    if into is None:
+        return SeparatedClause(tokens)
+    start = words.skip(into + 1, ("STRICT",))
+    end = start
+    names: list[Token] = []
+    has_marks = start > into + 1
+    while end < len(tokens):
+        if keyword(tokens[end]) in (":", "@"):
+            has_marks = True
+            end += 1
+        if end < len(tokens):
+            names.append(tokens[end])
+        end = words.end_of_name(end)
+        if end >= len(tokens) or tokens[end].token_type is not TokenType.COMMA:
+            break
+        end += 1
+    if not has_marks and len(names) < 2 and not any(n.text.lower() in declared for n in names):
+        return SeparatedClause(tokens)
+    return SeparatedClause([*tokens[:into], *tokens[end:]], names)
+
+
+def expand_assignments(tokens: Sequence[Token]) -> list[Token]:
+    """SET n += 1 as SET n = n + 1."""
+    made: list[Token] = []
+    start = 0
+    for place, token in enumerate(tokens):
+        if keyword(token) in ("SET", ","):
+            start = place + 1
+        is_compound = (
+            token.token_type is TokenType.EQ
+            and place > start
+            and keyword(tokens[place - 1]) in _OPERATORS
+            and tokens[place - 1].end + 1 == token.start
+        )
+        if is_compound:
+            operator = made.pop()
+            made += [token, *tokens[start : place - 1], operator]
+        else:
+            made.append(token)
+    return made
+
+
+def is_insert_from_procedure(tokens: Sequence[Token]) -> bool:
+    """Whether this is INSERT ... EXEC."""
+    return keyword(tokens[0]) == "INSERT" and TokenRun(tokens).find({"EXEC", "EXECUTE"}) is not None
+
+
+def _word(kind: TokenType, text: str, place: Token) -> Token:
+    """An inserted token, at the position of another."""
+    return Token(kind, text, place.line, place.col, place.start, place.end, [])
+
+
+def _begins_query(tokens: Sequence[Token], place: int) -> bool:
+    while place < len(tokens) and keyword(tokens[place]) == "(":
+        place += 1
+    return place < len(tokens) and keyword(tokens[place]) in _QUERIES
+
+
+def _column_list(tokens: Sequence[Token], start: int) -> Sequence[Token]:
+    """Bare names in brackets."""
+    if start >= len(tokens) or tokens[start].token_type is not TokenType.L_PAREN:
+        return ()
+    for place in range(start + 1, len(tokens), 2):
+        if not is_name(tokens[place]) or place + 1 >= len(tokens):
+            return ()
+        if tokens[place + 1].token_type is TokenType.R_PAREN:
+            return tokens[start : place + 2]
+        if tokens[place + 1].token_type is not TokenType.COMMA:
+            return ()
+    return ()
