@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from pyspark.errors import PySparkException
 
+from lumos.impact.rules.type_uses import TableVersions
 from lumos.impact.rules.verdicts import decide
 from lumos.impact.types import effects
 from lumos.model.change import Verdict
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import TableVersions
 from lumos.model.types import parse_type
 
 BEFORE = {"a": "DECIMAL(10,2)", "b": "DECIMAL(10,2)", "i": "INT32", "l": "INT64", "f": "FLOAT64",

@@ -7,13 +7,13 @@ from impact.cases import ADDED, REMOVED, UNKNOWN, Case, Verdict
 from impact.sample_estate import Estate, Model
 from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Making, impact_of
 from lumos.impact.rules.downstream import Versions
+from lumos.impact.rules.type_uses import StatementEffect
 from lumos.impact.types import effects
 from lumos.lineage.reported_lineage import TableName
 from lumos.lineage.sql import report_script
 from lumos.lineage.sql_files import create_statement, parse_sql_file
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
-from lumos.model.type_use import StatementEffect
 from lumos.model.types import Unknown
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge

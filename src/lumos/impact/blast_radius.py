@@ -11,6 +11,7 @@ from lumos.errors import LumosError
 from lumos.impact.context import Links, StoredDownstream, reason
 from lumos.impact.rules import DatasetImpact, Making, Reasoner, impact_of
 from lumos.impact.rules.downstream import Versions
+from lumos.impact.rules.type_uses import StatementEffect
 from lumos.model.change import (
     DECLARED_BREAKING,
     Affected,
@@ -22,7 +23,6 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.schema import Schema
-from lumos.model.type_use import StatementEffect
 from lumos.model.types import quoted_name
 from lumos.schemas.paths import column_of
 from lumos.store import Completer, Store, Transaction

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lumos.impact.rules.downstream import Making, Versions
+from lumos.impact.rules.type_uses import StatementEffect, TableVersions
 from lumos.model.lineage import Edge, Script, UnparsedStatement
 from lumos.model.schema import Schema
-from lumos.model.type_use import StatementEffect, TableVersions
 from lumos.store import Store
 from lumos.store.collecting import without_collecting
 from lumos.store.lineage import Walk

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import UNSET, UnsetType
 
 from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Reason
+from lumos.impact.rules.type_uses import ValueType
 from lumos.impact.rules.values import rank
 from lumos.model.change import FieldAdded, Finding, Verdict
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.model.type_use import TypedValue
 from lumos.model.types import quoted_name
 from lumos.schemas.findings import ChangeRow, Side, change_rows
 
@@ -236,7 +236,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
-def _value(value: TypedValue | None) -> str | None:
+def _value(value: ValueType | None) -> str | None:
     if value is None:
         return None
     return f"{value.type.text} NOT NULL" if value.nullable is False else value.type.text

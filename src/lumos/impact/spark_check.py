@@ -8,11 +8,11 @@ from lumos.config.settings import Settings
 from lumos.impact.context import reason
 from lumos.impact.rules import DatasetImpact, Downstream, Impact, Making
 from lumos.impact.rules.ordering import Graph
+from lumos.impact.rules.type_uses import TableVersions
 from lumos.impact.spark_schemas import Pair, followed, from_stage, is_known, reckoned, to_stage
 from lumos.model.change import Verdict
 from lumos.model.report import Report
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import TableVersions
 from lumos.progress import Progress, no_progress
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from analysis.impact.world import World, of
 from examples import examples
 from lumos.impact.rules.kinds import takes
+from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
 from lumos.impact.rules.values import rank
 from lumos.impact.rules.verdicts import decide
 from lumos.model.change import Verdict
-from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import FLOATS, UNKNOWN, DataType, Decimal, String, parse_type
 
 WIDENINGS = st.sampled_from(
@@ -25,32 +25,32 @@ WIDENINGS = st.sampled_from(
 # Columns of a fixed type, and functions that count with 32 bits, do not take all that is wider.
 BEARING = st.sampled_from(
     sorted(
-        set(UseAction)
+        set(UseOperation)
         - {
-            UseAction.STORED,
-            UseAction.NAMED,
-            UseAction.AMBIGUOUS,
-            UseAction.PLACED,
-            UseAction.LOST,
-            UseAction.CAST,
-            UseAction.KEYED,
+            UseOperation.STORED,
+            UseOperation.NAMED,
+            UseOperation.AMBIGUOUS,
+            UseOperation.PLACED,
+            UseOperation.LOST,
+            UseOperation.CAST,
+            UseOperation.KEYED,
         }
     )
 )
 TYPES = st.sampled_from(
     ["INT32", "INT64", "FLOAT64", "STRING", "DATE", "BOOLEAN", "UNKNOWN", "ARRAY<INT32>"]
 ).map(parse_type)
-KINDS = st.none() | st.sampled_from([(kind,) for kind in TypeFamily])
+KINDS = st.none() | st.sampled_from([(kind,) for kind in ArgumentKind])
 
 
-def value(type: DataType) -> TypedValue:
-    return TypedValue(type=type, nullable=True)
+def value(type: DataType) -> ValueType:
+    return ValueType(type=type, nullable=True)
 
 
 @given(WIDENINGS, BEARING, st.sampled_from(ClauseKind), st.none() | TYPES, KINDS, st.booleans())
 def test_a_widening_breaks_no_use_but_the_text_of_floats(
-    types: tuple[str, str], act: UseAction, place: ClauseKind, partner: DataType | None,
-    accepts: tuple[TypeFamily, ...] | None, literal: bool,
+    types: tuple[str, str], act: UseOperation, place: ClauseKind, partner: DataType | None,
+    accepts: tuple[ArgumentKind, ...] | None, literal: bool,
 ) -> None:  # fmt: skip
     before, after = map(parse_type, types)
     met = None if partner is None else value(partner)
@@ -70,28 +70,28 @@ def test_a_widening_breaks_no_use_but_the_text_of_floats(
     # Of a function that nobody knows, or that is not known to take the old type, nobody knows
     # which numbers it takes.
     is_known = accepts is not None and (
-        TypeFamily.TEXT in accepts
+        ArgumentKind.TEXT in accepts
         or takes(accepts, before) is not False
         or bool(takes(accepts, after))
     )
-    is_call = act in (UseAction.CALLED, UseAction.AGGREGATED)
+    is_call = act in (UseOperation.CALLED, UseOperation.AGGREGATED)
     is_obscure = is_call and not is_known and not isinstance(after, String)
-    is_hashed = act is UseAction.HASHED and not isinstance(after, String)
+    is_hashed = act is UseOperation.HASHED and not isinstance(after, String)
     expected = Verdict.UNDETERMINED if is_obscure or is_hashed else Verdict.COMPATIBLE
-    is_written_out = act in (UseAction.SPELLED, UseAction.ENCODED) or (
-        is_call and accepts == (TypeFamily.TEXT,)
+    is_written_out = act in (UseOperation.SPELLED, UseOperation.ENCODED) or (
+        is_call and accepts == (ArgumentKind.TEXT,)
     )
     # 0.1 of 32 bits is written as 0.10000000149011612 with 64, and short decimals as floats in JSON.
     is_decimal = isinstance(after, Decimal) and before != after
-    if is_written_out and (after in FLOATS or (act is UseAction.ENCODED and is_decimal)):
+    if is_written_out and (after in FLOATS or (act is UseOperation.ENCODED and is_decimal)):
         expected = Verdict.BREAKING
     assert {each.verdict for each in found} == {expected}
 
 
 @given(TYPES, BEARING, st.sampled_from(ClauseKind), st.none() | TYPES, KINDS)
 def test_what_becomes_unknown_is_never_called_safe(
-    before: DataType, act: UseAction, place: ClauseKind, partner: DataType | None,
-    accepts: tuple[TypeFamily, ...] | None,
+    before: DataType, act: UseOperation, place: ClauseKind, partner: DataType | None,
+    accepts: tuple[ArgumentKind, ...] | None,
 ) -> None:  # fmt: skip
     met = None if partner is None else value(partner)
     found = decide(
@@ -106,7 +106,7 @@ def test_what_becomes_unknown_is_never_called_safe(
             accepts=accepts,
         )
     )
-    if act is not UseAction.COUNTED:
+    if act is not UseOperation.COUNTED:
         assert all(rank(each.verdict) < rank(Verdict.COMPATIBLE) for each in found)
 
 

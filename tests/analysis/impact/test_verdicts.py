@@ -2,10 +2,10 @@
 
 import pytest
 
+from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
 from lumos.impact.rules.values import rank
 from lumos.impact.rules.verdicts import Decision, decide, passed_on
 from lumos.model.change import Verdict
-from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import parse_type
 
 BREAKING, COMPATIBLE, UNDETERMINED = (
@@ -13,16 +13,16 @@ BREAKING, COMPATIBLE, UNDETERMINED = (
 )  # fmt: skip
 
 
-def value(text: str) -> TypedValue:
+def value(text: str) -> ValueType:
     """`STRING NOT NULL` or `STRING`, which may be null."""
     type, _, rest = text.partition(" NOT NULL")
     del rest
-    return TypedValue(type=parse_type(type), nullable=" NOT NULL" not in text)
+    return ValueType(type=parse_type(type), nullable=" NOT NULL" not in text)
 
 
 def meeting(
-    act: UseAction, before: str, after: str, *, partner: str | None = None, place: ClauseKind = ClauseKind.FILTER,
-    accepts: tuple[TypeFamily, ...] | None = None, literal: bool = False, text: str | None = None,
+    act: UseOperation, before: str, after: str, *, partner: str | None = None, place: ClauseKind = ClauseKind.FILTER,
+    accepts: tuple[ArgumentKind, ...] | None = None, literal: bool = False, text: str | None = None,
 ) -> TypeUse:  # fmt: skip
     met = None if partner is None else value(partner)
     return TypeUse(
@@ -62,29 +62,31 @@ def worst(found: TypeUse) -> Decision:
 def test_comparisons(
     before: str, after: str, partner: str, place: ClauseKind, verdict: Verdict
 ) -> None:
-    found = worst(meeting(UseAction.COMPARED, before, after, partner=partner, place=place,
+    found = worst(meeting(UseOperation.COMPARED, before, after, partner=partner, place=place,
                           literal=partner == "STRING"))  # fmt: skip
     assert found.verdict is verdict
 
 
 def test_a_comparison_says_what_it_expects_and_where() -> None:
     found = worst(
-        meeting(UseAction.COMPARED, "STRING", "INT64", partner="STRING", place=ClauseKind.JOIN)
+        meeting(UseOperation.COMPARED, "STRING", "INT64", partner="STRING", place=ClauseKind.JOIN)
     )
     assert found == Decision(BREAKING, "expects STRING x in JOIN", fails=True)
 
 
 def test_a_symbol_that_is_gone_is_missed_where_it_is_written_out() -> None:
-    named = meeting(UseAction.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
+    named = meeting(UseOperation.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
                     text="'a', 'b'")  # fmt: skip
-    unnamed = meeting(UseAction.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
+    unnamed = meeting(UseOperation.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
                       text="'a'")  # fmt: skip
     assert worst(named).verdict is BREAKING
     assert worst(unnamed).verdict is COMPATIBLE
 
 
 def test_two_sides_that_change_alike_still_fit() -> None:
-    found = meeting(UseAction.COMPARED, "STRING", "INT64", partner="INT64", place=ClauseKind.JOIN)
+    found = meeting(
+        UseOperation.COMPARED, "STRING", "INT64", partner="INT64", place=ClauseKind.JOIN
+    )
     alike = TypeUse(**{field: getattr(found, field) for field in found.__struct_fields__}
                     | {"partner_before": value("STRING")})  # fmt: skip
     assert worst(alike).verdict is COMPATIBLE
@@ -106,7 +108,7 @@ def test_two_sides_that_change_alike_must_still_compare_alike(
     before: str, after: str, is_ordering: bool, verdict: Verdict
 ) -> None:
     found = TypeUse(
-        place=ClauseKind.FILTER, act=UseAction.COMPARED, value="x", before=value(before), after=value(after),
+        place=ClauseKind.FILTER, act=UseOperation.COMPARED, value="x", before=value(before), after=value(after),
         partner=value(after), partner_before=value(before), is_ordering=is_ordering,
     )  # fmt: skip
     assert worst(found).verdict is verdict
@@ -126,122 +128,122 @@ def test_two_sides_that_change_alike_must_still_compare_alike(
     ],
 )  # fmt: skip
 def test_casts(before: str, after: str, to: str, verdict: Verdict, text: str) -> None:
-    found = worst(meeting(UseAction.CAST, before, after, partner=to))
+    found = worst(meeting(UseOperation.CAST, before, after, partner=to))
     assert (found.verdict, found.text) == (verdict, text)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "accepts", "verdict"),
     [
-        ("STRING", "INT64", (TypeFamily.TEXT,), BREAKING),
-        ("INT32", "INT64", (TypeFamily.NUMBER,), COMPATIBLE),
-        ("INT32", "FLOAT64", (TypeFamily.NUMBER,), COMPATIBLE),
-        ("INT32", "FLOAT64", (TypeFamily.INTEGER,), BREAKING),
+        ("STRING", "INT64", (ArgumentKind.TEXT,), BREAKING),
+        ("INT32", "INT64", (ArgumentKind.NUMBER,), COMPATIBLE),
+        ("INT32", "FLOAT64", (ArgumentKind.NUMBER,), COMPATIBLE),
+        ("INT32", "FLOAT64", (ArgumentKind.INTEGER,), BREAKING),
         ("INT32", "FLOAT64", None, UNDETERMINED),
         ("INT32", "INT64", None, UNDETERMINED),
         ("STRING(4)", "STRING", None, COMPATIBLE),
-        ("INT32", "INT64", (TypeFamily.INTEGER,), COMPATIBLE),
-        ("INT32", "INT64", (TypeFamily.SHORT_INTEGER,), BREAKING),
-        ("INT16", "INT32", (TypeFamily.SHORT_INTEGER,), COMPATIBLE),
-        ("INT64", "FLOAT64", (TypeFamily.SHORT_INTEGER,), BREAKING),
-        ("INT32", "FLOAT64", (TypeFamily.EXACT,), BREAKING),
-        ("INT32", "DECIMAL(12,2)", (TypeFamily.EXACT,), COMPATIBLE),
-        ("DATE", "TIMESTAMP(us)", (TypeFamily.DATE,), BREAKING),
-        ("INT32", "DECIMAL(12,0)", (TypeFamily.INTEGER,), BREAKING),
-        ("INT16", "INT32", (TypeFamily.INTEGER,), COMPATIBLE),
+        ("INT32", "INT64", (ArgumentKind.INTEGER,), COMPATIBLE),
+        ("INT32", "INT64", (ArgumentKind.SHORT_INTEGER,), BREAKING),
+        ("INT16", "INT32", (ArgumentKind.SHORT_INTEGER,), COMPATIBLE),
+        ("INT64", "FLOAT64", (ArgumentKind.SHORT_INTEGER,), BREAKING),
+        ("INT32", "FLOAT64", (ArgumentKind.EXACT,), BREAKING),
+        ("INT32", "DECIMAL(12,2)", (ArgumentKind.EXACT,), COMPATIBLE),
+        ("DATE", "TIMESTAMP(us)", (ArgumentKind.DATE,), BREAKING),
+        ("INT32", "DECIMAL(12,0)", (ArgumentKind.INTEGER,), BREAKING),
+        ("INT16", "INT32", (ArgumentKind.INTEGER,), COMPATIBLE),
         ("STRING", "INT64", None, UNDETERMINED),
-        ("DATE", "TIMESTAMP(us)", (TypeFamily.TIME,), COMPATIBLE),
-        ("TIMESTAMP(us)", "TIMESTAMPTZ(us)", (TypeFamily.TIME,), BREAKING),
-        ("STRING", "INT64", (TypeFamily.ANY,), BREAKING),
-        ("STRING", "UNKNOWN", (TypeFamily.TEXT,), UNDETERMINED),
+        ("DATE", "TIMESTAMP(us)", (ArgumentKind.TIME,), COMPATIBLE),
+        ("TIMESTAMP(us)", "TIMESTAMPTZ(us)", (ArgumentKind.TIME,), BREAKING),
+        ("STRING", "INT64", (ArgumentKind.ANY,), BREAKING),
+        ("STRING", "UNKNOWN", (ArgumentKind.TEXT,), UNDETERMINED),
     ],
 )
 def test_arguments_of_functions(
-    before: str, after: str, accepts: tuple[TypeFamily, ...] | None, verdict: Verdict
+    before: str, after: str, accepts: tuple[ArgumentKind, ...] | None, verdict: Verdict
 ) -> None:
-    found = worst(meeting(UseAction.CALLED, before, after, accepts=accepts, text="F"))
+    found = worst(meeting(UseOperation.CALLED, before, after, accepts=accepts, text="F"))
     assert found.verdict is verdict
 
 
 @pytest.mark.parametrize(
     ("act", "before", "after", "partner", "verdict"),
     [
-        (UseAction.COUNTED, "STRING", "INT64", None, COMPATIBLE),
-        (UseAction.GROUPED, "INT32", "FLOAT64", None, BREAKING),
-        (UseAction.GROUPED, "INT32", "INT64", None, COMPATIBLE),
-        (UseAction.GROUPED, "DATE", "TIMESTAMP(us)", None, BREAKING),
-        (UseAction.GROUPED, "STRING", "INT64", None, COMPATIBLE),
-        (UseAction.GROUPED, "STRING", "DECIMAL(20,0)", None, COMPATIBLE),
-        (UseAction.GROUPED, "STRING", "DECIMAL(20,2)", None, UNDETERMINED),
-        (UseAction.GROUPED, "STRING", "UUID", None, COMPATIBLE),
-        (UseAction.GROUPED, "STRING", "TIMESTAMP(us)", None, UNDETERMINED),
-        (UseAction.GROUPED, "STRING", "BOOLEAN", None, UNDETERMINED),
-        (UseAction.GROUPED, "INT64", "STRING", None, COMPATIBLE),
-        (UseAction.GROUPED, "INT64", "STRING(4)", None, UNDETERMINED),
-        (UseAction.GROUPED, "FLOAT64", "STRING", None, UNDETERMINED),
-        (UseAction.GROUPED, "TIMESTAMPTZ(us)", "STRING", None, UNDETERMINED),
-        (UseAction.GROUPED, "INT64", "INT32", None, COMPATIBLE),
-        (UseAction.GROUPED, "INT64", "FLOAT64", None, BREAKING),
-        (UseAction.GROUPED, "FLOAT64", "INT64", None, BREAKING),
-        (UseAction.GROUPED, "FLOAT64", "FLOAT32", None, BREAKING),
-        (UseAction.GROUPED, "DECIMAL(10,2)", "DECIMAL(9,2)", None, COMPATIBLE),
-        (UseAction.GROUPED, "DECIMAL(10,2)", "DECIMAL(10,1)", None, BREAKING),
-        (UseAction.GROUPED, "DECIMAL(10,2)", "FLOAT64", None, COMPATIBLE),
-        (UseAction.GROUPED, "DECIMAL(18,2)", "FLOAT64", None, BREAKING),
-        (UseAction.GROUPED, "BOOLEAN", "INT32", None, COMPATIBLE),
-        (UseAction.GROUPED, "INT32", "BOOLEAN", None, BREAKING),
-        (UseAction.GROUPED, "TIMESTAMP(us)", "DATE", None, BREAKING),
-        (UseAction.GROUPED, "TIMESTAMP(us)", "TIMESTAMPTZ(us)", None, UNDETERMINED),
-        (UseAction.GROUPED, "TIMESTAMP(us)", "TIMESTAMP(ms)", None, BREAKING),
-        (UseAction.GROUPED, "ARRAY<STRING>", "ARRAY<INT64>", None, COMPATIBLE),
+        (UseOperation.COUNTED, "STRING", "INT64", None, COMPATIBLE),
+        (UseOperation.GROUPED, "INT32", "FLOAT64", None, BREAKING),
+        (UseOperation.GROUPED, "INT32", "INT64", None, COMPATIBLE),
+        (UseOperation.GROUPED, "DATE", "TIMESTAMP(us)", None, BREAKING),
+        (UseOperation.GROUPED, "STRING", "INT64", None, COMPATIBLE),
+        (UseOperation.GROUPED, "STRING", "DECIMAL(20,0)", None, COMPATIBLE),
+        (UseOperation.GROUPED, "STRING", "DECIMAL(20,2)", None, UNDETERMINED),
+        (UseOperation.GROUPED, "STRING", "UUID", None, COMPATIBLE),
+        (UseOperation.GROUPED, "STRING", "TIMESTAMP(us)", None, UNDETERMINED),
+        (UseOperation.GROUPED, "STRING", "BOOLEAN", None, UNDETERMINED),
+        (UseOperation.GROUPED, "INT64", "STRING", None, COMPATIBLE),
+        (UseOperation.GROUPED, "INT64", "STRING(4)", None, UNDETERMINED),
+        (UseOperation.GROUPED, "FLOAT64", "STRING", None, UNDETERMINED),
+        (UseOperation.GROUPED, "TIMESTAMPTZ(us)", "STRING", None, UNDETERMINED),
+        (UseOperation.GROUPED, "INT64", "INT32", None, COMPATIBLE),
+        (UseOperation.GROUPED, "INT64", "FLOAT64", None, BREAKING),
+        (UseOperation.GROUPED, "FLOAT64", "INT64", None, BREAKING),
+        (UseOperation.GROUPED, "FLOAT64", "FLOAT32", None, BREAKING),
+        (UseOperation.GROUPED, "DECIMAL(10,2)", "DECIMAL(9,2)", None, COMPATIBLE),
+        (UseOperation.GROUPED, "DECIMAL(10,2)", "DECIMAL(10,1)", None, BREAKING),
+        (UseOperation.GROUPED, "DECIMAL(10,2)", "FLOAT64", None, COMPATIBLE),
+        (UseOperation.GROUPED, "DECIMAL(18,2)", "FLOAT64", None, BREAKING),
+        (UseOperation.GROUPED, "BOOLEAN", "INT32", None, COMPATIBLE),
+        (UseOperation.GROUPED, "INT32", "BOOLEAN", None, BREAKING),
+        (UseOperation.GROUPED, "TIMESTAMP(us)", "DATE", None, BREAKING),
+        (UseOperation.GROUPED, "TIMESTAMP(us)", "TIMESTAMPTZ(us)", None, UNDETERMINED),
+        (UseOperation.GROUPED, "TIMESTAMP(us)", "TIMESTAMP(ms)", None, BREAKING),
+        (UseOperation.GROUPED, "ARRAY<STRING>", "ARRAY<INT64>", None, COMPATIBLE),
         (
-            UseAction.GROUPED,
+            UseOperation.GROUPED,
             "STRUCT<a: STRING, b: INT64>",
             "STRUCT<a: INT64, b: INT64>",
             None,
             COMPATIBLE,
         ),
-        (UseAction.GROUPED, "STRUCT<a: TIMESTAMP(us)>", "STRUCT<a: DATE>", None, BREAKING),
-        (UseAction.GROUPED, "STRING", "JSON", None, UNDETERMINED),
-        (UseAction.GROUPED, "STRING", "ARRAY<STRING>", None, UNDETERMINED),
-        (UseAction.SORTED, "INT64", "INT32", None, COMPATIBLE),
-        (UseAction.SORTED, "INT64", "FLOAT64", None, BREAKING),
-        (UseAction.SORTED, "DATE", "STRING", None, BREAKING),
-        (UseAction.HANDED_ON, "STRING", "INT64", None, COMPATIBLE),
-        (UseAction.ENCODED, "INT32", "INT64", None, COMPATIBLE),
-        (UseAction.ENCODED, "STRING", "INT64", None, BREAKING),
-        (UseAction.ENCODED, "INT32", "DECIMAL(12,0)", None, BREAKING),
-        (UseAction.ENCODED, "STRUCT<a: INT32>", "STRUCT<a: FLOAT64>", None, BREAKING),
-        (UseAction.ENCODED, "STRUCT<a: INT32>", "STRUCT<a: INT64>", None, COMPATIBLE),
-        (UseAction.HASHED, "STRING", "INT64", None, BREAKING),
-        (UseAction.HASHED, "INT32", "INT64", None, UNDETERMINED),
-        (UseAction.HASHED, "STRING(4)", "STRING", None, COMPATIBLE),
-        (UseAction.SPELLED, "FLOAT32", "FLOAT64", None, BREAKING),
-        (UseAction.SORTED, "INT32", "FLOAT64", None, COMPATIBLE),
-        (UseAction.SORTED, "STRING", "INT64", None, BREAKING),
-        (UseAction.COMBINED, "STRING", "INT64", "STRING", BREAKING),
-        (UseAction.COMBINED, "INT32", "INT64", "INT32", COMPATIBLE),
-        (UseAction.COMBINED, "STRING", "INT64", "UNKNOWN", UNDETERMINED),
-        (UseAction.CALCULATED, "INT32", "INT64", "INT32", COMPATIBLE),
-        (UseAction.CALCULATED, "INT32", "STRING", "INT32", BREAKING),
-        (UseAction.CALCULATED, "DATE", "TIMESTAMP(us)", "INT32", BREAKING),
-        (UseAction.CALCULATED, "DATE", "TIMESTAMP(us)", "INTERVAL", COMPATIBLE),
-        (UseAction.SPELLED, "INT32", "STRING", None, COMPATIBLE),
-        (UseAction.SPELLED, "STRING", "INT64", None, COMPATIBLE),
-        (UseAction.SPELLED, "STRING", "ARRAY<STRING>", None, BREAKING),
-        (UseAction.STORED, "INT32", "INT64", "INT32", BREAKING),
-        (UseAction.STORED, "STRING(9)", "STRING(20)", "STRING(9)", BREAKING),
-        (UseAction.CALCULATED, "INT32", "INT64", "DATE", BREAKING),
-        (UseAction.STORED, "STRING", "INT64", "STRING", BREAKING),
-        (UseAction.STORED, "INT64", "INT32", "INT64", COMPATIBLE),
-        (UseAction.STORED, "DECIMAL(9,2)", "DECIMAL(12,4)", "DECIMAL(9,2)", BREAKING),
-        (UseAction.STORED, "DATE", "TIMESTAMP(us)", "DATE", BREAKING),
-        (UseAction.LOST, "STRING", "STRING", None, UNDETERMINED),
-        (UseAction.PLACED, "STRING", "STRING", None, BREAKING),
+        (UseOperation.GROUPED, "STRUCT<a: TIMESTAMP(us)>", "STRUCT<a: DATE>", None, BREAKING),
+        (UseOperation.GROUPED, "STRING", "JSON", None, UNDETERMINED),
+        (UseOperation.GROUPED, "STRING", "ARRAY<STRING>", None, UNDETERMINED),
+        (UseOperation.SORTED, "INT64", "INT32", None, COMPATIBLE),
+        (UseOperation.SORTED, "INT64", "FLOAT64", None, BREAKING),
+        (UseOperation.SORTED, "DATE", "STRING", None, BREAKING),
+        (UseOperation.HANDED_ON, "STRING", "INT64", None, COMPATIBLE),
+        (UseOperation.ENCODED, "INT32", "INT64", None, COMPATIBLE),
+        (UseOperation.ENCODED, "STRING", "INT64", None, BREAKING),
+        (UseOperation.ENCODED, "INT32", "DECIMAL(12,0)", None, BREAKING),
+        (UseOperation.ENCODED, "STRUCT<a: INT32>", "STRUCT<a: FLOAT64>", None, BREAKING),
+        (UseOperation.ENCODED, "STRUCT<a: INT32>", "STRUCT<a: INT64>", None, COMPATIBLE),
+        (UseOperation.HASHED, "STRING", "INT64", None, BREAKING),
+        (UseOperation.HASHED, "INT32", "INT64", None, UNDETERMINED),
+        (UseOperation.HASHED, "STRING(4)", "STRING", None, COMPATIBLE),
+        (UseOperation.SPELLED, "FLOAT32", "FLOAT64", None, BREAKING),
+        (UseOperation.SORTED, "INT32", "FLOAT64", None, COMPATIBLE),
+        (UseOperation.SORTED, "STRING", "INT64", None, BREAKING),
+        (UseOperation.COMBINED, "STRING", "INT64", "STRING", BREAKING),
+        (UseOperation.COMBINED, "INT32", "INT64", "INT32", COMPATIBLE),
+        (UseOperation.COMBINED, "STRING", "INT64", "UNKNOWN", UNDETERMINED),
+        (UseOperation.CALCULATED, "INT32", "INT64", "INT32", COMPATIBLE),
+        (UseOperation.CALCULATED, "INT32", "STRING", "INT32", BREAKING),
+        (UseOperation.CALCULATED, "DATE", "TIMESTAMP(us)", "INT32", BREAKING),
+        (UseOperation.CALCULATED, "DATE", "TIMESTAMP(us)", "INTERVAL", COMPATIBLE),
+        (UseOperation.SPELLED, "INT32", "STRING", None, COMPATIBLE),
+        (UseOperation.SPELLED, "STRING", "INT64", None, COMPATIBLE),
+        (UseOperation.SPELLED, "STRING", "ARRAY<STRING>", None, BREAKING),
+        (UseOperation.STORED, "INT32", "INT64", "INT32", BREAKING),
+        (UseOperation.STORED, "STRING(9)", "STRING(20)", "STRING(9)", BREAKING),
+        (UseOperation.CALCULATED, "INT32", "INT64", "DATE", BREAKING),
+        (UseOperation.STORED, "STRING", "INT64", "STRING", BREAKING),
+        (UseOperation.STORED, "INT64", "INT32", "INT64", COMPATIBLE),
+        (UseOperation.STORED, "DECIMAL(9,2)", "DECIMAL(12,4)", "DECIMAL(9,2)", BREAKING),
+        (UseOperation.STORED, "DATE", "TIMESTAMP(us)", "DATE", BREAKING),
+        (UseOperation.LOST, "STRING", "STRING", None, UNDETERMINED),
+        (UseOperation.PLACED, "STRING", "STRING", None, BREAKING),
     ],
 )
 def test_other_uses(
-    act: UseAction, before: str, after: str, partner: str | None, verdict: Verdict
+    act: UseOperation, before: str, after: str, partner: str | None, verdict: Verdict
 ) -> None:
     assert worst(meeting(act, before, after, partner=partner)).verdict is verdict
 
@@ -249,16 +251,16 @@ def test_other_uses(
 @pytest.mark.parametrize(
     ("act", "place", "partner", "verdict"),
     [
-        (UseAction.COMPARED, ClauseKind.JOIN, "STRING", BREAKING),
-        (UseAction.COMPARED, ClauseKind.FILTER, "STRING", COMPATIBLE),
-        (UseAction.NOT_IN, ClauseKind.FILTER, "STRING", BREAKING),
-        (UseAction.STORED, ClauseKind.INSERT, "STRING NOT NULL", BREAKING),
-        (UseAction.STORED, ClauseKind.INSERT, "STRING", COMPATIBLE),
-        (UseAction.GROUPED, ClauseKind.GROUP_BY, None, COMPATIBLE),
-        (UseAction.COMBINED, ClauseKind.PROJECTION, "STRING", COMPATIBLE),
+        (UseOperation.COMPARED, ClauseKind.JOIN, "STRING", BREAKING),
+        (UseOperation.COMPARED, ClauseKind.FILTER, "STRING", COMPATIBLE),
+        (UseOperation.NOT_IN, ClauseKind.FILTER, "STRING", BREAKING),
+        (UseOperation.STORED, ClauseKind.INSERT, "STRING NOT NULL", BREAKING),
+        (UseOperation.STORED, ClauseKind.INSERT, "STRING", COMPATIBLE),
+        (UseOperation.GROUPED, ClauseKind.GROUP_BY, None, COMPATIBLE),
+        (UseOperation.COMBINED, ClauseKind.PROJECTION, "STRING", COMPATIBLE),
     ],
 )
-def test_nulls(act: UseAction, place: ClauseKind, partner: str | None, verdict: Verdict) -> None:
+def test_nulls(act: UseOperation, place: ClauseKind, partner: str | None, verdict: Verdict) -> None:
     found = worst(meeting(act, "STRING NOT NULL", "STRING", partner=partner, place=place))
     assert found.verdict is verdict
 

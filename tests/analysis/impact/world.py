@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 from lumos.impact.rules import DatasetImpact, Impact, Making, impact_of
 from lumos.impact.rules.downstream import Versions
+from lumos.impact.rules.type_uses import StatementEffect
 from lumos.impact.types import effects
 from lumos.lineage.reported_lineage import TableName
 from lumos.lineage.sql import analyse, report_script
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
-from lumos.model.type_use import StatementEffect
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 

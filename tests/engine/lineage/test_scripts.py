@@ -14,12 +14,12 @@ from engine.sightings import Sightings
 from lineage.readers.dbt_projects import CATALOG, manifest, write_project
 from lineage.readers.test_openlineage import event
 from lumos import Lumos
+from lumos.impact.rules.type_uses import TableVersions
 from lumos.impact.types import effects
 from lumos.lineage.reported_lineage import DatasetReference, LocationReference, TableName
 from lumos.lineage.sql import analyse, report_script
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Script
-from lumos.model.type_use import TableVersions
 from lumos.store import Store, tables
 
 pytestmark = pytest.mark.usefixtures("workplace")

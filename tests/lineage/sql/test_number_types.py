@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import pytest
 from pyspark.sql import SparkSession
 
+from lumos.impact.rules.type_uses import TableVersions
 from lumos.impact.types import effects
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import TableVersions
 from lumos.model.types import DataType, Unknown, parse_type
 
 SIZES = ("1,1", "7,2", "9,4", "12,2", "18,10", "19,2", "38,10", "38,38")

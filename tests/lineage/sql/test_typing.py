@@ -2,10 +2,10 @@
 
 import pytest
 
+from lumos.impact.rules.type_uses import OutputColumn, StatementEffect, TableVersions, TypeUse
 from lumos.impact.types import effects
 from lumos.impact.types.types import from_sqlglot, to_sqlglot
 from lumos.model.schema import parse_schema
-from lumos.model.type_use import OutputColumn, StatementEffect, TableVersions, TypeUse
 from lumos.model.types import parse_type
 
 BEFORE = """

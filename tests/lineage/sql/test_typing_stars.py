@@ -2,9 +2,9 @@
 
 import pytest
 
+from lumos.impact.rules.type_uses import TableVersions, UseOperation
 from lumos.impact.types import effects
 from lumos.model.schema import parse_schema
-from lumos.model.type_use import TableVersions, UseAction
 
 BEFORE = "id INT64\nnote STRING\nqty INT32\naddress STRUCT<zip: STRING, city: STRING>"
 OTHER = "id INT64\nnote STRING"
@@ -25,7 +25,7 @@ def needed(query: str, *, gone: str = "note", dialect: str = "spark") -> set[str
         tables=versions.get,
         is_wanted=lambda parts: parts == ("t",),
     )
-    return {each.value for each in found[0].meetings if each.act is UseAction.NAMED}
+    return {each.value for each in found[0].meetings if each.act is UseOperation.NAMED}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 import sqlglot
 
 from lineage.sql.edges import of
+from lumos.impact.rules.type_uses import TableVersions, ValueType
 from lumos.impact.types import effects
 from lumos.lineage.sql.analysis import analyse
 from lumos.model.schema import parse_schema
-from lumos.model.type_use import TableVersions, TypedValue
 from lumos.model.types import INT64
 
 
@@ -139,7 +139,7 @@ def test_what_a_change_does_to_a_text_that_is_nested_deeply_is_known() -> None:
     )
     (output,) = effect.outputs
     assert output.name == "a"
-    assert output.after == TypedValue(type=INT64, nullable=True)
+    assert output.after == ValueType(type=INT64, nullable=True)
 
 
 def test_the_parser_s_log_stays_usable_for_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from lumos.impact.rules.facts import field_named
+from lumos.impact.rules.type_uses import OutputColumn, TableVersions, ValueType
 from lumos.impact.rules.values import ColumnImpact
 from lumos.impact.rules.verdicts import COMPATIBLE, resolved, type_finding
 from lumos.model.change import (
@@ -15,7 +16,6 @@ from lumos.model.change import (
     TypeChanged,
 )
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import OutputColumn, TableVersions, TypedValue
 from lumos.model.types import UNKNOWN, DataType, Unknown
 from lumos.schemas.apply import apply
 from lumos.schemas.paths import column_of
@@ -164,5 +164,5 @@ def _written(versions: TableVersions, name: str) -> str:
     return next((each for each in versions.columns if each.casefold() == folded), name)
 
 
-def _value(field: Field | None) -> TypedValue | None:
-    return None if field is None else TypedValue(type=field.type, nullable=field.nullable)
+def _value(field: Field | None) -> ValueType | None:
+    return None if field is None else ValueType(type=field.type, nullable=field.nullable)

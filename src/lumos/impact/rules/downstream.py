@@ -5,9 +5,9 @@ from typing import Protocol
 
 import msgspec
 
+from lumos.impact.rules.type_uses import StatementEffect, TableVersions
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
-from lumos.model.type_use import StatementEffect, TableVersions
 
 Versions = Callable[[str], TableVersions]
 

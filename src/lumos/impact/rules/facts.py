@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from lumos.impact.rules.type_uses import ClauseKind, OutputColumn, TableVersions, ValueType
 from lumos.impact.rules.values import rank
 from lumos.impact.rules.verdicts import (
     BREAKING,
@@ -15,7 +16,6 @@ from lumos.impact.rules.verdicts import (
 from lumos.model.change import ConsumerUse
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import ClauseKind, OutputColumn, TableVersions, TypedValue
 from lumos.model.types import Unknown
 
 ALL: Final = "*"
@@ -112,7 +112,7 @@ def _lost(fact: ColumnMapping | ColumnUse) -> Told:
 
 def _lost_output(mapping: ColumnMapping, name: str, key: str) -> OutputColumn:
     return OutputColumn(
-        name=mapping.downstream, before=TypedValue(), after=TypedValue(), is_lost=True,
+        name=mapping.downstream, before=ValueType(), after=ValueType(), is_lost=True,
         clause=mapping.transformation, line=mapping.line, origins=((key, name),),
     )  # fmt: skip
 
@@ -206,13 +206,13 @@ def _output(
     old, new = _value(before), _value(after)
     is_lost = False
     if mapping.cast_to is not None and old is not None and new is not None:
-        new = TypedValue(type=old.type, nullable=new.nullable)
+        new = ValueType(type=old.type, nullable=new.nullable)
     elif not is_same and old is not None and new is not None and old.type == new.type:
         # What is made of it is of the type that it was, whatever that is.
-        old, new = TypedValue(nullable=old.nullable), TypedValue(nullable=new.nullable)
+        old, new = ValueType(nullable=old.nullable), ValueType(nullable=new.nullable)
     elif not is_same:
         is_lost = new is not None
-        old, new = TypedValue(), TypedValue() if is_lost else None
+        old, new = ValueType(), ValueType() if is_lost else None
     return OutputColumn(
         name=mapping.downstream,
         before=old,
@@ -225,8 +225,8 @@ def _output(
     )
 
 
-def _value(field: Field | None) -> TypedValue | None:
-    return None if field is None else TypedValue(type=field.type, nullable=field.nullable)
+def _value(field: Field | None) -> ValueType | None:
+    return None if field is None else ValueType(type=field.type, nullable=field.nullable)
 
 
 def _field(schema: Schema | None, name: str) -> Field | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from lumos.model.type_use import TypeFamily
+from lumos.impact.rules.type_uses import ArgumentKind
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -31,7 +31,7 @@ from lumos.model.types import (
 
 _NESTED: Final = (Array, Map, Struct)
 _TIMES: Final = ("time", "clock")
-_LONGER: Final = {TypeFamily.SHORT_INTEGER: TypeFamily.INTEGER}
+_LONGER: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
 # More digits than any float has.
 _MANY: Final = 99
 
@@ -252,7 +252,7 @@ def _is_zoned(type: DataType) -> bool:
     return isinstance(type, Timestamp) and type.zoned
 
 
-def refuses(accepts: tuple[TypeFamily, ...], before: DataType, after: DataType) -> bool | None:
+def refuses(accepts: tuple[ArgumentKind, ...], before: DataType, after: DataType) -> bool | None:
     """Whether a function that took one type does not take another; None if that is not known."""
     if SIGNED.get(before, 0) > 32:
         accepts = tuple(_LONGER.get(kind, kind) for kind in accepts)
@@ -264,13 +264,13 @@ def refuses(accepts: tuple[TypeFamily, ...], before: DataType, after: DataType) 
     if not taken:
         return True
     # Where there are types for whole numbers, a decimal is none of them, even without a fraction.
-    is_whole = set(accepts) <= {TypeFamily.INTEGER, TypeFamily.SHORT_INTEGER}
+    is_whole = set(accepts) <= {ArgumentKind.INTEGER, ArgumentKind.SHORT_INTEGER}
     return is_whole and isinstance(after, Decimal) and not isinstance(before, Decimal)
 
 
-def takes(accepts: tuple[TypeFamily, ...], type: DataType) -> bool | None:
+def takes(accepts: tuple[ArgumentKind, ...], type: DataType) -> bool | None:
     """Whether a function takes a value of that type, or None if that is not known."""
-    if TypeFamily.ANY in accepts or type == NULL:
+    if ArgumentKind.ANY in accepts or type == NULL:
         return True
     kind = family(type)
     if kind is None:
@@ -278,28 +278,28 @@ def takes(accepts: tuple[TypeFamily, ...], type: DataType) -> bool | None:
     return any(_is_kind(each, type, kind) for each in accepts)
 
 
-def _is_kind(kind: TypeFamily, type: DataType, found: str) -> bool:
+def _is_kind(kind: ArgumentKind, type: DataType, found: str) -> bool:
     match kind:
-        case TypeFamily.NUMBER:
+        case ArgumentKind.NUMBER:
             return found in ("number", "interval")
-        case TypeFamily.EXACT:
+        case ArgumentKind.EXACT:
             return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
-        case TypeFamily.INTEGER:
+        case ArgumentKind.INTEGER:
             return type in SIGNED or type in UNSIGNED or _is_whole(type)
-        case TypeFamily.SHORT_INTEGER:
+        case ArgumentKind.SHORT_INTEGER:
             bits = SIGNED.get(type) or UNSIGNED.get(type, 63) + 1
             return bits <= 32 or _is_whole(type)
-        case TypeFamily.TEXT:
+        case ArgumentKind.TEXT:
             return found in ("text", "bytes", "json")
-        case TypeFamily.TIME:
+        case ArgumentKind.TIME:
             return found in ("time", "clock", "interval")
-        case TypeFamily.DATE:
+        case ArgumentKind.DATE:
             return type == DATE
-        case TypeFamily.BOOLEAN:
+        case ArgumentKind.BOOLEAN:
             return type == BOOLEAN
-        case TypeFamily.NESTED:
+        case ArgumentKind.NESTED:
             return isinstance(type, _NESTED) or type == JSON
-        case TypeFamily.ANY:
+        case ArgumentKind.ANY:
             return True
 
 
@@ -307,20 +307,20 @@ def _is_whole(type: DataType) -> bool:
     return isinstance(type, Decimal) and type.scale == 0
 
 
-def words_for(accepts: tuple[TypeFamily, ...]) -> str:
+def words_for(accepts: tuple[ArgumentKind, ...]) -> str:
     """What a function takes, in words."""
     return " or ".join(_WORDS[kind] for kind in accepts)
 
 
 _WORDS: Final = {
-    TypeFamily.NUMBER: "numbers",
-    TypeFamily.EXACT: "whole numbers and decimals",
-    TypeFamily.INTEGER: "whole numbers",
-    TypeFamily.SHORT_INTEGER: "whole numbers of 32 bits",
-    TypeFamily.TEXT: "text",
-    TypeFamily.TIME: "dates and times",
-    TypeFamily.DATE: "dates",
-    TypeFamily.BOOLEAN: "true or false",
-    TypeFamily.NESTED: "lists and structures",
-    TypeFamily.ANY: "anything",
+    ArgumentKind.NUMBER: "numbers",
+    ArgumentKind.EXACT: "whole numbers and decimals",
+    ArgumentKind.INTEGER: "whole numbers",
+    ArgumentKind.SHORT_INTEGER: "whole numbers of 32 bits",
+    ArgumentKind.TEXT: "text",
+    ArgumentKind.TIME: "dates and times",
+    ArgumentKind.DATE: "dates",
+    ArgumentKind.BOOLEAN: "true or false",
+    ArgumentKind.NESTED: "lists and structures",
+    ArgumentKind.ANY: "anything",
 }

@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.model.schema import Field
-from lumos.model.type_use import (
+from lumos.impact.rules.type_uses import (
+    ArgumentKind,
     ClauseKind,
     TableVersions,
-    TypedValue,
-    TypeFamily,
     TypeUse,
-    UseAction,
+    UseOperation,
+    ValueType,
 )
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
+from lumos.model.schema import Field
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -47,7 +47,7 @@ _CLAUSES: Final = {
     UseKind.GROUP_BY: (re.compile(r"group\s+by\s+", re.IGNORECASE), ClauseKind.GROUP_BY),
     UseKind.SORT: (re.compile(r"order\s+by\s+", re.IGNORECASE), ClauseKind.SORT),
 }
-_LISTS: Final = {UseKind.GROUP_BY: UseAction.GROUPED, UseKind.SORT: UseAction.SORTED}
+_LISTS: Final = {UseKind.GROUP_BY: UseOperation.GROUPED, UseKind.SORT: UseOperation.SORTED}
 _WORD: Final = re.compile(r"[\w$]+")
 _LETTER: Final = re.compile(r"\w")
 _DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
@@ -96,9 +96,9 @@ def meetings(
     start = begins.match(use.expression)
     if start is None:
         return None
-    before, after = (TypedValue(type=each.type, nullable=each.nullable) for each in pair)
+    before, after = (ValueType(type=each.type, nullable=each.nullable) for each in pair)
     plain = TypeUse(
-        place=place, act=UseAction.COMPARED, value=pair[0].name, before=before, after=after,
+        place=place, act=UseOperation.COMPARED, value=pair[0].name, before=before, after=after,
         clause=use.expression, line=use.line, origins=((edge.upstream, pair[0].name),),
     )  # fmt: skip
     name = use.upstream.casefold()
@@ -143,9 +143,9 @@ def extreme(mapping: ColumnMapping, upstream: str, pair: tuple[Field, Field]) ->
     if not all(_is_well_known(each.type) for each in pair):
         return None
     meeting = TypeUse(
-        place=ClauseKind.PROJECTION, act=UseAction.AGGREGATED, value=match.group(3),
+        place=ClauseKind.PROJECTION, act=UseOperation.AGGREGATED, value=match.group(3),
         before=_value(pair[0]), after=_value(pair[1]), partner_text=match.group(1).upper(),
-        accepts=(TypeFamily.ANY,),
+        accepts=(ArgumentKind.ANY,),
         clause=mapping.transformation, line=mapping.line, origins=((upstream, pair[0].name),),
     )  # fmt: skip
     return Extreme(meeting, is_of_rows=match.group(4) is not None)
@@ -157,14 +157,14 @@ def _is_well_known(type: DataType) -> bool:
     return isinstance(type, String) or type in _WELL_KNOWN
 
 
-def _listed(plain: TypeUse, name: str, body: str, act: UseAction) -> list[TypeUse] | None:
+def _listed(plain: TypeUse, name: str, body: str, act: UseOperation) -> list[TypeUse] | None:
     names = [_COLUMN.fullmatch(_DIRECTION.sub("", each.strip())) for each in body.split(",")]
     if not all(each is not None or item.strip().isdigit()
                for each, item in zip(names, body.split(","), strict=True)):  # fmt: skip
         return None
     if name not in [each.group(2).casefold() for each in names if each is not None]:
         return None
-    if act is UseAction.GROUPED and plain.after is not None and plain.after.type == STRING:
+    if act is UseOperation.GROUPED and plain.after is not None and plain.after.type == STRING:
         # Whether texts of any length can be grouped by depends on the dialect.
         return None
     return [msgspec.structs.replace(plain, act=act)]
@@ -220,9 +220,9 @@ def _conditions(body: str) -> list[str] | None:
 
 def _partner(
     side: Side, use: ColumnUse, edge: Edge, beside: Sequence[Edge], versions: Versions
-) -> tuple[TypedValue, TypedValue] | None:
+) -> tuple[ValueType, ValueType] | None:
     if side.other is None:
-        value = TypedValue(type=STRING if side.text.startswith("'") else INT32, nullable=False)
+        value = ValueType(type=STRING if side.text.startswith("'") else INT32, nullable=False)
         return value, value
     holders = {
         other.upstream
@@ -251,8 +251,8 @@ def _is_in(each: ColumnUse, use: ColumnUse, name: str) -> bool:
     )
 
 
-def _value(field: Field) -> TypedValue:
-    return TypedValue(type=field.type, nullable=field.nullable)
+def _value(field: Field) -> ValueType:
+    return ValueType(type=field.type, nullable=field.nullable)
 
 
 def are_explained(names: Iterable[str], text: str, edges: Sequence[Edge]) -> bool:

@@ -15,6 +15,13 @@ from lumos.impact.rules.ordering import Graph
 from lumos.impact.rules.recommendations import recommendations
 from lumos.impact.rules.schemas import Schemas, schema_of
 from lumos.impact.rules.shortcuts import is_unmentioned, names_what_goes, plain_effect
+from lumos.impact.rules.type_uses import (
+    ClauseKind,
+    OutputColumn,
+    StatementEffect,
+    TableVersions,
+    UseOperation,
+)
 from lumos.impact.rules.values import ColumnImpact, Coverage, DatasetImpact, Impact, Reason, rank
 from lumos.impact.rules.verdicts import (
     BREAKING,
@@ -26,7 +33,6 @@ from lumos.impact.rules.verdicts import (
 )
 from lumos.model.change import Finding, Verdict
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import ClauseKind, OutputColumn, StatementEffect, TableVersions, UseAction
 
 # How often a dataset is looked at again when data flows in a circle.
 _MOST_ROUNDS: Final = 4
@@ -191,7 +197,7 @@ class _Propagation:
             found.is_doubtful = True
         if effect.fields and found.schema is None and not effect.is_open:
             found.schema = schema_of(effect)
-        is_told = bool(failing) or any(each.act is UseAction.NAMED for each in effect.meetings)
+        is_told = bool(failing) or any(each.act is UseOperation.NAMED for each in effect.meetings)
         schema = self._schemas.stored(urn)
         outputs = [_without_value(as_stored(each, _field(schema, each.name)), failing)
                    for each in effect.outputs]  # fmt: skip

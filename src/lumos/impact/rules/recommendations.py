@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lumos.impact.rules.type_uses import ClauseKind
 from lumos.impact.rules.values import DatasetImpact, Reason
 from lumos.model.change import (
     FieldAdded,
@@ -13,7 +14,6 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
-from lumos.model.type_use import ClauseKind
 from lumos.model.urn import SCHEME, Urn, separator_of
 from lumos.schemas.wording import few
 

@@ -1,8 +1,8 @@
 """The schemas of datasets: those that are stored, and what the SQL that makes others says."""
 
 from lumos.impact.rules.downstream import Downstream, Reasoner
+from lumos.impact.rules.type_uses import StatementEffect, TableVersions
 from lumos.model.schema import Schema
-from lumos.model.type_use import StatementEffect, TableVersions
 
 
 class Schemas:

@@ -12,16 +12,16 @@ from lumos.impact.rules.downstream import Making, Versions
 from lumos.impact.rules.facts import ALL
 from lumos.impact.rules.kinds import has_structure
 from lumos.impact.rules.plain import are_explained
-from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
-from lumos.model.schema import Field
-from lumos.model.type_use import (
+from lumos.impact.rules.type_uses import (
     ClauseKind,
     OutputColumn,
     StatementEffect,
     TableVersions,
-    TypedValue,
     TypeUse,
+    ValueType,
 )
+from lumos.model.lineage import ColumnMapping, Derivation, Edge, UseKind
+from lumos.model.schema import Field
 from lumos.model.types import Unknown
 
 
@@ -296,8 +296,8 @@ def _output(
 ) -> OutputColumn:
     return OutputColumn(
         name=mapping.downstream,
-        before=TypedValue(type=before.type, nullable=before.nullable),
-        after=TypedValue(type=after.type, nullable=after.nullable),
+        before=ValueType(type=before.type, nullable=before.nullable),
+        after=ValueType(type=after.type, nullable=after.nullable),
         is_same_value=True,
         clause=mapping.transformation,
         line=line,

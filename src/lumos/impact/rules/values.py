@@ -2,8 +2,8 @@
 
 import msgspec
 
+from lumos.impact.rules.type_uses import ValueType
 from lumos.model.change import AnySchemaChange, Verdict
-from lumos.model.type_use import TypedValue
 
 
 def rank(verdict: Verdict) -> int:
@@ -39,8 +39,8 @@ class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    before: TypedValue | None
-    after: TypedValue | None
+    before: ValueType | None
+    after: ValueType | None
     path: tuple[tuple[str, str], ...]
 
 

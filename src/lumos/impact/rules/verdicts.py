@@ -18,10 +18,10 @@ from lumos.impact.rules.kinds import (
     takes,
     words_for,
 )
+from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
 from lumos.impact.rules.values import rank
 from lumos.model.change import ConsumerUse, Finding, Verdict
 from lumos.model.schema import Field, Schema
-from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import (
     DATE,
     FLOATS,
@@ -46,8 +46,8 @@ BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
 _WHOLE: Final = frozenset({*SIGNED, *UNSIGNED})
-_CALLS: Final = (UseAction.CALLED, UseAction.AGGREGATED)
-_PAIRING: Final = (UseAction.COMPARED, UseAction.NOT_IN, UseAction.COMBINED)
+_CALLS: Final = (UseOperation.CALLED, UseOperation.AGGREGATED)
+_PAIRING: Final = (UseOperation.COMPARED, UseOperation.NOT_IN, UseOperation.COMBINED)
 
 
 class Decision(NamedTuple):
@@ -81,7 +81,7 @@ def decide(meeting: TypeUse) -> tuple[Decision, ...]:
     found = []
     if meeting.act in _STRUCTURAL:
         return (_STRUCTURAL[meeting.act](meeting),)
-    before, after = meeting.before or TypedValue(), meeting.after or TypedValue()
+    before, after = meeting.before or ValueType(), meeting.after or ValueType()
     if before.type != after.type or isinstance(after.type, Unknown):
         found.append(_of_type(meeting, before.type, after.type))
     if before.nullable is False and after.nullable:
@@ -94,29 +94,29 @@ def _of_type(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
         name, kinds = meeting.partner_text or "a function", words_for(meeting.accepts)
         text = f"passes {meeting.value} to {name}, which takes {kinds}"
         return Decision(BREAKING, text, fails=True)
-    if meeting.act is UseAction.CAST:
+    if meeting.act is UseOperation.CAST:
         return _cast(meeting, before, after)
     if before == after:
         # Neither is known.
         return _lost(meeting)
     finding = type_finding(before, after)
-    if meeting.act is UseAction.COUNTED:
+    if meeting.act is UseOperation.COUNTED:
         return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
-    if meeting.act is UseAction.HANDED_ON:
+    if meeting.act is UseOperation.HANDED_ON:
         if isinstance(after, Unknown):
             return _lost(meeting)
         return Decision(COMPATIBLE, f"hands {meeting.value} on as it is")
-    if meeting.act is UseAction.SPELLED or _is_written_out(meeting, before, after):
+    if meeting.act is UseOperation.SPELLED or _is_written_out(meeting, before, after):
         return _spelled(meeting, before, after)
-    if meeting.act is UseAction.ENCODED:
+    if meeting.act is UseOperation.ENCODED:
         return _encoded(meeting, before, after)
-    if meeting.act is UseAction.HASHED:
+    if meeting.act is UseOperation.HASHED:
         return _hashed(meeting, before, after)
-    if meeting.act is UseAction.STORED:
+    if meeting.act is UseOperation.STORED:
         return _stored(meeting, finding, before, after)
     if _is_too_long(meeting, before, after):
         return Decision(BREAKING, f"counts days with {meeting.value} as {before.text}", fails=True)
-    if meeting.act is UseAction.DIVIDED and _is_whole_no_more(meeting, before, after):
+    if meeting.act is UseOperation.DIVIDED and _is_whole_no_more(meeting, before, after):
         return Decision(BREAKING, f"divides {meeting.value} as a whole number")
     if meeting.is_literal and (gone := _gone_symbols(meeting, before, after)):
         return Decision(
@@ -131,17 +131,17 @@ def _of_type(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
         works = Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
         return _built_otherwise(meeting, before, after) or works
     match meeting.act:
-        case UseAction.COMPARED | UseAction.NOT_IN:
+        case UseOperation.COMPARED | UseOperation.NOT_IN:
             return _compared(meeting, finding, before, after)
-        case UseAction.COMBINED:
+        case UseOperation.COMBINED:
             return _combined(meeting, finding, before, after)
-        case UseAction.CALLED | UseAction.AGGREGATED:
+        case UseOperation.CALLED | UseOperation.AGGREGATED:
             return _called(meeting, finding, before, after)
-        case UseAction.CALCULATED | UseAction.DIVIDED:
+        case UseOperation.CALCULATED | UseOperation.DIVIDED:
             return _calculated(meeting, finding, before, after)
-        case UseAction.GROUPED:
+        case UseOperation.GROUPED:
             return _grouped(meeting, finding, before, after)
-        case UseAction.SORTED if keeps_order(before, after):
+        case UseOperation.SORTED if keeps_order(before, after):
             return Decision(COMPATIBLE, f"sorts {_new(meeting)} in the same order")
         case _:
             return _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
@@ -152,7 +152,9 @@ def _is_too_long(meeting: TypeUse, before: DataType, after: DataType) -> bool:
     if SIGNED.get(before, 64) > 32 or SIGNED.get(after, 64) <= 32 or family(after) != "number":
         return False
     partner = _partner(meeting)
-    return meeting.act is UseAction.CALCULATED and partner is not None and family(partner) == "time"
+    return (
+        meeting.act is UseOperation.CALCULATED and partner is not None and family(partner) == "time"
+    )
 
 
 def _is_whole_no_more(meeting: TypeUse, before: DataType, after: DataType) -> bool:
@@ -173,7 +175,7 @@ def _is_known_to_take(meeting: TypeUse, before: DataType, after: DataType) -> bo
     if takes(meeting.accepts, before) is not False or takes(meeting.accepts, after):
         return True
     # The dialect writes such values out where a text is wanted.
-    return TypeFamily.TEXT in meeting.accepts and family(before) == family(after)
+    return ArgumentKind.TEXT in meeting.accepts and family(before) == family(after)
 
 
 def _gone_symbols(meeting: TypeUse, before: DataType, after: DataType) -> str | None:
@@ -203,7 +205,7 @@ def _is_written_out(meeting: TypeUse, before: DataType, after: DataType) -> bool
     if (
         meeting.act not in _CALLS
         or meeting.accepts is None
-        or TypeFamily.TEXT not in meeting.accepts
+        or ArgumentKind.TEXT not in meeting.accepts
     ):
         return False
     return takes(meeting.accepts, before) is False and family(after) == family(before)
@@ -278,7 +280,7 @@ def _cast(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
 
 def _compared(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
     uses = {ConsumerUse.JOINED} if meeting.place is ClauseKind.JOIN else {ConsumerUse.FILTERED}
-    if meeting.act is UseAction.NOT_IN:
+    if meeting.act is UseOperation.NOT_IN:
         uses.add(ConsumerUse.NOT_IN)
     found = _met(meeting, before, after, "compares {value} with {partner}")
     if found is not None:
@@ -335,7 +337,7 @@ def _alike(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
     is_same: bool | None = True
     if meeting.is_ordering:
         is_same = keeps_order(before, after) or _is_compatible(type_finding(before, after))
-    elif meeting.act is not UseAction.COMBINED:
+    elif meeting.act is not UseOperation.COMBINED:
         is_same = keeps_equality(before, after)
     if is_same:
         return Decision(COMPATIBLE, f"both sides of {name} change alike")
@@ -355,7 +357,7 @@ def _called(meeting: TypeUse, finding: Finding, before: DataType, after: DataTyp
     name = meeting.partner_text or "a function"
     if meeting.accepts is None or refuses(meeting.accepts, before, after) is None:
         return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
-    if TypeFamily.ANY in meeting.accepts and keeps_order(before, after):
+    if ArgumentKind.ANY in meeting.accepts and keeps_order(before, after):
         # Of all values that it takes, it finds the first or the last: MAX, MAX_BY.
         return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
     text = f"passes {meeting.value} to {name} as {before.text}"
@@ -402,23 +404,23 @@ def _holds(type: DataType, target: DataType) -> bool:
 
 def _of_nulls(meeting: TypeUse) -> Decision:
     value = meeting.value
-    if meeting.act is UseAction.NOT_IN:
+    if meeting.act is UseOperation.NOT_IN:
         return Decision(BREAKING, f"expects no nulls of {value} in NOT IN")
-    if meeting.act is UseAction.COMPARED and meeting.place is ClauseKind.JOIN:
+    if meeting.act is UseOperation.COMPARED and meeting.place is ClauseKind.JOIN:
         return Decision(BREAKING, f"expects no nulls of {value} in JOIN")
     if (
-        meeting.act is UseAction.STORED
+        meeting.act is UseOperation.STORED
         and meeting.partner is not None
         and not meeting.partner.nullable
     ):
         return Decision(BREAKING, f"stores {value} in a column that refuses nulls")
-    if meeting.act is UseAction.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
+    if meeting.act is UseOperation.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
         return Decision(COMPATIBLE, f"replaces nulls of {value} anyway")
     return Decision(COMPATIBLE, f"works with nulls of {value} as well")
 
 
 def passed_on(
-    name: str, before: TypedValue, after: TypedValue, *, is_key: bool, is_lost: bool
+    name: str, before: ValueType, after: ValueType, *, is_key: bool, is_lost: bool
 ) -> tuple[Decision, ...]:
     """What it means that a dataset's own column changes."""
     found = []
@@ -466,12 +468,12 @@ def _lost(meeting: TypeUse) -> Decision:
     )
 
 
-_STRUCTURAL: Final[dict[UseAction, Callable[[TypeUse], Decision]]] = {
-    UseAction.NAMED: _named,
-    UseAction.AMBIGUOUS: _ambiguous,
-    UseAction.PLACED: _placed,
-    UseAction.KEYED: _keyed,
-    UseAction.LOST: _lost,
+_STRUCTURAL: Final[dict[UseOperation, Callable[[TypeUse], Decision]]] = {
+    UseOperation.NAMED: _named,
+    UseOperation.AMBIGUOUS: _ambiguous,
+    UseOperation.PLACED: _placed,
+    UseOperation.KEYED: _keyed,
+    UseOperation.LOST: _lost,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from lumos.model.type_use import UseAction
+from lumos.impact.rules.type_uses import UseOperation
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -24,13 +24,13 @@ from lumos.model.types import (
     DataType,
 )
 
-Acts = tuple[UseAction, ...]
-_COUNTED: Final[Acts] = (UseAction.COUNTED,)
-_GROUPED: Final[Acts] = (UseAction.GROUPED,)
-_HANDED_ON: Final[Acts] = (UseAction.HANDED_ON,)
-_ENCODED: Final[Acts] = (UseAction.ENCODED,)
-_HASHED: Final[Acts] = (UseAction.HASHED,)
-_ONE_OF_EACH: Final[Acts] = (UseAction.GROUPED, UseAction.HANDED_ON)
+Acts = tuple[UseOperation, ...]
+_COUNTED: Final[Acts] = (UseOperation.COUNTED,)
+_GROUPED: Final[Acts] = (UseOperation.GROUPED,)
+_HANDED_ON: Final[Acts] = (UseOperation.HANDED_ON,)
+_ENCODED: Final[Acts] = (UseOperation.ENCODED,)
+_HASHED: Final[Acts] = (UseOperation.HASHED,)
+_ONE_OF_EACH: Final[Acts] = (UseOperation.GROUPED, UseOperation.HANDED_ON)
 
 
 class Use(NamedTuple):
@@ -64,13 +64,13 @@ _EVERYWHERE: Final[dict[Function, Use]] = {
     exp.Typeof: Use(_HASHED),
 }  # fmt: skip
 _SPARK: Final[dict[Function, Use]] = {
-    exp.GroupConcat: Use((UseAction.SPELLED,), "this"),
+    exp.GroupConcat: Use((UseOperation.SPELLED,), "this"),
     exp.Mode: Use(_ONE_OF_EACH),
     exp.ArrayDistinct: Use(_ONE_OF_EACH),
     exp.Grouping: Use(_COUNTED, returns=INT8),
     exp.GroupingId: Use(_COUNTED, returns=INT64),
     **dict.fromkeys(("isnull", "isnotnull"), Use(_COUNTED, returns=BOOLEAN)),
-    **dict.fromkeys(("some", "every"), Use((UseAction.CALLED,), returns=BOOLEAN)),
+    **dict.fromkeys(("some", "every"), Use((UseOperation.CALLED,), returns=BOOLEAN)),
     "hash": Use(_HASHED, returns=INT32),
     "xxhash64": Use(_HASHED, returns=INT64),
     "hll_sketch_agg": Use(_HASHED, returns=BINARY),
@@ -81,7 +81,7 @@ _DUCKDB: Final[dict[Function, Use]] = {
     exp.ArrayDistinct: Use(_ONE_OF_EACH),
     exp.Grouping: Use(_COUNTED, returns=INT64),
     exp.GroupingId: Use(_COUNTED, returns=INT64),
-    exp.GroupConcat: Use((UseAction.SPELLED,), "this"),
+    exp.GroupConcat: Use((UseOperation.SPELLED,), "this"),
     "arbitrary": Use(_HANDED_ON),
     "entropy": Use(_GROUPED, returns=FLOAT64),
     "hash": Use(_HASHED, returns=UINT64),

@@ -5,19 +5,19 @@ from typing import Final
 
 from sqlglot import exp
 
-from lumos.model.type_use import TypeFamily
+from lumos.impact.rules.type_uses import ArgumentKind
 
-Kinds = tuple[TypeFamily, ...]
-ANY: Final[Kinds] = (TypeFamily.ANY,)
-_NUMBER: Final[Kinds] = (TypeFamily.NUMBER,)
-_EXACT: Final[Kinds] = (TypeFamily.EXACT,)
-_INTEGER: Final[Kinds] = (TypeFamily.INTEGER,)
-_SHORT: Final[Kinds] = (TypeFamily.SHORT_INTEGER,)
-_TEXT: Final[Kinds] = (TypeFamily.TEXT,)
-_TIME: Final[Kinds] = (TypeFamily.TIME,)
-_TIME_OR_TEXT: Final[Kinds] = (TypeFamily.TIME, TypeFamily.TEXT)
-BOOLEAN: Final[Kinds] = (TypeFamily.BOOLEAN,)
-NESTED: Final[Kinds] = (TypeFamily.NESTED,)
+Kinds = tuple[ArgumentKind, ...]
+ANY: Final[Kinds] = (ArgumentKind.ANY,)
+_NUMBER: Final[Kinds] = (ArgumentKind.NUMBER,)
+_EXACT: Final[Kinds] = (ArgumentKind.EXACT,)
+_INTEGER: Final[Kinds] = (ArgumentKind.INTEGER,)
+_SHORT: Final[Kinds] = (ArgumentKind.SHORT_INTEGER,)
+_TEXT: Final[Kinds] = (ArgumentKind.TEXT,)
+_TIME: Final[Kinds] = (ArgumentKind.TIME,)
+_TIME_OR_TEXT: Final[Kinds] = (ArgumentKind.TIME, ArgumentKind.TEXT)
+BOOLEAN: Final[Kinds] = (ArgumentKind.BOOLEAN,)
+NESTED: Final[Kinds] = (ArgumentKind.NESTED,)
 
 
 def _classes(names: str) -> list[type[exp.Expr]]:
@@ -48,7 +48,7 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_alike(_TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT, group=_SHORT),
     **_alike(_TEXT, "SplitPart", part_index=_SHORT),
     **_alike(_TEXT, "SHA2 SHA2Digest", length=_SHORT),
-    **_alike((TypeFamily.TEXT, TypeFamily.NESTED), "JSONExtract JSONBExtract JSONBExtractScalar"),
+    **_alike((ArgumentKind.TEXT, ArgumentKind.NESTED), "JSONExtract JSONBExtract JSONBExtractScalar"),
     **_alike(
         _NUMBER,
         "Abs Ceil Floor Sqrt Cbrt Exp Ln Log Pow Sign Sum Avg Stddev StddevPop StddevSamp Variance "
@@ -64,7 +64,7 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     ),
     **_alike(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT),
     **_alike(_SHORT, "Chr Ntile"),
-    **_alike((TypeFamily.INTEGER, TypeFamily.TEXT), "Hex LowerHex"),
+    **_alike((ArgumentKind.INTEGER, ArgumentKind.TEXT), "Hex LowerHex"),
     **_alike(
         _TIME,
         "Year Month Day Week Quarter Hour Minute Second DayOfWeek DayOfMonth DayOfYear WeekOfYear "
@@ -86,8 +86,8 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         ANY,
         "Min Max ArgMax ArgMin ApproxTopK Array VarMap Map MapFromEntries JSONFormat",
     ),
-    **_alike((TypeFamily.DATE,), "UnixDate"),
-    **_alike((TypeFamily.NUMBER, TypeFamily.TIME), "ToChar"),
+    **_alike((ArgumentKind.DATE,), "UnixDate"),
+    **_alike((ArgumentKind.NUMBER, ArgumentKind.TIME), "ToChar"),
     **_alike(ANY, "Lag Lead NthValue", offset=_SHORT),
     # Not those of two lists, or of a list and an element: their types must go together.
     **_alike(NESTED, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
@@ -136,8 +136,11 @@ def taken(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
     return kinds
 
 
-_CAST: Final = {TypeFamily.SHORT_INTEGER: TypeFamily.NUMBER, TypeFamily.INTEGER: TypeFamily.NUMBER}
-_LONGER: Final = {TypeFamily.SHORT_INTEGER: TypeFamily.INTEGER}
+_CAST: Final = {
+    ArgumentKind.SHORT_INTEGER: ArgumentKind.NUMBER,
+    ArgumentKind.INTEGER: ArgumentKind.NUMBER,
+}
+_LONGER: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
 
 
 def calculated(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
@@ -162,7 +165,7 @@ def is_element_at(node: exp.Bracket, dialect: str) -> bool:
 def cast_to_boolean(dialect: str) -> Kinds | None:
     """What can be cast to true or false, where that is not every number."""
     return (
-        (TypeFamily.SHORT_INTEGER, TypeFamily.TEXT, TypeFamily.BOOLEAN)
+        (ArgumentKind.SHORT_INTEGER, ArgumentKind.TEXT, ArgumentKind.BOOLEAN)
         if dialect in _POSTGRES
         else None
     )

@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 from sqlglot import exp
 
-from lumos.model.type_use import OutputColumn, TypeUse
+from lumos.impact.rules.type_uses import OutputColumn, TypeUse
 
 Told = TypeVar("Told", TypeUse, OutputColumn)
 

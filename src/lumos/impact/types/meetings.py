@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
+from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
 from lumos.impact.types import any_type, functions
 from lumos.impact.types.types import from_sqlglot
 from lumos.impact.types.values import State, Values, root_of
 from lumos.lineage.sql.relation import Excerpt, QueryColumn
 from lumos.lineage.sql.source_text import Clause
-from lumos.model.type_use import ClauseKind, TypedValue, TypeFamily, TypeUse, UseAction
 from lumos.model.types import BOOLEAN, STRING, Array, Map, String
 
 _COMPARISONS: Final = (
@@ -40,7 +40,7 @@ _CONVERSION: Final = re.compile(
 )
 _LONGEST: Final = 120
 # They work whatever the value is.
-_HEEDLESS: Final = (UseAction.COUNTED, UseAction.CAST)
+_HEEDLESS: Final = (UseOperation.COUNTED, UseOperation.CAST)
 
 
 class Leaf(NamedTuple):
@@ -90,14 +90,14 @@ class Meetings:
             return
         if state.is_added:
             # The name meant something else before, or nothing that a query could use.
-            self.tell(leaf, UseAction.AMBIGUOUS, state)
+            self.tell(leaf, UseOperation.AMBIGUOUS, state)
             return
         if state.is_gone:
             if not isinstance(leaf.column.definition, exp.Expr):
-                self.tell(leaf, UseAction.NAMED, state)
+                self.tell(leaf, UseOperation.NAMED, state)
             return
         if state.is_lost and leaf.column.definition is None:
-            self.tell(leaf, UseAction.LOST, state)
+            self.tell(leaf, UseOperation.LOST, state)
         if not isinstance(leaf.node, exp.Column):
             # A number that stands for a column in GROUP BY or ORDER BY.
             self._at_end(leaf, leaf.node, state)
@@ -145,13 +145,13 @@ class Meetings:
             and child.arg_key == "expressions"
             and parent.args.get("distinct") is not None
         ):
-            self.tell(leaf, UseAction.GROUPED, state)
+            self.tell(leaf, UseOperation.GROUPED, state)
         elif leaf.place is ClauseKind.SORT:
-            self.tell(leaf, UseAction.SORTED, state)
+            self.tell(leaf, UseOperation.SORTED, state)
         elif isinstance(parent, exp.Where | exp.Having | exp.Qualify) or child.arg_key == "on":
             self._condition(leaf, child, state)
         elif isinstance(parent, exp.Unnest | exp.Lateral | exp.Table | exp.Pivot):
-            self.tell(leaf, UseAction.LOST, state)
+            self.tell(leaf, UseOperation.LOST, state)
 
     def _meet(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
         if isinstance(parent, _CONVERSIONS) and not _CONVERSION.search(leaf.clause or ""):
@@ -159,27 +159,29 @@ class Meetings:
             around = parent.parent if isinstance(parent.parent, exp.Func) else parent
             self._call(leaf, child, around, state)
         elif isinstance(parent, exp.Cast):
-            partner = TypedValue(type=from_sqlglot(parent.to))
+            partner = ValueType(type=from_sqlglot(parent.to))
             is_boolean = partner.type == BOOLEAN
-            self.tell(leaf, UseAction.CAST, state, partner=partner, partner_before=partner,
+            self.tell(leaf, UseOperation.CAST, state, partner=partner, partner_before=partner,
                       partner_text=parent.to.sql().upper(),
                       accepts=functions.cast_to_boolean(self._dialect) if is_boolean else None,
                       )  # fmt: skip
         elif isinstance(parent, _CONVERTING) and child.arg_key == "this":
             made = self._values.of_node(parent)
-            self.tell(leaf, UseAction.CAST, state, partner=made.after, partner_before=made.before,
+            self.tell(leaf, UseOperation.CAST, state, partner=made.after, partner_before=made.before,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Is):
             if isinstance(parent.expression, exp.Null):
-                self.tell(leaf, UseAction.COUNTED, state, partner_text="IS NULL")
+                self.tell(leaf, UseOperation.COUNTED, state, partner_text="IS NULL")
             else:
-                partner = TypedValue(type=BOOLEAN)
-                self.tell(leaf, UseAction.COMPARED, state, partner=partner, partner_before=partner)
+                partner = ValueType(type=BOOLEAN)
+                self.tell(
+                    leaf, UseOperation.COMPARED, state, partner=partner, partner_before=partner
+                )
         elif isinstance(parent, _COMPARISONS):
             # One null among ALL, and no comparison holds.
             is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
             self._compare(leaf, state, [_other(parent, child)],
-                          UseAction.NOT_IN if is_with_all else UseAction.COMPARED,
+                          UseOperation.NOT_IN if is_with_all else UseOperation.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
             others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
@@ -211,22 +213,22 @@ class Meetings:
             beside = self._values.of_node(other) if other is not None else None
             accepts, name = functions.calculated(parent, self._dialect)
             is_whole = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
-            self.tell(leaf, UseAction.DIVIDED if is_whole else UseAction.CALCULATED, state,
+            self.tell(leaf, UseOperation.DIVIDED if is_whole else UseOperation.CALCULATED, state,
                       partner=beside.after if beside else None,
                       partner_before=beside.before if beside else None,
                       accepts=accepts, partner_text=name)  # fmt: skip
         elif isinstance(parent, exp.Distinct):
-            self.tell(leaf, UseAction.GROUPED, state)
+            self.tell(leaf, UseOperation.GROUPED, state)
         elif isinstance(parent, exp.Count):
-            self.tell(leaf, UseAction.COUNTED, state, partner_text="COUNT")
+            self.tell(leaf, UseOperation.COUNTED, state, partner_text="COUNT")
         elif isinstance(parent, exp.Window) and child.arg_key == "partition_by":
-            self.tell(leaf, UseAction.GROUPED, state)
+            self.tell(leaf, UseOperation.GROUPED, state)
         elif _measures_list(parent, state):
-            self.tell(leaf, UseAction.COUNTED, state, accepts=functions.NESTED,
+            self.tell(leaf, UseOperation.COUNTED, state, accepts=functions.NESTED,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
-                self.tell(leaf, UseAction.SORTED, state)
+                self.tell(leaf, UseOperation.SORTED, state)
                 self._range(leaf, parent, state)
         elif isinstance(parent, exp.Where):
             self._condition(leaf, child, state)
@@ -234,10 +236,10 @@ class Meetings:
             self._index(leaf, parent, state)
         elif isinstance(parent, exp.Exists) and not isinstance(parent.this, exp.Query):
             # EXISTS (list, element -> condition)
-            self.tell(leaf, UseAction.CALLED, state, accepts=functions.NESTED,
+            self.tell(leaf, UseOperation.CALLED, state, accepts=functions.NESTED,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, _SPELLING) and not self._takes_only_text:
-            self.tell(leaf, UseAction.SPELLED, state, partner_text=functions.name_of(parent))
+            self.tell(leaf, UseOperation.SPELLED, state, partner_text=functions.name_of(parent))
         elif isinstance(parent, _TRANSPARENT):
             return
         else:
@@ -248,21 +250,21 @@ class Meetings:
         accepts = functions.taken(parent, argument, self._dialect)
         use = any_type.use_of(parent, argument, self._dialect)
         if use is not None:
-            is_lost = UseAction.HANDED_ON in use.acts and self._values.of_node(parent).is_lost
+            is_lost = UseOperation.HANDED_ON in use.acts and self._values.of_node(parent).is_lost
             for act in use.acts:
-                self.tell(leaf, UseAction.LOST if is_lost else act, state, accepts=accepts,
+                self.tell(leaf, UseOperation.LOST if is_lost else act, state, accepts=accepts,
                           partner_text=functions.name_of(parent))  # fmt: skip
             return
         if isinstance(parent, exp.Bracket) and _has_other_key(state):
             accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
-        self.tell(leaf, UseAction.AGGREGATED if is_aggregate else UseAction.CALLED, state,
+        self.tell(leaf, UseOperation.AGGREGATED if is_aggregate else UseOperation.CALLED, state,
                   accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
 
     def _condition(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
         """A value that is itself true or false."""
         if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
-            self.tell(leaf, UseAction.CALLED, state, accepts=functions.BOOLEAN,
+            self.tell(leaf, UseOperation.CALLED, state, accepts=functions.BOOLEAN,
                       partner_text="a condition")  # fmt: skip
 
     def _range(self, leaf: Leaf, order: exp.Order, state: State) -> None:
@@ -274,7 +276,7 @@ class Meetings:
             offset = spec.args.get(key)
             if isinstance(offset, exp.Expr) and not isinstance(offset, exp.Var):
                 beside = self._values.of_node(offset)
-                self.tell(leaf, UseAction.CALCULATED, state, partner=beside.after,
+                self.tell(leaf, UseOperation.CALCULATED, state, partner=beside.after,
                           partner_before=beside.before)  # fmt: skip
 
     def _index(self, leaf: Leaf, parent: exp.Bracket, state: State) -> None:
@@ -282,12 +284,12 @@ class Meetings:
         holder = self._values.of_node(parent.this).after
         held = holder.type if holder is not None else None
         if isinstance(held, Map) and not functions.is_element_at(parent, self._dialect):
-            key = TypedValue(type=held.key)
-            self.tell(leaf, UseAction.COMPARED, state, partner=key, partner_before=key,
+            key = ValueType(type=held.key)
+            self.tell(leaf, UseOperation.COMPARED, state, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
             return
         is_list = isinstance(held, Array)
-        self.tell(leaf, UseAction.CALLED, state, partner_text="[...]",
+        self.tell(leaf, UseOperation.CALLED, state, partner_text="[...]",
                   accepts=functions.place(parent, self._dialect) if is_list else None)  # fmt: skip
 
     def _in(self, leaf: Leaf, child: exp.Expr, parent: exp.In, state: State) -> None:
@@ -298,7 +300,9 @@ class Meetings:
         is_negated = isinstance(parent.parent, exp.Not) or (
             isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
         )
-        self._compare(leaf, state, others, UseAction.NOT_IN if is_negated else UseAction.COMPARED)
+        self._compare(
+            leaf, state, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
+        )
 
     def _choose(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
         """CASE and IF: a value that is compared, a condition, or one of the results."""
@@ -322,7 +326,7 @@ class Meetings:
 
     def _compare(
         self, leaf: Leaf, state: State, others: Iterable[exp.Expr],
-        act: UseAction = UseAction.COMPARED, *, is_ordering: bool = False,
+        act: UseOperation = UseOperation.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
         for other, text in _distinct(others):
             partner = self._values.of_node(_value_of(other))
@@ -340,24 +344,24 @@ class Meetings:
                 continue
             told = True
             partner = self._values.of_node(_value_of(other))
-            self.tell(leaf, UseAction.COMBINED, state, partner=partner.after,
+            self.tell(leaf, UseOperation.COMBINED, state, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
                       is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
         if not told:
-            self.tell(leaf, UseAction.COMBINED, state, partner=state.after,
+            self.tell(leaf, UseOperation.COMBINED, state, partner=state.after,
                       partner_before=state.before, partner_text=name)  # fmt: skip
 
     def tell(
-        self, leaf: Leaf, act: UseAction, state: State, *,
-        partner: TypedValue | None = None, partner_before: TypedValue | None = None,
+        self, leaf: Leaf, act: UseOperation, state: State, *,
+        partner: ValueType | None = None, partner_before: ValueType | None = None,
         partner_text: str | None = None, is_literal: bool = False, is_ordering: bool = False,
-        accepts: tuple[TypeFamily, ...] | None = None, root: int | None = None,
+        accepts: tuple[ArgumentKind, ...] | None = None, root: int | None = None,
     ) -> None:  # fmt: skip
         """Keeps a meeting; `root` is what is computed there, unless it is the leaf's clause."""
         if state.is_lost and act not in _HEEDLESS:
-            act = UseAction.LOST
-        if act is UseAction.GROUPED and self._may_be_too_long(state):
-            act = UseAction.LOST
+            act = UseOperation.LOST
+        if act is UseOperation.GROUPED and self._may_be_too_long(state):
+            act = UseOperation.LOST
         meeting = TypeUse(
             place=leaf.place,
             act=act,

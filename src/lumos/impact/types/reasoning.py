@@ -8,6 +8,14 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
+from lumos.impact.rules.type_uses import (
+    ClauseKind,
+    OutputColumn,
+    StatementEffect,
+    TypeUse,
+    UseOperation,
+    ValueType,
+)
 from lumos.impact.types.lines import on_line, star_lines
 from lumos.impact.types.meetings import Leaf, Meetings
 from lumos.impact.types.values import State, Tables, Values
@@ -19,14 +27,6 @@ from lumos.lineage.sql.relation import Excerpt, QueryColumn, QueryRelation
 from lumos.lineage.sql.script import ALL, Parts, ScriptLineage
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.schema import Field
-from lumos.model.type_use import (
-    ClauseKind,
-    OutputColumn,
-    StatementEffect,
-    TypedValue,
-    TypeUse,
-    UseAction,
-)
 
 _PLACES: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
@@ -239,7 +239,7 @@ class _Reasoning:
         for row, leaf in statement.rows:
             for column in self._values.changed_in_row(row):
                 state = self._values.of_column(column)
-                self._meetings.tell(leaf._replace(column=column), UseAction.LOST, state)
+                self._meetings.tell(leaf._replace(column=column), UseOperation.LOST, state)
         for relation, names in statement.numbered:
             if not self._only_grows(relation, names):
                 self._place(relation, ClauseKind.PROJECTION)
@@ -258,9 +258,9 @@ class _Reasoning:
                 self._meetings.keep(
                     TypeUse(
                         place=ClauseKind.PROJECTION,
-                        act=UseAction.AMBIGUOUS,
+                        act=UseOperation.AMBIGUOUS,
                         value=match.group(1),
-                        after=TypedValue(),
+                        after=ValueType(),
                         line=each.line,
                         origins=origins,
                     )
@@ -320,7 +320,7 @@ class _Reasoning:
             state = self._values.of_column(column)
             if state.is_added:
                 continue
-            value = state.before or TypedValue()
+            value = state.before or ValueType()
             nullable = value.nullable is not False
             fields.append(Field(name=spelling_of(column.name), type=value.type, nullable=nullable))
         return tuple(fields)
@@ -335,7 +335,7 @@ class _Reasoning:
         if not any(isinstance(column.definition, exp.Expr) for column in columns):
             leaf = Leaf(node, columns[0], ClauseKind.PROJECTION, excerpt)
             worst = next((state for state in states if state.is_lost), states[0])
-            self._meetings.tell(leaf, UseAction.NAMED, worst)
+            self._meetings.tell(leaf, UseOperation.NAMED, worst)
 
     def _compare_sides(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
@@ -348,10 +348,10 @@ class _Reasoning:
                 continue
             leaf = Leaf(exp.column(name), column, ClauseKind.JOIN, excerpt)
             partner = self._values.of_column(other) if other is not None else None
-            act = UseAction.NAMED if state.is_gone else UseAction.COMPARED
+            act = UseOperation.NAMED if state.is_gone else UseOperation.COMPARED
             if state.is_added:
                 # NATURAL joins by all names that both sides have.
-                act = UseAction.KEYED
+                act = UseOperation.KEYED
             self._meetings.tell(
                 leaf, act, state, partner=partner.after if partner else None,
                 partner_before=partner.before if partner else None, partner_text=f"USING ({name})",
@@ -380,12 +380,12 @@ class _Reasoning:
                 for other in others:
                     partner = self._values.of_column(other)
                     self._meetings.tell(
-                        leaf, UseAction.COMBINED, state, partner=partner.after,
+                        leaf, UseOperation.COMBINED, state, partner=partner.after,
                         partner_before=partner.before, partner_text=f"{node.key.upper()}",
                         root=id(column),
                     )  # fmt: skip
                 if is_distinct:
-                    self._meetings.tell(leaf, UseAction.GROUPED, state)
+                    self._meetings.tell(leaf, UseOperation.GROUPED, state)
 
     def _leaf_of(self, column: QueryColumn, place: ClauseKind) -> Leaf:
         return Leaf(exp.column(spelling_of(column.name)), column, place, _excerpt_of(column))
@@ -401,7 +401,7 @@ class _Reasoning:
             self._tell_place(moved, self._values.of_column(moved), place)
         for star in relation.stars:
             if self._values.may_change(star.everything()):
-                self._tell_place(star.everything(), State(TypedValue(), TypedValue(), True), place)
+                self._tell_place(star.everything(), State(ValueType(), ValueType(), True), place)
 
     def _repeat(self, relation: QueryRelation) -> None:
         """New columns that are called as others of the same table."""
@@ -412,7 +412,7 @@ class _Reasoning:
             state = self._values.of_column(column)
             if state.is_added:
                 self._meetings.tell(
-                    self._leaf_of(column, ClauseKind.PROJECTION), UseAction.AMBIGUOUS, state
+                    self._leaf_of(column, ClauseKind.PROJECTION), UseOperation.AMBIGUOUS, state
                 )
 
     def _new_places(self, relation: QueryRelation) -> tuple[object, ...]:
@@ -441,7 +441,7 @@ class _Reasoning:
         self._meetings.keep(
             TypeUse(
                 place=place,
-                act=UseAction.LOST if state.is_lost else UseAction.PLACED,
+                act=UseOperation.LOST if state.is_lost else UseOperation.PLACED,
                 value=spelling_of(column.name),
                 before=state.before,
                 after=state.after,
@@ -480,7 +480,7 @@ class _Reasoning:
                 self._meetings.keep(
                     TypeUse(
                         place=ClauseKind.INSERT,
-                        act=UseAction.NAMED,
+                        act=UseOperation.NAMED,
                         value=output.name,
                         before=output.before,
                         clause=output.clause,
@@ -490,11 +490,11 @@ class _Reasoning:
                 )
             if output.after is None or output.before is None:
                 continue
-            partner = TypedValue(type=target.type, nullable=target.nullable)
+            partner = ValueType(type=target.type, nullable=target.nullable)
             self._meetings.keep(
                 TypeUse(
                     place=ClauseKind.INSERT,
-                    act=UseAction.LOST if output.is_lost else UseAction.STORED,
+                    act=UseOperation.LOST if output.is_lost else UseOperation.STORED,
                     value=output.name,
                     before=output.before,
                     after=output.after,

@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.schema import MappingSchema
 
+from lumos.impact.rules.type_uses import TableVersions, ValueType
 from lumos.impact.types.arithmetic import rules_for
 from lumos.impact.types.nullability import Nullability
 from lumos.impact.types.number_types import number_types
@@ -26,7 +27,6 @@ from lumos.lineage.sql.relation import (
 )
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.model.schema import Field
-from lumos.model.type_use import TableVersions, TypedValue
 from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
 
 Tables = Callable[[Parts], TableVersions | None]
@@ -38,8 +38,8 @@ AFTER: Final = 1
 class State(NamedTuple):
     """A value before and after; None where it is not there. A lost one may be anything."""
 
-    before: TypedValue | None
-    after: TypedValue | None
+    before: ValueType | None
+    after: ValueType | None
     is_lost: bool = False
 
     @property
@@ -55,7 +55,7 @@ class State(NamedTuple):
         return self.before is None and self.after is not None
 
 
-_NOTHING: Final = TypedValue()
+_NOTHING: Final = ValueType()
 UNTOUCHED: Final = State(_NOTHING, _NOTHING)
 LOST: Final = State(_NOTHING, _NOTHING, True)
 
@@ -225,7 +225,7 @@ class Values:
 
     def _padded(self, state: State) -> State:
         before, after = (
-            None if each is None else TypedValue(type=each.type, nullable=True)
+            None if each is None else ValueType(type=each.type, nullable=True)
             for each in (state.before, state.after)
         )
         return State(before, after, state.is_lost)
@@ -241,7 +241,7 @@ class Values:
         is_lost = holder.is_lost or (holder.before != holder.after and is_vague)
         return State(before or _NOTHING, after if before else after or _NOTHING, is_lost)
 
-    def _inside(self, value: TypedValue | None, path: Parts) -> TypedValue | None:
+    def _inside(self, value: ValueType | None, path: Parts) -> ValueType | None:
         if value is None:
             return None
         type, nullable = value.type, value.nullable
@@ -256,7 +256,7 @@ class Values:
                 type, nullable = type.value, True
             else:
                 return _NOTHING
-        return TypedValue(type=type, nullable=nullable)
+        return ValueType(type=type, nullable=nullable)
 
     def _is_called(self, name: str, wanted: str) -> bool:
         return self._folding.stored(name) == wanted or name.lower() == wanted.lower()
@@ -273,11 +273,11 @@ class Values:
         is_touched = any(state.is_touched for state in states)
         return State(before, after, any(s.is_lost for s in states) or (is_touched and is_vague))
 
-    def _common(self, values: list[TypedValue | None]) -> TypedValue:
+    def _common(self, values: list[ValueType | None]) -> ValueType:
         present = [value for value in values if value is not None]
         nulls = [value.nullable for value in present]
         nullable = True if True in nulls else (None if None in nulls else False)
-        return TypedValue(
+        return ValueType(
             type=self._numbers.common(value.type for value in present), nullable=nullable
         )
 
@@ -332,7 +332,7 @@ class Values:
             return LOST
         self._type(node)
         before, after = (
-            TypedValue(type=self._types[version].get(id(node), UNKNOWN),
+            ValueType(type=self._types[version].get(id(node), UNKNOWN),
                   nullable=self._nulls.of(node, version))
             for version in (BEFORE, AFTER)
         )  # fmt: skip
@@ -376,7 +376,7 @@ class Values:
             return self._member(state, path) if path else state
         if self._nulls.is_filtered(node, self.named):
             before, after = (
-                None if each is None else TypedValue(type=each.type, nullable=False)
+                None if each is None else ValueType(type=each.type, nullable=False)
                 for each in (state.before, state.after)
             )
             return State(before, after, state.is_lost)
@@ -386,7 +386,7 @@ class Values:
         if id(node) not in self.named:
             return None
         value = self._leaf(node)[version]
-        return value.nullable if isinstance(value, TypedValue) else None
+        return value.nullable if isinstance(value, ValueType) else None
 
     def _type(self, node: exp.Expr) -> None:
         """Lets the annotator type the whole expression around a node, in both versions."""
@@ -454,15 +454,15 @@ def _name(dialect: Dialect) -> str:
     return type(dialect).__name__.lower()
 
 
-def _value(field: Field | None) -> TypedValue | None:
-    return None if field is None else TypedValue(type=field.type, nullable=field.nullable)
+def _value(field: Field | None) -> ValueType | None:
+    return None if field is None else ValueType(type=field.type, nullable=field.nullable)
 
 
-def _element_of(value: TypedValue | None) -> TypedValue | None:
+def _element_of(value: ValueType | None) -> ValueType | None:
     if value is None:
         return None
     if isinstance(value.type, Array):
-        return TypedValue(type=value.type.element, nullable=value.type.element_nullable)
+        return ValueType(type=value.type.element, nullable=value.type.element_nullable)
     return _NOTHING
 
 

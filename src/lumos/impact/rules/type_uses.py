@@ -24,7 +24,7 @@ class ClauseKind(enum.StrEnum):
     INSERT = "INSERT"
 
 
-class UseAction(enum.StrEnum):
+class UseOperation(enum.StrEnum):
     """What a statement does with a value."""
 
     # It is named; reported if that fails because the column is gone or has become ambiguous.
@@ -63,7 +63,7 @@ class UseAction(enum.StrEnum):
     LOST = "lost"
 
 
-class TypeFamily(enum.StrEnum):
+class ArgumentKind(enum.StrEnum):
     """Groups of types that a function accepts."""
 
     NUMBER = "number"
@@ -80,7 +80,7 @@ class TypeFamily(enum.StrEnum):
     ANY = "any"
 
 
-class TypedValue(msgspec.Struct, frozen=True, kw_only=True):
+class ValueType(msgspec.Struct, frozen=True, kw_only=True):
     """The type of a value, if known, and whether it may be null."""
 
     type: DataType = UNKNOWN
@@ -97,16 +97,16 @@ class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     place: ClauseKind
-    act: UseAction
+    act: UseOperation
     value: str
-    before: TypedValue | None = None
-    after: TypedValue | None = None
-    partner_before: TypedValue | None = None
-    partner: TypedValue | None = None
+    before: ValueType | None = None
+    after: ValueType | None = None
+    partner_before: ValueType | None = None
+    partner: ValueType | None = None
     partner_text: str | None = None
     is_literal: bool = False
     is_ordering: bool = False
-    accepts: tuple[TypeFamily, ...] | None = None
+    accepts: tuple[ArgumentKind, ...] | None = None
     clause: str | None = None
     line: int | None = None
     # The columns that it is made from, as (table, column).
@@ -117,8 +117,8 @@ class OutputColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A column that a statement produces, before and after the change; None if missing."""
 
     name: str
-    before: TypedValue | None = None
-    after: TypedValue | None = None
+    before: ValueType | None = None
+    after: ValueType | None = None
     is_lost: bool = False
     is_same_value: bool = False
     clause: str | None = None
