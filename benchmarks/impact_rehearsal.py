@@ -19,11 +19,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from lumos.impact.context import reason
-from lumos.impact.job import stage
-from lumos.impact.rules import Impact, Making, impact_of
-from lumos.impact.spark_check import Rehearsal
-from lumos.impact.spark_schemas import Pair
+from lumos.impact.context import analyse_derivation
+from lumos.impact.job import spark_analyzer
+from lumos.impact.rules.graph import DatasetDerivation
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.rules.results import Impact
+from lumos.impact.spark_check import SchemaPair, SparkCheck
 from lumos.model.conversions.spark import schema_to_spark
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
@@ -99,7 +100,7 @@ class _World:
         self.queries = [*_queries()]
         self._schemas = {_START: _PRESENT, "customers": _CUSTOMERS}
         self._makings = {
-            name: Making(
+            name: DatasetDerivation(
                 origin=name,
                 edges=tuple(
                     Edge(upstream=each, downstream=name, origin=name, at=_AT) for each in reads
@@ -115,7 +116,7 @@ class _World:
         return [(each.upstream, each.downstream) for making in self._makings.values()
                 for each in making.edges]  # fmt: skip
 
-    def makings(self, urn: str) -> Sequence[Making]:
+    def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
         return [self._makings[urn]] if urn in self._makings else []
 
     def schema(self, urn: str) -> Schema | None:
@@ -128,7 +129,7 @@ class _World:
 def measure() -> dict[str, Any]:
     """Medians of both by turns, and their ratios."""
     world = _World()
-    impact = impact_of(_START, judge(compare(_PRESENT, _PROPOSED)), world, reason)
+    impact = impact_of(_START, judge(compare(_PRESENT, _PROPOSED)), world, analyse_derivation)
     with spark_session(master="local[2]", settings={}) as session:
         _make_tables(session, world)
         states = _rehearse(session, world, impact)
@@ -212,6 +213,6 @@ def _explain(session: SparkSession, world: _World) -> None:
 
 
 def _rehearse(session: SparkSession, world: _World, impact: Impact) -> list[str]:
-    with stage(session) as empty:
-        rehearsal = Rehearsal(empty, world, impact, Pair(_PRESENT, _PROPOSED))
+    with spark_analyzer(session) as empty:
+        rehearsal = SparkCheck(empty, world, impact, SchemaPair(_PRESENT, _PROPOSED))
         return [each.state for _, reports in rehearsal.reports() for each in reports]

@@ -177,19 +177,18 @@ def _floor(logs: Path) -> dict[str, Any]:
 def _parse(lumos: Lumos, logs: Path) -> dict[str, Any]:
     """What reading one statement of each kind takes, on all cores of a session that is there."""
     from lumos.lineage.name_index import NameIndex
-    from lumos.usage.counts import Meaning, decode_example
-    from lumos.usage.on_spark import statements_on_spark
-    from lumos.usage.query_log import look, pieces
-    from lumos.usage.tables import Tables
+    from lumos.usage.query_log.files import pieces, recognise_log
+    from lumos.usage.statements import MeaningEncoder, decode_example, statements_on_spark
+    from lumos.usage.tables import LogTables
 
     store = Store.open(lumos.database)
-    tables = Tables(store, NameIndex(store.directory.datasets()))
-    found = [log for file in sorted(logs.iterdir()) if (log := look(file)) is not None]
+    tables = LogTables(store, NameIndex(store.directory.datasets()))
+    found = [log for file in sorted(logs.iterdir()) if (log := recognise_log(file)) is not None]
     with statements_on_spark(
         lumos.settings.spark, [piece for log in found for piece in pieces(log)], {}
     ) as statements:
         met = statements.met(most=50_000)
-        meaning = Meaning(tables.columns(decode_example(each.example) for each in met))
+        meaning = MeaningEncoder(tables.columns(decode_example(each.example) for each in met))
         started = time.perf_counter()
         understood = statements.understood(met, meaning)
         return {"kinds": len(understood), "seconds": round(time.perf_counter() - started, 1)}
@@ -209,9 +208,9 @@ def _way(way: str, folder: Path) -> dict[str, Any]:
             "datasets": len(report.datasets),
             "seconds": round(time.perf_counter() - started, 2),
         }
-    from lumos.usage.query_log import look
+    from lumos.usage.query_log.files import recognise_log
 
-    found = [log for file in sorted(logs.iterdir()) if (log := look(file)) is not None]
+    found = [log for file in sorted(logs.iterdir()) if (log := recognise_log(file)) is not None]
     size = 2**60 if way == "one_process" else 0
     report = lumos.usage.ingest_logs(found, name="bench", spark_from_bytes=size)
     (log,) = report.logs

@@ -150,8 +150,8 @@ EVENT = (
     [
         ("manifest.json", '{"nodes":DEEP}', ("owner", "import"), "nested too deeply"),
         ("manifest.json", '{"nodes":DEEP}', ("lineage", "ingest"), "nested too deeply"),
-        ("log.jsonl", '{"user":DEEP}', ("usage", "ingest"), "is no query log"),
-        ("log.yaml", "DEEP", ("usage", "ingest"), "is no query log"),
+        ("log.jsonl", '{"user":DEEP}', ("usage", "ingest"), "is not a known kind of query log"),
+        ("log.yaml", "DEEP", ("usage", "ingest"), "is not a known kind of query log"),
         ("edges.yaml", "lineage: DEEP", ("lineage", "ingest"), "nests deeper than"),
         ("diff.json", '{"x":DEEP}', ("schema", "impact", "--changes"), "nested too deeply"),
     ],
@@ -200,7 +200,7 @@ def test_a_binary_file_is_no_query_log(lumos: Any) -> None:
     Path("log.bin").write_bytes(b"a\rb,c\n" + os.urandom(64))
     result = lumos("usage", "ingest", "log.bin")
     assert result.code == 2
-    assert "is no query log" in result.err
+    assert "is not a known kind of query log" in result.err
 
 
 def test_sql_files_whose_names_are_not_utf8_are_problems(lumos: Any, workplace: Path) -> None:

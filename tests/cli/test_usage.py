@@ -89,7 +89,7 @@ def test_unread_claims_nothing_without_a_log(place: Path, lumos: Any) -> None:  
     told = lumos("usage", "unread")
     assert told.code == 0
     assert "0 unread datasets, 0 read" in told.words
-    assert "remark   3 datasets in snowflake not judged: no log tells of reads there" in told.err
+    assert "remark   3 datasets in snowflake not judged: no log covers it" in told.err
 
 
 @pytest.mark.parametrize(

@@ -221,14 +221,14 @@ def test_sql_that_is_kept_decides(lake: Sightings) -> None:
 def test_where_too_much_sql_is_reached_at_once_the_rest_is_undetermined(
     lake: Sightings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lumos.impact.blast_radius.MOST_REASONED", 0)
+    monkeypatch.setattr("lumos.impact.blast_radius.MOST_ANALYSED", 0)
     _make_odd(lake)
     with caplog.at_level(logging.WARNING):
         lake.see("events", EVENTS.replace("amount INT64", "amount INT32"))
     affected = last(lake).affected
     assert affected is not None
     assert [each.urn for each in affected.datasets] == [ODD]
-    assert "is not determined" in caplog.text
+    assert "is undetermined" in caplog.text
 
 
 def test_owners_stay_those_of_the_time(lake: Sightings) -> None:
@@ -276,14 +276,14 @@ def test_an_analysis_that_fails_loses_no_change(
         def __init__(self, store: Store, _events: Sequence[ChangeEvent]) -> None:
             fail(store)
 
-    monkeypatch.setattr("lumos.impact.blast_radius.Surroundings", Failing)
+    monkeypatch.setattr("lumos.impact.blast_radius.BlastRadiusAnalysis", Failing)
     with caplog.at_level(logging.WARNING):
         lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
     affected = last(lake).affected
     assert last(lake).type is EventType.SCHEMA_CHANGED
     assert affected is not None
     assert affected.problem
-    assert "is not known" in caplog.text
+    assert "could not be computed" in caplog.text
 
 
 def test_functions_of_the_user_hear_of_it(lake: Sightings) -> None:

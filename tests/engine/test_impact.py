@@ -8,7 +8,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.errors import MisuseError
-from lumos.impact.context import StoredDownstream
+from lumos.impact.context import ImpactContext
 from lumos.impact.reports import DownstreamReport, ImpactReport
 from lumos.model.catalog import Job
 from lumos.model.dataset import Owner, Ownership
@@ -124,7 +124,7 @@ def test_an_edge_without_sql_and_columns_is_undetermined(store: Store) -> None:
     assert "no SQL, no column lineage" in row.reasons[0].text
     assert found.coverage == 0.0
     assert found.recommendations == (
-        "Look at lake/first by hand: what happens there was not determined",
+        "Review lake/first manually: the impact could not be determined",
     )
 
 
@@ -144,7 +144,7 @@ def test_a_job_between_datasets_is_none_of_them(store: Store) -> None:
         store, edge(EVENTS, job), edge(job, FIRST),
         jobs=[Job(urn=job, name="load", platform="airflow", inputs=(EVENTS,), outputs=(FIRST,))],
     )  # fmt: skip
-    world = StoredDownstream(store, EVENTS)
+    world = ImpactContext(store, EVENTS)
     assert world.datasets == {FIRST}
     assert world.links(EVENTS) == ((EVENTS, FIRST),)
     row = only(impact())
@@ -171,7 +171,7 @@ def test_data_that_flows_in_a_circle_ends_the_walk(store: Store) -> None:
     sql(store, SECOND, "select user_id from first", reads=[FIRST])
     found = impact()
     assert {row.verdict for row in found.downstream} == {"BREAKING"}
-    assert "data flows in a circle between lake/first and lake/second" in found.remarks
+    assert "the lineage has a cycle: lake/first and lake/second" in found.remarks
 
 
 def test_owners_are_named_and_told_whom_to_notify(store: Store) -> None:
@@ -218,7 +218,7 @@ def test_without_any_lineage_it_is_said_what_is_not_known(store: Store) -> None:
     assert store.lineage.count() == 0
     found = impact()
     assert (found.downstream, found.coverage) == ((), 0.0)
-    assert f"no lineage of {EVENTS} is known, so nobody can be named" in found.remarks[0]
+    assert f"no lineage of {EVENTS} is known, so its readers are unknown" in found.remarks[0]
     assert "lumos lineage ingest" in found.remarks[0]
 
 
@@ -226,7 +226,7 @@ def test_at_the_end_of_the_stream_nothing_is_known_to_read_it(store: Store) -> N
     report(store, edge(FIRST, EVENTS))
     found = impact()
     assert (found.downstream, found.coverage) == ((), 1.0)
-    assert "nothing that was taken in" in found.remarks[0]
+    assert "no ingested lineage reads" in found.remarks[0]
 
 
 def test_a_dataset_that_only_lineage_knows_has_the_schema_that_its_sql_gives(store: Store) -> None:
@@ -234,7 +234,7 @@ def test_a_dataset_that_only_lineage_knows_has_the_schema_that_its_sql_gives(sto
     sql(store, SECOND, "select upper(uid) as u from first", reads=[FIRST])
     found = Lumos().impact.of("first", change=["uid: STRING -> INT64"])
     assert only(found).urn == SECOND
-    assert "taken from the SQL that makes it" in found.remarks[0]
+    assert "inferred from the SQL that writes it" in found.remarks[0]
     with pytest.raises(MisuseError, match="has no column 'nobody'"):
         Lumos().impact.of("first", drop=["nobody"])
 
@@ -244,7 +244,7 @@ def test_a_dataset_without_any_schema_is_changed_by_words_alone(store: Store) ->
     report(store, edge("lumos://x/raw", FIRST, uses=(use,)))
     found = Lumos().impact.of("lumos://x/raw", change=["user_id: STRING -> INT64"])
     assert only(found).verdict == "BREAKING"
-    with pytest.raises(MisuseError, match="No schema of lumos://x/raw is known"):
+    with pytest.raises(MisuseError, match="The schema of lumos://x/raw is unknown"):
         Lumos().impact.of("lumos://x/raw", change=["user_id: INT64"])
 
 
@@ -252,7 +252,7 @@ def test_what_is_not_there_and_what_is_not_said_is_refused(store: Store) -> None
     assert store.lineage.count() == 0
     with pytest.raises(UnknownDataset):
         Lumos().impact.of("nobody", drop=["x"])
-    with pytest.raises(MisuseError, match="Say what changes"):
+    with pytest.raises(MisuseError, match="No changes given"):
         Lumos().impact.of(EVENTS)
 
 
@@ -268,7 +268,7 @@ def test_a_dataset_that_is_gone_is_marked(store: Store) -> None:
         }))  # fmt: skip
     found = impact()
     assert only(found).gone
-    assert "no longer there, though what made it may still run: lake/first" in found.remarks[0]
+    assert "deleted, but their pipelines may still run: lake/first" in found.remarks[0]
 
 
 def diff_file(before: str, after: str, tmp_path: Path) -> Path:
@@ -305,7 +305,7 @@ def test_a_report_of_differences_is_judged_whichever_side_the_store_has(
     }  # fmt: skip
     assert [row.verdict for row in report.downstream] == ["BREAKING", "BREAKING"]
     assert (found.summary.schemas, found.summary.breaking, found.coverage) == (1, 2, 1.0)
-    assert ("otherwise than it was" in " ".join(found.remarks)) is (stored == OTHER)
+    assert ("matches neither the state before" in " ".join(found.remarks)) is (stored == OTHER)
 
 
 def test_another_order_of_columns_is_called_so(store: Store, tmp_path: Path) -> None:
@@ -329,18 +329,18 @@ def test_a_dataset_that_goes_breaks_all_that_hangs_on_it(store: Store, tmp_path:
     (report,) = found.datasets
     assert report.headline == f"Dropping {EVENTS}: of 2 downstream datasets, 2 break"
     assert [row.reasons[0].text for row in report.downstream] == [
-        "reads lake/events, which goes",
-        "is made from lake/first, which breaks",
+        "reads lake/events, which is removed",
+        "is derived from lake/first, which breaks",
     ]
-    assert found.remarks == ("1 dataset is new; nobody reads what was not there",)
+    assert found.remarks == ("1 dataset is new; new datasets have no readers yet",)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "is no report of lumos schema diff"),
-        ('{"datasets": 3}', "is no report of lumos schema diff"),
-        (None, "There is no file"),
+        ("{", "is not a report of lumos schema diff"),
+        ('{"datasets": 3}', "is not a report of lumos schema diff"),
+        (None, "File not found"),
     ],
 )
 def test_a_file_that_is_no_report_is_refused(

@@ -3,7 +3,12 @@
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.impact.changes import Changed, UnknownColumn, Wish, changed
+from lumos.impact.changes import (
+    ChangedSchema,
+    RequestedChanges,
+    UnknownColumn,
+    apply_requested_changes,
+)
 from lumos.model.conversions.sql_types import Dialect
 from lumos.model.schema import Schema, parse_schema
 
@@ -29,13 +34,13 @@ def wished(
     rename: str | tuple[str, ...] = (),
     schema: Schema | None = SCHEMA,
     dialect: Dialect | None = None,
-) -> Changed:
+) -> ChangedSchema:
     words = [(each,) if isinstance(each, str) else each for each in (change, drop, rename)]
-    wish = Wish(change=words[0], drop=words[1], rename=words[2])
-    return changed(URN, "bigquery", schema, wish, dialect=dialect)
+    wish = RequestedChanges(change=words[0], drop=words[1], rename=words[2])
+    return apply_requested_changes(URN, "bigquery", schema, wish, dialect=dialect)
 
 
-def line(found: Changed, name: str) -> str:
+def line(found: ChangedSchema, name: str) -> str:
     """A column as it is after the changes."""
     assert found.schema is not None
     return next(str(field) for field in found.schema.fields if field.name == name)
@@ -83,13 +88,13 @@ def test_a_change_is_read(text: str, column: str, after: str) -> None:
         ("id: INT64", "changes nothing: id is INT64 NOT NULL"),
         (
             "User_Id: STRNG",
-            "'STRNG' in 'User_Id: STRNG' is no type: no type named 'STRNG'. Did you",
+            "Invalid type 'STRNG' in 'User_Id: STRNG': no type named 'STRNG'. Did you",
         ),
-        ("User_Id: STRUCT<a", "is no type"),
-        ("User_Id STRING INT64", "is no change. Say it as in --change"),
-        ("User_Id:", "say after the colon what it becomes"),
-        ("User_Id: -> INT64", "say after the colon what it becomes"),
-        ("User_Id: STRING -> INT64 -> INT32", "say after the colon what it becomes"),
+        ("User_Id: STRUCT<a", "Invalid type"),
+        ("User_Id STRING INT64", "Invalid change 'User_Id STRING INT64'. Use --change"),
+        ("User_Id:", "Give the new type after the colon"),
+        ("User_Id: -> INT64", "Give the new type after the colon"),
+        ("User_Id: STRING -> INT64 -> INT32", "Give the new type after the colon"),
     ],
 )
 def test_a_change_that_cannot_be_is_refused(text: str, told: str) -> None:
@@ -109,8 +114,8 @@ def test_a_dialect_says_whose_types_are_meant() -> None:
     ours = wished(change="`order date`: TIMESTAMP")
     assert line(ours, "order date") == "`order date` TIMESTAMP(us)"
     assert ours.remarks == (
-        "TIMESTAMP is understood as Lumos writes types, TIMESTAMP(us); for what bigquery means by "
-        "it, TIMESTAMPTZ(us), add --dialect bigquery",
+        "TIMESTAMP is read as the Lumos type TIMESTAMP(us); for TIMESTAMPTZ(us) as in bigquery, "
+        "add --dialect bigquery",
     )
     theirs = wished(change="`order date`: TIMESTAMP", dialect="bigquery")
     assert line(theirs, "order date") == "`order date` TIMESTAMPTZ(us)"
@@ -136,7 +141,7 @@ def test_a_column_is_dropped(text: str, column: str, after: str | None) -> None:
 
 
 def test_what_has_no_name_cannot_be_dropped() -> None:
-    with pytest.raises(MisuseError, match="has no name of its own"):
+    with pytest.raises(MisuseError, match="has no name and cannot be dropped"):
         wished(drop="items[]")
 
 
@@ -165,10 +170,10 @@ def test_a_column_is_renamed_where_it_stands(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("User_Id", "is no renaming"),
-        ("User_Id -> ", "is no renaming"),
+        ("User_Id", "Invalid rename"),
+        ("User_Id -> ", "Invalid rename"),
         ("User_Id -> User_Id", "both names are the same"),
-        ("User_Id -> id", "has a column 'id' already"),
+        ("User_Id -> id", "already has a column 'id'"),
         ("nobody -> id", "has no column 'nobody'"),
     ],
 )
@@ -196,5 +201,5 @@ def test_without_a_schema_the_words_say_all() -> None:
         ("a", "FieldRemoved"),
         ("b", "FieldAdded"),
     ]
-    with pytest.raises(MisuseError, match=r"No schema of .* is known"):
+    with pytest.raises(MisuseError, match=r"The schema of .* is unknown"):
         wished(change="user_id: INT64", schema=None)

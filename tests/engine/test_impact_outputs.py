@@ -8,8 +8,8 @@ import pytest
 from lumos import Lumos
 from lumos.cli.impact_text import plain_text
 from lumos.cli.names import Names
-from lumos.impact.markdown import escaped, markdown
-from lumos.impact.picture import merged, painted
+from lumos.impact.markdown import escape, markdown
+from lumos.impact.picture import merged, with_impact
 from lumos.impact.reports import (
     ChangeReport,
     ColumnReport,
@@ -22,8 +22,8 @@ from lumos.impact.reports import (
     impacts_report,
     phrase,
 )
-from lumos.impact.rules import DatasetImpact, Reason
-from lumos.impact.spark_check import RehearsalReport
+from lumos.impact.rules.results import DatasetImpact, Reason
+from lumos.impact.spark_check import SparkCheckReport
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping
@@ -47,12 +47,12 @@ def reason(
 def row(
     urn: str, verdict: VerdictWord, *reasons: ReasonReport, owners: tuple[str, ...] = (),
     distance: int = 1, columns: Sequence[ColumnReport] = (), affected: bool = True,
-    rehearsal: tuple[RehearsalReport, ...] = (),
+    spark_check: tuple[SparkCheckReport, ...] = (),
 ) -> DownstreamReport:  # fmt: skip
     return DownstreamReport(
         urn=urn, verdict=verdict, distance=distance, owner=next(iter(owners), None), owners=owners,
         affected=affected, gone=False, columns=tuple(each.name for each in columns),
-        changed=tuple(columns), reasons=reasons, rehearsal=rehearsal,
+        changed=tuple(columns), reasons=reasons, spark_check=spark_check,
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_markdown_begins_with_the_headline_and_folds_the_details() -> None:
     ],
 )
 def test_what_users_wrote_is_shown_and_not_obeyed(text: str, shown: str) -> None:
-    assert escaped(text) == shown
+    assert escape(text) == shown
 
 
 def text_of(found: ImpactReport) -> str:
@@ -115,13 +115,13 @@ def text_of(found: ImpactReport) -> str:
 
 
 def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -> None:
-    fails = RehearsalReport(
+    fails = SparkCheckReport(
         file="b.sql", line=1, dialect="spark", state="fails", error="ARITY", agrees=False
     )
-    works = RehearsalReport(file="c.sql", line=1, dialect="spark", state="ok")
+    works = SparkCheckReport(file="c.sql", line=1, dialect="spark", state="ok")
     found = report(
-        row(FIRST, "COMPATIBLE", affected=False, rehearsal=(fails,)),
-        row(SECOND, "COMPATIBLE", affected=False, rehearsal=(works,)),
+        row(FIRST, "COMPATIBLE", affected=False, spark_check=(fails,)),
+        row(SECOND, "COMPATIBLE", affected=False, spark_check=(works,)),
     )
     text = text_of(found)
     assert "Spark: fails, against the verdict: ARITY (b.sql:1)" in text
@@ -144,8 +144,8 @@ def test_a_place_is_told_as_far_as_it_is_known(
     file: str | None, line: int | None, told: str
 ) -> None:
     why = msgspec.structs.replace(reason("needs id"), file=file, line=line)
-    spark = RehearsalReport(file=file, line=line, dialect=None, state="ok")
-    found = report(row(FIRST, "BREAKING", why, rehearsal=(spark,)))
+    spark = SparkCheckReport(file=file, line=line, dialect=None, state="ok")
+    found = report(row(FIRST, "BREAKING", why, spark_check=(spark,)))
     lines = [each.strip() for each in text_of(found).splitlines()]
     assert told in lines
     where = told.removeprefix("needs id").removeprefix(", ")
@@ -206,11 +206,11 @@ def test_what_uses_nothing_that_changes_is_only_counted() -> None:
 
 
 def test_where_spark_and_the_verdict_disagree_both_are_shown() -> None:
-    told = RehearsalReport(
+    told = SparkCheckReport(
         file="models/b.sql", line=4, dialect="spark", state="fails", error="CAST_INVALID\nat 4",
         agrees=False,
     )  # fmt: skip
-    found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), rehearsal=(told,)))
+    found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), spark_check=(told,)))
     words = "Spark: fails, against the verdict: CAST_INVALID at 4 (models/b.sql:4)"
     assert words in text_of(found)
     assert "compatible" in text_of(found)
@@ -227,7 +227,7 @@ def picture() -> Picture:
 
 
 def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
-    drawn = painted(picture(), [report(BROKEN, INDIRECT)])
+    drawn = with_impact(picture(), [report(BROKEN, INDIRECT)])
     assert [box.mark for box in drawn.boxes] == [None, "breaking", "compatible"]
     assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
         ("breaking", ("id",)),
@@ -237,7 +237,7 @@ def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
 
 def test_a_reason_without_a_column_paints_all_that_may_bring_it() -> None:
     doubtful = row(FIRST, "UNDETERMINED", reason("not known", "UNDETERMINED"))
-    drawn = painted(picture(), [report(doubtful)])
+    drawn = with_impact(picture(), [report(doubtful)])
     assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
         ("undetermined", ()),
         (None, ()),
@@ -248,7 +248,7 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
     other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
     both = merged([picture(), picture()])
     assert (len(both.boxes), len(both.arrows)) == (3, 2)
-    drawn = painted(both, [report(BROKEN, INDIRECT), other])
+    drawn = with_impact(both, [report(BROKEN, INDIRECT), other])
     assert drawn.boxes[2].mark == "breaking"
     told = impacts_report([report(BROKEN, INDIRECT), other], [])
     assert told.headline == "This changes 2 schemas, affecting 2 downstream datasets"
@@ -259,7 +259,7 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
 def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
     told = msgspec.structs.replace(BROKEN, recommendations=("Notify team before deploying",))
     calm = row(SECOND, "COMPATIBLE", reason("uses nothing of it", "COMPATIBLE"), affected=False)
-    changed, broken, untouched = painted(picture(), [report(told, calm)]).boxes
+    changed, broken, untouched = with_impact(picture(), [report(told, calm)]).boxes
     assert changed.impact == BoxImpact(
         changes=("id type changed: INT64 → STRING",),
         recommendations=("Notify team before deploying",),
@@ -282,7 +282,7 @@ def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
 
 def test_a_box_that_two_changes_reach_has_the_worse_verdict_and_all_reasons() -> None:
     other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
-    both = painted(picture(), [report(BROKEN, INDIRECT), other]).boxes
+    both = with_impact(picture(), [report(BROKEN, INDIRECT), other]).boxes
     middle, last = (box.impact for box in both[1:])
     assert middle is not None
     assert last is not None

@@ -18,11 +18,17 @@ from impact.sample_estate import estate
 from impact.world import EstateDownstream, name_of
 from lumos import Lumos
 from lumos.config import Settings
-from lumos.impact.context import reason
-from lumos.impact.job import stage
-from lumos.impact.rules import Impact, Making, impact_of
-from lumos.impact.spark_check import Rehearsal, RehearsalReport, rehearse
-from lumos.impact.spark_schemas import Pair
+from lumos.impact.context import analyse_derivation
+from lumos.impact.job import spark_analyzer
+from lumos.impact.rules.graph import DatasetDerivation
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.rules.results import Impact
+from lumos.impact.spark_check import (
+    SchemaPair,
+    SparkCheck,
+    SparkCheckReport,
+    check_downstream_on_spark,
+)
 from lumos.lineage.reported_lineage import TableName
 from lumos.lineage.sql import report_script
 from lumos.lineage.sql.analysis import analyse
@@ -40,7 +46,7 @@ class World:
 
     def __init__(self, schemas: Mapping[str, str], sql: Sequence[str]) -> None:
         self._schemas = {name: parse_schema(text) for name, text in schemas.items()}
-        self._makings: dict[str, list[Making]] = {}
+        self._makings: dict[str, list[DatasetDerivation]] = {}
         for number, (dialect, _, text) in enumerate(each.partition(": ") for each in sql):
             script = analyse(text, dialect=dialect, columns=self._columns)
             names = [
@@ -57,7 +63,7 @@ class World:
                     msgspec.structs.replace(edge, columns=told.columns, uses=told.uses)
                 )
             for target, some in edges.items():
-                making = Making(
+                making = DatasetDerivation(
                     origin="x", edges=tuple(some), sql=text, dialect=dialect, file=f"{number}.sql",
                     tables=tuple((parts, name_of(parts)) for parts in names),
                 )  # fmt: skip
@@ -69,13 +75,15 @@ class World:
 
     def declare(self, upstream: str, downstream: str) -> None:
         edge = Edge(upstream=upstream, downstream=downstream, origin="y", at=AT)
-        self._makings.setdefault(downstream, []).append(Making(origin="y", edges=(edge,)))
+        self._makings.setdefault(downstream, []).append(
+            DatasetDerivation(origin="y", edges=(edge,))
+        )
 
     def links(self, _: str) -> list[tuple[str, str]]:
-        return [(edge.upstream, edge.downstream) for makings in self._makings.values()
-                for making in makings for edge in making.edges]  # fmt: skip
+        return [(edge.upstream, edge.downstream) for derivations in self._makings.values()
+                for making in derivations for edge in making.edges]  # fmt: skip
 
-    def makings(self, name: str) -> list[Making]:
+    def derivations(self, name: str) -> list[DatasetDerivation]:
         return self._makings.get(name, [])
 
     def schema(self, name: str) -> Schema | None:
@@ -86,18 +94,20 @@ class World:
 
     def impact(self, name: str, proposed: Schema) -> Impact:
         findings = judge(compare(self._schemas[name], proposed))
-        return impact_of(name, findings, self, reason)
+        return impact_of(name, findings, self, analyse_derivation)
 
 
-Told = dict[str, tuple[RehearsalReport, ...]]
+Told = dict[str, tuple[SparkCheckReport, ...]]
 
 
 def rehearsed(spark: SparkSession, world: World, proposed: str) -> Told:
     """What Spark says if orders get another schema."""
     present, after = world.schema("orders"), parse_schema(proposed)
     assert present is not None
-    with stage(spark) as empty:
-        rehearsal = Rehearsal(empty, world, world.impact("orders", after), Pair(present, after))
+    with spark_analyzer(spark) as empty:
+        rehearsal = SparkCheck(
+            empty, world, world.impact("orders", after), SchemaPair(present, after)
+        )
         return dict(rehearsal.reports())
 
 
@@ -105,7 +115,7 @@ def states(told: Told) -> dict[str, str]:
     return {name: " ".join(each.state for each in reports) for name, reports in told.items()}
 
 
-def only(told: Told, name: str) -> RehearsalReport:
+def only(told: Told, name: str) -> SparkCheckReport:
     (report,) = told[name]
     return report
 
@@ -126,7 +136,7 @@ def test_a_column_that_goes_is_missed_where_it_is_named_near_and_far(spark: Spar
     )
     told = rehearsed(spark, world, without("note"))
     assert states(told) == {"stg": "fails", "notes": "fails", "far": "fails", "other": "ok"}
-    assert only(told, "notes") == RehearsalReport(
+    assert only(told, "notes") == SparkCheckReport(
         file="1.sql",
         line=2,
         dialect="postgres",
@@ -222,9 +232,9 @@ def test_what_spark_refuses_with_both_schemas_cannot_be_rehearsed(spark: SparkSe
     # Behind a table that nobody can tell of, reasoning says which columns there are.
     assert states(told) == {"a": "cannot", "b": "cannot", "c": "ok", "d": "cannot", "e": "cannot"}
     assert "Cannot resolve routine `our_udf`" in str(only(told, "a").error)
-    assert only(told, "b").error == "the schema of unheard_of is not known"
-    assert only(told, "d").error == "READ_CSV in the place of a table is not rehearsed"
-    assert only(told, "e").error == "no SQL that makes it is kept"
+    assert only(told, "b").error == "the schema of unheard_of is unknown"
+    assert only(told, "d").error == "READ_CSV as a table is not supported"
+    assert only(told, "e").error == "no SQL is stored for it"
     assert all(each.agrees for reports in told.values() for each in reports)
 
 
@@ -295,21 +305,21 @@ def test_a_dataset_of_unknown_columns_is_said_to_be_one(spark: SparkSession) -> 
     def progress(step: str, /, **_: object) -> None:
         steps.append(step)
 
-    told = rehearse(Settings(), world, impact, None, None, progress)
-    assert only(told, "t").error == "the schema of orders is not known"
-    assert "rehearsing" in steps
+    told = check_downstream_on_spark(Settings(), world, impact, None, None, progress)
+    assert only(told, "t").error == "the schema of orders is unknown"
+    assert "checking on Spark" in steps
     assert spark.sql("SELECT 1").count() == 1, "the session that was there is still there"
 
 
 class EstateWithTables(EstateDownstream):
     """The sample estate with the names that its SQL has for tables."""
 
-    def makings(self, urn: str) -> list[Making]:
+    def derivations(self, urn: str) -> list[DatasetDerivation]:
         return [
             msgspec.structs.replace(making, tables=tables_of(making.file))
             if making.file
             else making
-            for making in super().makings(urn)
+            for making in super().derivations(urn)
         ]
 
 
@@ -332,9 +342,9 @@ STRICTER = {("fin-account-may-be-missing", "fin_mart.budget")}
 
 def rehearsed_case(spark: SparkSession, case: Case) -> Told:
     impact = WORLD.impact_of_case(case)
-    with stage(spark) as empty:
-        start = Pair(case.present, case.proposed)
-        return dict(Rehearsal(empty, WORLD, impact, start).reports())
+    with spark_analyzer(spark) as empty:
+        start = SchemaPair(case.present, case.proposed)
+        return dict(SparkCheck(empty, WORLD, impact, start).reports())
 
 
 @pytest.mark.parametrize(
@@ -380,15 +390,15 @@ MODELS = {
 @pytest.mark.usefixtures("spark")
 def test_the_desk_tells_what_spark_says_beside_the_verdict(tmp_path: Path) -> None:
     lumos = shop_with_models(tmp_path)
-    report = lumos.impact.of(urn("sales/orders"), drop=["note"], rehearse=True)
+    report = lumos.impact.of(urn("sales/orders"), drop=["note"], check_on_spark=True)
     (row,) = report.downstream
     assert row.verdict == "BREAKING"
-    assert isinstance(row.rehearsal, tuple)
-    (told,) = row.rehearsal
+    assert isinstance(row.spark_check, tuple)
+    (told,) = row.spark_check
     assert (told.state, told.line, told.agrees) == ("fails", 1, True)
     assert "`note` cannot be resolved" in str(told.error)
     (row,) = lumos.impact.of(urn("sales/orders"), drop=["note"]).downstream
-    assert row.rehearsal is msgspec.UNSET
+    assert row.spark_check is msgspec.UNSET
 
 
 def overrides(folder: Path) -> dict[str, object]:
@@ -413,8 +423,8 @@ ASK = """
 import json, sys
 from lumos import Lumos
 lumos = Lumos(environment={}, overrides=json.loads(sys.argv[1]))
-report = lumos.impact.of(sys.argv[2], drop=["note"], rehearse=sys.argv[3] == "yes")
-told = report.downstream[0].rehearsal
+report = lumos.impact.of(sys.argv[2], drop=["note"], check_on_spark=sys.argv[3] == "yes")
+told = report.downstream[0].spark_check
 states = [each.state for each in told] if isinstance(told, tuple) else None
 print(json.dumps([states, "pyspark" in sys.modules]))
 """

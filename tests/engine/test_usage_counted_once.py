@@ -163,7 +163,7 @@ def test_what_a_snapshot_tells_of_reads_is_believed(lumos: Lumos, tmp_path: Path
     report = lumos.usage.unread(since="30d", columns=True)
     assert [each.name for each in report.datasets] == ["orders"]
     assert [(each.datasets, each.reason) for each in report.not_judged] == [
-        (1, "a snapshot tells that they are read, but not when")
+        (1, "imported usage has reads without dates")
     ]
     assert [(each.name, each.columns) for each in report.columns or ()] == [
         ("customers", ("id", "phone"))
@@ -180,7 +180,7 @@ def test_reads_that_a_snapshot_tells_of_say_nothing_of_others(lumos: Lumos) -> N
     tell(lumos, CUSTOMERS, Usage(last_accessed=NOW - timedelta(days=50), since=date(2024, 1, 1)))
     assert lumos.usage.unread(since="30d").datasets == ()
     (place,) = lumos.usage.unread(since="30d").not_judged
-    assert (place.datasets, place.reason) == (3, "no log tells of reads there")
+    assert (place.datasets, place.reason) == (3, "no log covers it")
 
 
 WRITE = "INSERT INTO refunds (id, reason) SELECT id, note FROM orders"

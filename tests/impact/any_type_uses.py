@@ -16,9 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from impact.tpc_retypes import OneQuery, making_of
-from lumos.impact.context import reason
-from lumos.impact.rules import Making, impact_of
-from lumos.impact.types.types import from_sqlglot, to_sqlglot
+from lumos.impact.context import analyse_derivation
+from lumos.impact.rules.graph import DatasetDerivation
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.types.sqlglot_types import from_sqlglot, to_sqlglot
 from lumos.model.change import Verdict
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, Schema
@@ -432,7 +433,7 @@ def _bound(engine: Engine, prefix: str, items: Sequence[Use]) -> dict[Use, DataT
 
 
 @cache
-def _making(query: str, dialect: str) -> Making:
+def _making(query: str, dialect: str) -> DatasetDerivation:
     return making_of(query, dialect, {"t": _schema("INT32", "INT32")})
 
 
@@ -442,7 +443,7 @@ def judged(
     """Lumos's verdict on a query, and the columns of its result that get another type."""
     old, new = (_schema(type, before) for type in (before, after))
     downstream = OneQuery(_making(query, dialect), {"t": old})
-    impact = impact_of("t", judge(compare(old, new)), downstream, reason)
+    impact = impact_of("t", judge(compare(old, new)), downstream, analyse_derivation)
     if not impact.downstream:
         return Verdict.COMPATIBLE, {}
     (found,) = impact.downstream

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from impact.cases import REMOVED, UNKNOWN, Case, Expected, Verdict, cases
 from impact.sample_estate import estate
 from impact.world import EstateDownstream, columns_of, verdict_of
-from lumos.impact.rules import DatasetImpact, Impact
+from lumos.impact.rules.results import DatasetImpact, Impact
 
 Judge = Callable[[Case], Impact]
 

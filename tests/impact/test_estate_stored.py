@@ -15,7 +15,7 @@ from impact.world import EstateDownstream
 from lumos import Lumos
 from lumos.impact.reports import DownstreamReport, ImpactReport
 from lumos.impact.reports import downstream_report as reported
-from lumos.impact.rules import DatasetImpact
+from lumos.impact.rules.results import DatasetImpact
 from lumos.model.urn import Urn
 
 ESTATE = estate()

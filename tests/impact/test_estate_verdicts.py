@@ -10,7 +10,8 @@ from impact.cases import Verdict, cases
 from impact.sample_estate import estate
 from impact.score import Row, rows_of, score
 from impact.world import EstateDownstream
-from lumos.impact.rules import Impact, propagation
+from lumos.impact.rules import propagation
+from lumos.impact.rules.results import Impact
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)

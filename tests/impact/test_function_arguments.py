@@ -6,8 +6,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lumos.impact.rules.type_uses import TableVersions
-from lumos.impact.rules.verdicts import decide
-from lumos.impact.types import effects
+from lumos.impact.rules.verdicts import assess_use
+from lumos.impact.types.effects import effects
 from lumos.model.change import Verdict
 from lumos.model.schema import Field, Schema
 from lumos.model.types import parse_type
@@ -95,9 +95,9 @@ def _is_called_safe(expression: str, after: Mapping[str, str], dialect: str) -> 
         f"create table r as select {expression} as x from t",
         dialect=dialect, tables={("t",): versions}.get, is_wanted=lambda _: True,
     )  # fmt: skip
-    decisions = [each for meeting in found.meetings for each in decide(meeting)]
-    is_lost = any(each.is_lost for each in found.outputs)
-    return not is_lost and all(each.verdict is Verdict.COMPATIBLE for each in decisions)
+    decisions = [each for meeting in found.type_uses for each in assess_use(meeting)]
+    is_unknown = any(each.is_unknown for each in found.outputs)
+    return not is_unknown and all(each.verdict is Verdict.COMPATIBLE for each in decisions)
 
 
 def _schema(types: Mapping[str, str]) -> Schema:

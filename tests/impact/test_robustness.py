@@ -6,7 +6,9 @@ from itertools import pairwise
 import pytest
 
 from analysis.impact.world import World, of
-from lumos.impact.rules import Impact, impact_of, propagation
+from lumos.impact.rules import propagation
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.rules.results import Impact
 from lumos.model.change import Verdict
 from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare

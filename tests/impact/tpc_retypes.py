@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lineage.gold import tpc
-from lumos.impact.context import reason
-from lumos.impact.rules import Making, impact_of
+from lumos.impact.context import analyse_derivation
+from lumos.impact.rules.graph import DatasetDerivation
+from lumos.impact.rules.propagation import impact_of
 from lumos.lineage.reported_lineage import TableName
 from lumos.lineage.sql import analyse, report_script
 from lumos.model.change import Verdict
@@ -207,7 +208,7 @@ class Query:
     name: str
     benchmark: str
     sql: str
-    making: Making
+    making: DatasetDerivation
     words: frozenset[str]
 
 
@@ -237,7 +238,7 @@ def queries(benchmark: str, dialect: str) -> Sequence[Query]:
     return found
 
 
-def making_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> Making:
+def making_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> DatasetDerivation:
     """The statement that makes a table of a query."""
     script = f"CREATE TABLE {_TARGET} AS {sql}"
     told = analyse(script, dialect=dialect, columns=lambda parts: _names(schemas, parts))
@@ -248,7 +249,9 @@ def making_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> Making:
         for each in report_script(told, reporter="query").edges
     )  # fmt: skip
     named = [((name,), name) for name in (_TARGET, *schemas)]
-    return Making(origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named))
+    return DatasetDerivation(
+        origin="query", edges=edges, sql=script, dialect=dialect, tables=tuple(named)
+    )
 
 
 def _names(known: Mapping[str, Schema], parts: tuple[str, ...]) -> list[str] | None:
@@ -264,7 +267,7 @@ def _name(told: object) -> str:
 class OneQuery:
     """One query downstream of the tables that it reads."""
 
-    def __init__(self, making: Making, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, making: DatasetDerivation, schemas: Mapping[str, Schema]) -> None:
         self._making = making
         self._schemas = schemas
 
@@ -272,7 +275,7 @@ class OneQuery:
         del urn
         return [(edge.upstream, edge.downstream) for edge in self._making.edges]
 
-    def makings(self, urn: str) -> Sequence[Making]:
+    def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
         return [self._making] if urn == _TARGET else []
 
     def schema(self, urn: str) -> Schema | None:
@@ -325,7 +328,7 @@ def _outcomes(engine: Engine, change: Retype, present: Mapping[str, Types]) -> I
         after = engine.types(query.sql)
         before = present[query.name]
         downstream = OneQuery(query.making, tables(change.benchmark))
-        impact = impact_of(change.table, findings, downstream, reason)
+        impact = impact_of(change.table, findings, downstream, analyse_derivation)
         found = impact.downstream[0] if impact.downstream else None
         yield Outcome(
             retype=change,

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 from impact.cases import ADDED, REMOVED, UNKNOWN, Case, Verdict
 from impact.sample_estate import Estate, Model
-from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Making, impact_of
-from lumos.impact.rules.downstream import Versions
+from lumos.impact.rules.graph import DatasetDerivation, Versions
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.rules.results import ColumnImpact, DatasetImpact, Impact
 from lumos.impact.rules.type_uses import StatementEffect
-from lumos.impact.types import effects
+from lumos.impact.types.effects import effects
 from lumos.lineage.reported_lineage import TableName
 from lumos.lineage.sql import report_script
 from lumos.lineage.sql_files import create_statement, parse_sql_file
@@ -23,20 +24,22 @@ DECLARED = "declared"
 
 
 class EstateDownstream:
-    """Links, makings, schemas and owners of the sample estate, and reasoning through its SQL."""
+    """Links, derivations, schemas and owners of the sample estate, and reasoning through its SQL."""
 
     def __init__(self, sample: Estate) -> None:
         self._sample = sample
-        self._makings: dict[str, list[Making]] = {}
+        self._makings: dict[str, list[DatasetDerivation]] = {}
         for model in sample.models:
             self._add(model)
         for upstream, downstream in sample.declared:
             edge = Edge(upstream=upstream, downstream=downstream, origin=DECLARED, at=AT)
-            self._makings.setdefault(downstream, []).append(Making(origin=DECLARED, edges=(edge,)))
+            self._makings.setdefault(downstream, []).append(
+                DatasetDerivation(origin=DECLARED, edges=(edge,))
+            )
         self._links = [
             (edge.upstream, edge.downstream)
-            for makings in self._makings.values()
-            for making in makings
+            for derivations in self._makings.values()
+            for making in derivations
             for edge in making.edges
         ]
 
@@ -60,7 +63,7 @@ class EstateDownstream:
             or model.text
         )
         for target, edges in by_target.items():
-            making = Making(
+            making = DatasetDerivation(
                 origin=model.file,
                 edges=tuple(edges),
                 sql=sql,
@@ -75,7 +78,7 @@ class EstateDownstream:
         del urn
         return self._links
 
-    def makings(self, urn: str) -> Sequence[Making]:
+    def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
         return self._makings.get(urn, ())
 
     def schema(self, urn: str) -> Schema | None:
@@ -86,7 +89,7 @@ class EstateDownstream:
         return () if owner is None else (owner,)
 
     def reason(
-        self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
+        self, making: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[StatementEffect]:
         assert making.sql is not None
         return effects(

@@ -18,9 +18,9 @@ from lumos import Lumos
 from lumos.store.usage import Reads
 from lumos.usage import ingest as ingesting
 from lumos.usage import job as query_log
-from lumos.usage.job import FreshStatements
-from lumos.usage.on_spark import _Reading
-from lumos.usage.query_log import Log, look
+from lumos.usage.job import NewStatementsOnSpark
+from lumos.usage.query_log.files import LogFile, recognise_log
+from lumos.usage.statements import _Reading
 from spark.test_modes import PYSPARK, bare_python  # noqa: F401 - a fixture
 
 STATEMENTS = [
@@ -33,7 +33,7 @@ STATEMENTS = [
 ]
 
 
-def logs(folder: Path) -> list[Log]:
+def logs(folder: Path) -> list[LogFile]:
     """Two overlapping exports, one as JSON Lines, and sums of a day, of which the larger counts."""
     dice = random.Random(7)
     rows = [
@@ -54,7 +54,7 @@ def logs(folder: Path) -> list[Log]:
         text = f"dataset,user,time,reads\norders,ANN,{NOW:%Y-%m-%d},{reads}\n"
         (folder / name).write_text(text)
     names = ("a.csv", "b.csv", "c.jsonl", "d.csv", "e.csv")
-    found = [look(folder / name) for name in names]
+    found = [recognise_log(folder / name) for name in names]
     return [log for log in found if log is not None]
 
 
@@ -93,14 +93,14 @@ def test_keys_of_statements_come_home_and_go_out_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     collected: list[int] = []
-    all_keys = FreshStatements.keys
+    all_keys = NewStatementsOnSpark.keys
 
-    def keys(self: FreshStatements, first: int, last: int) -> dict[int, "array[int]"]:
+    def keys(self: NewStatementsOnSpark, first: int, last: int) -> dict[int, "array[int]"]:
         found = all_keys(self, first, last)
         collected.append(sum(map(len, found.values())))
         return found
 
-    monkeypatch.setattr(FreshStatements, "keys", keys)
+    monkeypatch.setattr(NewStatementsOnSpark, "keys", keys)
     monkeypatch.setattr(ingesting, "_STATEMENTS_AT_ONCE", 100)
     monkeypatch.setattr(query_log, "_KEYS_IN_A_FILE", 50)
     given = logs(tmp_path)[:1]

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lumos.impact import job as rehearsal
-from lumos.impact.job import Refusal, SparkSchema, Stage, Storing, stage
+from lumos.impact.job import SparkAnalyzer, SparkRejection, SparkSchema, StoreTarget, spark_analyzer
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.schema import Schema, parse_schema
 from spark.test_modes import PYSPARK, bare_python, connect_server  # noqa: F401 - fixtures
@@ -32,13 +32,13 @@ def in_spark(schema: Schema | str) -> SparkSchema:
     return schema_to_spark(parse_schema(schema) if isinstance(schema, str) else schema)
 
 
-def refused(answer: SparkSchema | Refusal) -> Refusal:
-    assert isinstance(answer, Refusal), answer
+def refused(answer: SparkSchema | SparkRejection) -> SparkRejection:
+    assert isinstance(answer, SparkRejection), answer
     return answer
 
 
-def text(answer: SparkSchema | Refusal) -> str:
-    assert not isinstance(answer, Refusal), answer
+def text(answer: SparkSchema | SparkRejection) -> str:
+    assert not isinstance(answer, SparkRejection), answer
     fields = schema_from_spark(dict(answer)).fields
     return "\n".join(
         f"{field.name} {field.type.text}{'' if field.nullable else ' NOT NULL'}" for field in fields
@@ -46,7 +46,7 @@ def text(answer: SparkSchema | Refusal) -> str:
 
 
 def test_a_result_has_the_types_and_nulls_of_what_it_is_made_from(spark: SparkSession) -> None:
-    with stage(spark) as empty:
+    with spark_analyzer(spark) as empty:
         orders = empty.table(in_spark(ORDERS))
         found = empty.analyse(f"SELECT id, price + 1 AS more, at.zip, odd FROM {orders}")
         assert text(found) == text(
@@ -70,7 +70,7 @@ def test_a_result_has_the_types_and_nulls_of_what_it_is_made_from(spark: SparkSe
 def test_a_refusal_is_the_class_and_the_first_sentence(
     spark: SparkSession, sql: str, condition: str, message: str
 ) -> None:
-    with stage(spark) as empty:
+    with spark_analyzer(spark) as empty:
         found = refused(empty.analyse(sql.format(empty.table(in_spark(ORDERS)))))
     assert found.condition == condition
     assert message in found.message
@@ -80,7 +80,7 @@ def test_a_refusal_is_the_class_and_the_first_sentence(
 
 def test_tables_that_nobody_reads_any_more_are_looked_at_all_the_same(spark: SparkSession) -> None:
     """What fills a temporary table stands in a named query that nobody names."""
-    with stage(spark) as empty:
+    with spark_analyzer(spark) as empty:
         orders = empty.table(in_spark(ORDERS))
         sql = (
             f"WITH a AS (SELECT id FROM {orders}), b AS (SELECT gone FROM {orders}) SELECT * FROM a"
@@ -101,17 +101,17 @@ def test_tables_that_nobody_reads_any_more_are_looked_at_all_the_same(spark: Spa
 def test_a_table_takes_what_fits_its_columns(
     spark: SparkSession, query: str, target: str, condition: str | None
 ) -> None:
-    with stage(spark) as empty:
+    with spark_analyzer(spark) as empty:
         sql = f"SELECT {query} FROM {empty.table(in_spark(ORDERS))}"
-        found = empty.analyse(sql, storing=Storing(in_spark(target)))
-        assert (found.condition if isinstance(found, Refusal) else None) == condition
+        found = empty.analyse(sql, target=StoreTarget(in_spark(target)))
+        assert (found.condition if isinstance(found, SparkRejection) else None) == condition
 
 
 def test_a_table_that_takes_names_does_not_care_for_places(spark: SparkSession) -> None:
-    with stage(spark) as empty:
+    with spark_analyzer(spark) as empty:
         sql = f"SELECT note, id FROM {empty.table(in_spark(ORDERS))}"
-        storing = Storing(in_spark("id INT64\nnote STRING"), is_by_name=True)
-        assert text(empty.analyse(sql, storing=storing)) == "id INT64 NOT NULL\nnote STRING"
+        storing = StoreTarget(in_spark("id INT64\nnote STRING"), is_by_name=True)
+        assert text(empty.analyse(sql, target=storing)) == "id INT64 NOT NULL\nnote STRING"
 
 
 def test_nothing_is_left_in_the_session_and_nothing_is_run(
@@ -121,7 +121,7 @@ def test_nothing_is_left_in_the_session_and_nothing_is_run(
         return {row.tableName for row in spark.sql("SHOW TABLES").collect()}
 
     def stopped() -> None:
-        with stage(spark) as empty:
+        with spark_analyzer(spark) as empty:
             orders = empty.table(in_spark(ORDERS))
             assert empty.table(in_spark(ORDERS)) == orders, "equal tables are one"
             assert orders in names()
@@ -142,7 +142,7 @@ def test_nothing_is_left_in_the_session_and_nothing_is_run(
 
 
 def test_two_stages_of_a_session_do_not_meet(spark: SparkSession) -> None:
-    with stage(spark) as one, stage(spark) as other:
+    with spark_analyzer(spark) as one, spark_analyzer(spark) as other:
         here, there = one.table(in_spark("a INT32")), other.table(in_spark("a STRING"))
         assert text(one.analyse(f"SELECT a FROM {here}")) == "a INT32"
         assert text(one.analyse(f"SELECT a FROM {there}")) == "a STRING"
@@ -173,7 +173,7 @@ with spark_session(master=master, settings={"spark.sql.shuffle.partitions": "2"}
         answers = [
             empty.analyse(f"SELECT note, count(*) AS n FROM {orders} GROUP BY note"),
             empty.analyse(f"SELECT gone FROM {orders}"),
-            empty.analyse(f"SELECT id, note FROM {orders}", storing=Storing(target)),
+            empty.analyse(f"SELECT id, note FROM {orders}", target=Storing(target)),
         ]
     left = [table.name for table in session.catalog.listTables()]
 told = [each.text if isinstance(each, Refusal) else [f["name"] for f in each["fields"]] for each in answers]
@@ -230,4 +230,4 @@ def test_a_lost_session_is_no_word_on_a_query(spark: SparkSession) -> None:
             raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError):
-        Stage(Lost()).analyse("SELECT 1")  # type: ignore[arg-type]
+        SparkAnalyzer(Lost()).analyse("SELECT 1")  # type: ignore[arg-type]

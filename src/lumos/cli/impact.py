@@ -56,13 +56,15 @@ Format = Annotated[
     Form | None,
     typer.Option("--format", help="Default: text, or by the ending of --output."),
 ]
-Rehearse = Annotated[
+CheckOnSpark = Annotated[
     bool,
     typer.Option(
-        "--rehearse",
+        "--check-on-spark",
         help="Also let Spark analyse the SQL downstream with both schemas, without data.",
     ),
 ]
+# The earlier name of --check-on-spark.
+Rehearse = Annotated[bool, typer.Option("--rehearse", hidden=True)]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit with 10 if anything breaks.")]
 Strict = Annotated[
     bool,
@@ -105,6 +107,7 @@ def impact(
         Literal["postgres", "snowflake", "bigquery", "hive"] | None,
         typer.Option(help="The SQL dialect of types. Default: the platform's."),
     ] = None,
+    check_on_spark: CheckOnSpark = False,
     rehearse: Rehearse = False,
     format: Format = None,
     output: OutputFile = None,
@@ -125,7 +128,8 @@ def impact(
     def ask(progress: Progress) -> "ImpactReport":
         return lumos.impact.of(
             dataset, change=change or (), drop=drop or (), rename=rename or (), proposed=proposed,
-            kind=kind, model=model, dialect=dialect, rehearse=rehearse, progress=progress,
+            kind=kind, model=model, dialect=dialect,
+            check_on_spark=check_on_spark or rehearse, progress=progress,
         )  # fmt: skip
 
     answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)

@@ -88,13 +88,13 @@ def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
         yield _Line(
             f"{known:,} of {plural(summary.datasets, 'dataset')} determined ({share} %).", "dim"
         )
-    affected = [row for row in report.downstream if row.worth_telling]
+    affected = [row for row in report.downstream if row.is_listed]
     for owner, rows in _by_owner(affected):
         yield _Line("")
         yield _Line(owner or _NO_OWNER, "bold" if owner else "dim")
         for row in rows:
             yield from _dataset(row, names)
-    untouched = [row.urn for row in report.downstream if not row.worth_telling]
+    untouched = [row.urn for row in report.downstream if not row.is_listed]
     if untouched:
         yield _Line("")
         unaffected = listed([names(urn) for urn in untouched], _MOST_NAMES)
@@ -139,7 +139,7 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
         yield _Line(f"and {more:,} more of its columns", "dim", 16)
     for way in _ways(row, names):
         yield _Line(f"via {way}", "dim", 16)
-    yield from _rehearsal(row)
+    yield from _spark_check(row)
 
 
 def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
@@ -168,8 +168,8 @@ def _change_in_words(name: str, before: object, after: object) -> str:
     return f"{name}: {before} -> {after}"
 
 
-def _rehearsal(row: DownstreamReport) -> Iterator[_Line]:
-    for told in () if row.rehearsal is UNSET else row.rehearsal:
+def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
+    for told in () if row.spark_check is UNSET else row.spark_check:
         where = position(told.file, told.line)
         where = f" ({where})" if where else ""
         words = {"ok": "works", "fails": "fails", "cannot": "could not check"}[told.state]

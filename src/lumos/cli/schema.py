@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.impact import Format, Rehearse, answer, form_of
+from lumos.cli.impact import CheckOnSpark, Format, Rehearse, answer, form_of
 from lumos.cli.lines import remark, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
@@ -196,6 +196,7 @@ def impact(
             metavar="[FILE]", help="The report of lumos schema diff or lumos schema predict."
         ),
     ] = _DIFF_FILE,
+    check_on_spark: CheckOnSpark = False,
     rehearse: Rehearse = False,
     format: Format = None,
     output: OutputFile = None,
@@ -210,7 +211,9 @@ def impact(
     lumos = lumos_of(config, store)
 
     def ask(progress: Progress) -> "ImpactsReport":
-        return lumos.impact.of_changes(changes, rehearse=rehearse, progress=progress)
+        return lumos.impact.of_changes(
+            changes, check_on_spark=check_on_spark or rehearse, progress=progress
+        )
 
     answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
 

@@ -21,10 +21,10 @@ from lumos.errors import MisuseError
 if TYPE_CHECKING:
     from lumos.usage.reports import (
         LogReport,
-        TopReport,
         UnreadReport,
         UsageIngestReport,
         UsageShowReport,
+        UsageTopReport,
     )
 
 _LEFT_OUT: Final = {
@@ -345,7 +345,7 @@ def _print_unread(report: "UnreadReport", names: Names) -> None:
         remark(f"{many} in {group.place} not judged: {group.reason}")
 
 
-def _print_top(report: "TopReport", names: Names) -> None:
+def _print_top(report: "UsageTopReport", names: Names) -> None:
     from lumos.cli.screen import compact_table, number, plural, size, stdout, when
 
     console = stdout()

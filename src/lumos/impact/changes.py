@@ -1,16 +1,20 @@
-"""Changes as people say them: `user_id: STRING -> INT64`, a column to drop, `a -> b`."""
+"""Requested schema changes: `user_id: STRING -> INT64`, dropped columns, renames, files."""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from lumos.errors import MisuseError, did_you_mean
+from lumos.impact.context import ImpactContext, analyse_derivation
+from lumos.impact.rules.versions import DatasetSchemas
 from lumos.model.change import (
     AnySchemaChange,
     FieldAdded,
     FieldRemoved,
+    Finding,
     NullabilityChanged,
     TypeChanged,
 )
@@ -19,12 +23,19 @@ from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import nested_parts
 from lumos.model.types import UNKNOWN, DataType, SchemaSyntaxError, parse_type, quoted_name
+from lumos.model.urn import Urn
 from lumos.schemas.apply import apply
+from lumos.schemas.compatibility import judge
+from lumos.schemas.fingerprint_diff import Known, findings_between
 from lumos.schemas.paths import child, parent_of
-from lumos.schemas.proposals import unknown_types
+from lumos.schemas.proposals import understood, unknown_types
+
+if TYPE_CHECKING:
+    from lumos.schemas.proposal_reader import Kind, Proposal
+
 
 _MOST_LISTED: Final = 12
-# Texts and quoted names hold whatever they want.
+# Strings and quoted names may contain separators.
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
 _NULLS: Final = re.compile(
     r"(?P<type>.*?)\s*\b(?P<nulls>not\s+null|null|required|nullable)\s*\Z",
@@ -49,8 +60,8 @@ class UnknownColumn(MisuseError):
         )
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to change in a schema, in words."""
+class RequestedChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of a schema as given on the command line."""
 
     change: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -61,10 +72,10 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.change or self.drop or self.rename)
 
 
-class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a wish comes to: the schema after it, or the changes alone where none is known.
+class ChangedSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema after the requested changes (None if unknown), and the changes.
 
-    `renamed` are new paths by old ones.
+    `renamed` maps old paths to new ones.
     """
 
     schema: Schema | None
@@ -74,15 +85,15 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Side(NamedTuple):
-    """What stands on one side of an arrow."""
+    """One side of an arrow: type and nullability."""
 
     text: str
     types: tuple[DataType, ...]
     nullable: bool | None
 
 
-class Place(NamedTuple):
-    """A column or something inside one."""
+class ColumnPart(NamedTuple):
+    """A column or a nested part of one."""
 
     type: DataType
     nullable: bool
@@ -90,18 +101,23 @@ class Place(NamedTuple):
     position: int | None
 
 
-def changed(
-    dataset: str, platform: str, schema: Schema | None, wish: Wish, *, dialect: Dialect | None
-) -> Changed:
-    """Reads a wish and grants it; `dialect` says whose types are meant where not Lumos's own."""
+def apply_requested_changes(
+    dataset: str,
+    platform: str,
+    schema: Schema | None,
+    requested: RequestedChanges,
+    *,
+    dialect: Dialect | None,
+) -> ChangedSchema:
+    """Parse requested changes and apply them to a schema; types may be those of `dialect`."""
     reader = _Reader(dataset, platform, schema, dialect)
-    for text in wish.change:
+    for text in requested.change:
         reader.change(text)
-    for text in wish.drop:
+    for text in requested.drop:
         reader.drop(text)
-    for text in wish.rename:
+    for text in requested.rename:
         reader.rename(text)
-    return Changed(
+    return ChangedSchema(
         schema=reader.schema,
         changes=tuple(reader.changes),
         renamed=reader.renamed,
@@ -118,114 +134,112 @@ class _Reader:
         self.renamed: dict[str, str] = {}
         self.remarks: list[str] = []
         self._dataset = dataset
-        self._told = dialect
+        self._given_dialect = dialect
         self._dialect = dialect or DIALECT_OF_PLATFORM.get(platform)
         own = () if self._dialect is None else (self._dialect,)
         self._dialects = own if dialect is not None else (*own, *GUESSED_DIALECTS)
-        self._original = places_of(schema)
+        self._original = column_parts(schema)
         self._seen: set[str] = set()
 
     def change(self, text: str) -> None:
-        """Takes `path: before -> after`, or `path: after`."""
+        """Apply `path: before -> after` or `path: after`."""
         path, sides = self._path_and_sides(text)
-        self._once(path)
-        place = self._original.get(path)
+        self._check_unique(path)
+        part = self._original.get(path)
         old = self._side(sides[0], text) if len(sides) == 2 else None
         new = self._side(sides[-1], text)
-        if place is None:
-            place = self._from_words(path, old, text)
+        if part is None:
+            part = self._part_from_text(path, old, text)
         elif old is not None:
-            self._check_before(path, old, place)
-        after = new.types[0] if new.types else place.type
-        nullable = place.nullable if new.nullable is None else new.nullable
-        made: list[AnySchemaChange] = []
-        if after != place.type:
-            made.append(TypeChanged(path=path, before=place.type, after=after))
-        if nullable != place.nullable:
-            made.append(NullabilityChanged(path=path, before=place.nullable, after=nullable))
-        if not made:
-            shown = place.type.text + ("" if place.nullable else " NOT NULL")
+            self._check_before(path, old, part)
+        after = new.types[0] if new.types else part.type
+        nullable = part.nullable if new.nullable is None else new.nullable
+        changes: list[AnySchemaChange] = []
+        if after != part.type:
+            changes.append(TypeChanged(path=path, before=part.type, after=after))
+        if nullable != part.nullable:
+            changes.append(NullabilityChanged(path=path, before=part.nullable, after=nullable))
+        if not changes:
+            shown = part.type.text + ("" if part.nullable else " NOT NULL")
             raise MisuseError(f"'{text}' changes nothing: {path} is {shown}.")
-        self._make(made)
-        if self._told is None and len(set(new.types)) > 1:
+        self._apply(changes)
+        if self._given_dialect is None and len(set(new.types)) > 1:
             self.remarks.append(
-                f"{new.text} is understood as Lumos writes types, {new.types[0].text}; for what "
-                f"{self._dialect} means by it, {new.types[1].text}, add --dialect {self._dialect}"
+                f"{new.text} is read as the Lumos type {new.types[0].text}; for "
+                f"{new.types[1].text} as in {self._dialect}, add --dialect {self._dialect}"
             )
 
     def drop(self, text: str) -> None:
-        """Takes the path of a column, or of a named part of one."""
-        path = self._known(text)
-        self._once(path)
-        self._make([self._removed(path)])
+        """Drop a column or a named part of one."""
+        path = self._require_path(text)
+        self._check_unique(path)
+        self._apply([self._removal_of(path)])
 
     def rename(self, text: str) -> None:
-        """Takes `path -> name`."""
+        """Apply `path -> name`."""
         sides = _split(text, "->")
         if len(sides) != 2 or not all(sides):
-            raise MisuseError(f"'{text}' is no renaming. Say it as in --rename 'old -> new'.")
-        path = self._known(sides[0])
+            raise MisuseError(f"Invalid rename '{text}'. Use --rename 'old -> new'.")
+        path = self._require_path(sides[0])
         parent = parent_of(path)
         name = _unquoted(sides[1].removeprefix(f"{parent}.") if parent else sides[1])
         to = child(parent, name)
-        self._once(path)
+        self._check_unique(path)
         if to == path:
             raise MisuseError(f"'{text}' changes nothing: both names are the same.")
-        if to in places_of(self.schema):
-            raise MisuseError(f"{self._dataset} has a column '{to}' already. Choose another name.")
-        removed = self._removed(path)
+        if to in column_parts(self.schema):
+            raise MisuseError(f"{self._dataset} already has a column '{to}'. Choose another name.")
+        removed = self._removal_of(path)
         field = msgspec.structs.replace(removed.before, name=name)
-        # Words on parts inside would stand under the old name.
+        # Annotations of nested parts would keep the old path.
         field = msgspec.structs.replace(field, nested=())
-        self._make([removed, FieldAdded(path=to, after=field, position=removed.position or 0)])
+        self._apply([removed, FieldAdded(path=to, after=field, position=removed.position or 0)])
         self.renamed[path] = to
 
-    def _make(self, changes: Sequence[AnySchemaChange]) -> None:
+    def _apply(self, changes: Sequence[AnySchemaChange]) -> None:
         self.changes += changes
         if self.schema is not None:
             self.schema = apply(changes, self.schema)
 
-    def _once(self, path: str) -> None:
+    def _check_unique(self, path: str) -> None:
         if path in self._seen:
-            raise MisuseError(f"'{path}' is changed more than once. Say all of it in one --change.")
+            raise MisuseError(f"'{path}' is changed more than once. Use a single --change.")
         self._seen.add(path)
 
-    def _removed(self, path: str) -> FieldRemoved:
+    def _removal_of(self, path: str) -> FieldRemoved:
         if self.schema is None:
             return FieldRemoved(path=path, before=Field(name=last_name(path), type=UNKNOWN))
-        place = places_of(self.schema)[path]
-        if place.position is None:
+        part = column_parts(self.schema)[path]
+        if part.position is None:
             raise MisuseError(
-                f"'{path}' has no name of its own that could go. Change its type with --change."
+                f"'{path}' has no name and cannot be dropped. Change its type with --change."
             )
         column = next((each for each in self.schema.fields if quoted_name(each.name) == path), None)
-        field = column or Field(name=last_name(path), type=place.type, nullable=place.nullable)
-        return FieldRemoved(path=path, before=field, position=place.position)
+        field = column or Field(name=last_name(path), type=part.type, nullable=part.nullable)
+        return FieldRemoved(path=path, before=field, position=part.position)
 
     def _path_and_sides(self, text: str) -> tuple[str, list[str]]:
-        """The longest beginning before a colon that is a column; names may hold colons, too."""
+        """The column and both sides; names may contain colons, so the longest match counts."""
         marks = list(_outside_quotes(text, ":"))
         if not marks:
-            raise MisuseError(
-                f"'{text}' is no change. Say it as in --change 'user_id: STRING -> INT64'."
-            )
-        chosen = next((at for at in reversed(marks) if self._found(text[:at])), marks[0])
+            raise MisuseError(f"Invalid change '{text}'. Use --change 'user_id: STRING -> INT64'.")
+        chosen = next((at for at in reversed(marks) if self._find_path(text[:at])), marks[0])
         sides = _split(text[chosen + 1 :], "->")
         if len(sides) > 2 or not all(sides):
             raise MisuseError(
-                f"'{text}' is no change: say after the colon what it becomes, as in "
+                f"Invalid change '{text}'. Give the new type after the colon, as in "
                 "'user_id: INT64' or 'user_id: STRING -> INT64'."
             )
-        return self._known(text[:chosen]), sides
+        return self._require_path(text[:chosen]), sides
 
-    def _known(self, text: str) -> str:
-        path = self._found(text)
+    def _require_path(self, text: str) -> str:
+        path = self._find_path(text)
         if path is None:
             raise UnknownColumn(self._dataset, text.strip(), list(self._original))
         return path
 
-    def _found(self, text: str) -> str | None:
-        """The path that is meant: spelled so, or in another case; names need no quotes."""
+    def _find_path(self, text: str) -> str | None:
+        """The matching path, exact or ignoring case; names need no quotes."""
         text = text.strip()
         if not text:
             return None
@@ -248,65 +262,67 @@ class _Reader:
         return _Side(type_text, types, nullable)
 
     def _types(self, text: str, whole: str) -> Iterator[DataType]:
-        """What a text may mean, the most likely first: Lumos's own type, or a dialect's."""
+        """The possible types of a text, most likely first: the Lumos type, or that of a dialect."""
         readings = {each: type_from_sql(text, each) for each in self._dialects}
         in_sql = [each for each in readings.values() if not _is_unknown(each)]
         try:
             own = parse_type(text)
         except SchemaSyntaxError as problem:
             if not in_sql:
-                raise MisuseError(f"'{text}' in '{whole}' is no type: {problem.problem}") from None
+                raise MisuseError(
+                    f"Invalid type '{text}' in '{whole}': {problem.problem}"
+                ) from None
             yield in_sql[0]
             return
-        if self._told is not None and in_sql:
+        if self._given_dialect is not None and in_sql:
             yield in_sql[0]
         yield own
         if self._dialect is not None and readings[self._dialect] in in_sql:
             yield readings[self._dialect]
 
-    def _check_before(self, path: str, old: _Side, place: Place) -> None:
+    def _check_before(self, path: str, old: _Side, part: ColumnPart) -> None:
         is_same_type = (
             not old.types
-            or place.type in old.types
-            or old.text.upper() == _PARAMETERS.sub("", place.type.text)
-            or old.text.casefold() == (place.native or "").casefold()
+            or part.type in old.types
+            or old.text.upper() == _PARAMETERS.sub("", part.type.text)
+            or old.text.casefold() == (part.native or "").casefold()
         )
-        if not is_same_type or old.nullable not in (None, place.nullable):
-            shown = place.type.text + ("" if place.nullable else " NOT NULL")
+        if not is_same_type or old.nullable not in (None, part.nullable):
+            shown = part.type.text + ("" if part.nullable else " NOT NULL")
             nulls = {None: "", True: "nullable", False: "NOT NULL"}[old.nullable]
             raise MisuseError(
                 f"{path} of {self._dataset} is {shown}, not {f'{old.text} {nulls}'.strip()}. "
-                f"Say 'lumos show {self._dataset}' to see its schema."
+                f"See its schema with: lumos show {self._dataset}"
             )
 
-    def _from_words(self, path: str, old: _Side | None, text: str) -> Place:
+    def _part_from_text(self, path: str, old: _Side | None, text: str) -> ColumnPart:
         if old is None:
             raise MisuseError(
-                f"No schema of {self._dataset} is known. Say in '{text}' what {path} is today, as "
-                "in 'user_id: STRING -> INT64'."
+                f"The schema of {self._dataset} is unknown. Give the current type of {path} in "
+                f"'{text}', as in 'user_id: STRING -> INT64'."
             )
         type = old.types[0] if old.types else UNKNOWN
-        return Place(type, old.nullable is not False, None, None)
+        return ColumnPart(type, old.nullable is not False, None, None)
 
 
-def places_of(schema: Schema | None) -> dict[str, Place]:
-    """All columns and what is inside them, by path."""
-    found: dict[str, Place] = {}
+def column_parts(schema: Schema | None) -> dict[str, ColumnPart]:
+    """All columns and their nested parts, by path."""
+    found: dict[str, ColumnPart] = {}
     for position, field in enumerate(schema.fields if schema else ()):
         path = quoted_name(field.name)
-        found[path] = Place(field.type, field.nullable, field.native_type, position)
+        found[path] = ColumnPart(field.type, field.nullable, field.native_type, position)
         counts: dict[str, int] = {}
         for part in nested_parts(field):
             number = None
             if part.name is not None:
                 parent = parent_of(part.path)
                 number = counts[parent] = counts.get(parent, -1) + 1
-            found[part.path] = Place(part.type, part.nullable, None, number)
+            found[part.path] = ColumnPart(part.type, part.nullable, None, number)
     return found
 
 
 def _outside_quotes(text: str, mark: str) -> Iterator[int]:
-    """Where a mark stands that is in no text and in no quoted name."""
+    """The positions of a mark outside of strings and quoted names."""
     plain = _QUOTED.sub(lambda match: "\0" * len(match.group()), text)
     start = plain.find(mark)
     while start >= 0:
@@ -323,7 +339,7 @@ def _split(text: str, mark: str) -> list[str]:
 
 
 def _unquoted(text: str) -> str:
-    """A name without the quotes of Lumos or of SQL."""
+    """A name without Lumos or SQL quotes."""
     text = text.strip()
     for quote in ("`", '"'):
         if len(text) > 2 and text.startswith(quote) and text.endswith(quote):
@@ -332,10 +348,97 @@ def _unquoted(text: str) -> str:
 
 
 def last_name(path: str) -> str:
-    """The name of what a path leads to, without quotes."""
+    """The last name of a path, without quotes."""
     match = _STEPS_TO_NAMES.search(path)
     return _unquoted(match.group().removeprefix(".")) if match else path
 
 
 def _is_unknown(type: DataType) -> bool:
     return any(unknown_types(Schema(fields=(Field(name="any", type=type),))))
+
+
+_INFERRED: Final = "{} was never scanned; its schema is inferred from the SQL that writes it"
+
+
+class ImpactCase(NamedTuple):
+    """Judged changes of a dataset, with its schemas before and after if known.
+
+    `renamed` maps old paths to new ones.
+    """
+
+    findings: tuple[Finding, ...]
+    present: Schema | None
+    proposed: Schema | None
+    renamed: dict[str, str]
+    remarks: tuple[str, ...]
+
+
+class ProposedFile(NamedTuple):
+    """A file with a proposed schema, as for `lumos schema predict`."""
+
+    file: str | Path
+    kind: "Kind | None"
+    model: str | None
+
+
+def case_from_options(
+    context: ImpactContext,
+    requested: RequestedChanges,
+    file: ProposedFile | None,
+    *,
+    dialect: Dialect | None,
+) -> ImpactCase:
+    """The case of requested changes, a proposed file, or both."""
+    urn = context.urn
+    platform = Urn.parse(urn).platform
+    present = DatasetSchemas(context, analyse_derivation).known(urn)
+    remarks: list[str] = []
+    if present is not None and context.schema(urn) is None:
+        remarks.append(_INFERRED.format(urn))
+    base = present
+    if file is not None:
+        proposal = _proposal(context, file, dialect)
+        if present is None:
+            raise MisuseError(
+                f"The schema of {urn} is unknown, so the proposed one cannot be compared. Scan the "
+                "dataset first (lumos ingest), or use --change."
+            )
+        shown = proposal.rendered(present)
+        base = understood(present, shown, proposal.schema, proposal.form)
+        remarks += proposal.remarks
+    after = apply_requested_changes(urn, platform, base, requested, dialect=dialect)
+    findings = judge_changes(context, present, after.schema, after.changes)
+    if not findings:
+        raise MisuseError(f"Nothing changes: {urn} already has this schema.")
+    return ImpactCase(findings, present, after.schema, after.renamed, (*remarks, *after.remarks))
+
+
+def judge_changes(
+    context: ImpactContext,
+    present: Schema | None,
+    proposed: Schema | None,
+    changes: Sequence[AnySchemaChange],
+) -> tuple[Finding, ...]:
+    """Findings between two schemas, or on the given changes if a schema is unknown."""
+    entry = context.store.entries.get(context.urn)
+    format = None if entry is None else entry.known.format
+    if present is None or proposed is None:
+        return judge(changes, format=format)
+    return findings_between(Known.of(present), Known.of(proposed, format))
+
+
+def _proposal(context: ImpactContext, file: ProposedFile, dialect: Dialect | None) -> "Proposal":
+    # Imported late: only needed for proposed files.
+    from lumos.schemas.output import given
+    from lumos.schemas.proposal_reader import Wanted, read_proposal
+
+    given(str(file.file), "file of the proposed schema")
+    urn = Urn.parse(context.urn)
+    entry = context.store.entries.get(context.urn)
+    wanted = Wanted(
+        name=urn.name if entry is None else entry.known.name,
+        platform=urn.platform,
+        model=file.model,
+        dialect=dialect,
+    )
+    return read_proposal(Path(file.file), kind=file.kind, wanted=wanted)

@@ -1,6 +1,6 @@
-"""Queries that Spark analyses over empty tables: nothing is run, read or written.
+"""Spark job of the Spark check: analyses queries over empty tables without running them.
 
-Only what Spark Connect has, too, is used here: queries as text, and temporary views of a session.
+Only features of Spark Connect are used: queries as text, and temporary views of a session.
 """
 
 import re
@@ -23,7 +23,7 @@ from lumos.spark.session import is_connect, spark_session
 SparkSchema = Mapping[str, Any]
 
 _CONDITION: Final = re.compile(r"^\s*\[([A-Z][A-Z0-9_.]+)\]\s*")
-# What follows the message itself: SQLSTATE, the place in the text, the text, plans, Java's stack.
+# What follows the message: SQLSTATE, position, query text, plans, the Java stack trace.
 _DETAILS: Final = re.compile(
     r"\s*(?:SQLSTATE:|;\s*line \d|\n\s*==|\n'|\n\+-|\n\s+at |JVM stacktrace)"
 )
@@ -31,11 +31,11 @@ _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s+[A-Z]|\s*$)", re.DOTALL)
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-class Storing(NamedTuple):
-    """Where a result goes: columns that have types of their own.
+class StoreTarget(NamedTuple):
+    """The columns of an existing table that a result is stored in.
 
-    The result takes their names by position, unless `is_by_name`; what it does not have then gets
-    nulls, unless it `needs_all`.
+    They are matched by position, unless `is_by_name`; missing columns then become null, unless
+    `needs_all`.
     """
 
     schema: SparkSchema
@@ -43,8 +43,8 @@ class Storing(NamedTuple):
     needs_all: bool = False
 
 
-class Refusal(NamedTuple):
-    """Why Spark does not analyse a query; `condition` is the class of its errors."""
+class SparkRejection(NamedTuple):
+    """Why Spark rejects a query; `condition` is its error class."""
 
     condition: str | None
     message: str
@@ -54,16 +54,16 @@ class Refusal(NamedTuple):
         return f"{self.condition}: {self.message}" if self.condition else self.message
 
 
-class Stage:
-    """Empty tables in a session, under names that nobody else has, and queries over them."""
+class SparkAnalyzer:
+    """Analyses queries over empty temporary views with unique names."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._prefix = f"lumos_rehearsal_{uuid.uuid4().hex[:12]}"
+        self._prefix = f"lumos_check_{uuid.uuid4().hex[:12]}"
         self._views: dict[str, str] = {}
 
     def table(self, schema: SparkSchema) -> str:
-        """The name of an empty table with that schema; equal schemas share one."""
+        """The name of an empty view with that schema; equal schemas share one."""
         wanted = StructType.fromJson(dict(schema))
         key = wanted.json()
         if key not in self._views:
@@ -73,85 +73,85 @@ class Stage:
         return self._views[key]
 
     def analyse(
-        self, sql: str, *, columns: Sequence[str] = (), storing: Storing | None = None
-    ) -> SparkSchema | Refusal:
-        """The columns of a query's result, or why there are none.
+        self, sql: str, *, columns: Sequence[str] = (), target: StoreTarget | None = None
+    ) -> SparkSchema | SparkRejection:
+        """The schema of the result of a query, or why Spark rejects it.
 
-        `columns` are other names for them. The text must be a query: a command would be run.
+        `columns` rename the result columns. The text must be a query: a command would be run.
         """
         try:
-            return self._result(sql, columns, storing).schema.jsonValue()
+            return self._result(sql, columns, target).schema.jsonValue()
         except AnalysisException as problem:
-            return refusal(problem)
+            return rejection_of(problem)
         except PySparkException as problem:
-            # What has no condition is a lost connection or the like, and no word on the query.
+            # Errors without a condition, such as a lost connection, are not about the query.
             if problem.getCondition() is None:
                 raise
-            return refusal(problem)
+            return rejection_of(problem)
         except Py4JJavaError as problem:
-            return refusal(problem)
+            return rejection_of(problem)
 
-    def _result(self, sql: str, columns: Sequence[str], storing: Storing | None) -> DataFrame:
+    def _result(self, sql: str, columns: Sequence[str], target: StoreTarget | None) -> DataFrame:
         frame = self._session.sql(sql)
         if columns:
             frame = frame.toDF(*columns)
-        if storing is None:
+        if target is None:
             return frame
-        target = StructType.fromJson(dict(storing.schema))
-        if not storing.is_by_name:
-            frame = frame.toDF(*target.names)
-        elif storing.needs_all:
-            frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in target.names))
-        # Connect takes the target for the schema of the result, unasked, unless more is to be done.
-        return frame.to(target).select("*")
+        struct = StructType.fromJson(dict(target.schema))
+        if not target.is_by_name:
+            frame = frame.toDF(*struct.names)
+        elif target.needs_all:
+            frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in struct.names))
+        # Spark Connect would return the target schema without analysis unless a select follows.
+        return frame.to(struct).select("*")
 
     def close(self) -> None:
-        """Takes the empty tables away."""
+        """Drop the views."""
         for name in self._views.values():
             self._session.catalog.dropTempView(name)
         self._views.clear()
 
 
 @contextmanager
-def stage_on(
+def start_spark_analyzer(
     *, master: str, settings: Mapping[str, str], meanwhile: Callable[[], None]
-) -> Iterator[Stage]:
-    """A stage on a master; `meanwhile` is done while Spark starts."""
+) -> Iterator[SparkAnalyzer]:
+    """An analyzer on a new session; `meanwhile` runs while Spark starts."""
     with ExitStack() as stack:
         if not is_connect(master):
-            # Spark makes the folder of its tables in the working folder, even if there are none.
+            # Spark creates its warehouse folder in the working directory even if it stays empty.
             folder = stack.enter_context(TemporaryDirectory(prefix="lumos-"))
             settings = {"spark.sql.warehouse.dir": Path(folder).as_uri(), **settings}
         session = stack.enter_context(
             spark_session(master=master, settings=settings, meanwhile=meanwhile)
         )
-        yield stack.enter_context(stage(session))
+        yield stack.enter_context(spark_analyzer(session))
 
 
 @contextmanager
-def stage(session: SparkSession) -> Iterator[Stage]:
-    """A stage that is empty afterwards; that queries are refused is no news for the log."""
-    made = Stage(session)
+def spark_analyzer(session: SparkSession) -> Iterator[SparkAnalyzer]:
+    """An analyzer on a session; drops its views and silences errors of rejected queries."""
+    analyzer = SparkAnalyzer(session)
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
     try:
-        yield made
+        yield analyzer
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
-        made.close()
+        analyzer.close()
 
 
-def refusal(problem: Exception) -> Refusal:
-    """The class of an error and its first sentence, without the plans and stacks behind it."""
+def rejection_of(problem: Exception) -> SparkRejection:
+    """The class and first sentence of an error, without plans and stack traces."""
     text = str(problem)
     condition = problem.getCondition() if isinstance(problem, PySparkException) else None
-    told = _CONDITION.match(text)
-    if told is not None:
-        condition, text = condition or told.group(1), text[told.end() :]
+    prefix = _CONDITION.match(text)
+    if prefix is not None:
+        condition, text = condition or prefix.group(1), text[prefix.end() :]
     text = _DETAILS.split(text.strip(), maxsplit=1)[0]
     sentence = _SENTENCE.match(text)
     message = " ".join((sentence.group(1) if sentence else text).split())
-    return Refusal(condition, message.rstrip(";"))
+    return SparkRejection(condition, message.rstrip(";"))

@@ -1,4 +1,4 @@
-"""An impact as Markdown, for a pull request: the headline, a table, and details to unfold."""
+"""Impact reports as Markdown for pull requests: headline, table and collapsed details."""
 
 import re
 from collections.abc import Iterator
@@ -25,23 +25,23 @@ _MARKS: Final[dict[VerdictWord, str]] = {
     "UNDETERMINED": "❔ undetermined",
     "COMPATIBLE": "✅ compatible",
 }
-# Whatever Markdown or HTML would take for itself; names and comments come from anywhere.
-_ACTIVE: Final = re.compile(r"[\\`*_{}\[\]<>()#+\-!|~@&:./]")
-_HARMLESS: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
+# Characters with a meaning in Markdown or HTML; names and comments are untrusted input.
+_SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>()#+\-!|~@&:./]")
+_WITHIN_WORD: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
 _FENCE: Final = re.compile(r"`+")
 
 
 def markdown(report: ImpactReport | ImpactsReport) -> str:
-    """The report as a comment that GitHub, GitLab and others show."""
+    """The report as Markdown for GitHub, GitLab and others."""
     return "\n".join(_lines(report)) + "\n"
 
 
 def _lines(report: ImpactReport | ImpactsReport) -> Iterator[str]:
-    yield f"### {escaped(report.headline)}"
+    yield f"### {escape(report.headline)}"
     yield ""
     if isinstance(report, ImpactsReport):
         for each in report.datasets:
-            yield f"#### {escaped(each.headline)}"
+            yield f"#### {escape(each.headline)}"
             yield ""
             yield from _dataset(each)
     else:
@@ -49,10 +49,10 @@ def _lines(report: ImpactReport | ImpactsReport) -> Iterator[str]:
     if report.recommendations:
         yield "**Recommendations**"
         yield ""
-        yield from (f"{n}. {escaped(each)}" for n, each in enumerate(report.recommendations, 1))
+        yield from (f"{n}. {escape(each)}" for n, each in enumerate(report.recommendations, 1))
         yield ""
     for remark in report.remarks:
-        yield f"> {escaped(remark)}"
+        yield f"> {escape(remark)}"
         yield ">"
 
 
@@ -60,7 +60,7 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
     if len(report.changes) > 1:
         yield from (f"- {_change(each)}" for each in report.changes)
         yield ""
-    affected = [row for row in report.downstream if row.worth_telling]
+    affected = [row for row in report.downstream if row.is_listed]
     if affected:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
@@ -95,27 +95,27 @@ def _has_details(row: DownstreamReport) -> bool:
 def _row(row: DownstreamReport) -> str:
     why = _reason(row.reasons[0]) if row.reasons else ""
     more = f" (and {len(row.reasons) - 1} more)" if len(row.reasons) > 1 else ""
-    owners = ", ".join(map(escaped, row.owners)) or "nobody known"
-    return f"| {escaped(name_of(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
+    owners = ", ".join(map(escape, row.owners)) or "unknown"
+    return f"| {escape(name_of(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
 
 
 def _details(row: DownstreamReport) -> Iterator[str]:
     steps = counted(row.distance, "step")
-    yield f"**{escaped(row.urn)}**: {_MARKS[row.verdict]}, {steps} away"
+    yield f"**{escape(row.urn)}**: {_MARKS[row.verdict]}, {steps} away"
     yield ""
     for reason in row.reasons[:_MOST_REASONS]:
         clause = " ".join((reason.clause or "").split())
         yield f"- {_reason(reason)}" + (f": {_code(clause)}" if clause not in ("", "*") else "")
         if len(reason.path) > 1:
-            yield f"  by way of {' → '.join(map(_step, reason.path))}"
+            yield f"  via {' → '.join(map(_step, reason.path))}"
     for column in row.changed[:_MOST_REASONS]:
         before, after = column.before or "nothing", column.after or "nothing"
         yield f"- column {_code(column.name)}: {_code(before)} → {_code(after)}"
-    for told in () if row.rehearsal is UNSET else row.rehearsal:
-        error = f": {_code(' '.join(told.error.split()))}" if told.error else ""
-        against = "" if told.agrees else ", against the verdict"
-        words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[told.state]
-        yield f"- Spark: {words}{against}{error}"
+    for check in () if row.spark_check is UNSET else row.spark_check:
+        error = f": {_code(' '.join(check.error.split()))}" if check.error else ""
+        contradiction = "" if check.agrees else ", against the verdict"
+        words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[check.state]
+        yield f"- Spark: {words}{contradiction}{error}"
     yield ""
 
 
@@ -123,7 +123,7 @@ def _reason(reason: ReasonReport) -> str:
     where = position(reason.file, reason.line)
     if reason.file is not None:
         where = _code(where)
-    return ", ".join(filter(None, (escaped(reason.text), where)))
+    return ", ".join(filter(None, (escape(reason.text), where)))
 
 
 def _change(change: ChangeReport) -> str:
@@ -136,18 +136,18 @@ def _step(step: str) -> str:
     return _code(f"{name_of(urn)}.{column}")
 
 
-def escaped(text: str) -> str:
-    """Text that is shown as it is, on one line."""
+def escape(text: str) -> str:
+    """Text escape for Markdown, on one line."""
     plain = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
-    safe = {match.start() for match in _HARMLESS.finditer(plain)}
+    safe = {match.start() for match in _WITHIN_WORD.finditer(plain)}
     return "".join(
-        _neutral(each) if _ACTIVE.match(each) and at not in safe else each
+        _escape_character(each) if _SPECIAL.match(each) and at not in safe else each
         for at, each in enumerate(plain)
     )
 
 
-def _neutral(character: str) -> str:
-    """A character that means nothing; a mention of somebody must not call them."""
+def _escape_character(character: str) -> str:
+    """The escaped character; @ gets a zero-width space so that no one is notified."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@\u200b", "|": "\\|"}
     if character in ".,:/":
         return character
@@ -155,7 +155,7 @@ def _neutral(character: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text in as many backticks as it takes; a bar would end a cell of a table even there."""
+    """Text as inline code; a bar is escape, as it would end a table cell."""
     plain = "".join(each if each.isprintable() else " " for each in text).replace("|", "\\|")
     longest = max((len(match) for match in _FENCE.findall(plain)), default=0)
     fence = "`" * (longest + 1)

@@ -1,4 +1,4 @@
-"""The picture of lineage with what breaks painted into it."""
+"""Lineage pictures marked with the impact of changes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -26,40 +26,42 @@ _MARKS: Final[dict[VerdictWord, Mark]] = {
 _WORST_MARK: Final = tuple(_MARKS[word] for word in WORST_FIRST)
 
 
-class _Way(NamedTuple):
-    """How a change comes along an arrow: what it does, and by which columns, if that is known."""
+class _ArrowImpact(NamedTuple):
+    """The impact of a change along an arrow, with the columns if known."""
 
     verdict: VerdictWord
     columns: frozenset[str]
 
 
-def painted(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
-    """The picture with the verdicts on all that a change reaches, why, and along which arrows."""
+def with_impact(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
+    """The picture with verdicts and reasons on boxes, and the arrows that a change takes."""
     impacts: dict[str, BoxImpact] = {}
     owners: dict[str, tuple[str, ...]] = {}
-    ways: dict[tuple[str, str], _Way] = {}
+    arrow_impacts: dict[tuple[str, str], _ArrowImpact] = {}
     for report in reports:
-        for urn, found in _impacts(report):
+        for urn, found in _box_impacts(report):
             known = impacts.get(urn)
-            impacts[urn] = found if known is None else _joined(known, found)
-        # Reports also know the owners that SQL files and dbt name.
+            impacts[urn] = found if known is None else _combined(known, found)
+        # Reports include owners from SQL files and dbt.
         owners |= {row.urn: row.owners for row in report.downstream}
         changing = {report.change.urn, *(row.urn for row in report.downstream if row.changed)}
         for row in (row for row in report.downstream if row.affected):
-            for link, way in _ways(row, changing, picture.arrows):
-                before = ways.get(link, way)
-                ways[link] = _Way(_worse(before.verdict, way.verdict), before.columns | way.columns)
+            for link, impact in _arrow_impacts(row, changing, picture.arrows):
+                before = arrow_impacts.get(link, impact)
+                arrow_impacts[link] = _ArrowImpact(
+                    _worse(before.verdict, impact.verdict), before.columns | impact.columns
+                )
     return msgspec.structs.replace(
         picture,
         boxes=tuple(
             _box(box, impacts.get(box.urn), owners.get(box.urn, ())) for box in picture.boxes
         ),
-        arrows=tuple(_arrow(arrow, ways) for arrow in picture.arrows),
+        arrows=tuple(_arrow(arrow, arrow_impacts) for arrow in picture.arrows),
     )
 
 
 def merged(pictures: Iterable[Picture]) -> Picture:
-    """Several pictures as one, seen from where the first is seen from."""
+    """Several pictures as one, with the start of the first."""
     some = list(pictures)
     boxes = {box.urn: box for picture in some for box in picture.boxes}
     arrows = {
@@ -75,8 +77,8 @@ def merged(pictures: Iterable[Picture]) -> Picture:
     )
 
 
-def _impacts(report: ImpactReport) -> Iterator[tuple[str, BoxImpact]]:
-    """What a report says of the changed dataset and of each one downstream."""
+def _box_impacts(report: ImpactReport) -> Iterator[tuple[str, BoxImpact]]:
+    """The impact on the changed dataset and on each downstream dataset."""
     yield (
         report.change.urn,
         BoxImpact(
@@ -115,32 +117,34 @@ def _reason(reason: ReasonReport) -> BoxReason:
     )
 
 
-def _joined(one: BoxImpact, other: BoxImpact) -> BoxImpact:
-    """What two changes do to one dataset: the worse verdict, and all that is said of it."""
+def _combined(one: BoxImpact, other: BoxImpact) -> BoxImpact:
+    """The combined impact of two changes on a dataset, with the worse verdict."""
     verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
-    told = [each for each in (one, other) if each.affected] or [one, other]
+    upstream_columns = [each for each in (one, other) if each.affected] or [one, other]
     return BoxImpact(
         verdict=min(verdicts, key=_WORST_MARK.index, default=None),
         affected=one.affected or other.affected,
         changes=(*one.changes, *other.changes),
-        reasons=tuple(dict.fromkeys(reason for each in told for reason in each.reasons)),
+        reasons=tuple(
+            dict.fromkeys(reason for each in upstream_columns for reason in each.reasons)
+        ),
         columns=tuple(dict.fromkeys((*one.columns, *other.columns))),
         recommendations=tuple(dict.fromkeys((*one.recommendations, *other.recommendations))),
     )
 
 
-def _ways(
+def _arrow_impacts(
     row: DownstreamReport, changing: set[str], drawn: Iterable[Arrow]
-) -> Iterator[tuple[tuple[str, str], _Way]]:
-    """Along which arrows the change comes: those that reasons name, or else all that may."""
+) -> Iterator[tuple[tuple[str, str], _ArrowImpact]]:
+    """The arrows that a change takes: those in the reasons, or else all possible ones."""
     named = [reason for reason in row.reasons if reason.path]
     for reason in named:
         urn, _, column = reason.path[-1].partition("#")
-        yield (urn, row.urn), _Way(reason.verdict, frozenset({column.casefold()}))
+        yield (urn, row.urn), _ArrowImpact(reason.verdict, frozenset({column.casefold()}))
     if not named:
         for arrow in drawn:
             if arrow.downstream == row.urn and arrow.upstream in changing:
-                yield (arrow.upstream, row.urn), _Way(row.verdict, frozenset())
+                yield (arrow.upstream, row.urn), _ArrowImpact(row.verdict, frozenset())
 
 
 def _box(box: Box, impact: BoxImpact | None, owners: tuple[str, ...]) -> Box:
@@ -151,13 +155,18 @@ def _box(box: Box, impact: BoxImpact | None, owners: tuple[str, ...]) -> Box:
     return msgspec.structs.replace(box, owners=every_owner, mark=mark, impact=impact)
 
 
-def _arrow(arrow: Arrow, ways: Mapping[tuple[str, str], _Way]) -> Arrow:
-    way = ways.get((arrow.upstream, arrow.downstream))
-    if way is None:
+def _arrow(arrow: Arrow, arrow_impacts: Mapping[tuple[str, str], _ArrowImpact]) -> Arrow:
+    impact = arrow_impacts.get((arrow.upstream, arrow.downstream))
+    if impact is None:
         return arrow
-    told = [*(each.upstream for each in arrow.columns), *(each.upstream for each in arrow.uses)]
-    marked = dict.fromkeys(each for each in told if quoted_name(each).casefold() in way.columns)
-    return msgspec.structs.replace(arrow, mark=_MARKS[way.verdict], marked=tuple(marked))
+    upstream_columns = [
+        *(each.upstream for each in arrow.columns),
+        *(each.upstream for each in arrow.uses),
+    ]
+    marked = dict.fromkeys(
+        each for each in upstream_columns if quoted_name(each).casefold() in impact.columns
+    )
+    return msgspec.structs.replace(arrow, mark=_MARKS[impact.verdict], marked=tuple(marked))
 
 
 def _worse(one: VerdictWord, other: VerdictWord) -> VerdictWord:

@@ -1,20 +1,19 @@
-"""What `lumos impact` answers; these names are a promise."""
+"""Reports of `lumos impact`; their field names are a stable JSON contract."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
-from lumos.impact.rules import ColumnImpact, DatasetImpact, Impact, Reason
+from lumos.impact.rules.results import ColumnImpact, DatasetImpact, Impact, Reason, rank
 from lumos.impact.rules.type_uses import ValueType
-from lumos.impact.rules.values import rank
 from lumos.model.change import FieldAdded, Finding, Verdict
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import quoted_name
 from lumos.schemas.findings import ChangeRow, Side, change_rows
 
 if TYPE_CHECKING:
-    from lumos.impact.spark_check import RehearsalReport
+    from lumos.impact.spark_check import SparkCheckReport
 
 VerdictWord = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
 WORST_FIRST: Final[tuple[VerdictWord, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
@@ -33,9 +32,9 @@ class ChangeReport(Report, frozen=True, kw_only=True):
 
 
 class ReasonReport(Report, frozen=True, kw_only=True):
-    """Why a dataset breaks or does not.
+    """Why a dataset breaks or not.
 
-    `clause` stands on `line` of `file`; `path` is the way of the column to there, as urn#column.
+    `clause` is on `line` of `file`; `path` leads from the change to the column, as urn#column.
     """
 
     text: str
@@ -48,7 +47,7 @@ class ReasonReport(Report, frozen=True, kw_only=True):
 
 
 class ColumnReport(Report, frozen=True, kw_only=True):
-    """A column that changes as a consequence; None for what is not there."""
+    """A column that changes as a consequence; `before` or `after` is None if it does not exist."""
 
     name: str
     before: str | None
@@ -57,9 +56,9 @@ class ColumnReport(Report, frozen=True, kw_only=True):
 
 
 class DownstreamReport(Report, frozen=True, kw_only=True):
-    """A dataset downstream; one that is not `affected` uses nothing that changes.
+    """A downstream dataset; unless `affected`, it uses nothing that changes.
 
-    `recommendations` are those of the whole report, as far as they concern this dataset.
+    `recommendations` are those of the whole report that concern this dataset.
     """
 
     urn: str
@@ -73,23 +72,23 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
     changed: tuple[ColumnReport, ...]
     reasons: tuple[ReasonReport, ...]
     recommendations: tuple[str, ...] = ()
-    # What Spark says of the statements that make it, where it was asked.
-    rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET
+    # Results of the Spark check, if requested.
+    spark_check: "tuple[SparkCheckReport, ...] | UnsetType" = field(name="rehearsal", default=UNSET)
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether Spark says something else than the verdict."""
-        told = () if self.rehearsal is UNSET else self.rehearsal
-        return not all(each.agrees for each in told)
+        """Whether the Spark check contradicts the verdict."""
+        checks = () if self.spark_check is UNSET else self.spark_check
+        return not all(each.agrees for each in checks)
 
     @property
-    def worth_telling(self) -> bool:
-        """Whether it is listed for eyes, and not only counted."""
+    def is_listed(self) -> bool:
+        """Whether text and Markdown list it, instead of only counting it."""
         return self.affected or self.is_contradicted
 
 
 class ImpactSummary(Report, frozen=True, kw_only=True):
-    """How many datasets lie downstream, how many use what changes, and verdicts on all."""
+    """Counts of downstream datasets: all, affected, and by verdict."""
 
     datasets: int
     affected: int
@@ -110,7 +109,7 @@ class ImpactSummary(Report, frozen=True, kw_only=True):
 
 
 class UnparsedReport(Report, frozen=True, kw_only=True):
-    """A statement that names what changes and could not be parsed, and what it seems to make."""
+    """An unparsable statement that mentions a changed dataset, and the datasets it may write."""
 
     reporter: str
     file: str | None
@@ -119,12 +118,11 @@ class UnparsedReport(Report, frozen=True, kw_only=True):
 
 
 class ImpactReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos impact`, worst first.
+    """The report of `lumos impact`, worst first.
 
-    `change` is the gravest of `changes`. `coverage` is the share of the downstream on which there
-    is a verdict, and 0 where no lineage of the dataset is known at all; an `unparsed` statement
-    without a known target counts as one more dataset without a verdict. `order` is the
-    way to update what breaks.
+    `change` is the most severe of `changes`. `coverage` is the share of downstream datasets with a
+    verdict, and 0 if the dataset has no lineage at all; an `unparsed` statement without a known
+    target counts as a dataset without a verdict. `order` is the order to update what breaks.
     """
 
     format_version: str = FORMAT_VERSION
@@ -141,14 +139,14 @@ class ImpactReport(Report, frozen=True, kw_only=True):
 
 
 class ImpactsSummary(ImpactSummary, frozen=True, kw_only=True):
-    """The same over several changed datasets; what several reach counts once, by the worst."""
+    """The summary of several changed datasets; each downstream dataset counts once."""
 
     schemas: int
     changes: int
 
 
 class ImpactsReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema impact`: one report for each dataset that changes."""
+    """The report of `lumos schema impact`: one report per changed dataset."""
 
     format_version: str = FORMAT_VERSION
     headline: str
@@ -162,22 +160,24 @@ class ImpactsReport(Report, frozen=True, kw_only=True):
 def change_reports(
     urn: str, findings: Sequence[Finding], renamed: Mapping[str, str]
 ) -> tuple[ChangeReport, ...]:
-    """The changes, gravest first; a renaming is one of them and not two."""
+    """The changes, most severe first; a rename is one change."""
     rows = list(zip(findings, change_rows(urn, findings), strict=True))
     rows.sort(key=lambda pair: rank(pair[0].consumer))
     taken = set(renamed.values())
     return tuple(
-        _renaming(urn, row, renamed[row.path]) if row.path in renamed else _change(urn, row)
+        _rename_report(urn, row, renamed[row.path])
+        if row.path in renamed
+        else _change_report(urn, row)
         for finding, row in rows
         if not (isinstance(finding.change, FieldAdded) and row.path in taken)
     )
 
 
-def _change(urn: str, row: ChangeRow) -> ChangeReport:
+def _change_report(urn: str, row: ChangeRow) -> ChangeReport:
     return ChangeReport(urn=urn, path=row.path, kind=row.kind, before=row.before, after=row.after)
 
 
-def _renaming(urn: str, row: ChangeRow, to: str) -> ChangeReport:
+def _rename_report(urn: str, row: ChangeRow, to: str) -> ChangeReport:
     return ChangeReport(urn=urn, path=row.path, kind=RENAMED, before=row.path, after=to)
 
 
@@ -186,9 +186,9 @@ def downstream_report(
     *,
     is_gone: bool,
     recommendations: tuple[str, ...] = (),
-    rehearsal: "tuple[RehearsalReport, ...] | UnsetType" = UNSET,
+    spark_check: "tuple[SparkCheckReport, ...] | UnsetType" = UNSET,
 ) -> DownstreamReport:
-    """One dataset as it leaves Lumos."""
+    """The report on one downstream dataset."""
     return DownstreamReport(
         urn=found.urn,
         verdict=word_of(found.verdict),
@@ -198,19 +198,19 @@ def downstream_report(
         affected=found.is_affected,
         gone=is_gone,
         columns=tuple(dict.fromkeys(column.name for column in found.columns)),
-        changed=tuple(map(_column, found.columns)),
-        reasons=tuple(map(_reason, found.reasons)),
+        changed=tuple(map(_column_report, found.columns)),
+        reasons=tuple(map(_reason_report, found.reasons)),
         recommendations=recommendations,
-        rehearsal=rehearsal,
+        spark_check=spark_check,
     )
 
 
 def word_of(verdict: Verdict) -> VerdictWord:
-    """The verdict as reports have it; what is informational harms nobody."""
+    """The verdict as reports show it; informational counts as compatible."""
     return WORST_FIRST[rank(verdict)]
 
 
-def _column(column: ColumnImpact) -> ColumnReport:
+def _column_report(column: ColumnImpact) -> ColumnReport:
     return ColumnReport(
         name=column.name,
         before=_value(column.before),
@@ -219,7 +219,7 @@ def _column(column: ColumnImpact) -> ColumnReport:
     )
 
 
-def _reason(reason: Reason) -> ReasonReport:
+def _reason_report(reason: Reason) -> ReasonReport:
     return ReasonReport(
         text=_shortened(reason.text),
         usage=reason.usage,
@@ -232,7 +232,7 @@ def _reason(reason: Reason) -> ReasonReport:
 
 
 def _shortened(text: str) -> str:
-    """A reason that holds an expression of a page still fits on some lines."""
+    """The text, cut if it contains a very long expression."""
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
@@ -255,7 +255,7 @@ def impact_report(
     remarks: Sequence[str],
     unparsed: tuple[UnparsedReport, ...] = (),
 ) -> ImpactReport:
-    """The whole answer on one dataset."""
+    """The report on the changes of one dataset."""
     summary = ImpactSummary.of(rows)
     determined = impact.coverage.determined
     share = _share(determined, impact.coverage.datasets + _without_dataset(unparsed))
@@ -282,11 +282,11 @@ def _share(determined: int, datasets: int) -> float:
 
 
 def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> ImpactsReport:
-    """The answers on several datasets as one."""
+    """The reports on several datasets as one."""
     worst: dict[str, DownstreamReport] = {}
     for row in (row for each in datasets for row in each.downstream):
         known = worst.get(row.urn)
-        if known is None or _gravity(row) < _gravity(known):
+        if known is None or _severity(row) < _severity(known):
             worst[row.urn] = row
     found = ImpactSummary.of(worst.values())
     changes = sum(len(each.changes) for each in datasets)
@@ -309,7 +309,7 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
         headline=f"This changes {counted(len(datasets), 'schema')}, affecting "
         f"{counted(found.affected, 'downstream dataset')}",
         summary=summary,
-        datasets=tuple(sorted(datasets, key=_worst_of)),
+        datasets=tuple(sorted(datasets, key=_sort_key)),
         recommendations=tuple(
             dict.fromkeys(each for report in datasets for each in report.recommendations)
         ),
@@ -321,9 +321,9 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
 
 
 def headline(summary: ImpactSummary, what: str) -> str:
-    """What a change does, in one sentence."""
+    """The impact in one sentence."""
     if not summary.datasets:
-        return f"{what}: nothing is known to be made from it"
+        return f"{what}: no downstream datasets are known"
     parts = [
         f"{count:,} {words[count != 1]}"
         for count, words in (
@@ -333,12 +333,12 @@ def headline(summary: ImpactSummary, what: str) -> str:
         )
         if count
     ]
-    told = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{what}: of {counted(summary.datasets, 'downstream dataset')}, {told}"
+    counts = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{what}: of {counted(summary.datasets, 'downstream dataset')}, {counts}"
 
 
 def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
-    """Changes of a dataset in a few words."""
+    """A short description of changes of a dataset."""
     if len(changes) > 1:
         return f"{len(changes)} changes of {urn}"
     change = changes[0]
@@ -370,9 +370,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _gravity(row: DownstreamReport) -> tuple[int, bool]:
+def _severity(row: DownstreamReport) -> tuple[int, bool]:
     return WORST_FIRST.index(row.verdict), not row.affected
 
 
-def _worst_of(report: ImpactReport) -> tuple[int, int, str]:
+def _sort_key(report: ImpactReport) -> tuple[int, int, str]:
     return -report.summary.breaking, -report.summary.undetermined, report.change.urn

@@ -1,4 +1,4 @@
-"""Who breaks when a dataset changes, as `Lumos().impact` tells it."""
+"""Impact analysis: the feature behind `Lumos().impact`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +8,8 @@ from msgspec import UNSET
 
 from lumos.config import Settings
 from lumos.errors import MisuseError
-from lumos.impact.cases import Case, Proposing, case_of
-from lumos.impact.changes import Wish
-from lumos.impact.context import StoredDownstream, reason
+from lumos.impact.changes import ImpactCase, ProposedFile, RequestedChanges, case_from_options
+from lumos.impact.context import ImpactContext, analyse_derivation
 from lumos.impact.reports import (
     ChangeReport,
     ImpactReport,
@@ -22,8 +21,9 @@ from lumos.impact.reports import (
     impact_report,
     impacts_report,
 )
-from lumos.impact.rules import Impact, impact_of, impact_of_removal
+from lumos.impact.rules.propagation import impact_of, impact_of_removal
 from lumos.impact.rules.recommendations import listed, name_of, recommendations
+from lumos.impact.rules.results import Impact
 from lumos.lineage.view import find_dataset, has_lineage
 from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
@@ -32,7 +32,7 @@ from lumos.store import Store
 from lumos.store.collecting import with_all_set_aside
 
 if TYPE_CHECKING:
-    from lumos.impact.spark_check import RehearsalReport
+    from lumos.impact.spark_check import SparkCheckReport
     from lumos.lineage.drawing.picture import Picture
     from lumos.model.change import Finding
     from lumos.model.conversions.sql_types import Dialect
@@ -44,7 +44,7 @@ _PICTURES: Final = ("html", "dot", "mermaid")
 
 
 class ImpactService:
-    """Tells what changes of schemas do down the stream."""
+    """Reports the impact of schema changes on downstream datasets."""
 
     def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
         self._settings = settings
@@ -61,67 +61,69 @@ class ImpactService:
         kind: "Kind | None" = None,
         model: str | None = None,
         dialect: "Dialect | None" = None,
-        rehearse: bool = False,
+        check_on_spark: bool = False,
         progress: Progress = no_progress,
     ) -> ImpactReport:
-        """What it does to everything downstream if a dataset changes.
+        """Report the impact of changing a dataset on everything downstream.
 
-        `change` is such as `user_id: STRING -> INT64`, `drop` a column, `rename` such as `a -> b`,
-        `proposed` a file as for `schema.predict`; the others change what it proposes. With
-        `rehearse`, Spark analyses the SQL downstream with both schemas as well.
+        Examples: `change` "user_id: STRING -> INT64", `drop` "discount", `rename` "a -> b".
+        `proposed` is a schema file as for `schema.predict`; the other changes are applied to it.
+        With `check_on_spark`, Spark also analyses the SQL downstream with both schemas.
         """
-        wish = Wish(change=tuple(change), drop=tuple(drop), rename=tuple(rename))
-        if wish.is_empty and proposed is None:
+        requested = RequestedChanges(change=tuple(change), drop=tuple(drop), rename=tuple(rename))
+        if requested.is_empty and proposed is None:
             raise MisuseError(
-                "Say what changes: --change 'user_id: STRING -> INT64', --drop COLUMN, "
+                "No changes given. Use --change 'user_id: STRING -> INT64', --drop COLUMN, "
                 "--rename 'old -> new' or --proposed FILE."
             )
         store = self._open()
-        progress("reading what hangs on it")
-        world = StoredDownstream(store, find_dataset(store, dataset))
-        proposing = None if proposed is None else Proposing(proposed, kind, model)
-        case = case_of(world, wish, proposing, dialect=dialect)
-        return self._answer(world, case, rehearse=rehearse, progress=progress)
+        progress("reading downstream datasets")
+        context = ImpactContext(store, find_dataset(store, dataset))
+        proposed_file = None if proposed is None else ProposedFile(proposed, kind, model)
+        case = case_from_options(context, requested, proposed_file, dialect=dialect)
+        return self._analyse(context, case, check_on_spark=check_on_spark, progress=progress)
 
     def of_changes(
         self,
         file: str | Path,
         *,
-        rehearse: bool = False,
+        check_on_spark: bool = False,
         progress: Progress = no_progress,
     ) -> ImpactsReport:
-        """What the changes do that `schema.diff` or `schema.diff_revisions` wrote into a file.
+        """Report the impact of the changes in a file written by `schema.diff`.
 
-        The changes of each dataset are judged by themselves.
+        The changes of each dataset are judged independently.
         """
-        from lumos.impact.differences import (
-            case_of_difference,
+        from lumos.impact.diff_report import (
+            case_from_diff,
             is_new,
             is_removed,
-            read_differences,
+            read_diff_report,
             stored_urns,
         )
 
-        differences = read_differences(file)
+        differences = read_diff_report(file)
         store = self._open()
         urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []
         for diff in differences:
             if is_new(diff):
                 continue
-            world = StoredDownstream(store, urn_of[diff.urn])
+            context = ImpactContext(store, urn_of[diff.urn])
             if is_removed(diff):
-                reports.append(self._answer_removal(world))
+                reports.append(self._analyse_removal(context))
             else:
-                case = case_of_difference(world, diff)
-                reports.append(self._answer(world, case, rehearse=rehearse, progress=progress))
+                case = case_from_diff(context, diff)
+                reports.append(
+                    self._analyse(context, case, check_on_spark=check_on_spark, progress=progress)
+                )
         new = sum(map(is_new, differences))
         verb = "is" if new == 1 else "are"
-        remark = f"{counted(new, 'dataset')} {verb} new; nobody reads what was not there"
+        remark = f"{counted(new, 'dataset')} {verb} new; new datasets have no readers yet"
         return impacts_report(reports, [remark] if new else [])
 
     def drawn(self, report: ImpactReport | ImpactsReport, format: str) -> str:
-        """A report as a text in another language: json, markdown, html, dot or mermaid."""
+        """A report rendered as json, markdown, html, dot or mermaid."""
         if format == "json":
             return to_json(report, indent=2).decode() + "\n"
         if format == "markdown":
@@ -130,7 +132,7 @@ class ImpactService:
             return markdown(report)
         if format not in _PICTURES:
             raise MisuseError(
-                f"'{format}' is no format of an impact. Use json, markdown, html, dot or mermaid."
+                f"Unknown format '{format}'. Use json, markdown, html, dot or mermaid."
             )
         from lumos.lineage import drawing
 
@@ -142,71 +144,71 @@ class ImpactService:
         return drawing.page(picture, title=report.headline)
 
     def picture(self, report: ImpactReport | ImpactsReport) -> "Picture":
-        """All that lies downstream of what changes, with the verdicts painted."""
-        from lumos.impact.picture import merged, painted
+        """The lineage downstream of the changes, marked with verdicts."""
+        from lumos.impact.picture import merged, with_impact
         from lumos.lineage.view import LineageViewer
 
         reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
         if not reports:
-            raise MisuseError("No schema changes, so there is no picture of it.")
+            raise MisuseError("No schema changes, so there is nothing to draw.")
         viewer = LineageViewer(self._open)
         pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
-        return painted(merged(pictures), reports)
+        return with_impact(merged(pictures), reports)
 
-    def _answer_removal(self, world: StoredDownstream) -> ImpactReport:
-        impact = impact_of_removal(world.urn, world)
-        schema = world.schema(world.urn)
+    def _analyse_removal(self, context: ImpactContext) -> ImpactReport:
+        impact = impact_of_removal(context.urn, context)
+        schema = context.schema(context.urn)
         fields = None if schema is None else counted(len(schema.fields), "field")
-        gone = ChangeReport(urn=world.urn, path="", kind="removed", before=fields, after=None)
-        return self._told(world, impact, (), (gone,), None, ())
+        gone = ChangeReport(urn=context.urn, path="", kind="removed", before=fields, after=None)
+        return self._report(context, impact, (), (gone,), None, ())
 
-    def _answer(
-        self, world: StoredDownstream, case: Case, *, rehearse: bool, progress: Progress
+    def _analyse(
+        self, context: ImpactContext, case: ImpactCase, *, check_on_spark: bool, progress: Progress
     ) -> ImpactReport:
-        progress("following the change")
-        # What was read stays to the end; what a parser makes of SQL must not.
+        progress("analysing the impact")
+        # Exclude what was read from garbage collection; only parse trees need it.
         with with_all_set_aside():
-            impact = impact_of(world.urn, case.findings, world, reason)
-        rehearsed = None
-        if rehearse and impact.downstream:
-            from lumos.impact.spark_check import rehearse as rehearse_all
+            impact = impact_of(context.urn, case.findings, context, analyse_derivation)
+        spark_checks = None
+        if check_on_spark and impact.downstream:
+            from lumos.impact.spark_check import check_downstream_on_spark
 
-            rehearsed = rehearse_all(
-                self._settings, world, impact, case.present, case.proposed, progress
+            spark_checks = check_downstream_on_spark(
+                self._settings, context, impact, case.present, case.proposed, progress
             )
-        changes = change_reports(world.urn, case.findings, case.renamed)
-        return self._told(world, impact, case.findings, changes, rehearsed, case.remarks)
+        changes = change_reports(context.urn, case.findings, case.renamed)
+        return self._report(context, impact, case.findings, changes, spark_checks, case.remarks)
 
-    def _told(
+    def _report(
         self,
-        world: StoredDownstream,
+        context: ImpactContext,
         impact: Impact,
         findings: "Sequence[Finding]",
         changes: tuple[ChangeReport, ...],
-        rehearsed: "Mapping[str, tuple[RehearsalReport, ...]] | None",
+        spark_checks: "Mapping[str, tuple[SparkCheckReport, ...]] | None",
         remarks: Sequence[str],
     ) -> ImpactReport:
         rows = tuple(
             downstream_report(
                 each,
-                is_gone=each.urn in world.gone,
+                is_gone=each.urn in context.gone,
                 recommendations=recommendations(findings, (each,), (), is_chain=False),
-                rehearsal=UNSET if rehearsed is None else rehearsed.get(each.urn, ()),
+                spark_check=UNSET if spark_checks is None else spark_checks.get(each.urn, ()),
             )
             for each in impact.downstream
         )
-        unparsed = tuple(_unparsed(world, impact))
-        is_known = bool(rows or unparsed) or has_lineage(world.store, world.urn)
-        every_remark = (*remarks, *_remarks(world, unparsed, is_known=is_known))
+        unparsed = tuple(_unparsed(context, impact))
+        is_known = bool(rows or unparsed) or has_lineage(context.store, context.urn)
+        every_remark = (*remarks, *_remarks(context, unparsed, is_known=is_known))
         return impact_report(
             impact, changes, rows, has_lineage=is_known, remarks=every_remark, unparsed=unparsed
         )
 
 
-def _unparsed(world: StoredDownstream, impact: Impact) -> Iterator[UnparsedReport]:
-    """The statements that name a dataset which the change reaches and could not be parsed."""
-    reached = {world.urn, *(each.urn for each in impact.downstream if each.is_affected)}
-    for reporter, each in world.unparsed:
+def _unparsed(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport]:
+    """The unparsable statements that mention a dataset affected by the change."""
+    reached = {context.urn, *(each.urn for each in impact.downstream if each.is_affected)}
+    for reporter, each in context.unparsed:
         if not reached.isdisjoint(each.reads):
             yield UnparsedReport(
                 reporter=reporter, file=each.file, line=each.line, datasets=each.writes
@@ -214,32 +216,32 @@ def _unparsed(world: StoredDownstream, impact: Impact) -> Iterator[UnparsedRepor
 
 
 def _remarks(
-    world: StoredDownstream, unparsed: Sequence[UnparsedReport], *, is_known: bool
+    context: ImpactContext, unparsed: Sequence[UnparsedReport], *, is_known: bool
 ) -> Iterator[str]:
-    """What is not known, and what is odd about what is."""
+    """Remarks about missing lineage, unparsable statements, deleted datasets and cycles."""
     if unparsed:
         files = list(dict.fromkeys(position(each.file or each.reporter, each.line)
                                    for each in unparsed))  # fmt: skip
         more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
         yield (
             f"{counted(len(unparsed), 'statement')} that may read what changes could not be "
-            f"parsed, so what happens there is undetermined: "
+            f"parsed, so their impact is undetermined: "
             f"{', '.join(files[:_MOST_FILES])}{more}"
         )
     if not is_known:
         yield (
-            f"no lineage of {world.urn} is known, so nobody can be named who reads it: take in "
-            "SQL, dbt artefacts or OpenLineage events with lumos lineage ingest PATH"
+            f"no lineage of {context.urn} is known, so its readers are unknown: add SQL, dbt "
+            "artifacts or OpenLineage events with lumos lineage ingest PATH"
         )
-    elif not world.datasets and not unparsed:
+    elif not context.datasets and not unparsed:
         yield (
-            f"nothing that was taken in with lumos lineage ingest reads {world.urn}; who else may "
-            "is not known"
+            f"no ingested lineage reads {context.urn}; there may be readers that Lumos does not "
+            "know"
         )
-    if world.gone:
-        names = listed([name_of(urn) for urn in sorted(world.gone)])
-        yield f"no longer there, though what made it may still run: {names}"
-    for cycle in world.cycles:
+    if context.gone:
+        names = listed([name_of(urn) for urn in sorted(context.gone)])
+        yield f"deleted, but their pipelines may still run: {names}"
+    for cycle in context.cycles:
         if len(cycle) > 1:
             names = listed([name_of(urn) for urn in cycle])
-            yield f"data flows in a circle between {names}"
+            yield f"the lineage has a cycle: {names}"

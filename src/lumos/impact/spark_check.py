@@ -1,264 +1,297 @@
-"""Rehearsal: what Spark says of the SQL downstream, with the schemas of today and of tomorrow."""
+"""Spark check: Spark analyses the SQL downstream with the current and the proposed schemas."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lumos.config.settings import Settings
-from lumos.impact.context import reason
-from lumos.impact.rules import DatasetImpact, Downstream, Impact, Making
-from lumos.impact.rules.ordering import Graph
+from lumos.impact.context import analyse_derivation
+from lumos.impact.rules.graph import DatasetDerivation, DownstreamGraph, RankedGraph
+from lumos.impact.rules.results import DatasetImpact, Impact
 from lumos.impact.rules.type_uses import TableVersions
-from lumos.impact.spark_schemas import Pair, followed, from_stage, is_known, reckoned, to_stage
 from lumos.model.change import Verdict
 from lumos.model.report import Report
 from lumos.model.schema import Field, Schema
 from lumos.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from lumos.impact.job import Stage, Storing
-    from lumos.impact.spark_queries import Check, Checks
+    from lumos.impact.job import SparkAnalyzer, StoreTarget
+    from lumos.impact.spark_statements import ScriptChecks, StatementCheck
+from typing import Any
 
-State = Literal["ok", "fails", "cannot"]
+import msgspec
+
+from lumos.impact.rules.results import ColumnImpact
+from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
+from lumos.model.types import NULL, UNKNOWN, Array, DataType, Map, Struct, Unknown
+
+CheckState = Literal["ok", "fails", "cannot"]
 _Parts = tuple[str, ...]
-_Sides = tuple[Schema, Schema]
+_ResultSchemas = tuple[Schema, Schema]
 
 
-class RehearsalReport(Report, frozen=True, kw_only=True):
-    """What Spark says of one statement: `fails` if only with the proposed schema.
+class SparkCheckReport(Report, frozen=True, kw_only=True):
+    """The check of one statement; `fails` means an error only with the proposed schema.
 
-    `error` is its error then, or why a statement cannot be rehearsed. `agrees` is whether that goes
-    with what reasoning says of the statement; what cannot be rehearsed contradicts nothing.
+    `error` is that error, or why the statement cannot be checked. `agrees` says whether the result
+    is consistent with the verdict; a statement that cannot be checked always is.
     """
 
     file: str | None
     line: int | None
     dialect: str | None
-    state: State
+    state: CheckState
     error: str | None = None
     agrees: bool = True
 
 
-class CannotRehearse(Exception):
-    """A statement that Spark cannot be asked about."""
+class SchemaPair(NamedTuple):
+    """The schema of a dataset before and after the change."""
+
+    present: Schema
+    proposed: Schema
+
+    @property
+    def is_same(self) -> bool:
+        return self.present == self.proposed
 
 
-def rehearse(
-    settings: Settings, world: Downstream, impact: Impact, present: Schema | None,
+class CheckNotPossible(Exception):
+    """A statement that cannot be checked on Spark."""
+
+
+def check_downstream_on_spark(
+    settings: Settings, context: DownstreamGraph, impact: Impact, present: Schema | None,
     proposed: Schema | None, progress: Progress,
-) -> dict[str, tuple[RehearsalReport, ...]]:  # fmt: skip
-    """What Spark says of each dataset downstream, by its URN; a report for each statement.
+) -> dict[str, tuple[SparkCheckReport, ...]]:  # fmt: skip
+    """Reports on the statements of each downstream dataset, by URN.
 
-    Tables are empty there: nothing is read, nothing is run, and nothing is left in the session.
+    Only analyzer tables are used: nothing is read or run, and nothing is left in the session.
     """
-    from lumos.impact.job import stage_on
+    from lumos.impact.job import start_spark_analyzer
 
-    scripts = _Scripts()
+    scripts = _ParsedScripts()
     texts = [
-        (making.sql, making.dialect)
+        (derivation.sql, derivation.dialect)
         for dataset in impact.downstream
-        for making in world.makings(dataset.urn)
-        if making.sql is not None
+        for derivation in context.derivations(dataset.urn)
+        if derivation.sql is not None
     ]
     spark = settings.spark
     progress("starting Spark")
-    with stage_on(
+    with start_spark_analyzer(
         master=spark.master,
         settings=spark.properties(),
-        # The texts are read while Spark starts.
+        # Parse the scripts while Spark starts.
         meanwhile=lambda: scripts.read(texts),
-    ) as empty:
-        progress("rehearsing")
-        start = None if present is None or proposed is None else Pair(present, proposed)
-        rehearsal = Rehearsal(empty, world, impact, start, scripts=scripts)
-        return dict(rehearsal.reports(progress))
+    ) as analyzer:
+        progress("checking on Spark")
+        start = None if present is None or proposed is None else SchemaPair(present, proposed)
+        check = SparkCheck(analyzer, context, impact, start, scripts=scripts)
+        return dict(check.reports(progress))
 
 
-class _Scripts:
-    """The checks of texts, each text read once."""
+class _ParsedScripts:
+    """The checks of scripts, each script parsed once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None], Checks] = {}
+        self._known: dict[tuple[str, str | None], ScriptChecks] = {}
 
     def read(self, texts: Iterable[tuple[str, str | None]]) -> None:
-        """Reads texts before anybody asks for them."""
+        """Parse scripts in advance."""
         for sql, dialect in texts:
             self.of(sql, dialect)
 
-    def of(self, sql: str, dialect: str | None) -> "Checks":
-        from lumos.impact.spark_queries import checks
+    def of(self, sql: str, dialect: str | None) -> "ScriptChecks":
+        from lumos.impact.spark_statements import checks_of_script
 
         if (sql, dialect) not in self._known:
-            self._known[sql, dialect] = checks(sql, dialect=dialect)
+            self._known[sql, dialect] = checks_of_script(sql, dialect=dialect)
         return self._known[sql, dialect]
 
 
 class _Outcome(NamedTuple):
-    """What became of a check; the results are there where Spark gave some."""
+    """The outcome of a check, with the result schemas before and after if Spark returned them."""
 
-    state: State
+    state: CheckState
     error: str | None = None
-    results: _Sides | None = None
+    results: _ResultSchemas | None = None
 
 
-class Rehearsal:
-    """Goes down the stream; behind a dataset that changes, its new schema is rehearsed with."""
+class SparkCheck:
+    """Checks datasets in order; those after a changed dataset are checked with its new schema."""
 
     def __init__(
-        self, stage: "Stage", world: Downstream, impact: Impact, start: Pair | None,
-        *, scripts: _Scripts | None = None,
-    ) -> None:  # fmt: skip
-        self._stage = stage
-        self._world = world
+        self,
+        analyzer: "SparkAnalyzer",
+        context: DownstreamGraph,
+        impact: Impact,
+        start: SchemaPair | None,
+        *,
+        scripts: _ParsedScripts | None = None,
+    ) -> None:
+        self._analyzer = analyzer
+        self._world = context
         self._impact = impact
-        self._scripts = scripts or _Scripts()
-        self._pairs: dict[str, Pair | None] = {impact.urn: start}
+        self._scripts = scripts or _ParsedScripts()
+        self._pairs: dict[str, SchemaPair | None] = {impact.urn: start}
         self._tables: dict[int, tuple[Schema, str]] = {}
 
     def reports(
         self, progress: Progress = no_progress
-    ) -> Iterator[tuple[str, tuple[RehearsalReport, ...]]]:
-        """What Spark says of each dataset, makers first."""
-        ranks = Graph(self._impact.urn, self._world.links(self._impact.urn)).rank
+    ) -> Iterator[tuple[str, tuple[SparkCheckReport, ...]]]:
+        """Reports on each dataset, upstream datasets first."""
+        ranks = RankedGraph(self._impact.urn, self._world.links(self._impact.urn)).rank
         datasets = sorted(self._impact.downstream, key=lambda each: ranks.get(each.urn, 0))
         for number, dataset in enumerate(datasets, 1):
             yield dataset.urn, tuple(self._dataset(dataset))
             share = number / len(datasets)
             progress("", files=number, share=share, unit="datasets")
 
-    def _dataset(self, dataset: DatasetImpact) -> Iterator[RehearsalReport]:
-        makings = [each for each in self._world.makings(dataset.urn) if each.sql is not None]
-        results: list[_Sides] = []
-        if not makings:
-            text = "no SQL that makes it is kept"
-            yield RehearsalReport(file=None, line=None, dialect=None, state="cannot", error=text)
-        is_complete = bool(makings)
-        for making in makings:
-            begins = self._begins(making)
-            for checks in self._statements(making, dataset.urn):
-                outcomes = [self._outcome(each, making, dataset.urn) for each in checks]
+    def _dataset(self, dataset: DatasetImpact) -> Iterator[SparkCheckReport]:
+        derivations = [
+            each for each in self._world.derivations(dataset.urn) if each.sql is not None
+        ]
+        results: list[_ResultSchemas] = []
+        if not derivations:
+            text = "no SQL is stored for it"
+            yield SparkCheckReport(file=None, line=None, dialect=None, state="cannot", error=text)
+        is_complete = bool(derivations)
+        for derivation in derivations:
+            first_lines = self._first_lines(derivation)
+            for checks in self._statements(derivation, dataset.urn):
+                outcomes = [self._outcome(each, derivation, dataset.urn) for each in checks]
                 worst = min(outcomes, key=lambda each: _ORDER[each.state])
                 is_complete = is_complete and worst.state == "ok"
                 results += [each.results for each in outcomes if each.results is not None]
                 line = checks[0].line
-                verdict = _verdict_on(dataset, making.file, _lines(line, begins))
-                yield RehearsalReport(
-                    file=making.file,
+                verdict = _verdict_on(dataset, derivation.file, _lines(line, first_lines))
+                yield SparkCheckReport(
+                    file=derivation.file,
                     line=line,
-                    dialect=making.dialect,
+                    dialect=derivation.dialect,
                     state=worst.state,
                     error=worst.error,
-                    agrees=_agree(worst.state, verdict),
+                    agrees=_is_consistent(worst.state, verdict),
                 )
-        self._pairs[dataset.urn] = self._next(dataset, results, is_complete=is_complete)
+        self._pairs[dataset.urn] = self._resulting_schemas(
+            dataset, results, is_complete=is_complete
+        )
 
-    def _begins(self, making: Making) -> list[int]:
-        """The lines on which statements of a text begin that write something."""
-        assert making.sql is not None
-        found = self._scripts.of(making.sql, making.dialect).found
+    def _first_lines(self, derivation: DatasetDerivation) -> list[int]:
+        """The first lines of the writing statements of a script."""
+        assert derivation.sql is not None
+        found = self._scripts.of(derivation.sql, derivation.dialect).found
         return sorted({check.line for check in found if check.line is not None})
 
-    def _statements(self, making: Making, urn: str) -> "list[list[Check]]":
-        """The checks of each statement that makes a dataset, or one that says why there is none."""
-        from lumos.impact.spark_queries import Check
+    def _statements(self, derivation: DatasetDerivation, urn: str) -> "list[list[StatementCheck]]":
+        """The checks of each statement that writes a dataset, or one with the reason for none."""
+        from lumos.impact.spark_statements import StatementCheck
 
-        assert making.sql is not None
-        read = self._scripts.of(making.sql, making.dialect)
-        found: dict[int, list[Check]] = {}
+        assert derivation.sql is not None
+        read = self._scripts.of(derivation.sql, derivation.dialect)
+        found: dict[int, list[StatementCheck]] = {}
         for check in read.found:
-            if _urn_of(check.target, making) == urn:
+            if _urn_of(check.target, derivation) == urn:
                 found.setdefault(check.statement, []).append(check)
         if found:
             return [*found.values()]
-        line, text = (*read.problems, (None, "no statement in it makes the dataset"))[0]
-        return [[Check(target=(), statement=0, line=line, problem=text)]]
+        line, text = (*read.problems, (None, "no statement in it writes the dataset"))[0]
+        return [[StatementCheck(target=(), statement=0, line=line, problem=text)]]
 
-    def _outcome(self, check: "Check", making: Making, urn: str) -> _Outcome:
+    def _outcome(
+        self, check: "StatementCheck", derivation: DatasetDerivation, urn: str
+    ) -> _Outcome:
         if check.problem is not None:
             return _Outcome("cannot", check.problem)
         try:
-            pairs = {parts: self._read(parts, making) for parts in check.reads.values()}
-            storing = self._storing(check, urn)
-        except CannotRehearse as problem:
+            pairs = {
+                parts: self._schemas_of_table(parts, derivation) for parts in check.reads.values()
+            }
+            target = self._store_target(check, urn)
+        except CheckNotPossible as problem:
             return _Outcome("cannot", str(problem))
-        now = self._asked(check, {parts: pair.present for parts, pair in pairs.items()}, storing)
-        if isinstance(now, str) and storing is not None:
-            # Other systems turn values into what a column takes, which Spark would not.
-            now, storing = self._asked(check, {k: v.present for k, v in pairs.items()}), None
+        now = self._analyse(check, {parts: pair.present for parts, pair in pairs.items()}, target)
+        if isinstance(now, str) and target is not None:
+            # Other systems cast values to the column type where Spark does not.
+            now, target = self._analyse(check, {k: v.present for k, v in pairs.items()}), None
         if isinstance(now, str):
             return _Outcome("cannot", now)
         then: Schema | str = now
         if not all(pair.is_same for pair in pairs.values()):
-            then = self._asked(check, {k: v.proposed for k, v in pairs.items()}, storing)
+            then = self._analyse(check, {k: v.proposed for k, v in pairs.items()}, target)
         if isinstance(then, str):
             return _Outcome("fails", then)
         return _Outcome("ok", None, (now, then) if check.creates else None)
 
-    def _asked(
-        self, check: "Check", tables: Mapping[_Parts, Schema], storing: "Storing | None" = None
+    def _analyse(
+        self,
+        check: "StatementCheck",
+        tables: Mapping[_Parts, Schema],
+        target: "StoreTarget | None" = None,
     ) -> Schema | str:
-        """The result of a check's query, or what Spark has against it."""
-        from lumos.impact.job import Refusal
+        """The result schema of the query of a check, or the error of Spark."""
+        from lumos.impact.job import SparkRejection
 
         sql = check.sql(lambda parts: self._table(tables[parts]))
         columns = check.columns if check.creates else ()
-        answer = self._stage.analyse(sql, columns=columns, storing=storing)
-        return answer.text if isinstance(answer, Refusal) else from_stage(answer)
+        answer = self._analyzer.analyse(sql, columns=columns, target=target)
+        return answer.text if isinstance(answer, SparkRejection) else from_spark_schema(answer)
 
     def _table(self, schema: Schema) -> str:
         if id(schema) not in self._tables:
-            self._tables[id(schema)] = schema, self._stage.table(to_stage(schema))
+            self._tables[id(schema)] = schema, self._analyzer.table(to_spark_schema(schema))
         return self._tables[id(schema)][1]
 
-    def _read(self, parts: _Parts, making: Making) -> Pair:
-        urn = _urn_of(parts, making)
+    def _schemas_of_table(self, parts: _Parts, derivation: DatasetDerivation) -> SchemaPair:
+        urn = _urn_of(parts, derivation)
         name = ".".join(parts)
         if urn is None:
-            raise CannotRehearse(f"no dataset is known for {name}, which it reads")
+            raise CheckNotPossible(f"no dataset is known for table {name}")
         pair = self._pair(urn)
         if pair is None:
-            raise CannotRehearse(f"the schema of {name} is not known")
+            raise CheckNotPossible(f"the schema of {name} is unknown")
         return pair
 
-    def _pair(self, urn: str) -> Pair | None:
-        """A dataset on both sides; one that nobody changes is the same on both."""
+    def _pair(self, urn: str) -> SchemaPair | None:
+        """The schemas of a dataset; the same twice if it does not change."""
         if urn not in self._pairs:
-            # Whoever asks again on the way round a circle gets no answer.
+            # None while it is computed, for cycles.
             self._pairs[urn] = None
-            schema = self._world.schema(urn) or self._result_of(urn)
-            self._pairs[urn] = None if schema is None else Pair(schema, schema)
+            schema = self._world.schema(urn) or self._schema_from_sql(urn)
+            self._pairs[urn] = None if schema is None else SchemaPair(schema, schema)
         return self._pairs[urn]
 
-    def _result_of(self, urn: str) -> Schema | None:
-        """The schema of a dataset that none is stored of: what its own SQL gives it."""
-        for making in self._world.makings(urn):
-            if making.sql is None:
+    def _schema_from_sql(self, urn: str) -> Schema | None:
+        """The schema of a dataset without a stored one, from its own SQL."""
+        for derivation in self._world.derivations(urn):
+            if derivation.sql is None:
                 continue
-            for checks in self._statements(making, urn):
+            for checks in self._statements(derivation, urn):
                 for check in checks:
-                    results = self._outcome(check, making, urn).results
+                    results = self._outcome(check, derivation, urn).results
                     if results is not None:
                         return results[0]
-            inferred = self._inferred(making, urn)
+            inferred = self._infer_schema(derivation, urn)
             if inferred is not None:
                 return inferred
         return None
 
-    def _inferred(self, making: Making, urn: str) -> Schema | None:
-        """The columns that reasoning finds where Spark finds none."""
+    def _infer_schema(self, derivation: DatasetDerivation, urn: str) -> Schema | None:
+        """The schema that the SQL analysis infers, where Spark gives none."""
 
         def versions(table: str) -> TableVersions:
             pair = self._pair(table)
             return TableVersions.of(table, None if pair is None else pair.present)
 
-        for effect in reason(making, urn, versions, with_fields=True):
+        for effect in analyse_derivation(derivation, urn, versions, with_fields=True):
             if effect.fields and effect.creates and not effect.is_open:
                 return Schema(fields=effect.fields)
         return None
 
-    def _storing(self, check: "Check", urn: str) -> "Storing | None":
-        """The columns of a table that keeps its types, as far as the statement fills them."""
-        from lumos.impact.job import Storing
+    def _store_target(self, check: "StatementCheck", urn: str) -> "StoreTarget | None":
+        """The columns of an existing table that the statement fills."""
+        from lumos.impact.job import StoreTarget
 
         schema = None if check.creates or not check.stores else self._world.schema(urn)
         if schema is None:
@@ -266,38 +299,40 @@ class Rehearsal:
         if check.is_by_name:
             fields: Sequence[Field] = schema.fields
         else:
-            fields = _filled(schema, check)
-        if not all(is_known(field.type) for field in fields):
+            fields = _filled_columns(schema, check)
+        if not all(is_fully_known(field.type) for field in fields):
             return None
-        return Storing(
-            to_stage(Schema(fields=tuple(fields))),
+        return StoreTarget(
+            to_spark_schema(Schema(fields=tuple(fields))),
             is_by_name=check.is_by_name,
             needs_all=check.gives_all,
         )
 
-    def _next(
-        self, dataset: DatasetImpact, results: Sequence[_Sides], *, is_complete: bool
-    ) -> Pair | None:
-        """What a dataset becomes: as Spark says, or else as reasoning does."""
+    def _resulting_schemas(
+        self, dataset: DatasetImpact, results: Sequence[_ResultSchemas], *, is_complete: bool
+    ) -> SchemaPair | None:
+        """The schemas of a dataset after its checks, from Spark or else from the SQL analysis."""
         stored = self._world.schema(dataset.urn)
         if stored is None:
-            stored = results[0][0] if results else self._result_of(dataset.urn)
+            stored = results[0][0] if results else self._schema_from_sql(dataset.urn)
         if stored is None:
             return None
         if not is_complete:
-            return Pair(stored, reckoned(stored, dataset.columns) if dataset.columns else stored)
+            return SchemaPair(
+                stored, apply_column_impacts(stored, dataset.columns) if dataset.columns else stored
+            )
         after = stored
         for now, then in results:
             if now != then:
-                after = followed(after, now, then)
-        return Pair(stored, after)
+                after = apply_result_changes(after, now, then)
+        return SchemaPair(stored, after)
 
 
-_ORDER: Mapping[State, int] = {"fails": 0, "cannot": 1, "ok": 2}
+_ORDER: Mapping[CheckState, int] = {"fails": 0, "cannot": 1, "ok": 2}
 
 
-def _filled(schema: Schema, check: "Check") -> list[Field]:
-    """The columns that take a result, in the order of its columns."""
+def _filled_columns(schema: Schema, check: "StatementCheck") -> list[Field]:
+    """The target columns, in the order of the result columns."""
     known = {field.name.casefold(): field for field in schema.fields}
     names = [name.casefold() for name in check.columns]
     if not names:
@@ -306,31 +341,31 @@ def _filled(schema: Schema, check: "Check") -> list[Field]:
         names = [*(name for name in known if name not in others), *last]
     for name in names:
         if name not in known:
-            raise CannotRehearse(f"{'.'.join(check.target)} is not known to have a column {name}")
+            raise CheckNotPossible(f"{'.'.join(check.target)} has no known column {name}")
     return [known[name] for name in names]
 
 
-def _urn_of(parts: _Parts, making: Making) -> str | None:
-    exact = dict(making.tables)
+def _urn_of(parts: _Parts, derivation: DatasetDerivation) -> str | None:
+    exact = dict(derivation.tables)
     if parts in exact:
         return exact[parts]
     folded = tuple(part.casefold() for part in parts)
     return next(
-        (urn for each, urn in making.tables if tuple(map(str.casefold, each)) == folded), None
+        (urn for each, urn in derivation.tables if tuple(map(str.casefold, each)) == folded), None
     )
 
 
-def _lines(line: int | None, begins: Sequence[int]) -> range:
-    """The lines of a statement: up to the next one, and the first one's from the top."""
+def _lines(line: int | None, first_lines: Sequence[int]) -> range:
+    """The lines of a statement, up to the next one; the first one starts at line 0."""
     if line is None:
         return range(sys.maxsize)
-    is_first = line <= min(begins, default=line)
-    end = next((begin for begin in begins if begin > line), sys.maxsize)
+    is_first = line <= min(first_lines, default=line)
+    end = next((begin for begin in first_lines if begin > line), sys.maxsize)
     return range(0 if is_first else line, end)
 
 
 def _verdict_on(dataset: DatasetImpact, file: str | None, lines: range) -> Verdict:
-    """The verdict on a dataset, unless all that breaks it stands in other statements than this."""
+    """The verdict on a dataset; compatible if only other statements break it."""
     breaking = [each for each in dataset.reasons if each.verdict is Verdict.BREAKING]
     is_elsewhere = bool(breaking) and all(
         each.line is not None and (each.file != file or each.line not in lines) for each in breaking
@@ -338,7 +373,96 @@ def _verdict_on(dataset: DatasetImpact, file: str | None, lines: range) -> Verdi
     return Verdict.COMPATIBLE if is_elsewhere else dataset.verdict
 
 
-def _agree(state: State, verdict: Verdict) -> bool:
+def _is_consistent(state: CheckState, verdict: Verdict) -> bool:
     if state == "fails":
         return verdict in (Verdict.BREAKING, Verdict.UNDETERMINED)
     return state == "cannot" or verdict is not Verdict.BREAKING
+
+
+def to_spark_schema(schema: Schema) -> dict[str, Any]:
+    """The Spark schema of an analyzer table; unknown types become NULL, which matches any type."""
+    return schema_to_spark(
+        Schema(
+            fields=tuple(
+                Field(
+                    name=field.name,
+                    type=NULL if isinstance(field.type, Unknown) else field.type,
+                    nullable=field.nullable or isinstance(field.type, Unknown),
+                )
+                for field in schema.fields
+            )
+        )
+    )
+
+
+def from_spark_schema(schema: Mapping[str, Any]) -> Schema:
+    """The schema of a result of Spark; NULL becomes unknown again."""
+    found = schema_from_spark(dict(schema))
+    return Schema(
+        fields=tuple(
+            Field(
+                name=field.name,
+                type=UNKNOWN if field.type == NULL else field.type,
+                nullable=field.nullable,
+            )
+            for field in found.fields
+        )
+    )
+
+
+def is_fully_known(type: DataType) -> bool:
+    """Whether a type and all nested types are known."""
+    match type:
+        case Unknown():
+            return False
+        case Array(element):
+            return is_fully_known(element)
+        case Map(key, value):
+            return is_fully_known(key) and is_fully_known(value)
+        case Struct(members):
+            return all(is_fully_known(member.type) for member in members)
+        case _:
+            return True
+
+
+def apply_result_changes(stored: Schema, before: Schema, after: Schema) -> Schema:
+    """A stored schema with the differences between the results of its query before and after."""
+    old, new = _by_name(before.fields), _by_name(after.fields)
+    known = _by_name(stored.fields)
+    kept = [_changed_field(field, old.get(name), new.get(name)) for name, field in known.items()
+            if name not in old or name in new]  # fmt: skip
+    added = [field for name, field in new.items() if name not in old and name not in known]
+    if list(known) != list(old):
+        return Schema(fields=(*kept, *added))
+    by_name = _by_name([*kept, *added])
+    return Schema(fields=tuple(by_name[name] for name in new))
+
+
+def apply_column_impacts(stored: Schema, columns: Iterable[ColumnImpact]) -> Schema:
+    """A stored schema with the column changes that the SQL analysis found."""
+    fields = _by_name(stored.fields)
+    for column in columns:
+        name = column.name.casefold()
+        if column.after is None:
+            fields.pop(name, None)
+            continue
+        known = fields.get(name) or Field(name=column.name, type=UNKNOWN)
+        nullable = known.nullable if column.after.nullable is None else column.after.nullable
+        fields[name] = msgspec.structs.replace(
+            known, type=column.after.type, nullable=nullable, native_type=None
+        )
+    return Schema(fields=tuple(fields.values()))
+
+
+def _changed_field(field: Field, before: Field | None, after: Field | None) -> Field:
+    if before is None or after is None:
+        return field
+    type = after.type if after.type != before.type else field.type
+    nullable = after.nullable if after.nullable != before.nullable else field.nullable
+    if (type, nullable) == (field.type, field.nullable):
+        return field
+    return msgspec.structs.replace(field, type=type, nullable=nullable, native_type=None)
+
+
+def _by_name(fields: Sequence[Field]) -> dict[str, Field]:
+    return {field.name.casefold(): field for field in fields}

@@ -16,7 +16,7 @@ from lumos.lineage.dbt.project import MANIFEST
 from lumos.lineage.reported_lineage import LineageProblem
 from lumos.lineage.sql_files import ENDINGS
 from lumos.storage.file_names import FileNames, is_inside
-from lumos.usage.query_log import Log, UnreadableLog, look
+from lumos.usage.query_log.files import LogFile, UnreadableLog, recognise_log
 
 _HEAD: Final = 4 * 1024 * 1024
 _PROJECT: Final = "dbt_project.yml"
@@ -48,7 +48,7 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
     kind: InputKind
     file: Path
     name: str
-    log: Log | None = None
+    log: LogFile | None = None
 
 
 class InputFolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class _FileFinder:
 
     def _log(self, file: Path, name: str) -> list[InputFile] | None:
         try:
-            log = look(file)
+            log = recognise_log(file)
         except UnreadableLog as problem:
             self._problems.append(LineageProblem(place=name, reason=str(problem)))
             return []

@@ -12,7 +12,7 @@ class StatementCount(NamedTuple):
     times: int
 
 
-class NewStatements(NamedTuple):
+class DailyStatements(NamedTuple):
     """The number of statements of a day to count, and of those that are new."""
 
     day: int

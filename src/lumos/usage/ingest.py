@@ -1,4 +1,4 @@
-"""Takes query logs in: counts who read what, and reports the lineage of what was written."""
+"""Ingest of query logs: counts reads, and reports lineage of written tables."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,52 +10,55 @@ from typing import Any, Final, NamedTuple, get_args
 
 from lumos.config import Settings
 from lumos.model.lineage import Edge
-from lumos.model.query_log import NewStatements, QueryRuns, QuerySample
+from lumos.model.query_log import DailyStatements, QueryRuns, QuerySample
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.usage import Reads
-from lumos.usage.counts import (
-    Fresh,
-    Meaning,
-    Statements,
+from lumos.usage.pseudonyms import reader_renamer
+from lumos.usage.query_log.analysis import StatementMeaning
+from lumos.usage.query_log.files import LogFile, pieces
+from lumos.usage.query_log.normalization import normal
+from lumos.usage.query_log.reader import Example, SkipReason, moment_of
+from lumos.usage.reports import LogReport, NotUnderstood, UsageIngestReport
+from lumos.usage.statements import (
+    LogStatements,
+    MeaningEncoder,
+    NewStatements,
     StatementsInMemory,
     added,
     decode_example,
     decode_understood,
 )
-from lumos.usage.query_log import Example, Left, Log, Understood, moment_of, normal, pieces
-from lumos.usage.readers import naming
-from lumos.usage.reports import LogReport, NotUnderstood, UsageIngestReport
-from lumos.usage.tables import Tables
+from lumos.usage.tables import LogTables
 
-# Longer logs are worth the start of a JVM.
+# Longer logs are read on Spark.
 SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
-# Compressed logs are about so many times as long as their files.
-_UNFOLDED: Final = 8
+# Assumed compression ratio.
+_COMPRESSION_RATIO: Final = 8
 _MOST_QUERIES: Final = 50_000
 _ROWS_AT_ONCE: Final = 20_000
-# Keys of so many statements are in memory at a time; of more only where one day has them.
+# Keys in memory at a time; more only if a single day has more.
 _STATEMENTS_AT_ONCE: Final = 1_000_000
 _URNS_AT_ONCE: Final = 500
 _SHOWN: Final = 20
 _LONGEST_SHOWN: Final = 200
 _EPOCH: Final = date(1970, 1, 1)
 _SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Clocks differ, and some zones are ahead of UTC.
+# Tolerates clock differences and time zones ahead of UTC.
 SKEW: Final = timedelta(days=1)
-_REASONS: Final = frozenset(get_args(Left))
+_REASONS: Final = frozenset(get_args(SkipReason))
 
 
 class _Kind(NamedTuple):
-    """Statements of one kind, and what they mean."""
+    """Statements of one kind and their meaning."""
 
     met: QuerySample
     example: Example
-    understood: Understood
+    understood: StatementMeaning
 
 
-class _Meant(NamedTuple):
-    """A dataset that statements of one kind read, and which of its columns; and if it is a sum."""
+class _ReadDataset(NamedTuple):
+    """A dataset and its columns that statements of one kind read; `sum_key` is 0 unless a total."""
 
     urn: str
     columns: list[str]
@@ -63,12 +66,12 @@ class _Meant(NamedTuple):
 
 
 class LogIngest:
-    """Takes logs in, one after the other."""
+    """Ingests logs one after the other."""
 
     def __init__(
         self,
         store: Store,
-        tables: Tables,
+        tables: LogTables,
         settings: Settings,
         *,
         state: str,
@@ -79,7 +82,7 @@ class LogIngest:
         self._tables = tables
         self._settings = settings
         self._state = state
-        self._announce = progress
+        self._progress = progress
         self._spark_from_bytes = spark_from_bytes
         self._at = datetime.now(UTC)
         self._touched: set[str] = set()
@@ -87,17 +90,19 @@ class LogIngest:
         self._problems: list[str] = []
 
     def ingest(
-        self, logs: Sequence[Log], *, dialect: str | None = None, name: str | None = None
+        self, logs: Sequence[LogFile], *, dialect: str | None = None, name: str | None = None
     ) -> UsageIngestReport:
-        """Takes logs in, each under its own name or all under one."""
+        """Ingest logs, each under its own name or all under one."""
         with self._store.alone("query logs"):
-            found_again = find_homes(self._store, self._tables, at=self._at)
+            found_again = assign_reads(self._store, self._tables, at=self._at)
             ordered = sorted(logs, key=lambda log: name or log.name)
             reports = [
                 self._ingest(f"log:{log_name}", list(several), dialect)
                 for log_name, several in groupby(ordered, key=lambda log: name or log.name)
             ]
-            settle(self._store, self._touched, self._settings.usage.retention_days, at=self._at)
+            refresh_usage(
+                self._store, self._touched, self._settings.usage.retention_days, at=self._at
+            )
         unknown_tables, unknown = self._tables.unknown(_SHOWN)
         return UsageIngestReport(
             logs=tuple(reports),
@@ -109,9 +114,9 @@ class LogIngest:
             problems=tuple(self._problems),
         )
 
-    def _ingest(self, reporter: str, logs: Sequence[Log], dialect: str | None) -> LogReport:
+    def _ingest(self, reporter: str, logs: Sequence[LogFile], dialect: str | None) -> LogReport:
         layout = logs[0].recognised.layout
-        self._announce(f"reading {reporter.removeprefix('log:')}")
+        self._progress(f"reading {reporter.removeprefix('log:')}")
         with self._statements(logs, dialect) as statements:
             sums = statements.sums()
             left_out = {each.left_out: each.times for each in sums if each.left_out is not None}
@@ -126,7 +131,7 @@ class LogIngest:
             finally:
                 fresh.close()
         edges, changed = self._report(reporter, kinds, replacing=layout.cumulative)
-        self._mind_age(days)
+        self._warn_about_retention(days)
         return LogReport(
             log=reporter,
             kind=layout.name,
@@ -144,45 +149,45 @@ class LogIngest:
             edges_changed=changed,
         )
 
-    def _mind_age(self, days: Sequence[date]) -> None:
+    def _warn_about_retention(self, days: Sequence[date]) -> None:
         kept_days = self._settings.usage.retention_days
         first = self._at.date() - timedelta(days=kept_days)
         if kept_days and min(days, default=first) < first:
             self._problems.append(
-                f"Reads before {first} are not kept: usage.retention_days is {kept_days}."
+                f"Reads before {first} are not stored: usage.retention_days is {kept_days}."
             )
 
     @contextmanager
-    def _statements(self, logs: Sequence[Log], dialect: str | None) -> Iterator[Statements]:
-        """The statements of some logs, in this process or, where there are very many, on Spark."""
+    def _statements(self, logs: Sequence[LogFile], dialect: str | None) -> Iterator[LogStatements]:
+        """The statements of logs, read in this process or, for long logs, on Spark."""
         reading: dict[str, Any] = {
             "dialect": dialect,
-            "readers": naming(self._settings.usage),
+            "readers": reader_renamer(self._settings.usage),
             "until": (self._at + SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
         }
         all_pieces = [piece for log in logs for piece in pieces(log)]
-        size = sum(log.size * (_UNFOLDED if log.compressed else 1) for log in logs)
+        size = sum(log.size * (_COMPRESSION_RATIO if log.compressed else 1) for log in logs)
         if size < self._spark_from_bytes:
             yield StatementsInMemory(all_pieces, **reading)
             return
-        from lumos.usage.on_spark import statements_on_spark
+        from lumos.usage.statements import statements_on_spark
 
         with statements_on_spark(
             self._settings, all_pieces, reading, state=self._state
         ) as statements:
             yield statements
 
-    def _kinds(self, statements: Statements, reporter: str) -> list[_Kind]:
+    def _kinds(self, statements: LogStatements, reporter: str) -> list[_Kind]:
         met = statements.met(most=_MOST_QUERIES)
         examples = {each.query: decode_example(each.example) for each in met}
-        self._announce(f"reading {len(met):,} kinds of statements")
-        meaning = Meaning(self._tables.columns(examples.values()))
+        self._progress(f"reading {len(met):,} kinds of statements")
+        meaning = MeaningEncoder(self._tables.columns(examples.values()))
         meanings = {
             each.digest: each
             for each in map(decode_understood, statements.understood(met, meaning))
         }
         kinds = [_Kind(each, examples[each.query], meanings[each.query]) for each in met]
-        dark = [kind for kind in kinds if kind.understood.problem is not None]
+        failed = [kind for kind in kinds if kind.understood.problem is not None]
         self._not_understood += [
             NotUnderstood(
                 log=reporter,
@@ -190,25 +195,25 @@ class LogIngest:
                 times=kind.met.times,
                 reason=str(kind.understood.problem),
             )
-            for kind in dark[:_SHOWN]
+            for kind in failed[:_SHOWN]
         ]
         return kinds
 
     def _count(
         self,
         reporter: str,
-        fresh: Fresh,
+        fresh: NewStatements,
         kinds: Sequence[_Kind],
         *,
         days: Sequence[date],
         replacing: bool,
     ) -> int:
-        """Adds what is new, some days to a transaction, so that a day is counted whole or not.
+        """Count new reads in transactions of whole days; return how many.
 
-        The days of a log are remembered even where others told of all its statements.
+        The days of a log are recorded even if all its statements were counted before.
         """
-        self._announce("counting reads")
-        meant = {kind.met.query: self._meant(kind) for kind in kinds}
+        self._progress("counting reads")
+        datasets_by_query = {kind.met.query: self._read_datasets(kind) for kind in kinds}
         fresh_days = fresh.days()
         if replacing:
             with self._store.transaction() as transaction:
@@ -216,7 +221,7 @@ class LogIngest:
         for some in _periods(fresh_days):
             first, last = some[0].day, some[-1].day
             keys = {_date(day): each for day, each in fresh.keys(first, last).items()}
-            for reads in _batches(_reads(fresh.runs(first, last), meant)):
+            for reads in _batches(_reads(fresh.runs(first, last), datasets_by_query)):
                 several = [each for of_day in reads.values() for each in of_day]
                 self._add(reporter, several, {day: keys[day] for day in reads})
         others = {*days} - {_date(each.day) for each in fresh_days}
@@ -231,8 +236,8 @@ class LogIngest:
             self._touched |= usage.add(reporter, reads)
             usage.count(reporter, keys)
 
-    def _meant(self, kind: _Kind) -> list[_Meant]:
-        """Which datasets a kind of statement reads, and which of their columns."""
+    def _read_datasets(self, kind: _Kind) -> list[_ReadDataset]:
+        """The datasets and columns that a kind of statement reads."""
         columns: dict[str, dict[str, None]] = {}
         for access in kind.understood.reads:
             found = self._tables.find(access.table, kind.example.dialect)
@@ -242,17 +247,17 @@ class LogIngest:
             if self._tables.is_known(found):
                 names = self._tables.spelled(found.urn, names)
             else:
-                self._tables.miss(access, kind.met.times)
+                self._tables.add_unknown(access, kind.met.times)
             columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
         return [
-            _Meant(urn, list(named), _sum_key(named) if kind.example.is_sum else 0)
+            _ReadDataset(urn, list(named), _sum_key(named) if kind.example.is_sum else 0)
             for urn, named in columns.items()
         ]
 
     def _report(self, reporter: str, kinds: Sequence[_Kind], *, replacing: bool) -> tuple[int, int]:
-        """Reports what the statements write; gives how many edges there are, and are other ones.
+        """Report lineage of written tables; return the number of edges and of changed edges.
 
-        What a log of the same name told earlier stays: it tells of other days.
+        Edges from earlier logs of the same name are kept, as they cover other days.
         """
         edges = []
         for kind in kinds:
@@ -279,11 +284,11 @@ class LogIngest:
         if not replacing:
             edges = [*self._reported_before(reporter), *edges]
         with self._store.transaction() as transaction:
-            said = transaction.lineage.report(reporter, edges, at=self._at)
-        return len(links), said.added + said.changed + said.removed
+            report = transaction.lineage.report(reporter, edges, at=self._at)
+        return len(links), report.added + report.changed + report.removed
 
     def _reported_before(self, reporter: str) -> Iterator[Edge]:
-        """The edges that a log told of earlier, under the names that datasets have by now."""
+        """The edges from earlier logs of the same name, with current URNs."""
         known = self._store.lineage.told_by(reporter)
         ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
         homes = self._tables.homes(end for end in ends if end not in self._tables)
@@ -300,8 +305,8 @@ class LogIngest:
             )
 
 
-def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
-    """Gives reads of tables that were not known then to the datasets that they are now."""
+def assign_reads(store: Store, tables: LogTables, *, at: datetime) -> int:
+    """Assign reads of formerly unknown tables to their datasets; return how many."""
     homes = tables.homes(store.usage.homeless())
     known = store.usage.undescribed()
     if homes or known:
@@ -313,8 +318,8 @@ def find_homes(store: Store, tables: Tables, *, at: datetime) -> int:
     return len(homes) + len(known)
 
 
-def settle(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:
-    """Brings the aspects of what was read up to date, and lets go of what is too old."""
+def refresh_usage(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:
+    """Update the usage of datasets that were read, and drop reads beyond the retention period."""
     aged: set[str] = set()
     if retention_days:
         with store.transaction() as transaction:
@@ -329,9 +334,9 @@ def _date(day: int) -> date:
     return _EPOCH + timedelta(days=day)
 
 
-def _periods(days: Sequence[NewStatements]) -> Iterator[list[NewStatements]]:
-    """Neighbouring days whose statements are few enough to be held together."""
-    some: list[NewStatements] = []
+def _periods(days: Sequence[DailyStatements]) -> Iterator[list[DailyStatements]]:
+    """Groups of consecutive days whose statements fit in memory."""
+    some: list[DailyStatements] = []
     for each in days:
         if some and sum(one.statements for one in some) + each.statements > _STATEMENTS_AT_ONCE:
             yield some
@@ -342,13 +347,13 @@ def _periods(days: Sequence[NewStatements]) -> Iterator[list[NewStatements]]:
 
 
 def _reads(
-    runs: Iterator[QueryRuns], meant: Mapping[bytes, Sequence[_Meant]]
+    runs: Iterator[QueryRuns], datasets_by_query: Mapping[bytes, Sequence[_ReadDataset]]
 ) -> Iterator[tuple[date, list[Reads]]]:
-    """Who read what, a day at a time."""
+    """Reads by day."""
     for day, several in groupby(runs, key=attrgetter("day")):
         sums: dict[tuple[str, str, int], _Sum] = {}
         for run in several:
-            for urn, columns, sum_key in meant.get(run.query, ()):
+            for urn, columns, sum_key in datasets_by_query.get(run.query, ()):
                 sum = sums.setdefault((urn, run.reader, sum_key), _Sum())
                 sum.add(run, columns)
         on = _date(day)
@@ -365,7 +370,7 @@ def _reads(
 
 
 def _sum_key(columns: Iterable[str]) -> int:
-    """Tells sums of reads of some columns from those of others, and from reads that add up."""
+    """A key that separates totals of different columns, and totals from single reads (0)."""
     names = "\x1f".join(sorted(name.lower() for name in columns))
     digest = hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=7).digest()
     return 1 + int.from_bytes(digest, "big")
@@ -395,7 +400,7 @@ class _Sum:
 def _batches(
     days: Iterator[tuple[date, list[Reads]]],
 ) -> Iterator[dict[date, list[Reads]]]:
-    """Several days together, as many as a transaction may well take."""
+    """Batches of days for one transaction each."""
     batch: dict[date, list[Reads]] = {}
     for day, reads in days:
         batch[day] = reads

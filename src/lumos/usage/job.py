@@ -1,7 +1,7 @@
-"""Query logs of any length on Spark: statements are grouped, and only one of each kind is read.
+"""Query logs of any length on Spark: statements are grouped, and one of each kind is analysed.
 
-Tasks read pieces of the log and know each statement by its digest. What leaves them is a row of
-numbers for each statement, and the text of each that they had not met before.
+Tasks read pieces of the log and identify statements by digest. They return a row of numbers per
+statement, and the text of each kind once.
 """
 
 import uuid
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.model.query_log import NewStatements, QueryRuns, QuerySample, StatementCount
+from lumos.model.query_log import DailyStatements, QueryRuns, QuerySample, StatementCount
 from lumos.spark.arrays import arrow_array
 from lumos.spark.tasks import task_rows
 from lumos.storage import StorageAccess, storage_of
@@ -29,10 +29,10 @@ _STATEMENTS: Final = pa.schema(
         ("times", pa.int64()),
         ("bytes", pa.int64()),
         ("rows", pa.int64()),
-        # Sums of a day's reads, which count anew in the place of those before.
+        # Daily totals, which replace earlier totals of the day.
         ("is_sum", pa.bool_()),
         ("example", pa.binary()),
-        # Statements that are not counted: so many `times`, and why.
+        # Why statements were skipped; `times` is their number.
         ("left_out", pa.string()),
     ]
 )
@@ -44,30 +44,30 @@ _BATCH: Final = 10_000
 _A_DAY: Final = 86_400_000_000
 _FEW: Final = 5_000_000
 _QUERIES_IN_A_TASK: Final = 250
-# A piece of a log, encoded; its path and where it starts are for whoever looks at the rows.
+# An encoded piece of a log; path and start are for debugging.
 _PIECES: Final = pa.schema([("path", pa.string()), ("start", pa.int64()), ("piece", pa.binary())])
 _KEY_FILES: Final = pa.schema([("path", pa.string()), ("keys", pa.int64())])
 _KEY_BYTES: Final = 8
-# So many keys are in one file, about.
+# Approximate number of keys per file.
 _KEYS_IN_A_FILE: Final = 1_000_000
 
-# A piece: the path of its file, where it starts in there, and all of it, encoded.
+# Path, start offset, encoded piece.
 PieceRow: TypeAlias = tuple[str, int, bytes]
-# Gives the statements of an encoded piece, as rows like those above.
+# Returns the statements of an encoded piece as rows of _STATEMENTS.
 Read: TypeAlias = Callable[[bytes], Iterable[tuple[Any, ...]]]
-# Says what an encoded example means, encoded.
+# Maps an encoded example to its encoded meaning.
 Understand: TypeAlias = Callable[[bytes], bytes]
 
 
 class KeyFolder(NamedTuple):
-    """Where keys of statements wait for executors, which must reach it as well."""
+    """A folder for keys of counted statements that executors can read."""
 
     path: str
     access: StorageAccess
 
 
 class QueryLog:
-    """The statements of a log, read once."""
+    """The statements of a log on Spark, read once."""
 
     def __init__(
         self, spark: SparkSession, read: Read, pieces: Sequence[PieceRow], keys: KeyFolder
@@ -85,18 +85,18 @@ class QueryLog:
     def close(self) -> None:
         self._found.unpersist()
         storage = storage_of(self._keys.path, self._keys.access)
-        # With them go those of processes that were killed.
+        # Also removes files that killed processes left.
         storage.discard([f"{self._keys.path}/{name}" for name in storage.files(self._keys.path)])
 
     def sums(self) -> list[StatementCount]:
-        """How many statements there are by day, and how many are not counted, by the reason."""
+        """Statements per day, and skipped ones by reason."""
         sums = self._found.groupBy("left_out", "day").agg(
             F.count("*").alias("statements"), F.sum("times").alias("times")
         )
         return [StatementCount(**row) for row in sums.toArrow().to_pylist()]
 
     def met(self, *, most: int) -> list[QuerySample]:
-        """The kinds of statements, the most frequent first, and no more than `most`."""
+        """The `most` frequent kinds of statements."""
         kinds = (
             self._statements.groupBy("query")
             .agg(
@@ -111,7 +111,7 @@ class QueryLog:
         return [QuerySample(**row) for row in kinds.toArrow().to_pylist()]
 
     def understood(self, met: Sequence[QuerySample], understand: Understand) -> list[bytes]:
-        """What each kind means, found out on executors."""
+        """The encoded meaning of each kind, computed on executors."""
         examples = pa.table({"example": pa.array([each.example for each in met], pa.binary())})
         tasks = max(2, len(met) // _QUERIES_IN_A_TASK)
         meanings = (
@@ -121,18 +121,18 @@ class QueryLog:
         )
         return list(meanings.toArrow()["meaning"].to_pylist())
 
-    def fresh(self, counted: Iterable[bytes]) -> "FreshStatements":
-        """The statements that are not counted yet, and all sums.
+    def fresh(self, counted: Iterable[bytes]) -> "NewStatementsOnSpark":
+        """The statements that were not counted before, and all daily totals.
 
-        `counted` are the keys of statements, eight bytes each, in parts of any length.
+        `counted` are keys of counted statements, eight bytes each, in chunks of any length.
         """
-        # Of two sums of the same reads the larger one is the newer one.
+        # Of two totals of the same reads, the larger one is newer.
         facts = F.struct("times", "at", "day", "query", "reader", "bytes", "rows", "is_sum")
         fresh = self._statements.groupBy("key").agg(F.max(facts).alias("facts"))
         fresh = fresh.select("key", "facts.*")
         files = list(self._key_files(counted))
         if not files:
-            return FreshStatements(fresh.withColumn("is_new", F.lit(True)))
+            return NewStatementsOnSpark(fresh.withColumn("is_new", F.lit(True)))
         known = task_rows(self._spark, _KEY_FILES, files)
         known = known.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
         if sum(keys for _, keys in files) <= _FEW:
@@ -140,10 +140,10 @@ class QueryLog:
         known = known.withColumn("is_known", F.lit(True))
         fresh = fresh.join(known, on="key", how="left")
         fresh = fresh.withColumn("is_new", F.col("is_known").isNull()).drop("is_known")
-        return FreshStatements(fresh.where("is_new or is_sum"))
+        return NewStatementsOnSpark(fresh.where("is_new or is_sum"))
 
     def _key_files(self, counted: Iterable[bytes]) -> Iterator[tuple[str, int]]:
-        """Writes keys where executors find them; gives each file and how many it holds."""
+        """Write keys to files that executors can read; yield each path with its number of keys."""
         storage = storage_of(self._keys.path, self._keys.access)
         for part in _joined(counted, _KEYS_IN_A_FILE * _KEY_BYTES):
             path = f"{self._keys.path}/{uuid.uuid4().hex}.keys"
@@ -151,8 +151,8 @@ class QueryLog:
             yield path, len(part) // _KEY_BYTES
 
 
-class FreshStatements:
-    """Statements that count, each once."""
+class NewStatementsOnSpark:
+    """Statements that have not been counted before, on Spark."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame.persist()
@@ -160,15 +160,15 @@ class FreshStatements:
     def close(self) -> None:
         self._frame.unpersist()
 
-    def days(self) -> list[NewStatements]:
-        """How many statements each day has, in their order."""
+    def days(self) -> list[DailyStatements]:
+        """The number of statements per day, sorted by day."""
         days = self._frame.groupBy("day").agg(
             F.count("*").alias("statements"), F.count_if("is_new").alias("new")
         )
-        return sorted(NewStatements(**row) for row in days.toArrow().to_pylist())
+        return sorted(DailyStatements(**row) for row in days.toArrow().to_pylist())
 
     def keys(self, first: int, last: int) -> dict[int, "array[int]"]:
-        """What tells the statements of each of some days from all others."""
+        """The keys of the statements of each day in a period."""
         wanted = self._between(first, last).select("day", "key")
         found = wanted.toArrow().sort_by("day").combine_chunks()
         keys = memoryview(b"".join(_bytes(chunk) for chunk in found["key"].chunks)).cast("q")
@@ -180,7 +180,7 @@ class FreshStatements:
         return days
 
     def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
-        """How often each kind was run by each reader on some days, day by day."""
+        """Runs of each kind of statement by each reader in a period, sorted by day."""
         sums = (
             self._between(first, last)
             .groupBy("day", "query", "reader")
@@ -199,7 +199,7 @@ class FreshStatements:
 
 
 def _joined(parts: Iterable[bytes], length: int) -> Iterator[bytes]:
-    """The same bytes in fewer parts, of about a length."""
+    """The same bytes in chunks of about a length."""
     joined = bytearray()
     for part in parts:
         joined += part
@@ -227,7 +227,7 @@ def _keys_in(
 
 
 def _bytes(array: pa.Array) -> bytes:
-    """Whole numbers, none of them missing, as they lie in memory."""
+    """The memory of an int64 array without nulls."""
     return bytes(array.buffers()[1])[array.offset * 8 : (array.offset + len(array)) * 8]
 
 

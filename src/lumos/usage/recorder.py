@@ -1,4 +1,4 @@
-"""Reads that others than query logs tell of, such as the inputs of OpenLineage's runs."""
+"""Records reads from other sources than query logs, such as inputs of OpenLineage runs."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from lumos.config.settings import UsageSettings
 from lumos.lineage.reported_lineage import DatasetRead
 from lumos.store import Store
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads
-from lumos.usage.ingest import SKEW, settle
-from lumos.usage.readers import naming
+from lumos.usage.ingest import SKEW, refresh_usage
+from lumos.usage.pseudonyms import reader_renamer
 
 
-class Recorded(NamedTuple):
-    """How many reads are counted now, and how many never, since they lie in the future."""
+class RecordedReads(NamedTuple):
+    """The number of reads counted now, and of those skipped because they are in the future."""
 
     counted: int
     ahead: int
@@ -29,13 +29,13 @@ def record_reads(
     *,
     settings: UsageSettings,
     at: datetime,
-) -> Recorded:
-    """Counts reads of datasets by their URNs.
+) -> RecordedReads:
+    """Count reads of datasets by URN.
 
-    A run's read of a dataset, by whichever name it is told, is one read, and so is what a reader
-    without runs read at one moment. What lies in the future was not read yet.
+    A run counts as one read per dataset, whatever name it uses; without a run, reads by one reader
+    at the same time count as one. Reads in the future are skipped.
     """
-    rename = naming(settings)
+    rename = reader_renamer(settings)
     keyed = {_key(urn, read): (urn, read) for urn, read in reads}
     ahead = {key for key, (_, read) in keyed.items() if read.at > at + SKEW}
     with store.transaction() as transaction:
@@ -62,8 +62,8 @@ def record_reads(
             ],
         )
         usage.count(reporter, keys)
-    settle(store, touched, settings.retention_days, at=at)
-    return Recorded(len(fresh), len(ahead))
+    refresh_usage(store, touched, settings.retention_days, at=at)
+    return RecordedReads(len(fresh), len(ahead))
 
 
 def _day(read: DatasetRead) -> date:
@@ -74,7 +74,7 @@ def _key(urn: str, read: DatasetRead) -> int:
     if read.run is None:
         text = "\x1f".join((urn, read.reader, read.at.astimezone(UTC).isoformat()))
     else:
-        # The URN may be another one once the name has found its dataset.
+        # The name is stable; the URN changes once the dataset is known.
         text = "\x1f".join((read.run, msgspec.json.encode(read.dataset).decode()))
     return int.from_bytes(
         hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True

@@ -1,4 +1,4 @@
-"""What the verbs on usage return; these names are a promise."""
+"""Reports of `lumos usage`; their field names are a stable JSON contract."""
 
 from datetime import date, datetime
 
@@ -7,11 +7,11 @@ from lumos.model.report import FORMAT_VERSION, Report
 
 
 class LogReport(Report, frozen=True, kw_only=True):
-    """One log that was taken in.
+    """One ingested log.
 
-    `statements` were found in it; of these `counted` now, and `counted_before` at other times.
-    `left_out` counts those that never count, by the reason. `queries` are statements that differ in
-    more than literals, `understood` those of them whose tables are known.
+    Of its `statements`, `counted` were counted now and `counted_before` earlier. `left_out` counts
+    skipped statements by reason. `queries` are statements that differ in more than literals;
+    `understood` are those of them that could be analysed.
     """
 
     log: str
@@ -31,7 +31,7 @@ class LogReport(Report, frozen=True, kw_only=True):
 
 
 class UnknownTable(Report, frozen=True, kw_only=True):
-    """A table that was read and is no dataset of the store; `candidates` could be it."""
+    """A table that was read and is not a known dataset; `candidates` may match."""
 
     name: str
     urn: str
@@ -40,7 +40,7 @@ class UnknownTable(Report, frozen=True, kw_only=True):
 
 
 class NotUnderstood(Report, frozen=True, kw_only=True):
-    """A kind of statement that could not be read; its text has no literals."""
+    """A kind of statement that could not be analysed; its text has no literals."""
 
     log: str
     statement: str
@@ -49,7 +49,7 @@ class NotUnderstood(Report, frozen=True, kw_only=True):
 
 
 class UsageIngestReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage ingest`."""
+    """The report of `lumos usage ingest`."""
 
     format_version: str = FORMAT_VERSION
     logs: tuple[LogReport, ...]
@@ -62,7 +62,7 @@ class UsageIngestReport(Report, frozen=True, kw_only=True):
 
 
 class UsageDay(Report, frozen=True, kw_only=True):
-    """What was read of a dataset on a day, by everybody."""
+    """All reads of a dataset on a day."""
 
     day: date
     reads: int
@@ -72,9 +72,10 @@ class UsageDay(Report, frozen=True, kw_only=True):
 
 
 class UsageShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage show`. Usage of the place is known from `known_since` on.
+    """The report of `lumos usage show`. Reads in its location are known from `known_since` on.
 
-    Where no log spoke of the dataset it is as others `told`, such as a snapshot, and has no days.
+    `told` means that no log mentions the dataset and the usage was imported, for example from a
+    snapshot; it then has no days.
     """
 
     format_version: str = FORMAT_VERSION
@@ -95,7 +96,7 @@ class UsageShowReport(Report, frozen=True, kw_only=True):
 
 
 class UnreadDataset(Report, frozen=True, kw_only=True):
-    """A dataset that nobody read in the period, though its place has been known that long."""
+    """A dataset without reads in the period, although reads in its location are known."""
 
     urn: str
     name: str
@@ -105,7 +106,7 @@ class UnreadDataset(Report, frozen=True, kw_only=True):
 
 
 class UnreadColumns(Report, frozen=True, kw_only=True):
-    """The columns of a dataset that nobody read in the period, though it was read."""
+    """The columns without reads in the period of a dataset that was read."""
 
     urn: str
     name: str
@@ -114,7 +115,7 @@ class UnreadColumns(Report, frozen=True, kw_only=True):
 
 
 class NotJudged(Report, frozen=True, kw_only=True):
-    """Datasets of which it cannot be said whether they are read, and why."""
+    """Datasets whose reads are unknown, and why."""
 
     place: str
     datasets: int
@@ -123,7 +124,7 @@ class NotJudged(Report, frozen=True, kw_only=True):
 
 
 class UnreadReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage unread`."""
+    """The report of `lumos usage unread`."""
 
     format_version: str = FORMAT_VERSION
     since: date
@@ -136,7 +137,7 @@ class UnreadReport(Report, frozen=True, kw_only=True):
 
 
 class UsedDataset(Report, frozen=True, kw_only=True):
-    """A dataset and how much it is read."""
+    """A dataset with its reads."""
 
     urn: str
     name: str | None
@@ -147,8 +148,8 @@ class UsedDataset(Report, frozen=True, kw_only=True):
     last_read: datetime
 
 
-class TopReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage top`."""
+class UsageTopReport(Report, frozen=True, kw_only=True):
+    """The report of `lumos usage top`."""
 
     format_version: str = FORMAT_VERSION
     since: date | None
@@ -158,7 +159,7 @@ class TopReport(Report, frozen=True, kw_only=True):
 
 
 class ForgottenReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage remove`."""
+    """The report of `lumos usage remove`."""
 
     format_version: str = FORMAT_VERSION
     log: str
@@ -166,7 +167,7 @@ class ForgottenReport(Report, frozen=True, kw_only=True):
 
 
 class ListedLog(Report, frozen=True, kw_only=True):
-    """A log that was taken in."""
+    """An ingested log."""
 
     log: str
     since: date
@@ -175,7 +176,7 @@ class ListedLog(Report, frozen=True, kw_only=True):
 
 
 class LogsReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos usage list`."""
+    """The report of `lumos usage list`."""
 
     format_version: str = FORMAT_VERSION
     logs: tuple[ListedLog, ...]

@@ -1,4 +1,4 @@
-"""Usage: who read what and when, from query logs and others who tell; and what nobody reads."""
+"""Usage: who reads which data, and what is unread; the feature behind `Lumos().usage`."""
 
 import os
 from collections import defaultdict
@@ -21,29 +21,29 @@ from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.actor import audit
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
-from lumos.usage.recorder import Recorded, record_reads
+from lumos.usage.recorder import RecordedReads, record_reads
 from lumos.usage.reports import (
     ForgottenReport,
     ListedLog,
     LogsReport,
-    TopReport,
     UnreadReport,
     UsageDay,
     UsageIngestReport,
     UsageShowReport,
+    UsageTopReport,
     UsedDataset,
 )
-from lumos.usage.unread import Evidence, columns_read, unread_report
+from lumos.usage.unread import ReadEvidence, columns_read, unread_report
 
 if TYPE_CHECKING:
-    from lumos.usage.query_log import Log
-    from lumos.usage.tables import Tables
+    from lumos.usage.query_log.files import LogFile
+    from lumos.usage.tables import LogTables
 
 _LOG: Final = "log:"
 
 
 class UsageService:
-    """Usage, as `Lumos().usage` offers it."""
+    """Reads of datasets: ingest, show, unread, top."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class UsageService:
         columns: Mapping[str, str] | None = None,
         progress: Progress = no_progress,
     ) -> UsageIngestReport:
-        """Takes query logs in: files, or folders of them.
+        """Ingest query logs: files or folders.
 
-        `columns` names the columns of a log that says it in its own words. `name` is what all of
-        these are known by; without it each is known by its file.
+        `columns` maps fields to the columns of a log in an unknown layout. `name` names all of
+        these logs; by default each is named after its file.
         """
         return self.ingest_logs(
             _logs(paths, columns), dialect=dialect, name=name, progress=progress
@@ -79,15 +79,15 @@ class UsageService:
 
     def ingest_logs(
         self,
-        logs: "Sequence[Log]",
+        logs: "Sequence[LogFile]",
         *,
         dialect: str | None = None,
         name: str | None = None,
         progress: Progress = no_progress,
         spark_from_bytes: int | None = None,
     ) -> UsageIngestReport:
-        """Takes query logs in that somebody has recognised."""
-        # Only who takes logs in waits for the parser of SQL.
+        """Ingest recognised query logs."""
+        # Imported late: only needed to ingest logs.
         from lumos.usage.ingest import SPARK_FROM_BYTES, LogIngest
 
         store = self._make_store()
@@ -102,8 +102,8 @@ class UsageService:
         with self._telling():
             return ingest.ingest(logs, dialect=dialect, name=name)
 
-    def record(self, reporter: str, reads: Iterable[tuple[str, DatasetRead]]) -> Recorded:
-        """Counts reads of datasets by their URNs, each once."""
+    def record(self, reporter: str, reads: Iterable[tuple[str, DatasetRead]]) -> RecordedReads:
+        """Count reads of datasets by URN, each once."""
         with self._telling():
             return record_reads(
                 self._make_store(),
@@ -114,23 +114,23 @@ class UsageService:
             )
 
     def find_homes(self) -> int:
-        """Gives reads of tables that were not known then to the datasets that they are now."""
+        """Assign reads of formerly unknown tables to their datasets; return how many."""
         store = self._make_store()
         if not store.usage.homeless() and not store.usage.undescribed():
             return 0
-        from lumos.usage.ingest import find_homes
+        from lumos.usage.ingest import assign_reads
 
         with self._telling():
-            return find_homes(store, self._tables(store), at=datetime.now(UTC))
+            return assign_reads(store, self._tables(store), at=datetime.now(UTC))
 
-    def _tables(self, store: Store) -> "Tables":
+    def _tables(self, store: Store) -> "LogTables":
         from lumos.lineage.name_index import load_name_index
-        from lumos.usage.tables import Tables
+        from lumos.usage.tables import LogTables
 
-        return Tables(store, load_name_index(self._settings, store))
+        return LogTables(store, load_name_index(self._settings, store))
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
-        """Who read a dataset, when and how often."""
+        """Report who read a dataset, when and how often."""
         store = self._store()
         urn = store.find(dataset)
         entry = store.entries.get(urn)
@@ -139,10 +139,10 @@ class UsageService:
         known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)
-        evidence = Evidence(store)
+        evidence = ReadEvidence(store)
         known_since = evidence.at(urn, entry.known.source)
         usage = usage_of(reads)
-        told = None if usage is not None else _told(evidence, urn, start)
+        told = None if usage is not None else _imported_usage(evidence, urn, start)
         if told is not None:
             usage, known_since = told, known_since or told.since
         columns = {} if usage is None else usage.columns
@@ -167,13 +167,13 @@ class UsageService:
         )
 
     def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
-        """Datasets, and columns of others, that nobody read in a period that is known whole."""
+        """Report datasets and columns without reads in a period for which reads are known."""
         start = _day(since)
         assert start is not None
         return unread_report(self._store(), since=start, columns=columns)
 
-    def top(self, *, since: str | date | None = None, limit: int = 20) -> TopReport:
-        """What is read most."""
+    def top(self, *, since: str | date | None = None, limit: int = 20) -> UsageTopReport:
+        """Report the most read datasets."""
         store = self._store()
         start = _day(since)
         used = sorted(_used(store.usage.since(start)), key=lambda each: (-each.reads, each.urn))
@@ -183,7 +183,7 @@ class UsageService:
             name = None if entry is None else entry.known.name
             datasets.append(msgspec.structs.replace(each, name=name))
         periods = store.usage.periods()
-        return TopReport(
+        return UsageTopReport(
             since=start,
             known_since=min((period.first for period in periods.values()), default=None),
             datasets=tuple(datasets),
@@ -191,7 +191,7 @@ class UsageService:
         )
 
     def logs(self) -> LogsReport:
-        """The logs that were taken in."""
+        """List the ingested logs."""
         return LogsReport(
             logs=tuple(
                 ListedLog(
@@ -205,12 +205,12 @@ class UsageService:
         )
 
     def forget(self, log: str) -> ForgottenReport:
-        """Takes back all that a log told, so that it can be taken in anew."""
-        from lumos.usage.ingest import settle
+        """Remove everything that came from a log, so that it can be ingested again."""
+        from lumos.usage.ingest import refresh_usage
 
         store = self._store()
         known = {each.reporter for each in store.usage.logs()}
-        # A log may have told of what was written only, or its reads may be too old to be kept.
+        # A log may have edges only, or reads beyond the retention period.
         known |= {
             each.name
             for each in store.lineage.reporters()
@@ -231,34 +231,34 @@ class UsageService:
                 if reporter.startswith(_LOG):
                     transaction.lineage.report(reporter, (), at=at)
                 audit(transaction, "usage.forget", reporter, at=at)
-            settle(store, touched, self._settings.usage.retention_days, at=at)
+            refresh_usage(store, touched, self._settings.usage.retention_days, at=at)
         return ForgottenReport(log=reporter, datasets=len(touched))
 
 
-def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "list[Log]":
-    found: dict[str, Log] = {}
+def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "list[LogFile]":
+    found: dict[str, LogFile] = {}
     for path in map(Path, paths):
         if not path.exists():
             raise MisuseError(
-                f"There is nothing at {path}. Name a query log, or a folder of them: "
+                f"There is nothing at {path}. Give a query log or a folder of logs: "
                 "lumos usage ingest PATH"
             )
         several = list(_logs_in(path, columns))
         if not several:
             raise MisuseError(
-                f"{path} is no query log that Lumos knows. Name its columns: "
+                f"{path} is not a known kind of query log. Name its columns: "
                 "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
             )
         found |= {os.path.realpath(log.path): log for log in several}
     return list(found.values())
 
 
-def _logs_in(path: Path, columns: Mapping[str, str] | None) -> "Iterator[Log]":
-    from lumos.usage.query_log import look
+def _logs_in(path: Path, columns: Mapping[str, str] | None) -> "Iterator[LogFile]":
+    from lumos.usage.query_log.files import recognise_log
 
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     for file in files:
-        log = look(file.absolute(), columns)
+        log = recognise_log(file.absolute(), columns)
         if log is not None:
             yield log
 
@@ -274,8 +274,8 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _told(evidence: Evidence, urn: str, since: date | None) -> Usage | None:
-    """What others told of a dataset, unless all of that is older."""
+def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usage | None:
+    """Imported usage of a dataset, unless all of it is older than `since`."""
     period = evidence.periods.get(urn)
     if since is not None and period is not None and period.last < since:
         return None

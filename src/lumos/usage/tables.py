@@ -1,4 +1,4 @@
-"""Which datasets the tables in query logs are, and which columns these have."""
+"""Resolves tables in query logs to datasets and their columns."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,22 +15,23 @@ from lumos.lineage.reported_lineage import (
 )
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.store import Store
-from lumos.usage.query_log import Example, TableAccess, possible_tables
+from lumos.usage.query_log.analysis import TableAccess, possible_tables
+from lumos.usage.query_log.reader import Example
 from lumos.usage.reports import UnknownTable
 
 _FOUND: Final = frozenset(
     {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.PLACE, ResolutionMethod.NAME}
 )
-# Tables that a database keeps about itself; tools ask them all day.
-_OWN_SCHEMAS: Final = frozenset(
+# System schemas and tables, which tools query constantly.
+_SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
 )
-_OWN_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
+_SYSTEM_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
 _PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
 
 
-class Tables:
-    """Finds the datasets of a log, and remembers what it did not find."""
+class LogTables:
+    """Finds the datasets of a log and collects unknown tables."""
 
     def __init__(self, store: Store, names: NameIndex) -> None:
         self._store = store
@@ -40,8 +41,8 @@ class Tables:
         self._answers: dict[DatasetReference, Resolution] = {}
 
     def find(self, reference: DatasetReference, dialect: str | None) -> Resolution | None:
-        """The dataset that is meant; nothing for what a database keeps about itself."""
-        if isinstance(reference, TableName) and _is_own(reference.parts):
+        """The dataset of a reference; None for system tables."""
+        if isinstance(reference, TableName) and _is_system_table(reference.parts):
             return None
         found = self._names.find(reference, dialect=dialect)
         self._answers[reference] = found
@@ -56,16 +57,16 @@ class Tables:
         return urn in self._names
 
     def columns(self, examples: Iterable[Example]) -> dict[tuple[str, ...], tuple[str, ...]]:
-        """The columns of all datasets that some statements may mean, by the tables' names."""
+        """The columns of all datasets that statements may mention, by table name."""
         wanted: dict[tuple[str, ...], str] = {}
         for example in examples:
             for parts in possible_tables(example):
-                if parts not in wanted and not _is_own(parts):
+                if parts not in wanted and not _is_system_table(parts):
                     table = TableName(parts=parts, platform=example.platform)
                     found = self._names.find(table, dialect=example.dialect)
                     if self.is_known(found):
                         wanted[parts] = found.urn
-        self._learn(set(wanted.values()))
+        self._load_columns(set(wanted.values()))
         return {
             parts: tuple(self._spellings[urn].values())
             for parts, urn in wanted.items()
@@ -75,19 +76,19 @@ class Tables:
     def spelled(self, urn: str, columns: Iterable[str]) -> tuple[str, ...]:
         """Columns as the dataset spells them."""
         if urn not in self._spellings:
-            self._learn({urn})
+            self._load_columns({urn})
         own = self._spellings[urn]
         return tuple(dict.fromkeys(own.get(name.lower(), name) for name in columns))
 
-    def miss(self, access: TableAccess, times: int) -> None:
-        """Remembers that reads are of no dataset."""
+    def add_unknown(self, access: TableAccess, times: int) -> None:
+        """Record reads of an unknown table."""
         self._unknown[access.table] += times
 
     def unknown(self, most: int) -> tuple[int, tuple[UnknownTable, ...]]:
-        """How many tables are no datasets, and the most read of them."""
+        """The number of unknown tables, and the most read of them."""
         shown = tuple(
             UnknownTable(
-                name=_written(reference),
+                name=_display_name(reference),
                 urn=self._answers[reference].urn,
                 reads=reads,
                 candidates=self._answers[reference].candidates,
@@ -97,7 +98,7 @@ class Tables:
         return len(self._unknown), shown
 
     def homes(self, urns: Iterable[str]) -> Mapping[str, str]:
-        """Those of some made-up URNs that are datasets now, perhaps under another name."""
+        """The datasets that provisional URNs now refer to."""
         found: dict[str, str] = {}
         for urn in urns:
             reference = _reference(urn)
@@ -108,7 +109,7 @@ class Tables:
                 found[urn] = answer.urn
         return found
 
-    def _learn(self, urns: set[str]) -> None:
+    def _load_columns(self, urns: set[str]) -> None:
         new = urns - self._spellings.keys()
         schemas = self._store.directory.schemas(new)
         for urn in new:
@@ -116,14 +117,14 @@ class Tables:
             self._spellings[urn] = {field.name.lower(): field.name for field in fields}
 
 
-def _is_own(parts: Sequence[str]) -> bool:
+def _is_system_table(parts: Sequence[str]) -> bool:
     is_bare = len(parts) == 1 or parts[-2] == "public"
-    return not _OWN_SCHEMAS.isdisjoint(parts[:-1]) or (
-        is_bare and parts[-1].startswith(_OWN_TABLES)
+    return not _SYSTEM_SCHEMAS.isdisjoint(parts[:-1]) or (
+        is_bare and parts[-1].startswith(_SYSTEM_TABLES)
     )
 
 
-def _written(reference: DatasetReference) -> str:
+def _display_name(reference: DatasetReference) -> str:
     match reference:
         case TableName(parts=parts):
             return ".".join(parts)
@@ -134,7 +135,7 @@ def _written(reference: DatasetReference) -> str:
 
 
 def _reference(urn: str) -> DatasetReference | None:
-    """What a made-up URN was made from."""
+    """The reference that a provisional URN was derived from."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:

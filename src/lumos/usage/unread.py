@@ -1,4 +1,4 @@
-"""Datasets and columns that nobody reads, as far as there is evidence."""
+"""Datasets and columns without reads, as far as there is evidence."""
 
 import re
 from collections import defaultdict
@@ -13,27 +13,27 @@ from lumos.store.records import IMPORTED
 from lumos.store.usage import UNKNOWN_COLUMNS, Period
 from lumos.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
 
-_UNDATED: Final = "a snapshot tells that they are read, but not when"
-# Where the name of a column's part begins.
+_UNDATED: Final = "imported usage has reads without dates"
+# Start of a nested part of a column.
 _INTO: Final = re.compile(r"[.\[]")
 
 
-class Evidence:
-    """From which day on the reads of each place are known.
+class ReadEvidence:
+    """The day since which reads of each location are known.
 
-    A place is what one source scans, or for datasets that were imported the platform with the
-    database, bucket or folder that a URN begins with. A read there shows that a log tells of it.
-    What a snapshot told shows that a dataset was read, and nothing of others in its place.
+    A location is what one source scans, or, for imported datasets, the platform with the first part
+    of the URN (database, bucket or folder). A logged read shows that a log covers the location.
+    Imported usage shows that a dataset was read, but nothing about others in its location.
     """
 
     def __init__(self, store: Store) -> None:
         self.periods = store.usage.periods()
         self.told = store.usage.told()
-        # Datasets that somebody read, but nobody told when.
+        # Datasets with reads of unknown date.
         self.undated: set[str] = set()
         self._since: dict[str, date] = {}
         for urn, source in store.usage.sources().items():
-            place, first = place_of(urn, source), self.periods[urn].first
+            place, first = location_of(urn, source), self.periods[urn].first
             self._since[place] = min(self._since.get(place, first), first)
         for urn, usage in self.told.items():
             days = [*_days_of(usage)]
@@ -44,19 +44,19 @@ class Evidence:
                 self.undated.add(urn)
 
     def at(self, urn: str, source: str) -> date | None:
-        """From which day on reads of a dataset would be known."""
-        return self._since.get(place_of(urn, source))
+        """The day since which reads of a dataset are known."""
+        return self._since.get(location_of(urn, source))
 
 
 def _days_of(usage: Usage) -> Iterator[date]:
-    """The days of reads that an aspect tells of."""
+    """The days with reads in imported usage."""
     moments = (usage.last_accessed, *(each.last_read for each in usage.readers))
     yield from (moment.date() for moment in moments if moment is not None)
     yield from (each.last_read for each in usage.columns.values() if each.last_read is not None)
 
 
-def place_of(urn: str, source: str) -> str:
-    """Where a dataset lies, together with those that are logged in the same place."""
+def location_of(urn: str, source: str) -> str:
+    """The location of a dataset, which it shares with datasets in the same logs."""
     if source != IMPORTED:
         return source
     parsed = Urn.parse(urn)
@@ -65,8 +65,8 @@ def place_of(urn: str, source: str) -> str:
 
 
 def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
-    """What nobody has read since a day; of places that are not known so long nothing is said."""
-    evidence = Evidence(store)
+    """Datasets and columns without reads since a day, for locations whose reads are known."""
+    evidence = ReadEvidence(store)
     periods = evidence.periods
     read = {urn for urn, period in periods.items() if period.last >= since}
     through_views = _seen_through(read, store.usage.views()) - read
@@ -80,7 +80,7 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         known_since = evidence.at(dataset.urn, dataset.source)
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
-            place = place_of(dataset.urn, dataset.source)
+            place = location_of(dataset.urn, dataset.source)
             reason = _UNDATED if is_undated else _reason(known_since, since)
             unjudged[place, known_since, reason] += 1
             continue
@@ -114,12 +114,12 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
 
 def _reason(known_since: date | None, since: date) -> str:
     if known_since is None:
-        return "no log tells of reads there"
-    return f"reads there are known from {known_since} on, not from {since}"
+        return "no log covers it"
+    return f"reads are known since {known_since}, not since {since}"
 
 
 def _seen_through(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
-    """All that some view shows which was read, through however many views."""
+    """All tables that are read through views, directly or indirectly."""
     shown: dict[str, list[str]] = defaultdict(list)
     for table, view in views:
         shown[view].append(table)
@@ -134,7 +134,7 @@ def _seen_through(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
 
 
 def columns_read(names: Iterable[str]) -> set[str]:
-    """Columns in small letters; whoever reads a part of one, such as `page.url`, reads it."""
+    """Columns in lower case; reading a part, such as `page.url`, also reads the column."""
     return {
         part
         for name in map(str.lower, names)
@@ -143,15 +143,15 @@ def columns_read(names: Iterable[str]) -> set[str]:
 
 
 def _columns(
-    store: Store, evidence: Evidence, live: Iterable[KnownDataset], since: date
+    store: Store, evidence: ReadEvidence, live: Iterable[KnownDataset], since: date
 ) -> tuple[tuple[UnreadColumns, ...], int]:
-    """Unread columns of datasets that are read; how many datasets have reads of unknown columns."""
+    """Unread columns of read datasets, and the number of datasets with reads of unknown columns."""
     read: dict[str, set[str]] = defaultdict(set)
     for each in store.usage.since(since):
         read[each.urn].update(columns_read(each.columns))
     for urn, usage in evidence.told.items():
         if urn in evidence.periods and evidence.periods[urn].last >= since:
-            # A column whose last read is not known may have been read in the period.
+            # A column with an unknown last read may have been read in the period.
             recent = {
                 name: each.last_read
                 for name, each in usage.columns.items()

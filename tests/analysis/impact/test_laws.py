@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from analysis.impact.world import World, of
 from examples import examples
-from lumos.impact.rules.kinds import takes
+from lumos.impact.rules.results import rank
+from lumos.impact.rules.type_families import takes
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
-from lumos.impact.rules.values import rank
-from lumos.impact.rules.verdicts import decide
+from lumos.impact.rules.verdicts import assess_use
 from lumos.model.change import Verdict
 from lumos.model.types import FLOATS, UNKNOWN, DataType, Decimal, String, parse_type
 
@@ -49,15 +49,15 @@ def value(type: DataType) -> ValueType:
 
 @given(WIDENINGS, BEARING, st.sampled_from(ClauseKind), st.none() | TYPES, KINDS, st.booleans())
 def test_a_widening_breaks_no_use_but_the_text_of_floats(
-    types: tuple[str, str], act: UseOperation, place: ClauseKind, partner: DataType | None,
+    types: tuple[str, str], operation: UseOperation, clause_kind: ClauseKind, partner: DataType | None,
     accepts: tuple[ArgumentKind, ...] | None, literal: bool,
 ) -> None:  # fmt: skip
     before, after = map(parse_type, types)
     met = None if partner is None else value(partner)
-    found = decide(
+    found = assess_use(
         TypeUse(
-            place=place,
-            act=act,
+            clause_kind=clause_kind,
+            operation=operation,
             value="x",
             before=value(before),
             after=value(after),
@@ -74,30 +74,30 @@ def test_a_widening_breaks_no_use_but_the_text_of_floats(
         or takes(accepts, before) is not False
         or bool(takes(accepts, after))
     )
-    is_call = act in (UseOperation.CALLED, UseOperation.AGGREGATED)
+    is_call = operation in (UseOperation.CALLED, UseOperation.AGGREGATED)
     is_obscure = is_call and not is_known and not isinstance(after, String)
-    is_hashed = act is UseOperation.HASHED and not isinstance(after, String)
+    is_hashed = operation is UseOperation.HASHED and not isinstance(after, String)
     expected = Verdict.UNDETERMINED if is_obscure or is_hashed else Verdict.COMPATIBLE
-    is_written_out = act in (UseOperation.SPELLED, UseOperation.ENCODED) or (
+    is_written_out = operation in (UseOperation.FORMATTED, UseOperation.ENCODED) or (
         is_call and accepts == (ArgumentKind.TEXT,)
     )
     # 0.1 of 32 bits is written as 0.10000000149011612 with 64, and short decimals as floats in JSON.
     is_decimal = isinstance(after, Decimal) and before != after
-    if is_written_out and (after in FLOATS or (act is UseOperation.ENCODED and is_decimal)):
+    if is_written_out and (after in FLOATS or (operation is UseOperation.ENCODED and is_decimal)):
         expected = Verdict.BREAKING
     assert {each.verdict for each in found} == {expected}
 
 
 @given(TYPES, BEARING, st.sampled_from(ClauseKind), st.none() | TYPES, KINDS)
 def test_what_becomes_unknown_is_never_called_safe(
-    before: DataType, act: UseOperation, place: ClauseKind, partner: DataType | None,
+    before: DataType, operation: UseOperation, clause_kind: ClauseKind, partner: DataType | None,
     accepts: tuple[ArgumentKind, ...] | None,
 ) -> None:  # fmt: skip
     met = None if partner is None else value(partner)
-    found = decide(
+    found = assess_use(
         TypeUse(
-            place=place,
-            act=act,
+            clause_kind=clause_kind,
+            operation=operation,
             value="x",
             before=value(before),
             after=value(UNKNOWN),
@@ -106,7 +106,7 @@ def test_what_becomes_unknown_is_never_called_safe(
             accepts=accepts,
         )
     )
-    if act is not UseOperation.COUNTED:
+    if operation is not UseOperation.COUNTED:
         assert all(rank(each.verdict) < rank(Verdict.COMPATIBLE) for each in found)
 
 

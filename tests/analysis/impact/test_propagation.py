@@ -157,7 +157,7 @@ def test_nulls_break_where_an_existing_column_refuses_them() -> None:
     estate = World({"events": EVENTS, "kept": "user_id STRING NOT NULL"},
                    {"kept": "insert into kept select user_id from events"})  # fmt: skip
     found = estate.change("events", EVENTS.replace(" NOT NULL", ""))
-    assert told(of(found, "kept")).startswith("breaking\nstores user_id in a column that refuses")
+    assert told(of(found, "kept")).startswith("breaking\nstores user_id in a column that rejects")
 
 
 def test_without_sql_the_facts_of_edges_decide() -> None:
@@ -196,7 +196,7 @@ def test_an_edge_of_which_nothing_is_known_is_undetermined_and_so_is_what_lies_b
 
 def test_sql_that_is_not_understood_is_undetermined() -> None:
     estate = world(model="select upper(user_id) as u from events")
-    making = estate.makings("model")[0]
+    making = estate.derivations("model")[0]
     estate._makings["model"] = [
         type(making)(origin="x", edges=making.edges, sql="create tabel ((user_id", file="x.sql")
     ]
@@ -288,7 +288,7 @@ def test_nothing_downstream_is_no_verdict() -> None:
                        derivation=Derivation.TRANSFORMATION), "uid may be null from now on"),
         (ColumnMapping(upstream="user_id", downstream="uid", cast_to="STRING"),
          "uid may be null from now on"),
-        (ColumnMapping(upstream="user_id", downstream="open"), "open may be null already"),
+        (ColumnMapping(upstream="user_id", downstream="open"), "open is already nullable"),
     ],
 )  # fmt: skip
 def test_new_nulls_that_an_edge_hands_on_are_told(mapping: ColumnMapping, text: str) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lumos.impact.rules.results import rank
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
-from lumos.impact.rules.values import rank
-from lumos.impact.rules.verdicts import Decision, decide, passed_on
+from lumos.impact.rules.verdicts import Assessment, assess_column_change, assess_use
 from lumos.model.change import Verdict
 from lumos.model.types import parse_type
 
@@ -21,22 +21,22 @@ def value(text: str) -> ValueType:
 
 
 def meeting(
-    act: UseOperation, before: str, after: str, *, partner: str | None = None, place: ClauseKind = ClauseKind.FILTER,
+    operation: UseOperation, before: str, after: str, *, partner: str | None = None, clause_kind: ClauseKind = ClauseKind.FILTER,
     accepts: tuple[ArgumentKind, ...] | None = None, literal: bool = False, text: str | None = None,
 ) -> TypeUse:  # fmt: skip
     met = None if partner is None else value(partner)
     return TypeUse(
-        place=place, act=act, value="x", before=value(before), after=value(after), partner=met,
+        clause_kind=clause_kind, operation=operation, value="x", before=value(before), after=value(after), partner=met,
         partner_before=met, accepts=accepts, is_literal=literal, partner_text=text,
     )  # fmt: skip
 
 
-def worst(found: TypeUse) -> Decision:
-    return min(decide(found), key=lambda each: rank(each.verdict))
+def worst(found: TypeUse) -> Assessment:
+    return min(assess_use(found), key=lambda each: rank(each.verdict))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "partner", "place", "verdict"),
+    ("before", "after", "partner", "clause_kind", "verdict"),
     [
         ("STRING", "INT64", "STRING", ClauseKind.JOIN, BREAKING),
         ("STRING", "INT64", "INT64", ClauseKind.JOIN, COMPATIBLE),
@@ -60,18 +60,20 @@ def worst(found: TypeUse) -> Decision:
     ],
 )
 def test_comparisons(
-    before: str, after: str, partner: str, place: ClauseKind, verdict: Verdict
+    before: str, after: str, partner: str, clause_kind: ClauseKind, verdict: Verdict
 ) -> None:
-    found = worst(meeting(UseOperation.COMPARED, before, after, partner=partner, place=place,
+    found = worst(meeting(UseOperation.COMPARED, before, after, partner=partner, clause_kind=clause_kind,
                           literal=partner == "STRING"))  # fmt: skip
     assert found.verdict is verdict
 
 
 def test_a_comparison_says_what_it_expects_and_where() -> None:
     found = worst(
-        meeting(UseOperation.COMPARED, "STRING", "INT64", partner="STRING", place=ClauseKind.JOIN)
+        meeting(
+            UseOperation.COMPARED, "STRING", "INT64", partner="STRING", clause_kind=ClauseKind.JOIN
+        )
     )
-    assert found == Decision(BREAKING, "expects STRING x in JOIN", fails=True)
+    assert found == Assessment(BREAKING, "expects STRING x in JOIN", fails=True)
 
 
 def test_a_symbol_that_is_gone_is_missed_where_it_is_written_out() -> None:
@@ -85,7 +87,7 @@ def test_a_symbol_that_is_gone_is_missed_where_it_is_written_out() -> None:
 
 def test_two_sides_that_change_alike_still_fit() -> None:
     found = meeting(
-        UseOperation.COMPARED, "STRING", "INT64", partner="INT64", place=ClauseKind.JOIN
+        UseOperation.COMPARED, "STRING", "INT64", partner="INT64", clause_kind=ClauseKind.JOIN
     )
     alike = TypeUse(**{field: getattr(found, field) for field in found.__struct_fields__}
                     | {"partner_before": value("STRING")})  # fmt: skip
@@ -108,7 +110,7 @@ def test_two_sides_that_change_alike_must_still_compare_alike(
     before: str, after: str, is_ordering: bool, verdict: Verdict
 ) -> None:
     found = TypeUse(
-        place=ClauseKind.FILTER, act=UseOperation.COMPARED, value="x", before=value(before), after=value(after),
+        clause_kind=ClauseKind.FILTER, operation=UseOperation.COMPARED, value="x", before=value(before), after=value(after),
         partner=value(after), partner_before=value(before), is_ordering=is_ordering,
     )  # fmt: skip
     assert worst(found).verdict is verdict
@@ -166,7 +168,7 @@ def test_arguments_of_functions(
 
 
 @pytest.mark.parametrize(
-    ("act", "before", "after", "partner", "verdict"),
+    ("operation", "before", "after", "partner", "verdict"),
     [
         (UseOperation.COUNTED, "STRING", "INT64", None, COMPATIBLE),
         (UseOperation.GROUPED, "INT32", "FLOAT64", None, BREAKING),
@@ -209,7 +211,7 @@ def test_arguments_of_functions(
         (UseOperation.SORTED, "INT64", "INT32", None, COMPATIBLE),
         (UseOperation.SORTED, "INT64", "FLOAT64", None, BREAKING),
         (UseOperation.SORTED, "DATE", "STRING", None, BREAKING),
-        (UseOperation.HANDED_ON, "STRING", "INT64", None, COMPATIBLE),
+        (UseOperation.PASSED_THROUGH, "STRING", "INT64", None, COMPATIBLE),
         (UseOperation.ENCODED, "INT32", "INT64", None, COMPATIBLE),
         (UseOperation.ENCODED, "STRING", "INT64", None, BREAKING),
         (UseOperation.ENCODED, "INT32", "DECIMAL(12,0)", None, BREAKING),
@@ -218,7 +220,7 @@ def test_arguments_of_functions(
         (UseOperation.HASHED, "STRING", "INT64", None, BREAKING),
         (UseOperation.HASHED, "INT32", "INT64", None, UNDETERMINED),
         (UseOperation.HASHED, "STRING(4)", "STRING", None, COMPATIBLE),
-        (UseOperation.SPELLED, "FLOAT32", "FLOAT64", None, BREAKING),
+        (UseOperation.FORMATTED, "FLOAT32", "FLOAT64", None, BREAKING),
         (UseOperation.SORTED, "INT32", "FLOAT64", None, COMPATIBLE),
         (UseOperation.SORTED, "STRING", "INT64", None, BREAKING),
         (UseOperation.COMBINED, "STRING", "INT64", "STRING", BREAKING),
@@ -228,9 +230,9 @@ def test_arguments_of_functions(
         (UseOperation.CALCULATED, "INT32", "STRING", "INT32", BREAKING),
         (UseOperation.CALCULATED, "DATE", "TIMESTAMP(us)", "INT32", BREAKING),
         (UseOperation.CALCULATED, "DATE", "TIMESTAMP(us)", "INTERVAL", COMPATIBLE),
-        (UseOperation.SPELLED, "INT32", "STRING", None, COMPATIBLE),
-        (UseOperation.SPELLED, "STRING", "INT64", None, COMPATIBLE),
-        (UseOperation.SPELLED, "STRING", "ARRAY<STRING>", None, BREAKING),
+        (UseOperation.FORMATTED, "INT32", "STRING", None, COMPATIBLE),
+        (UseOperation.FORMATTED, "STRING", "INT64", None, COMPATIBLE),
+        (UseOperation.FORMATTED, "STRING", "ARRAY<STRING>", None, BREAKING),
         (UseOperation.STORED, "INT32", "INT64", "INT32", BREAKING),
         (UseOperation.STORED, "STRING(9)", "STRING(20)", "STRING(9)", BREAKING),
         (UseOperation.CALCULATED, "INT32", "INT64", "DATE", BREAKING),
@@ -243,13 +245,13 @@ def test_arguments_of_functions(
     ],
 )
 def test_other_uses(
-    act: UseOperation, before: str, after: str, partner: str | None, verdict: Verdict
+    operation: UseOperation, before: str, after: str, partner: str | None, verdict: Verdict
 ) -> None:
-    assert worst(meeting(act, before, after, partner=partner)).verdict is verdict
+    assert worst(meeting(operation, before, after, partner=partner)).verdict is verdict
 
 
 @pytest.mark.parametrize(
-    ("act", "place", "partner", "verdict"),
+    ("operation", "clause_kind", "partner", "verdict"),
     [
         (UseOperation.COMPARED, ClauseKind.JOIN, "STRING", BREAKING),
         (UseOperation.COMPARED, ClauseKind.FILTER, "STRING", COMPATIBLE),
@@ -260,8 +262,12 @@ def test_other_uses(
         (UseOperation.COMBINED, ClauseKind.PROJECTION, "STRING", COMPATIBLE),
     ],
 )
-def test_nulls(act: UseOperation, place: ClauseKind, partner: str | None, verdict: Verdict) -> None:
-    found = worst(meeting(act, "STRING NOT NULL", "STRING", partner=partner, place=place))
+def test_nulls(
+    operation: UseOperation, clause_kind: ClauseKind, partner: str | None, verdict: Verdict
+) -> None:
+    found = worst(
+        meeting(operation, "STRING NOT NULL", "STRING", partner=partner, clause_kind=clause_kind)
+    )
     assert found.verdict is verdict
 
 
@@ -279,5 +285,7 @@ def test_nulls(act: UseOperation, place: ClauseKind, partner: str | None, verdic
 def test_columns_that_are_handed_on(
     before: str, after: str, is_key: bool, verdict: Verdict
 ) -> None:
-    (found,) = passed_on("x", value(before), value(after), is_key=is_key, is_lost=False)
+    (found,) = assess_column_change(
+        "x", value(before), value(after), is_key=is_key, is_unknown=False
+    )
     assert found.verdict is verdict

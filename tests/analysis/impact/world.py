@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from lumos.impact.rules import DatasetImpact, Impact, Making, impact_of
-from lumos.impact.rules.downstream import Versions
+from lumos.impact.rules.graph import DatasetDerivation, Versions
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.rules.results import DatasetImpact, Impact
 from lumos.impact.rules.type_uses import StatementEffect
-from lumos.impact.types import effects
+from lumos.impact.types.effects import effects
 from lumos.lineage.reported_lineage import TableName
 from lumos.lineage.sql import analyse, report_script
 from lumos.model.lineage import Edge
@@ -37,14 +38,14 @@ class World:
         self.schemas = {table: parse_schema(text) for table, text in schemas.items()}
         self.dialect = dialect
         self._owners = owners or {}
-        self._makings: dict[str, list[Making]] = {}
+        self._makings: dict[str, list[DatasetDerivation]] = {}
         self.reasoned: list[str] = []
         for model, text in models.items():
             sql = text if "into" in text or text.startswith("create") else _model(model, text)
             self._add(f"models/{model}.sql", sql, keeps_sql=model not in set(without_sql))
         for edge in edges:
             self._makings.setdefault(edge.downstream, []).append(
-                Making(origin=edge.origin, edges=(edge,))
+                DatasetDerivation(origin=edge.origin, edges=(edge,))
             )
 
     def _add(self, file: str, sql: str, *, keeps_sql: bool) -> None:
@@ -66,7 +67,7 @@ class World:
                 )
             )
         for target, edges in by_target.items():
-            making = Making(
+            making = DatasetDerivation(
                 origin=f"sql:{file}",
                 edges=tuple(edges),
                 sql=sql if keeps_sql else None,
@@ -85,12 +86,12 @@ class World:
         del urn
         return [
             (edge.upstream, edge.downstream)
-            for makings in self._makings.values()
-            for making in makings
+            for derivations in self._makings.values()
+            for making in derivations
             for edge in making.edges
         ]
 
-    def makings(self, urn: str) -> list[Making]:
+    def derivations(self, urn: str) -> list[DatasetDerivation]:
         return self._makings.get(urn, [])
 
     def schema(self, urn: str) -> Schema | None:
@@ -100,7 +101,7 @@ class World:
         return (self._owners[urn],) if urn in self._owners else ()
 
     def reason(
-        self, making: Making, dataset: str, versions: Versions, *, with_fields: bool
+        self, making: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[StatementEffect]:
         assert making.sql is not None
         self.reasoned.append(dataset)

@@ -304,7 +304,7 @@ def test_where_no_reads_are_known_all_ends_are_uses(estate: Estate) -> None:
 
 
 def test_hashed_readers_are_found(estate: Estate) -> None:
-    from lumos.usage.readers import pseudonym
+    from lumos.usage.pseudonyms import pseudonym
 
     raw = estate.dataset("raw")
     estate.lineage(jobs=(job("a", inputs=(raw,)),))

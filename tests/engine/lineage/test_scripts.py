@@ -15,7 +15,7 @@ from lineage.readers.dbt_projects import CATALOG, manifest, write_project
 from lineage.readers.test_openlineage import event
 from lumos import Lumos
 from lumos.impact.rules.type_uses import TableVersions
-from lumos.impact.types import effects
+from lumos.impact.types.effects import effects
 from lumos.lineage.reported_lineage import DatasetReference, LocationReference, TableName
 from lumos.lineage.sql import analyse, report_script
 from lumos.model.json_codec import to_json

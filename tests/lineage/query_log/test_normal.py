@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.usage.query_log import normal
+from lumos.usage.query_log.normalization import normal
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.usage.query_log import Example, Logged, Piecewise, UnreadableLog, look, moment_of, pieces
+from lumos.usage.query_log.files import UnreadableLog, pieces, recognise_log
+from lumos.usage.query_log.reader import Example, LoggedStatement, PieceReader, moment_of
 
 AT = datetime(2024, 3, 5, 10, 30, 0, 250_000, tzinfo=UTC)
 SQL = "SELECT id, amount\nFROM sales.orders WHERE day = '2024-03-05'"
@@ -34,10 +35,10 @@ def as_lines(*rows: dict[str, Any]) -> bytes:
 
 def read(
     file: Path, mapping: dict[str, str] | None = None, *, size: int = 1000, **options: Any
-) -> tuple[list[Logged], list[Example], dict[str, int]]:
-    log = look(file, mapping)
+) -> tuple[list[LoggedStatement], list[Example], dict[str, int]]:
+    log = recognise_log(file, mapping)
     assert log is not None
-    reader = Piecewise(**options)
+    reader = PieceReader(**options)
     found = [each for piece in pieces(log, size) for each in reader.read(piece)]
     return (
         [logged for logged, _ in found],
@@ -114,7 +115,7 @@ def test_an_export_is_known_by_its_columns(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    log = look(file)
+    log = recognise_log(file)
     assert log is not None
     assert log.recognised.layout.dialect == dialect
     (logged,), (example,), left_out = read(file)
@@ -128,7 +129,7 @@ def test_an_export_is_known_by_its_columns(
 def test_parquet_is_read_in_row_groups(tmp_path: Path) -> None:
     rows = [{**SNOWFLAKE, "QUERY_ID": str(number), "START_TIME": AT} for number in range(25)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet", row_group_size=10)
-    log = look(tmp_path / "a.parquet")
+    log = recognise_log(tmp_path / "a.parquet")
     assert log is not None
     assert len(list(pieces(log))) == 3
     logged, examples, _ = read(tmp_path / "a.parquet")
@@ -207,7 +208,7 @@ def test_sums_of_pg_stat_statements_replace_each_other(tmp_path: Path) -> None:
         "rows": 4,
     }
     (tmp_path / "stats_monday.csv").write_bytes(as_csv(row))
-    log = look(tmp_path / "stats_monday.csv")
+    log = recognise_log(tmp_path / "stats_monday.csv")
     assert log is not None
     assert log.recognised.layout.cumulative
     assert log.name == "pg_stat_statements"
@@ -262,13 +263,13 @@ def test_odd_values_do_no_harm(tmp_path: Path) -> None:
 def test_columns_may_be_named(tmp_path: Path) -> None:
     row = {"wer": "ann", "wann": "2024-03-05T10:30:00.25Z", "was": SQL}
     (tmp_path / "a.csv").write_bytes(as_csv(row))
-    assert look(tmp_path / "a.csv") is None
+    assert recognise_log(tmp_path / "a.csv") is None
     logged, _, _ = read(tmp_path / "a.csv", {"user": "wer", "time": "WANN", "statement": "was"})
     assert [each.reader for each in logged] == ["ann"]
     with pytest.raises(MisuseError, match="No column named 'wen'"):
-        look(tmp_path / "a.csv", {"user": "wen"})
-    with pytest.raises(MisuseError, match="needs the columns of user, time and statement"):
-        look(tmp_path / "a.csv", {"user": "wer"})
+        recognise_log(tmp_path / "a.csv", {"user": "wen"})
+    with pytest.raises(MisuseError, match="needs columns for user, time and statement"):
+        recognise_log(tmp_path / "a.csv", {"user": "wer"})
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
 )
 def test_other_files_are_no_query_logs(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    assert look(tmp_path / name) is None
+    assert recognise_log(tmp_path / name) is None
 
 
 def test_a_log_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
@@ -304,7 +305,7 @@ def test_what_unfolds_without_end_is_refused(
     monkeypatch.setattr(files, "_MOST_UNFOLDED", 10)
     rows = as_csv(SNOWFLAKE) + b'"","","","","","","","",""\n' * 1_000_000
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(rows))
-    with pytest.raises(UnreadableLog, match="unfolds to more"):
+    with pytest.raises(UnreadableLog, match="decompressed size exceeds the limit"):
         read(tmp_path / "a.csv.gz")
 
 

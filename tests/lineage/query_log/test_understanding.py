@@ -3,12 +3,13 @@
 import pytest
 
 from lumos.lineage.reported_lineage import TableName
-from lumos.usage.query_log import Example, understand
+from lumos.usage.query_log.analysis import analyse_statement
+from lumos.usage.query_log.reader import Example
 
 
 def reads(statement: str, dialect: str = "postgres", **facts: str) -> dict[str, set[str]]:
     example = Example(digest=b"x", statement=statement, dialect=dialect, **facts)  # type: ignore[arg-type]
-    found = understand(example, columns=lambda _: None)
+    found = analyse_statement(example, columns=lambda _: None)
     assert found.problem is None, found.problem
     return {
         ".".join(access.table.parts): set(access.columns)
@@ -60,7 +61,7 @@ def test_a_star_that_nobody_can_expand_reads_unknown_columns() -> None:
 
 def test_what_is_no_sql_is_said_to_be_none() -> None:
     example = Example(digest=b"x", statement="SELEC a FRM t", dialect="postgres")
-    assert understand(example, columns=lambda _: None).problem is not None
+    assert analyse_statement(example, columns=lambda _: None).problem is not None
 
 
 def test_the_tables_that_a_warehouse_names_stand_in_for_a_statement_it_alone_understands() -> None:
@@ -70,7 +71,7 @@ def test_the_tables_that_a_warehouse_names_stand_in_for_a_statement_it_alone_und
         dialect="bigquery",
         accessed=b'[{"project_id": "P", "dataset_id": "d", "table_id": "t"}]',
     )
-    found = understand(example, columns=lambda _: None)
+    found = analyse_statement(example, columns=lambda _: None)
     assert found.problem is None
     assert [(each.table, each.columns) for each in found.reads] == [
         (TableName(parts=("p", "d", "t")), ("*",))

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lumos.impact.rules.type_uses import TableVersions
-from lumos.impact.types import effects
+from lumos.impact.types.effects import effects
 from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType, Unknown, parse_type

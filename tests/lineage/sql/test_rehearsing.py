@@ -2,16 +2,16 @@
 
 import pytest
 
-from lumos.impact.spark_queries import Check, checks
+from lumos.impact.spark_statements import StatementCheck, checks_of_script
 
 
-def only(sql: str, dialect: str = "spark") -> Check:
+def only(sql: str, dialect: str = "spark") -> StatementCheck:
     """The only check of a script."""
-    (found,) = checks(sql, dialect=dialect).found
+    (found,) = checks_of_script(sql, dialect=dialect).found
     return found
 
 
-def asked(check: Check) -> str:
+def asked(check: StatementCheck) -> str:
     """The query with the tables' own names, without the quotes around names."""
     return check.sql(lambda parts: ".".join(parts)).replace("`", "")
 
@@ -93,7 +93,7 @@ def test_each_arm_of_a_merge_is_a_query_over_the_rows_it_sees() -> None:
     WHEN NOT MATCHED THEN INSERT (id, a) VALUES (s.id, s.a)
     WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = 0
     """
-    found = checks(merge, dialect="databricks").found
+    found = checks_of_script(merge, dialect="databricks").found
     assert [asked(check) for check in found] == [
         "SELECT 1 AS one FROM t AS t JOIN u AS s ON t.id = s.id WHERE s.gone",
         "SELECT s.a AS a FROM t AS t JOIN u AS s ON t.id = s.id",
@@ -109,7 +109,7 @@ def test_stars_of_a_merge_go_by_names() -> None:
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * "
         "WHEN NOT MATCHED THEN INSERT *"
     )
-    found = checks(merge, dialect="databricks").found
+    found = checks_of_script(merge, dialect="databricks").found
     assert [check.is_by_name for check in found] == [True, True]
     assert [check.gives_all for check in found] == [True, True]
     assert asked(found[0]) == "SELECT u.* FROM t AS t JOIN u AS u ON t.id = u.id"
@@ -117,7 +117,7 @@ def test_stars_of_a_merge_go_by_names() -> None:
 
 def test_what_is_set_on_a_conflict_sees_the_row_that_was_refused() -> None:
     sql = "INSERT INTO t (a, b) SELECT a, b FROM u ON CONFLICT (a) DO UPDATE SET b = excluded.b"
-    insert, update = checks(sql, dialect="postgres").found
+    insert, update = checks_of_script(sql, dialect="postgres").found
     assert insert.columns == ("a", "b")
     assert asked(update) == (
         "SELECT excluded.b AS b FROM t AS t CROSS JOIN (SELECT a, b FROM u AS u) AS excluded(a, b)"
@@ -180,26 +180,28 @@ def test_named_queries_hide_tables_only_where_they_are_seen() -> None:
 @pytest.mark.parametrize(
     ("dialect", "sql", "reason"),
     [
-        ("duckdb", "CREATE TABLE t AS SELECT * FROM read_csv('x.csv')", "READ_CSV in the place"),
+        ("duckdb", "CREATE TABLE t AS SELECT * FROM read_csv('x.csv')", "READ_CSV as a table"),
         ("oracle", "INSERT ALL INTO t (a) VALUES (x) INTO v (b) VALUES (x) SELECT x FROM u",
          "writes several tables"),
         ("postgres", "INSERT INTO t SELECT a FROM u ON CONFLICT (a) DO UPDATE SET b = excluded.b",
-         "where no columns are listed"),
+         "without a column list"),
         ("postgres", "UPDATE t SET (a, b) = (SELECT x, y FROM u)", "several columns by one query"),
-        ("clickhouse", "CREATE TABLE t AS SELECT * FROM s3('https://x/y.csv')", "S3 in the place"),
-        ("clickhouse", "INSERT INTO t SELECT a FROM u FINAL", "Spark has no words for it"),
+        ("clickhouse", "CREATE TABLE t AS SELECT * FROM s3('https://x/y.csv')", "S3 as a table"),
+        ("clickhouse", "INSERT INTO t SELECT a FROM u FINAL", "it cannot be translated to Spark SQL"),
         ("oracle", "CREATE TABLE t AS SELECT u.a FROM u, v WHERE u.id = v.id (+)",
-         "Spark has no words for it"),
+         "it cannot be translated to Spark SQL"),
         ("spark", f"CREATE TABLE t AS SELECT {'(' * 900}a{')' * 900} AS a FROM u", "too deeply"),
-        ("tsql", "SELECT * INTO #x FROM OPENJSON(@j); SELECT a INTO s.t FROM #x", "of #x, which"),
+        ("tsql", "SELECT * INTO #x FROM OPENJSON(@j); SELECT a INTO s.t FROM #x", "temporary table #x"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_said(dialect: str, sql: str, reason: str) -> None:
-    assert any(reason in (check.problem or "") for check in checks(sql, dialect=dialect).found)
+    assert any(
+        reason in (check.problem or "") for check in checks_of_script(sql, dialect=dialect).found
+    )
 
 
 def test_what_is_no_sql_is_told_with_its_line() -> None:
-    found = checks("\nCREATE TABLE t AS SELECT FROM WHERE )", dialect="spark")
+    found = checks_of_script("\nCREATE TABLE t AS SELECT FROM WHERE )", dialect="spark")
     assert not [check for check in found.found if check.problem is None]
     assert found.problems[0][0] == 2
 
@@ -216,4 +218,4 @@ def test_what_is_no_sql_is_told_with_its_line() -> None:
     ],
 )
 def test_nothing_but_queries_is_asked(sql: str) -> None:
-    assert not checks(sql, dialect="spark").found
+    assert not checks_of_script(sql, dialect="spark").found

@@ -3,8 +3,8 @@
 import pytest
 
 from lumos.impact.rules.type_uses import OutputColumn, StatementEffect, TableVersions, TypeUse
-from lumos.impact.types import effects
-from lumos.impact.types.types import from_sqlglot, to_sqlglot
+from lumos.impact.types.effects import effects
+from lumos.impact.types.sqlglot_types import from_sqlglot, to_sqlglot
 from lumos.model.schema import parse_schema
 from lumos.model.types import parse_type
 
@@ -49,16 +49,16 @@ def shown(meeting: TypeUse) -> str:
         met = f" {meeting.partner.type.text}"
     elif meeting.accepts is not None:
         met = " " + " ".join(kind.value for kind in meeting.accepts)
-    return f"{meeting.place.value} {meeting.act.value}{met}"
+    return f"{meeting.clause_kind.value} {meeting.operation.value}{met}"
 
 
 def acts(sql: str, **types: str) -> set[str]:
-    return {shown(each) for each in effect(sql, retyped(**types or {"user_id": NUMBER})).meetings}
+    return {shown(each) for each in effect(sql, retyped(**types or {"user_id": NUMBER})).type_uses}
 
 
 def output(sql: str, after: str, dialect: str = "spark") -> OutputColumn | None:
     found = effect(sql, after, dialect=dialect).outputs
-    return next((each for each in found if each.before != each.after or each.is_lost), None)
+    return next((each for each in found if each.before != each.after or each.is_unknown), None)
 
 
 NUMBER = "INT64 NOT NULL"
@@ -131,7 +131,7 @@ def test_a_named_query_hands_another_type_on() -> None:
         "with c as (select user_id as u from events)\nselect upper(u) as x\nfrom c\nwhere u = 'a'",
         retyped(user_id=NUMBER),
     )
-    assert {(shown(each), each.line, each.clause) for each in found.meetings} == {
+    assert {(shown(each), each.line, each.clause) for each in found.type_uses} == {
         ("PROJECTION called text", 2, "upper(u)"),
         ("FILTER compared STRING", 4, "where u = 'a'"),
     }
@@ -155,7 +155,7 @@ def test_the_type_that_goes_on(query: str, type: str) -> None:
     assert found is not None
     assert found.after is not None
     assert found.after.type == parse_type(type)
-    assert not found.is_lost
+    assert not found.is_unknown
 
 
 @pytest.mark.parametrize("query", [
@@ -165,7 +165,7 @@ def test_the_type_that_goes_on(query: str, type: str) -> None:
 def test_what_cannot_be_typed_is_lost_and_not_unchanged(query: str) -> None:
     found = output(query, retyped(user_id=NUMBER))
     assert found is not None
-    assert found.is_lost
+    assert found.is_unknown
 
 
 def test_fields_of_a_structure_change_by_themselves() -> None:
@@ -181,7 +181,7 @@ def test_fields_of_a_structure_change_by_themselves() -> None:
 def test_a_field_that_is_gone_is_missed_where_it_is_named() -> None:
     found = effect("select upper(address.city) as c, address.zip from events",
                    retyped(address="STRUCT<zip: STRING>"))  # fmt: skip
-    assert [shown(each) for each in found.meetings] == ["PROJECTION named"]
+    assert [shown(each) for each in found.type_uses] == ["PROJECTION named"]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_nulls_go_on_unless_something_replaces_them(query: str, nullable: bool |
 
 
 @pytest.mark.parametrize(
-    ("query", "is_lost"),
+    ("query", "is_unknown"),
     [
         ("select amount from events order by my_function(country)", False),
         ("select my_function(country) as c from events order by c", False),
@@ -219,16 +219,16 @@ def test_nulls_go_on_unless_something_replaces_them(query: str, nullable: bool |
         ("select my_function(user_id) as c from events order by c", True),
     ],
 )
-def test_a_column_that_loses_its_nulls_harms_nobody(query: str, is_lost: bool) -> None:
+def test_a_column_that_loses_its_nulls_harms_nobody(query: str, is_unknown: bool) -> None:
     found = effect(query, retyped(country="STRING NOT NULL", user_id="STRING"))
-    assert ("lost" in {each.act.value for each in found.meetings}) is is_lost
-    assert any(each.is_lost for each in found.outputs) is (is_lost and "as c" in query)
+    assert ("lost" in {each.operation.value for each in found.type_uses}) is is_unknown
+    assert any(each.is_unknown for each in found.outputs) is (is_unknown and "as c" in query)
 
 
 def test_values_inside_a_cast_are_typed() -> None:
     found = effect("select cast(sum(coalesce(amount, 0)) as decimal(15, 4)) as x from events",
                    retyped(amount="INT64"))  # fmt: skip
-    assert [(each.act.value, each.after and each.after.type.text) for each in found.meetings] == [
+    assert [(each.operation.value, each.after and each.after.type.text) for each in found.type_uses] == [
         ("combined", "INT64"), ("aggregated", "INT64"),
     ]  # fmt: skip
 
@@ -238,8 +238,8 @@ def test_a_gone_column_is_missed_where_it_is_named_and_not_where_a_star_stands()
     named = effect("with c as (select * from events) select amount, user_id from c", after)
     starred = effect("with c as (select * from events) select * from c", after)
     unused = effect("with c as (select * from events) select amount from c", after)
-    assert [shown(each) for each in named.meetings] == ["PROJECTION named"]
-    assert not starred.meetings
+    assert [shown(each) for each in named.type_uses] == ["PROJECTION named"]
+    assert not starred.type_uses
     assert [(each.name, each.after) for each in starred.outputs] == [("user_id", None)]
     assert unused == StatementEffect()
 
@@ -263,7 +263,9 @@ ADDED = "extra INT32\n" + BEFORE.strip()
 )  # fmt: skip
 def test_a_new_column_harms_where_places_or_bare_names_count(sql: str, expected: list[str]) -> None:
     found = effect(sql, ADDED, create=False)
-    assert [f"{each.place.value} {each.act.value}" for each in found.meetings] == expected
+    assert [
+        f"{each.clause_kind.value} {each.operation.value}" for each in found.type_uses
+    ] == expected
 
 
 def test_moved_columns_harm_where_a_star_goes_by_place() -> None:
@@ -271,14 +273,14 @@ def test_moved_columns_harm_where_a_star_goes_by_place() -> None:
     into = effect("insert into sessions select * from events", moved, create=False)
     listed = effect("insert into sessions select user_id, amount, day from events", moved,
                     create=False)  # fmt: skip
-    assert [each.act.value for each in into.meetings] == ["placed"]
-    assert not listed.meetings
+    assert [each.operation.value for each in into.type_uses] == ["placed"]
+    assert not listed.type_uses
 
 
 def test_a_column_with_a_type_of_its_own_takes_the_value_or_refuses_it() -> None:
     found = effect("insert into sessions select user_id, 1, day from events",
                    retyped(user_id=NUMBER), create=False)  # fmt: skip
-    assert [shown(each) for each in found.meetings] == ["INSERT stored STRING"]
+    assert [shown(each) for each in found.type_uses] == ["INSERT stored STRING"]
     assert not found.outputs
 
 
@@ -288,7 +290,7 @@ def test_a_merge_compares_and_stores() -> None:
         "when not matched then insert (user_id, sid) values (s.user_id, 1)",
         retyped(user_id=NUMBER), create=False,
     )  # fmt: skip
-    assert {shown(each) for each in found.meetings} == {
+    assert {shown(each) for each in found.type_uses} == {
         "JOIN compared STRING", "INSERT stored STRING",
     }  # fmt: skip
 
@@ -307,7 +309,7 @@ def test_statements_of_a_script_are_told_apart() -> None:
         tables=versions.get,
         is_wanted=lambda _: True,
     )
-    assert [shown(each) for each in first.meetings] == ["PROJECTION called text"]
+    assert [shown(each) for each in first.type_uses] == ["PROJECTION called text"]
     assert second == StatementEffect()
 
 
@@ -377,7 +379,7 @@ def test_a_decimal_of_another_size_changes_what_the_dialect_computes_from_it(
         is_wanted=lambda _: True,
     )
     (output,) = found.outputs
-    assert not output.is_lost
+    assert not output.is_unknown
     assert output.before is not None
     assert output.after is not None
     if types is None:
@@ -396,7 +398,7 @@ def test_decimals_that_a_dialect_without_rules_computes_are_lost(dialect: str) -
         tables={("goods",): versions}.get,
         is_wanted=lambda _: True,
     )
-    assert {each.name: each.is_lost for each in found.outputs} == {"x": True, "n": False}
+    assert {each.name: each.is_unknown for each in found.outputs} == {"x": True, "n": False}
 
 
 def test_elements_of_a_list_have_its_type() -> None:
@@ -420,9 +422,9 @@ def test_a_column_that_takes_a_failing_expression_says_which() -> None:
     found = effect("with c as (select upper(user_id) as u, amount from events) "
                    "select u || '-' as x, amount from c", retyped(user_id=NUMBER))  # fmt: skip
     (failing,) = [
-        number for number, each in enumerate(found.meetings) if each.act.value == "called"
+        number for number, each in enumerate(found.type_uses) if each.operation.value == "called"
     ]
-    assert [each.name for each in found.outputs if failing in each.meetings] == ["x"]
+    assert [each.name for each in found.outputs if failing in each.type_uses] == ["x"]
 
 
 def test_all_columns_are_typed_where_somebody_asks() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lumos.impact.rules.type_uses import TableVersions, UseOperation
-from lumos.impact.types import effects
+from lumos.impact.types.effects import effects
 from lumos.model.schema import parse_schema
 
 BEFORE = "id INT64\nnote STRING\nqty INT32\naddress STRUCT<zip: STRING, city: STRING>"
@@ -25,7 +25,7 @@ def needed(query: str, *, gone: str = "note", dialect: str = "spark") -> set[str
         tables=versions.get,
         is_wanted=lambda parts: parts == ("t",),
     )
-    return {each.value for each in found[0].meetings if each.act is UseOperation.NAMED}
+    return {each.value for each in found[0].type_uses if each.operation is UseOperation.NAMED}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sqlglot
 
 from lineage.sql.edges import of
 from lumos.impact.rules.type_uses import TableVersions, ValueType
-from lumos.impact.types import effects
+from lumos.impact.types.effects import effects
 from lumos.lineage.sql.analysis import analyse
 from lumos.model.schema import parse_schema
 from lumos.model.types import INT64

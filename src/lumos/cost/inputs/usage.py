@@ -10,8 +10,8 @@ from lumos.config import Settings
 from lumos.cost.inputs.nodes import CostNodes, job_names
 from lumos.cost.solver.graph import Bools, Floats, unread_nodes
 from lumos.model.period import Period
-from lumos.usage.readers import naming
-from lumos.usage.unread import Evidence, place_of
+from lumos.usage.pseudonyms import reader_renamer
+from lumos.usage.unread import ReadEvidence, location_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -52,13 +52,13 @@ def read_usage(
     readers = _readers(settings, cost_nodes)
     live = unread_nodes(len(cost_nodes.urns), cost_nodes.upstream, cost_nodes.downstream)
     end_uses, read, used = _end_uses(store, cost_nodes, readers, since, period.last)
-    evidence = Evidence(store)
+    evidence = ReadEvidence(store)
     known = reads_known_since(
         store, lambda urn: cost_nodes.datasets.get(urn, (None, None))[1], readers
     )
     unverified = set()
     for urn, (_, source) in cost_nodes.datasets.items():
-        first = known.get(place_of(urn, source))
+        first = known.get(location_of(urn, source))
         has_usage_snapshot = urn in evidence.told
         if (first is None or first > since) and not has_usage_snapshot:
             if urn not in read:
@@ -86,12 +86,12 @@ def reads_known_since(
     for urn, reader, first in store.costs.first_reads():
         source = source_of(urn)
         if source is not None and reader not in jobs:
-            place = place_of(urn, source)
+            place = location_of(urn, source)
             found[place] = min(found.get(place, first), first)
     return found
 
 
-def _may_be_read(evidence: Evidence, urn: str, since: date) -> bool:
+def _may_be_read(evidence: ReadEvidence, urn: str, since: date) -> bool:
     """Whether an imported usage snapshot may contain reads since that day."""
     period = evidence.periods.get(urn)
     return urn in evidence.undated or (period is not None and period.last >= since)
@@ -105,7 +105,7 @@ def _readers(settings: Settings, cost_nodes: CostNodes) -> dict[str, int]:
 
 def jobs_by_reader(settings: Settings, jobs: "Iterable[Job]") -> dict[str, str]:
     """The URNs of jobs that appear as readers in query logs, by reader name."""
-    rename = naming(settings.usage) or str
+    rename = reader_renamer(settings.usage) or str
     return {rename(name): job.urn for job in jobs for name in job_names(job)}
 
 

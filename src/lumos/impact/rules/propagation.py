@@ -1,4 +1,4 @@
-"""A change on its way down the stream, dataset by dataset."""
+"""Propagation of a change through all downstream datasets."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,15 +6,19 @@ from typing import Final
 
 import msgspec
 
-from lumos.impact.rules import facts
-from lumos.impact.rules.changing import Path, as_stored, columns_of, first_versions, next_versions
-from lumos.impact.rules.downstream import Downstream, Making, Reasoner
-from lumos.impact.rules.facts import Told
-from lumos.impact.rules.keys import told_of_keys
-from lumos.impact.rules.ordering import Graph
-from lumos.impact.rules.recommendations import recommendations
-from lumos.impact.rules.schemas import Schemas, schema_of
-from lumos.impact.rules.shortcuts import is_unmentioned, names_what_goes, plain_effect
+from lumos.impact.rules import edges
+from lumos.impact.rules.edges import LocatedAssessment, assess_key_changes
+from lumos.impact.rules.graph import DatasetDerivation, DownstreamGraph, RankedGraph, SqlAnalyzer
+from lumos.impact.rules.recommendations import name_of, recommendations
+from lumos.impact.rules.results import (
+    ColumnImpact,
+    DatasetImpact,
+    Impact,
+    ImpactCoverage,
+    Reason,
+    rank,
+)
+from lumos.impact.rules.sql_text import is_unmentioned, only_names_removed_columns, plain_effect
 from lumos.impact.rules.type_uses import (
     ClauseKind,
     OutputColumn,
@@ -22,69 +26,87 @@ from lumos.impact.rules.type_uses import (
     TableVersions,
     UseOperation,
 )
-from lumos.impact.rules.values import ColumnImpact, Coverage, DatasetImpact, Impact, Reason, rank
 from lumos.impact.rules.verdicts import (
     BREAKING,
     COMPATIBLE,
     UNDETERMINED,
-    Decision,
-    decide,
-    passed_on,
+    Assessment,
+    assess_column_change,
+    assess_use,
+)
+from lumos.impact.rules.versions import (
+    DatasetSchemas,
+    Path,
+    as_stored,
+    columns_of,
+    first_versions,
+    next_versions,
+    schema_of,
 )
 from lumos.model.change import Finding, Verdict
 from lumos.model.schema import Field, Schema
 
-# How often a dataset is looked at again when data flows in a circle.
+# How often a dataset in a cycle is visited.
 _MOST_ROUNDS: Final = 4
 
 
 def impact_of(
-    urn: str, findings: Sequence[Finding], downstream: Downstream, reason: Reasoner | None = None
+    urn: str,
+    findings: Sequence[Finding],
+    downstream: DownstreamGraph,
+    reason: SqlAnalyzer | None = None,
 ) -> Impact:
-    """What changes of a dataset do to everything down its stream.
+    """The impact of changes of a dataset on everything downstream.
 
-    Without somebody to reason through SQL, the facts of edges decide alone.
+    Without `reason`, only lineage edges are used.
     """
     return _Propagation(urn, findings, downstream, reason).impact()
 
 
-class _Found:
-    """What is found out about one dataset."""
+class _DatasetResult:
+    """Assessments and changed columns of one dataset."""
 
     def __init__(self) -> None:
-        self.told: dict[Told, None] = {}
+        self.assessments: dict[LocatedAssessment, None] = {}
         self.outputs: dict[str, OutputColumn] = {}
         self.schema: Schema | None = None
         self.is_doubtful = False
 
-    def tell(self, told: Iterable[Told]) -> None:
-        self.told.update(dict.fromkeys(told))
+    def add(self, assessments: Iterable[LocatedAssessment]) -> None:
+        self.assessments.update(dict.fromkeys(assessments))
 
-    def take(self, outputs: Iterable[OutputColumn]) -> None:
-        """Keeps columns that change; what nobody can tell of outweighs what somebody can."""
+    def add_undetermined(
+        self, text: str, *, line: int | None = None, file: str | None = None
+    ) -> None:
+        self.add([LocatedAssessment(Assessment(UNDETERMINED, text), line=line, file=file)])
+
+    def add_outputs(self, outputs: Iterable[OutputColumn]) -> None:
+        """Add changed columns; an unknown change takes precedence over a known one."""
         for output in outputs:
             known = self.outputs.get(output.name)
-            if known is None or not known.is_lost:
+            if known is None or not known.is_unknown:
                 self.outputs[output.name] = output
 
     @property
     def verdict(self) -> Verdict:
-        return min((each.decision.verdict for each in self.told), key=rank, default=COMPATIBLE)
+        return min(
+            (each.assessment.verdict for each in self.assessments), key=rank, default=COMPATIBLE
+        )
 
 
 class _Propagation:
     def __init__(
-        self, urn: str, findings: Sequence[Finding], downstream: Downstream,
-        reason: Reasoner | None,
+        self, urn: str, findings: Sequence[Finding], downstream: DownstreamGraph,
+        reason: SqlAnalyzer | None,
     ) -> None:  # fmt: skip
         self._urn = urn
         self._findings = findings
         self._changes = tuple(finding.change for finding in findings)
         self._downstream = downstream
         self._reason = reason
-        self._graph = Graph(urn, downstream.links(urn))
-        self._schemas = Schemas(downstream, reason)
-        self._plain: dict[str, TableVersions] = {}
+        self._graph = RankedGraph(urn, downstream.links(urn))
+        self._schemas = DatasetSchemas(downstream, reason)
+        self._unchanged: dict[str, TableVersions] = {}
         start = first_versions(urn, self._changes, self._schemas.known(urn))
         self._changed: dict[str, TableVersions] = {} if start.is_same else {urn: start}
         self._paths: dict[tuple[str, str], Path] = {
@@ -93,7 +115,7 @@ class _Propagation:
         self._results: dict[str, DatasetImpact] = {}
 
     def impact(self) -> Impact:
-        """Looks at every dataset that the change reaches, each behind all that it is made from."""
+        """Visit every dataset that the change reaches, upstream datasets first."""
         graph = self._graph
         waiting = [(graph.rank[child], child) for child in graph.children.get(self._urn, ())]
         heapq.heapify(waiting)
@@ -103,18 +125,18 @@ class _Propagation:
             _, urn = heapq.heappop(waiting)
             queued.discard(urn)
             rounds[urn] = rounds.get(urn, 0) + 1
-            if rounds[urn] > _MOST_ROUNDS or not self._look_at(urn):
+            if rounds[urn] > _MOST_ROUNDS or not self._visit(urn):
                 continue
             for child in graph.children.get(urn, ()):
                 if child not in queued and child in graph.rank:
                     queued.add(child)
                     heapq.heappush(waiting, (graph.rank[child], child))
-        return self._summed_up()
+        return self._result()
 
-    def _look_at(self, urn: str) -> bool:
-        """Whether something is found that those behind the dataset should know."""
+    def _visit(self, urn: str) -> bool:
+        """Assess a dataset; return whether its own columns change in a new way."""
         before = self._changed.get(urn)
-        found = self._found(urn)
+        found = self._assess_dataset(urn)
         columns: tuple[ColumnImpact, ...] = ()
         if found.outputs or found.is_doubtful:
             schema = found.schema or self._schemas.known(urn)
@@ -129,115 +151,143 @@ class _Propagation:
             distance=self._graph.distance[urn],
             owners=tuple(self._downstream.owners(urn)),
             columns=columns,
-            reasons=tuple(_reasons(found.told, self._paths)),
-            is_affected=bool(found.told),
+            reasons=tuple(_reasons(found.assessments, self._paths)),
+            is_affected=bool(found.assessments),
         )
         return before != self._changed.get(urn)
 
-    def _found(self, urn: str) -> _Found:
-        found = _Found()
+    def _assess_dataset(self, urn: str) -> _DatasetResult:
+        found = _DatasetResult()
         reached = [each for each in self._graph.parents[urn] if each in self._changed]
         seen: set[str] = set()
-        for making in self._downstream.makings(urn):
-            for upstream in (each for each in reached if each in making.unparsed):
+        for derivation in self._downstream.derivations(urn):
+            for upstream in (each for each in reached if each in derivation.unparsed):
                 seen.add(upstream)
-                text = f"is made by a statement that could not be parsed and names {upstream}"
-                found.tell([Told(Decision(UNDETERMINED, text), line=making.line, file=making.file)])
+                text = f"is written by a statement that could not be parsed and mentions {upstream}"
+                found.add_undetermined(text, line=derivation.line, file=derivation.file)
                 found.is_doubtful = True
-            upstreams = [edge.upstream for edge in making.edges if edge.upstream in reached]
+            upstreams = [edge.upstream for edge in derivation.edges if edge.upstream in reached]
             seen.update(upstreams)
             if upstreams:
-                self._making(urn, making, upstreams, found)
-            if any(edge.upstream == self._urn for edge in making.edges):
-                found.tell(told_of_keys(self._findings, making, self._schemas.known(self._urn)))
+                self._assess_derivation(urn, derivation, upstreams, found)
+            if any(edge.upstream == self._urn for edge in derivation.edges):
+                found.add(
+                    assess_key_changes(self._findings, derivation, self._schemas.known(self._urn))
+                )
         for upstream in reached:
             if upstream not in seen:
-                text = f"how it is made from {upstream} is not known"
-                found.tell([Told(Decision(UNDETERMINED, text))])
+                text = f"how it is derived from {upstream} is unknown"
+                found.add_undetermined(text)
                 found.is_doubtful = True
         return found
 
-    def _making(self, urn: str, making: Making, upstreams: Sequence[str], found: _Found) -> None:
+    def _assess_derivation(
+        self,
+        urn: str,
+        derivation: DatasetDerivation,
+        upstreams: Sequence[str],
+        found: _DatasetResult,
+    ) -> None:
         changed = {each: self._changed[each] for each in upstreams}
-        if making.sql is None or self._reason is None:
-            self._by_facts(urn, making, changed, found)
+        if derivation.sql is None or self._reason is None:
+            self._assess_by_edges(urn, derivation, changed, found)
             return
-        if is_unmentioned(making, changed):
+        if is_unmentioned(derivation, changed):
             return
-        if names_what_goes(making, changed):
-            self._by_facts(urn, making, changed, found)
+        if only_names_removed_columns(derivation, changed):
+            self._assess_by_edges(urn, derivation, changed, found)
             return
-        plain = plain_effect(making, changed, self._versions)
+        plain = plain_effect(derivation, changed, self._versions)
         if plain is not None:
-            self._effect(urn, plain, making, found)
+            self._apply_effect(urn, plain, derivation, found)
             return
         schema = self._schemas.stored(urn)
-        effects = self._reason(making, urn, self._versions, with_fields=schema is None)
+        effects = self._reason(derivation, urn, self._versions, with_fields=schema is None)
         if not effects:
-            text = "its SQL was not understood, or does not make it any more"
-            found.tell([Told(Decision(UNDETERMINED, text), file=making.file)])
-            self._by_facts(urn, making, changed, found)
+            text = "its SQL was not understood, or no longer writes it"
+            found.add_undetermined(text, file=derivation.file)
+            self._assess_by_edges(urn, derivation, changed, found)
             found.is_doubtful = True
             return
         for effect in effects:
-            self._effect(urn, effect, making, found)
+            self._apply_effect(urn, effect, derivation, found)
 
-    def _effect(self, urn: str, effect: StatementEffect, making: Making, found: _Found) -> None:
+    def _apply_effect(
+        self,
+        urn: str,
+        effect: StatementEffect,
+        derivation: DatasetDerivation,
+        found: _DatasetResult,
+    ) -> None:
         failing: set[int] = set()
-        for number, meeting in enumerate(effect.meetings):
-            place = (meeting.place.value, meeting.clause, meeting.line, making.file,
-                     meeting.origins)  # fmt: skip
-            decisions = decide(meeting)
-            found.tell(Told(decision, *place) for decision in decisions)
-            if any(decision.fails for decision in decisions):
+        for number, use in enumerate(effect.type_uses):
+            location = (use.clause_kind.value, use.clause, use.line, derivation.file,
+                     use.origins)  # fmt: skip
+            assessments = assess_use(use)
+            found.add(LocatedAssessment(assessment, *location) for assessment in assessments)
+            if any(assessment.fails for assessment in assessments):
                 failing.add(number)
         for reason, line in effect.doubts:
-            found.tell([Told(Decision(UNDETERMINED, reason), None, None, line, making.file)])
-        if effect.is_open and any(output.name == facts.ALL for output in effect.outputs):
+            found.add_undetermined(reason, line=line, file=derivation.file)
+        if effect.is_open and any(output.name == edges.ALL for output in effect.outputs):
             found.is_doubtful = True
         if effect.fields and found.schema is None and not effect.is_open:
             found.schema = schema_of(effect)
-        is_told = bool(failing) or any(each.act is UseOperation.NAMED for each in effect.meetings)
+        is_reported = bool(failing) or any(
+            each.operation is UseOperation.NAMED for each in effect.type_uses
+        )
         schema = self._schemas.stored(urn)
-        outputs = [_without_value(as_stored(each, _field(schema, each.name)), failing)
+        outputs = [_without_failing(as_stored(each, _field(schema, each.name)), failing)
                    for each in effect.outputs]  # fmt: skip
-        outputs = [each for each in outputs if each.before != each.after or each.is_lost]
-        self._pass_on(urn, outputs, found, making.file, is_told=is_told)
+        outputs = [each for each in outputs if each.before != each.after or each.is_unknown]
+        self._apply_outputs(urn, outputs, found, derivation.file, is_reported=is_reported)
 
-    def _pass_on(
-        self, urn: str, outputs: Sequence[OutputColumn], found: _Found, file: str | None,
-        *, is_told: bool = False,
+    def _apply_outputs(
+        self, urn: str, outputs: Sequence[OutputColumn], found: _DatasetResult, file: str | None,
+        *, is_reported: bool = False,
     ) -> None:  # fmt: skip
         schema = self._schemas.stored(urn)
         for output in outputs:
-            if output.after is None and is_told and output.clause != facts.ALL:
-                # That the column is needed says it all.
+            if output.after is None and is_reported and output.clause != edges.ALL:
+                # The missing column is already reported.
                 continue
             stored = _field(schema, output.name)
             is_key = stored is not None and stored.key
-            place = (ClauseKind.PROJECTION.value, output.clause, output.line, file, output.origins)
-            found.tell(Told(each, *place) for each in _of_output(output, is_key=is_key))
-        found.take(outputs)
+            location = (
+                ClauseKind.PROJECTION.value,
+                output.clause,
+                output.line,
+                file,
+                output.origins,
+            )
+            found.add(
+                LocatedAssessment(each, *location) for each in _assess_output(output, is_key=is_key)
+            )
+        found.add_outputs(outputs)
 
-    def _by_facts(
-        self, urn: str, making: Making, changed: dict[str, TableVersions], found: _Found
+    def _assess_by_edges(
+        self,
+        urn: str,
+        derivation: DatasetDerivation,
+        changed: dict[str, TableVersions],
+        found: _DatasetResult,
     ) -> None:
-        for edge in making.edges:
+        for edge in derivation.edges:
             if edge.upstream in changed:
-                read = facts.read(edge, changed[edge.upstream], self._schemas.known(urn))
-                found.tell(_with_file(each, making.file) for each in read.told)
-                found.take(read.outputs)
+                read = edges.assess_edge(edge, changed[edge.upstream], self._schemas.known(urn))
+                found.add(_with_file(each, derivation.file) for each in read.assessments)
+                found.add_outputs(read.outputs)
                 found.is_doubtful = found.is_doubtful or read.is_doubtful
 
     def _versions(self, urn: str) -> TableVersions:
         changed = self._changed.get(urn)
         if changed is not None:
             return changed
-        if urn not in self._plain:
-            self._plain[urn] = TableVersions.of(urn, self._schemas.known(urn))
-        return self._plain[urn]
+        if urn not in self._unchanged:
+            self._unchanged[urn] = TableVersions.of(urn, self._schemas.known(urn))
+        return self._unchanged[urn]
 
-    def _summed_up(self) -> Impact:
+    def _result(self) -> Impact:
         results = [self._results.get(urn) or self._untouched(urn)
                    for urn in self._graph.distance if urn != self._urn]  # fmt: skip
         results.sort(key=lambda each: (rank(each.verdict), each.distance, each.urn))
@@ -252,12 +302,12 @@ class _Propagation:
             recommendations=recommendations(
                 self._findings, results, order, is_chain=self._graph.has_chain(breaking)
             ),
-            coverage=Coverage(datasets=len(results), determined=determined),
+            coverage=ImpactCoverage(datasets=len(results), determined=determined),
             order=order,
         )
 
     def _untouched(self, urn: str) -> DatasetImpact:
-        text = "nothing that it reads changes"
+        text = "reads nothing that changes"
         return DatasetImpact(
             urn=urn,
             verdict=COMPATIBLE,
@@ -269,43 +319,47 @@ class _Propagation:
 
 
 def _field(schema: Schema | None, name: str) -> Field | None:
-    return facts.field_named(schema, name) if schema is not None else None
+    return edges.field_named(schema, name) if schema is not None else None
 
 
-def _of_output(output: OutputColumn, *, is_key: bool) -> Iterator[Decision]:
+def _assess_output(output: OutputColumn, *, is_key: bool) -> Iterator[Assessment]:
     if output.after is None:
-        yield Decision(BREAKING, f"no longer has {output.name}")
+        yield Assessment(BREAKING, f"no longer has {output.name}")
     elif output.before is None:
-        yield Decision(COMPATIBLE, f"gets {output.name} as well")
+        yield Assessment(COMPATIBLE, f"gains {output.name}")
     else:
-        yield from passed_on(
-            output.name, output.before, output.after, is_key=is_key, is_lost=output.is_lost
+        yield from assess_column_change(
+            output.name, output.before, output.after, is_key=is_key, is_unknown=output.is_unknown
         )
 
 
-def _without_value(output: OutputColumn, failing: set[int]) -> OutputColumn:
-    """What cannot be computed any more is gone."""
-    if output.before is None or not failing.intersection(output.meetings):
+def _without_failing(output: OutputColumn, failing: set[int]) -> OutputColumn:
+    """The column as removed, if an expression that computes it fails."""
+    if output.before is None or not failing.intersection(output.type_uses):
         return output
-    return msgspec.structs.replace(output, after=None, is_lost=False)
+    return msgspec.structs.replace(output, after=None, is_unknown=False)
 
 
-def _reasons(told: Iterable[Told], paths: Mapping[tuple[str, str], Path]) -> Iterator[Reason]:
-    """Worst first, of these what fails outright; what works is told where nothing does not."""
-    once: dict[Told, list[tuple[tuple[str, str], ...]]] = {}
-    for each in told:
+def _reasons(
+    assessments: Iterable[LocatedAssessment], paths: Mapping[tuple[str, str], Path]
+) -> Iterator[Reason]:
+    """Reasons, worst first; compatible ones only if nothing is worse."""
+    once: dict[LocatedAssessment, list[tuple[tuple[str, str], ...]]] = {}
+    for each in assessments:
         once.setdefault(each._replace(origins=()), []).append(each.origins)
-    ordered = sorted(once, key=lambda each: (rank(each.decision.verdict), not each.decision.fails))
-    worst = rank(ordered[0].decision.verdict) if ordered else rank(COMPATIBLE)
+    ordered = sorted(
+        once, key=lambda each: (rank(each.assessment.verdict), not each.assessment.fails)
+    )
+    worst = rank(ordered[0].assessment.verdict) if ordered else rank(COMPATIBLE)
     if not ordered:
         yield Reason(text="does not use what changes", verdict=COMPATIBLE)
     for each in ordered:
-        if rank(each.decision.verdict) == rank(COMPATIBLE) != worst:
+        if rank(each.assessment.verdict) == rank(COMPATIBLE) != worst:
             continue
         origins = [origin for some in once[each] for origin in some if origin in paths]
         yield Reason(
-            text=each.decision.text,
-            verdict=each.decision.verdict,
+            text=each.assessment.text,
+            verdict=each.assessment.verdict,
             usage=each.usage,
             clause=each.clause,
             file=each.file,
@@ -315,5 +369,37 @@ def _reasons(told: Iterable[Told], paths: Mapping[tuple[str, str], Path]) -> Ite
         )
 
 
-def _with_file(told: Told, file: str | None) -> Told:
-    return told if told.file is not None else told._replace(file=file)
+def _with_file(assessments: LocatedAssessment, file: str | None) -> LocatedAssessment:
+    return assessments if assessments.file is not None else assessments._replace(file=file)
+
+
+def impact_of_removal(urn: str, downstream: DownstreamGraph) -> Impact:
+    """The impact of removing a dataset: everything derived from it breaks."""
+    graph = RankedGraph(urn, downstream.links(urn))
+    order = tuple(sorted(graph.rank.keys() - {urn}, key=graph.rank.__getitem__))
+    found = [
+        DatasetImpact(
+            urn=each,
+            verdict=BREAKING,
+            distance=graph.distance[each],
+            owners=tuple(downstream.owners(each)),
+            reasons=(_reason(urn, graph, each),),
+        )
+        for each in order
+    ]
+    found.sort(key=lambda each: (each.distance, each.urn))
+    return Impact(
+        urn=urn,
+        changes=(),
+        downstream=tuple(found),
+        recommendations=recommendations((), found, order, is_chain=graph.has_chain(order)),
+        coverage=ImpactCoverage(datasets=len(found), determined=len(found)),
+        order=order,
+    )
+
+
+def _reason(urn: str, graph: RankedGraph, dataset: str) -> Reason:
+    if urn in graph.parents[dataset]:
+        return Reason(text=f"reads {name_of(urn)}, which is removed", verdict=BREAKING)
+    parent = min(graph.parents[dataset], key=lambda each: graph.distance.get(each, len(graph.rank)))
+    return Reason(text=f"is derived from {name_of(parent)}, which breaks", verdict=BREAKING)

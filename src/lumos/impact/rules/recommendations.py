@@ -1,10 +1,10 @@
-"""What to do about an impact, computed from the case."""
+"""Recommended actions for an impact."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lumos.impact.rules.results import DatasetImpact, Reason
 from lumos.impact.rules.type_uses import ClauseKind
-from lumos.impact.rules.values import DatasetImpact, Reason
 from lumos.model.change import (
     FieldAdded,
     FieldRemoved,
@@ -27,35 +27,37 @@ def recommendations(
     *,
     is_chain: bool,
 ) -> tuple[str, ...]:
-    """Whom to tell, what to try, what to update and in which order.
+    """Whom to notify, compatible alternatives, and what to update in which order.
 
-    `order` is that of the datasets that break; it matters where one is made from another, a chain.
+    `order` lists the breaking datasets; it is shown if one is derived from another (`is_chain`).
     """
     breaking = [each for each in downstream if each.verdict is Verdict.BREAKING]
     undetermined = [each for each in downstream if each.verdict is Verdict.UNDETERMINED]
-    told: list[str] = []
+    steps: list[str] = []
     owners = sorted({owner for each in breaking for owner in each.owners})
     if owners:
-        told.append(f"Notify {listed(owners)} before deploying")
+        steps.append(f"Notify {listed(owners)} before deploying")
     ownerless = [each.urn for each in breaking if not each.owners]
     if ownerless:
-        told.append(f"Find an owner for {listed(_names(ownerless))}: none is known")
+        steps.append(f"Find an owner for {listed(_names(ownerless))}: none is known")
     if breaking:
-        told += _other_ways(findings, breaking)
+        steps += _compatible_approaches(findings, breaking)
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
-        told.append(f"Update {len(breaking)} downstream {noun} before schema change")
+        steps.append(f"Update {len(breaking)} downstream {noun} before schema change")
     if is_chain:
-        told.append(f"Update in this order: {_in_order(_names(order))}")
+        steps.append(f"Update in this order: {_in_order(_names(order))}")
     if undetermined:
         names = listed(_names([each.urn for each in undetermined]))
-        told.append(f"Look at {names} by hand: what happens there was not determined")
-    return tuple(told)
+        steps.append(f"Review {names} manually: the impact could not be determined")
+    return tuple(steps)
 
 
-def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) -> Iterator[str]:
-    """How the same could be done without breaking anything."""
+def _compatible_approaches(
+    findings: Sequence[Finding], breaking: Sequence[DatasetImpact]
+) -> Iterator[str]:
+    """Ways to make the same change without breaking consumers."""
     has_successor = any(isinstance(each.change, FieldAdded) for each in findings)
-    if any(_could_come_beside(each, has_successor=has_successor) for each in findings):
+    if any(_could_be_added_first(each, has_successor=has_successor) for each in findings):
         yield "Consider backward-compatible approach: add new column first"
     nullable = [
         each.change.path
@@ -63,19 +65,19 @@ def _other_ways(findings: Sequence[Finding], breaking: Sequence[DatasetImpact]) 
         if isinstance(each.change, NullabilityChanged) and each.change.after
     ]
     if nullable:
-        yield f"Let readers handle nulls of {listed(nullable)} first"
-    by_place = [each.urn for each in breaking if any(map(_goes_by_places, each.reasons))]
+        yield f"Make readers handle nulls in {listed(nullable)} first"
+    by_place = [each.urn for each in breaking if any(map(_relies_on_positions, each.reasons))]
     if by_place and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
         names = listed(_names(by_place))
-        yield f"Name the columns in what makes {names}, instead of going by their places"
+        yield f"List columns by name in the SQL of {names} instead of relying on their positions"
 
 
-def _goes_by_places(reason: Reason) -> bool:
+def _relies_on_positions(reason: Reason) -> bool:
     return reason.usage in (ClauseKind.INSERT.value, ClauseKind.UNION.value)
 
 
-def _could_come_beside(finding: Finding, *, has_successor: bool) -> bool:
-    """Whether a new column could stand beside the old one for a while; of a renaming as well."""
+def _could_be_added_first(finding: Finding, *, has_successor: bool) -> bool:
+    """Whether a new column could be added before the old one is dropped; also for a rename."""
     is_replaced = isinstance(finding.change, TypeChanged) or (
         isinstance(finding.change, FieldRemoved) and has_successor
     )
@@ -87,7 +89,7 @@ def _names(urns: Sequence[str]) -> list[str]:
 
 
 def name_of(urn: str) -> str:
-    """A dataset's name as people call it, with what it lies in: `sales.orders`, `raw/orders`."""
+    """A short dataset name with its parent: `sales.orders`, `raw/orders`."""
     if not urn.startswith(SCHEME):
         return urn
     parsed = Urn.parse(urn)

@@ -1,4 +1,4 @@
-"""How SQL statements use values whose type changes: the facts behind impact verdicts."""
+"""Facts about statements that use changing values, from which verdicts are derived."""
 
 import enum
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from lumos.model.types import UNKNOWN, DataType
 
 
 class ClauseKind(enum.StrEnum):
-    """The clause in which a value is used."""
+    """The clause of a statement in which a value is used."""
 
     PROJECTION = "PROJECTION"
     JOIN = "JOIN"
@@ -27,47 +27,47 @@ class ClauseKind(enum.StrEnum):
 class UseOperation(enum.StrEnum):
     """What a statement does with a value."""
 
-    # It is named; reported if that fails because the column is gone or has become ambiguous.
+    # A name that fails: the column is removed, or the name has become ambiguous.
     NAMED = "named"
     AMBIGUOUS = "ambiguous"
     CAST = "cast"
     COMPARED = "compared"
     NOT_IN = "not_in"
-    # It shares a type with others: COALESCE, CASE, a branch of a UNION.
+    # Shares one type with others: COALESCE, CASE, a branch of a UNION.
     COMBINED = "combined"
     CALCULATED = "calculated"
-    # Calculated with, where a division of integers gives an integer.
+    # Integer division.
     DIVIDED = "divided"
     CALLED = "called"
-    # Converted to text, whatever its type.
-    SPELLED = "spelled"
-    # Serialized with its type visible: JSON, CSV.
+    # Converted to text.
+    FORMATTED = "spelled"
+    # Encoded in a form that shows its type: JSON, CSV.
     ENCODED = "encoded"
-    # Its bytes or its type name matter: HASH, TYPEOF.
+    # The result depends on its bytes or its type name: HASH, TYPEOF.
     HASHED = "hashed"
-    # Passed on unchanged: ANY_VALUE, LAG, a field of a struct.
-    HANDED_ON = "handed_on"
+    # Passed through unchanged: ANY_VALUE, LAG, a field of a struct.
+    PASSED_THROUGH = "handed_on"
     AGGREGATED = "aggregated"
     # Counted or checked for null: its type does not matter.
     COUNTED = "counted"
-    # Equality of values matters: GROUP BY, DISTINCT, COUNT(DISTINCT ...).
+    # Compared for equality: GROUP BY, DISTINCT, COUNT(DISTINCT ...).
     GROUPED = "grouped"
     SORTED = "sorted"
     # Stored in a column with a declared type.
     STORED = "stored"
-    # Its position in a list matters, and positions have changed.
+    # Used by position, and positions have changed.
     PLACED = "placed"
-    # A new column that a NATURAL join also uses as a key.
+    # A new column that a NATURAL join uses as a key.
     KEYED = "keyed"
-    # Its further use cannot be followed.
+    # Its effect cannot be traced.
     LOST = "lost"
 
 
 class ArgumentKind(enum.StrEnum):
-    """Groups of types that a function accepts."""
+    """A group of types that function arguments accept."""
 
     NUMBER = "number"
-    # Integers and decimals, no floating-point numbers.
+    # Integers and decimals, no floats.
     EXACT = "exact"
     INTEGER = "integer"
     # At most 32 bits: many dialects require these for days and positions.
@@ -81,23 +81,23 @@ class ArgumentKind(enum.StrEnum):
 
 
 class ValueType(msgspec.Struct, frozen=True, kw_only=True):
-    """The type of a value, if known, and whether it may be null."""
+    """Type and nullability of a value, as far as known."""
 
     type: DataType = UNKNOWN
     nullable: bool | None = None
 
 
 class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A use of a changing value in a statement.
+    """One use of a changing value in a statement.
 
-    `value` is its text, `after` is None if it is gone. `partner` is its counterpart: the other
-    side of a comparison, the type of a cast, the column that it is stored in; `partner_text`
-    describes it. `accepts` are the types that a function accepts, if known. `is_ordering` marks
-    comparisons by order, not only by equality.
+    `value` is its name, `after` is None if it is removed. `partner` is the other side: of a
+    comparison, the type of a cast, the column it is stored in; `partner_text` describes it.
+    `accepts` are the kinds that a function accepts, if known. `is_ordering` means a comparison by
+    order (<, >), not only by equality.
     """
 
-    place: ClauseKind
-    act: UseOperation
+    clause_kind: ClauseKind
+    operation: UseOperation
     value: str
     before: ValueType | None = None
     after: ValueType | None = None
@@ -109,35 +109,38 @@ class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     accepts: tuple[ArgumentKind, ...] | None = None
     clause: str | None = None
     line: int | None = None
-    # The columns that it is made from, as (table, column).
+    # The changed columns it is derived from, as (table, column).
     origins: tuple[tuple[str, str], ...] = ()
 
 
 class OutputColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column that a statement produces, before and after the change; None if missing."""
+    """A column that a statement writes, before and after; None where it does not exist.
+
+    `is_unknown` means that its new type cannot be determined.
+    """
 
     name: str
     before: ValueType | None = None
     after: ValueType | None = None
-    is_lost: bool = False
+    is_unknown: bool = False
     is_same_value: bool = False
     clause: str | None = None
     line: int | None = None
     origins: tuple[tuple[str, str], ...] = ()
-    # The indexes of the type uses that compute it.
-    meetings: tuple[int, ...] = ()
+    # Indexes of the type uses that compute it.
+    type_uses: tuple[int, ...] = ()
 
 
 class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The effect of a change on a table and on the statements that produce it.
+    """How a statement and the table it writes are affected.
 
-    `outputs` are columns that change or use changed values. `fields`, if requested, are all
-    columns as they are before; there are more if `is_open`. `creates` says that the statement
-    defines the schema of the table. `doubts` are parts that could not be analysed, with their
-    lines.
+    `outputs` are the columns computed from changed values. `fields`, if requested, are all columns
+    that the statement writes before the change; `is_open` means there may be more. `creates` means
+    that the statement defines the schema of the table. `doubts` are (reason, line) of parts that
+    were not understood.
     """
 
-    meetings: tuple[TypeUse, ...] = ()
+    type_uses: tuple[TypeUse, ...] = ()
     outputs: tuple[OutputColumn, ...] = ()
     fields: tuple[Field, ...] = ()
     is_open: bool = False
@@ -147,11 +150,11 @@ class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A table before and after a change, with a pair of fields for each column.
+    """A table before and after: a pair of fields per column, None where it does not exist.
 
-    A missing field is None. `key` is the table's name in origins. Unless `is_complete`, there
-    may be more columns; `is_doubtful` says that any of them may have changed. `lost` columns
-    changed in an unknown way.
+    `key` names the table in origins. Unless `is_complete`, there may be more columns;
+    `is_doubtful` means that any of them may have changed. Columns in `lost` change in an unknown
+    way.
     """
 
     key: str
@@ -163,7 +166,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def of(cls, key: str, before: Schema | None, after: Schema | None = None) -> "TableVersions":
-        """The versions of a table with these schemas; without `after` it is unchanged."""
+        """The versions of a table with these schemas; without `after` it does not change."""
         if before is None:
             return cls(key=key, is_complete=False)
         if after is None or after is before:
@@ -183,14 +186,14 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """The columns that are added, removed, or change their type or nullability."""
+        """The columns that are added, removed or change type or nullability."""
         return self.lost.union(
             name for name, (before, after) in self.columns.items() if _differs(before, after)
         )
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing changes that a statement could notice."""
+        """Whether nothing changes that could affect a statement."""
         return not (self.changed or self.is_reordered or self.is_doubtful)
 
 

@@ -1,25 +1,25 @@
-"""The verdict on a place where a value that changes is used."""
+"""Verdicts on single uses of a value whose type or nullability changes."""
 
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from lumos.impact.rules.kinds import (
-    castable,
+from lumos.impact.rules.results import rank
+from lumos.impact.rules.type_families import (
+    are_comparable,
+    describe_kinds,
     family,
+    has_other_text,
+    has_same_encoding,
     has_structure,
-    is_spelled_otherwise,
+    is_castable,
     is_time,
-    is_written_alike,
     keeps_equality,
     keeps_order,
-    meet,
     refuses,
     takes,
-    words_for,
 )
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
-from lumos.impact.rules.values import rank
 from lumos.model.change import ConsumerUse, Finding, Verdict
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
@@ -45,21 +45,21 @@ from lumos.schemas.compatibility import judge
 BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
-_WHOLE: Final = frozenset({*SIGNED, *UNSIGNED})
+_INTEGERS: Final = frozenset({*SIGNED, *UNSIGNED})
 _CALLS: Final = (UseOperation.CALLED, UseOperation.AGGREGATED)
 _PAIRING: Final = (UseOperation.COMPARED, UseOperation.NOT_IN, UseOperation.COMBINED)
 
 
-class Decision(NamedTuple):
-    """A verdict with its words; where it `fails`, there is no value any more."""
+class Assessment(NamedTuple):
+    """A verdict with its reason; `fails` says that the expression no longer yields a value."""
 
     verdict: Verdict
     text: str
     fails: bool = False
 
 
-def resolved(finding: Finding, uses: frozenset[ConsumerUse]) -> Verdict:
-    """A rule's verdict where all uses of the value are known."""
+def resolve_verdict(finding: Finding, uses: frozenset[ConsumerUse]) -> Verdict:
+    """The verdict of a compatibility rule, given all uses of the value."""
     if any(use in finding.breaks_if for use in uses):
         return BREAKING
     if uses and all(use in finding.holds_if for use in uses):
@@ -71,429 +71,431 @@ def resolved(finding: Finding, uses: frozenset[ConsumerUse]) -> Verdict:
 
 @lru_cache(maxsize=4096)
 def type_finding(before: DataType, after: DataType) -> Finding:
-    """The gravest that the rules say of a column whose type becomes another."""
+    """The most severe finding for a column that changes from one type to another."""
     old, new = (Schema(fields=(Field(name="value", type=type),)) for type in (before, after))
     return judge(compare(old, new))[0]
 
 
-def decide(meeting: TypeUse) -> tuple[Decision, ...]:
-    """What becomes of a statement at one place: of the value's type, and of its nulls."""
+def assess_use(use: TypeUse) -> tuple[Assessment, ...]:
+    """Assess one use of a changed value: its type and its nullability."""
     found = []
-    if meeting.act in _STRUCTURAL:
-        return (_STRUCTURAL[meeting.act](meeting),)
-    before, after = meeting.before or ValueType(), meeting.after or ValueType()
+    if use.operation in _STRUCTURAL:
+        return (_STRUCTURAL[use.operation](use),)
+    before, after = use.before or ValueType(), use.after or ValueType()
     if before.type != after.type or isinstance(after.type, Unknown):
-        found.append(_of_type(meeting, before.type, after.type))
+        found.append(_assess_type(use, before.type, after.type))
     if before.nullable is False and after.nullable:
-        found.append(_of_nulls(meeting))
+        found.append(_assess_nulls(use))
     return tuple(found)
 
 
-def _of_type(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
-    if meeting.accepts is not None and refuses(meeting.accepts, before, after):
-        name, kinds = meeting.partner_text or "a function", words_for(meeting.accepts)
-        text = f"passes {meeting.value} to {name}, which takes {kinds}"
-        return Decision(BREAKING, text, fails=True)
-    if meeting.act is UseOperation.CAST:
-        return _cast(meeting, before, after)
+def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
+    if use.accepts is not None and refuses(use.accepts, before, after):
+        name, kinds = use.partner_text or "a function", describe_kinds(use.accepts)
+        text = f"passes {use.value} to {name}, which takes {kinds}"
+        return Assessment(BREAKING, text, fails=True)
+    if use.operation is UseOperation.CAST:
+        return _assess_cast(use, before, after)
     if before == after:
-        # Neither is known.
-        return _lost(meeting)
+        # Both types are unknown.
+        return _assess_unknown(use)
     finding = type_finding(before, after)
-    if meeting.act is UseOperation.COUNTED:
-        return Decision(COMPATIBLE, f"asks only whether there is a {meeting.value}")
-    if meeting.act is UseOperation.HANDED_ON:
+    if use.operation is UseOperation.COUNTED:
+        return Assessment(COMPATIBLE, f"only counts {use.value} or checks it for null")
+    if use.operation is UseOperation.PASSED_THROUGH:
         if isinstance(after, Unknown):
-            return _lost(meeting)
-        return Decision(COMPATIBLE, f"hands {meeting.value} on as it is")
-    if meeting.act is UseOperation.SPELLED or _is_written_out(meeting, before, after):
-        return _spelled(meeting, before, after)
-    if meeting.act is UseOperation.ENCODED:
-        return _encoded(meeting, before, after)
-    if meeting.act is UseOperation.HASHED:
-        return _hashed(meeting, before, after)
-    if meeting.act is UseOperation.STORED:
-        return _stored(meeting, finding, before, after)
-    if _is_too_long(meeting, before, after):
-        return Decision(BREAKING, f"counts days with {meeting.value} as {before.text}", fails=True)
-    if meeting.act is UseOperation.DIVIDED and _is_whole_no_more(meeting, before, after):
-        return Decision(BREAKING, f"divides {meeting.value} as a whole number")
-    if meeting.is_literal and (gone := _gone_symbols(meeting, before, after)):
-        return Decision(
-            BREAKING, f"compares {meeting.value} with {gone}, which is gone", fails=True
+            return _assess_unknown(use)
+        return Assessment(COMPATIBLE, f"passes {use.value} through unchanged")
+    if use.operation is UseOperation.FORMATTED or _is_formatted_as_text(use, before, after):
+        return _assess_formatting(use, before, after)
+    if use.operation is UseOperation.ENCODED:
+        return _assess_encoding(use, before, after)
+    if use.operation is UseOperation.HASHED:
+        return _assess_hash(use, before, after)
+    if use.operation is UseOperation.STORED:
+        return _assess_store(use, finding, before, after)
+    if _is_too_long_for_days(use, before, after):
+        return Assessment(BREAKING, f"adds {use.value} to a date as {before.text}", fails=True)
+    if use.operation is UseOperation.DIVIDED and _loses_integer_division(use, before, after):
+        return Assessment(BREAKING, f"divides {use.value} as an integer")
+    if use.is_literal and (gone := _removed_symbol(use, before, after)):
+        return Assessment(
+            BREAKING, f"compares {use.value} with {gone}, which is removed", fails=True
         )
-    if meeting.act in _CALLS and not _is_known_to_take(meeting, before, after):
-        name = meeting.partner_text or "a function"
-        return Decision(
-            UNDETERMINED, f"passes {meeting.value} to {name}, of which nobody knows what it takes"
+    if use.operation in _CALLS and not _is_known_to_accept(use, before, after):
+        name = use.partner_text or "a function"
+        return Assessment(
+            UNDETERMINED, f"passes {use.value} to {name}, whose accepted types are unknown"
         )
     if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
-        works = Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
-        return _built_otherwise(meeting, before, after) or works
-    match meeting.act:
+        works = Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+        return _assess_structure(use, before, after) or works
+    match use.operation:
         case UseOperation.COMPARED | UseOperation.NOT_IN:
-            return _compared(meeting, finding, before, after)
+            return _assess_comparison(use, finding, before, after)
         case UseOperation.COMBINED:
-            return _combined(meeting, finding, before, after)
+            return _assess_combination(use, finding, before, after)
         case UseOperation.CALLED | UseOperation.AGGREGATED:
-            return _called(meeting, finding, before, after)
+            return _assess_call(use, finding, before, after)
         case UseOperation.CALCULATED | UseOperation.DIVIDED:
-            return _calculated(meeting, finding, before, after)
+            return _assess_arithmetic(use, finding, before, after)
         case UseOperation.GROUPED:
-            return _grouped(meeting, finding, before, after)
+            return _assess_grouping(use, finding, before, after)
         case UseOperation.SORTED if keeps_order(before, after):
-            return Decision(COMPATIBLE, f"sorts {_new(meeting)} in the same order")
+            return Assessment(COMPATIBLE, f"sorts {_new_value(use)} in the same order")
         case _:
-            return _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
+            return _assess_by_rule(use, finding, frozenset(), _expects(use, before))
 
 
-def _is_too_long(meeting: TypeUse, before: DataType, after: DataType) -> bool:
-    """Days are added to dates with 32 bits nearly everywhere."""
+def _is_too_long_for_days(use: TypeUse, before: DataType, after: DataType) -> bool:
+    """Whether days added to a date become 64-bit, which most dialects reject."""
     if SIGNED.get(before, 64) > 32 or SIGNED.get(after, 64) <= 32 or family(after) != "number":
         return False
-    partner = _partner(meeting)
+    partner = _partner(use)
     return (
-        meeting.act is UseOperation.CALCULATED and partner is not None and family(partner) == "time"
+        use.operation is UseOperation.CALCULATED
+        and partner is not None
+        and family(partner) == "time"
     )
 
 
-def _is_whole_no_more(meeting: TypeUse, before: DataType, after: DataType) -> bool:
-    other = meeting.partner_before.type if meeting.partner_before is not None else None
-    return before in _WHOLE and other in _WHOLE and after not in _WHOLE
+def _loses_integer_division(use: TypeUse, before: DataType, after: DataType) -> bool:
+    other = use.partner_before.type if use.partner_before is not None else None
+    return before in _INTEGERS and other in _INTEGERS and after not in _INTEGERS
 
 
-def _is_known_to_take(meeting: TypeUse, before: DataType, after: DataType) -> bool:
-    """Whether a function takes the new type for certain, as it took the old one.
+def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool:
+    """Whether a function certainly accepts the new type as it accepted the old one.
 
-    Some functions take a decimal of one size only, that of the list they look it up in. No
-    dialect chooses a function by the length of a text.
+    Functions that look a decimal up in an array accept one precision only. No dialect resolves
+    functions by the length of a string.
     """
     if isinstance(before, String) and isinstance(after, String):
         return True
-    if meeting.accepts is None:
+    if use.accepts is None:
         return False
-    if takes(meeting.accepts, before) is not False or takes(meeting.accepts, after):
+    if takes(use.accepts, before) is not False or takes(use.accepts, after):
         return True
-    # The dialect writes such values out where a text is wanted.
-    return ArgumentKind.TEXT in meeting.accepts and family(before) == family(after)
+    # The dialect formats such values where a string is expected.
+    return ArgumentKind.TEXT in use.accepts and family(before) == family(after)
 
 
-def _gone_symbols(meeting: TypeUse, before: DataType, after: DataType) -> str | None:
+def _removed_symbol(use: TypeUse, before: DataType, after: DataType) -> str | None:
     if not (isinstance(before, Enum) and isinstance(after, Enum)):
         return None
     gone = [quoted_text(each) for each in before.symbols if each not in after.symbols]
-    return next((each for each in gone if each in (meeting.partner_text or "")), None)
+    return next((each for each in gone if each in (use.partner_text or "")), None)
 
 
-def _spelled(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
+def _assess_formatting(use: TypeUse, before: DataType, after: DataType) -> Assessment:
     kind = family(after)
     if kind is None:
-        return _lost(meeting)
+        return _assess_unknown(use)
     if isinstance(before, Array) and isinstance(after, Array):
-        # Lists are put together, not texts.
-        return _lost(meeting)
+        # Arrays are concatenated, not strings.
+        return _assess_unknown(use)
     if isinstance(after, Array | Map | Struct):
-        return Decision(BREAKING, f"writes {meeting.value} out as text", fails=True)
-    if is_spelled_otherwise(before, after):
-        text = f"writes {meeting.value} out as text, and {after.text} otherwise than {before.text}"
-        return Decision(BREAKING, text)
-    return Decision(COMPATIBLE, f"writes {meeting.value} out as text anyway")
+        return Assessment(BREAKING, f"converts {use.value} to text", fails=True)
+    if has_other_text(before, after):
+        text = f"converts {use.value} to text, which formats {after.text} unlike {before.text}"
+        return Assessment(BREAKING, text)
+    return Assessment(COMPATIBLE, f"converts {use.value} to text anyway")
 
 
-def _is_written_out(meeting: TypeUse, before: DataType, after: DataType) -> bool:
-    """Whether a function of texts is given numbers or times, which the dialect writes out."""
-    if (
-        meeting.act not in _CALLS
-        or meeting.accepts is None
-        or ArgumentKind.TEXT not in meeting.accepts
-    ):
+def _is_formatted_as_text(use: TypeUse, before: DataType, after: DataType) -> bool:
+    """Whether a string function gets numbers or times, which the dialect formats as text."""
+    if use.operation not in _CALLS or use.accepts is None or ArgumentKind.TEXT not in use.accepts:
         return False
-    return takes(meeting.accepts, before) is False and family(after) == family(before)
+    return takes(use.accepts, before) is False and family(after) == family(before)
 
 
-def _encoded(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
+def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessment:
     if isinstance(after, Unknown):
-        return _lost(meeting)
-    name = meeting.partner_text or "a function"
-    if is_written_alike(before, after):
-        return Decision(COMPATIBLE, f"writes {meeting.value} out with {name} as before")
-    text = f"writes {meeting.value} out with {name}, and {after.text} otherwise than {before.text}"
-    return Decision(BREAKING, text)
+        return _assess_unknown(use)
+    name = use.partner_text or "a function"
+    if has_same_encoding(before, after):
+        return Assessment(COMPATIBLE, f"encodes {use.value} with {name} as before")
+    text = f"encodes {use.value} with {name}, which formats {after.text} unlike {before.text}"
+    return Assessment(BREAKING, text)
 
 
-def _hashed(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
-    name = meeting.partner_text or "a function"
+def _assess_hash(use: TypeUse, before: DataType, after: DataType) -> Assessment:
+    name = use.partner_text or "a function"
     if isinstance(before, String) and isinstance(after, String):
-        return Decision(COMPATIBLE, f"passes {meeting.value} to {name} as text as before")
-    text = f"passes {meeting.value} to {name}, which depends on its type"
+        return Assessment(COMPATIBLE, f"passes {use.value} to {name} as text as before")
+    text = f"passes {use.value} to {name}, whose result depends on its type"
     kinds = family(before), family(after)
-    return Decision(UNDETERMINED if None in kinds or kinds[0] == kinds[1] else BREAKING, text)
+    return Assessment(UNDETERMINED if None in kinds or kinds[0] == kinds[1] else BREAKING, text)
 
 
-def _grouped(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
-    if resolved(finding, frozenset({ConsumerUse.GROUPED})) is COMPATIBLE:
-        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
+def _assess_grouping(
+    use: TypeUse, finding: Finding, before: DataType, after: DataType
+) -> Assessment:
+    if resolve_verdict(finding, frozenset({ConsumerUse.GROUPED})) is COMPATIBLE:
+        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
     if ConsumerUse.GROUPED in finding.breaks_if:
-        # More values are told apart from now on.
-        return Decision(BREAKING, _expects(meeting, before))
-    where, name = _where(meeting), meeting.value
+        # More values are distinguished than before.
+        return Assessment(BREAKING, _expects(use, before))
+    where, name = _clause_name(use), use.value
     match keeps_equality(before, after):
         case True:
-            text = f"tells {after.text} {name} apart in {where} as before"
-            return Decision(COMPATIBLE, text)
+            text = f"distinguishes {after.text} {name} in {where} as before"
+            return Assessment(COMPATIBLE, text)
         case False:
             text = f"different {before.text} {name} become the same {after.text} in {where}"
-            return Decision(BREAKING, text)
+            return Assessment(BREAKING, text)
         case None:
             text = f"different {before.text} {name} may become the same {after.text} in {where}"
-            return Decision(UNDETERMINED, text)
+            return Assessment(UNDETERMINED, text)
 
 
-def _by_rule(
-    meeting: TypeUse, finding: Finding, uses: frozenset[ConsumerUse], text: str
-) -> Decision:
-    verdict = resolved(finding, uses)
+def _assess_by_rule(
+    use: TypeUse, finding: Finding, uses: frozenset[ConsumerUse], text: str
+) -> Assessment:
+    verdict = resolve_verdict(finding, uses)
     if verdict is COMPATIBLE:
-        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
-    return Decision(verdict, text)
+        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+    return Assessment(verdict, text)
 
 
-def _cast(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
-    to = meeting.partner.type if meeting.partner is not None else None
-    shown = meeting.partner_text or "another type"
+def _assess_cast(use: TypeUse, before: DataType, after: DataType) -> Assessment:
+    to = use.partner.type if use.partner is not None else None
+    shown = use.partner_text or "another type"
     if to is not None and not isinstance(to, Unknown):
         shown = to.text
-    works = None if to is None else castable(before, after, to)
-    if works and to is not None and family(to) == "text" and is_spelled_otherwise(before, after):
-        text = f"casts {meeting.value} to {shown}, and writes {after.text} otherwise"
-        return Decision(BREAKING, f"{text} than {before.text}")
+    works = None if to is None else is_castable(before, after, to)
+    if works and to is not None and family(to) == "text" and has_other_text(before, after):
+        text = f"casts {use.value} to {shown}, which formats {after.text} unlike {before.text}"
+        return Assessment(BREAKING, text)
     if works:
-        return Decision(COMPATIBLE, f"casts {meeting.value} to {shown} anyway")
+        return Assessment(COMPATIBLE, f"casts {use.value} to {shown} anyway")
     if works is None:
-        return Decision(UNDETERMINED, f"casts {meeting.value} to {shown}, which nobody can judge")
-    return Decision(
+        return Assessment(UNDETERMINED, f"casts {use.value} to {shown}, with an unknown result")
+    return Assessment(
         BREAKING,
-        f"casts {meeting.value} to {shown}, which {after.text} does not allow",
+        f"casts {use.value} to {shown}, which {after.text} does not allow",
         fails=True,
     )
 
 
-def _compared(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
-    uses = {ConsumerUse.JOINED} if meeting.place is ClauseKind.JOIN else {ConsumerUse.FILTERED}
-    if meeting.act is UseOperation.NOT_IN:
+def _assess_comparison(
+    use: TypeUse, finding: Finding, before: DataType, after: DataType
+) -> Assessment:
+    uses = {ConsumerUse.JOINED} if use.clause_kind is ClauseKind.JOIN else {ConsumerUse.FILTERED}
+    if use.operation is UseOperation.NOT_IN:
         uses.add(ConsumerUse.NOT_IN)
-    found = _met(meeting, before, after, "compares {value} with {partner}")
+    found = _assess_pair(use, before, after, "compares {value} with {partner}")
     if found is not None:
         return found
-    if meeting.is_literal and before in _WHOLE and (after in FLOATS or isinstance(after, Decimal)):
-        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
-    if _partner(meeting) == after and not meeting.is_literal:
-        return Decision(COMPATIBLE, f"compares {meeting.value} with {after.text} anyway")
-    return _by_rule(meeting, finding, frozenset(uses), _expects(meeting, before))
+    if use.is_literal and before in _INTEGERS and (after in FLOATS or isinstance(after, Decimal)):
+        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+    if _partner(use) == after and not use.is_literal:
+        return Assessment(COMPATIBLE, f"compares {use.value} with {after.text} anyway")
+    return _assess_by_rule(use, finding, frozenset(uses), _expects(use, before))
 
 
-def _combined(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
-    found = _met(meeting, before, after, "puts {value} together with {partner}")
-    return found or _by_rule(meeting, finding, frozenset(), _expects(meeting, before))
+def _assess_combination(
+    use: TypeUse, finding: Finding, before: DataType, after: DataType
+) -> Assessment:
+    found = _assess_pair(use, before, after, "combines {value} with {partner}")
+    return found or _assess_by_rule(use, finding, frozenset(), _expects(use, before))
 
 
-def _met(meeting: TypeUse, before: DataType, after: DataType, words: str) -> Decision | None:
-    """The verdict where two values must go together, or None where the rule alone decides."""
-    partner = _partner(meeting)
-    was = meeting.partner_before.type if meeting.partner_before is not None else None
+def _assess_pair(use: TypeUse, before: DataType, after: DataType, words: str) -> Assessment | None:
+    """The verdict on two values that need compatible types; None leaves it to the rule."""
+    partner = _partner(use)
+    was = use.partner_before.type if use.partner_before is not None else None
     if isinstance(after, Map) and not isinstance(before, Map):
-        return Decision(BREAKING, _expects(meeting, before), fails=True)
+        return Assessment(BREAKING, _expects(use, before), fails=True)
     if was == before and partner == after:
-        return _alike(meeting, before, after)
-    fits, fitted = meet(after, partner), meet(before, was)
+        return _assess_same_change(use, before, after)
+    fits, fitted = are_comparable(after, partner), are_comparable(before, was)
     if fits is None:
-        text = words.format(value=meeting.value, partner=meeting.partner_text or "something")
-        return Decision(UNDETERMINED, f"{text}, whose type is not known")
+        text = words.format(value=use.value, partner=use.partner_text or "something")
+        return Assessment(UNDETERMINED, f"{text}, whose type is unknown")
     if not fits and fitted is not False:
-        return Decision(BREAKING, _expects(meeting, before), fails=True)
+        return Assessment(BREAKING, _expects(use, before), fails=True)
     if fits and fitted is False and partner is not None and not is_time(before):
-        return Decision(COMPATIBLE, f"compares {meeting.value} with {partner.text} anyway")
+        return Assessment(COMPATIBLE, f"compares {use.value} with {partner.text} anyway")
     return None
 
 
-def _built_otherwise(meeting: TypeUse, before: DataType, after: DataType) -> Decision | None:
-    """Structures that meet must be built alike; how far, each dialect decides by itself.
+def _assess_structure(use: TypeUse, before: DataType, after: DataType) -> Assessment | None:
+    """The verdict on structs, whose compatibility differs between dialects.
 
-    Spark refuses another number of fields and wider decimals, DuckDB casts field by field.
+    Spark rejects a different number of fields and wider decimals; DuckDB casts field by field.
     """
-    partner = _partner(meeting)
-    if meeting.act not in _PAIRING or partner in (after, NULL):
+    partner = _partner(use)
+    if use.operation not in _PAIRING or partner in (after, NULL):
         return None
     if not (has_structure(before) or has_structure(after)):
         return None
-    other = meeting.partner_text or "something"
-    text = f"puts {meeting.value} beside {other}, and {after.text} is not built alike"
-    return Decision(UNDETERMINED, text)
+    other = use.partner_text or "something"
+    text = f"combines {use.value} with {other}, and {after.text} has a different structure"
+    return Assessment(UNDETERMINED, text)
 
 
-def _alike(meeting: TypeUse, before: DataType, after: DataType) -> Decision:
-    """Both sides change alike, and what was equal, or less, must still be."""
-    name = meeting.value
+def _assess_same_change(use: TypeUse, before: DataType, after: DataType) -> Assessment:
+    """The verdict where both sides change the same way: equality or order must be preserved."""
+    name = use.value
     is_same: bool | None = True
-    if meeting.is_ordering:
+    if use.is_ordering:
         is_same = keeps_order(before, after) or _is_compatible(type_finding(before, after))
-    elif meeting.act is not UseOperation.COMBINED:
+    elif use.operation is not UseOperation.COMBINED:
         is_same = keeps_equality(before, after)
     if is_same:
-        return Decision(COMPATIBLE, f"both sides of {name} change alike")
-    if meeting.is_ordering:
-        return Decision(BREAKING, f"orders {name} as {before.text} in {_where(meeting)}")
+        return Assessment(COMPATIBLE, f"both sides of {name} change the same way")
+    if use.is_ordering:
+        return Assessment(BREAKING, f"orders {name} as {before.text} in {_clause_name(use)}")
     text = f"different {before.text} {name}"
     if is_same is None:
-        return Decision(UNDETERMINED, f"{text} may become the same {after.text}")
-    return Decision(BREAKING, f"{text} become the same {after.text}")
+        return Assessment(UNDETERMINED, f"{text} may become the same {after.text}")
+    return Assessment(BREAKING, f"{text} become the same {after.text}")
 
 
 def _is_compatible(finding: Finding) -> bool:
-    return resolved(finding, frozenset()) is COMPATIBLE
+    return resolve_verdict(finding, frozenset()) is COMPATIBLE
 
 
-def _called(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
-    name = meeting.partner_text or "a function"
-    if meeting.accepts is None or refuses(meeting.accepts, before, after) is None:
-        return Decision(UNDETERMINED, f"passes {meeting.value} of a type not known to {name}")
-    if ArgumentKind.ANY in meeting.accepts and keeps_order(before, after):
-        # Of all values that it takes, it finds the first or the last: MAX, MAX_BY.
-        return Decision(COMPATIBLE, f"works with {_new(meeting)} as well")
-    text = f"passes {meeting.value} to {name} as {before.text}"
-    return _by_rule(meeting, finding, frozenset(), text)
+def _assess_call(use: TypeUse, finding: Finding, before: DataType, after: DataType) -> Assessment:
+    name = use.partner_text or "a function"
+    if use.accepts is None or refuses(use.accepts, before, after) is None:
+        return Assessment(UNDETERMINED, f"passes {use.value} of unknown type to {name}")
+    if ArgumentKind.ANY in use.accepts and keeps_order(before, after):
+        # Such a function picks the first or last value: MAX, MAX_BY.
+        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+    text = f"passes {use.value} to {name} as {before.text}"
+    return _assess_by_rule(use, finding, frozenset(), text)
 
 
-def _calculated(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
+def _assess_arithmetic(
+    use: TypeUse, finding: Finding, before: DataType, after: DataType
+) -> Assessment:
     if isinstance(after, Unknown):
-        return _lost(meeting)
-    text = f"calculates with {meeting.value} as {before.text}"
+        return _assess_unknown(use)
+    text = f"calculates with {use.value} as {before.text}"
     adds_days = before == DATE and isinstance(after, Timestamp)
-    partner = _partner(meeting)
+    partner = _partner(use)
     if adds_days and (partner is None or family(partner) != "interval"):
-        return Decision(BREAKING, text, fails=True)
+        return Assessment(BREAKING, text, fails=True)
     if family(before) != family(after):
-        return Decision(BREAKING, text, fails=True)
-    return _by_rule(meeting, finding, frozenset(), text)
+        return Assessment(BREAKING, text, fails=True)
+    return _assess_by_rule(use, finding, frozenset(), text)
 
 
-def _stored(meeting: TypeUse, finding: Finding, before: DataType, after: DataType) -> Decision:
-    target = _partner(meeting)
+def _assess_store(use: TypeUse, finding: Finding, before: DataType, after: DataType) -> Assessment:
+    target = _partner(use)
     if target is None or isinstance(target, Unknown):
-        return _by_rule(
-            meeting, finding, frozenset({ConsumerUse.SINK}), _stores(meeting, after, target)
+        return _assess_by_rule(
+            use, finding, frozenset({ConsumerUse.SINK}), _stores(use, after, target)
         )
-    fits = meet(after, target)
+    fits = are_comparable(after, target)
     if fits is None:
-        return _lost(meeting)
+        return _assess_unknown(use)
     if after == target or rank(type_finding(after, target).consumer) == rank(COMPATIBLE):
-        return Decision(COMPATIBLE, f"stores {meeting.value} as {target.text} all the same")
+        return Assessment(COMPATIBLE, f"still stores {use.value} as {target.text}")
     if not fits:
-        text = f"type mismatch in pipeline: {_stores(meeting, after, target)}"
-        return Decision(BREAKING, text, fails=True)
-    if before == target or _holds(before, target):
-        return Decision(BREAKING, _stores(meeting, after, target))
-    return _by_rule(
-        meeting, finding, frozenset({ConsumerUse.SINK}), _stores(meeting, after, target)
-    )
+        text = f"type mismatch in pipeline: {_stores(use, after, target)}"
+        return Assessment(BREAKING, text, fails=True)
+    if before == target or _is_widening(before, target):
+        return Assessment(BREAKING, _stores(use, after, target))
+    return _assess_by_rule(use, finding, frozenset({ConsumerUse.SINK}), _stores(use, after, target))
 
 
-def _holds(type: DataType, target: DataType) -> bool:
+def _is_widening(type: DataType, target: DataType) -> bool:
     return rank(type_finding(type, target).consumer) == rank(COMPATIBLE)
 
 
-def _of_nulls(meeting: TypeUse) -> Decision:
-    value = meeting.value
-    if meeting.act is UseOperation.NOT_IN:
-        return Decision(BREAKING, f"expects no nulls of {value} in NOT IN")
-    if meeting.act is UseOperation.COMPARED and meeting.place is ClauseKind.JOIN:
-        return Decision(BREAKING, f"expects no nulls of {value} in JOIN")
+def _assess_nulls(use: TypeUse) -> Assessment:
+    value = use.value
+    if use.operation is UseOperation.NOT_IN:
+        return Assessment(BREAKING, f"expects no nulls of {value} in NOT IN")
+    if use.operation is UseOperation.COMPARED and use.clause_kind is ClauseKind.JOIN:
+        return Assessment(BREAKING, f"expects no nulls of {value} in JOIN")
     if (
-        meeting.act is UseOperation.STORED
-        and meeting.partner is not None
-        and not meeting.partner.nullable
+        use.operation is UseOperation.STORED
+        and use.partner is not None
+        and not use.partner.nullable
     ):
-        return Decision(BREAKING, f"stores {value} in a column that refuses nulls")
-    if meeting.act is UseOperation.COMBINED and (meeting.partner_text or "").endswith("COALESCE"):
-        return Decision(COMPATIBLE, f"replaces nulls of {value} anyway")
-    return Decision(COMPATIBLE, f"works with nulls of {value} as well")
+        return Assessment(BREAKING, f"stores {value} in a column that rejects nulls")
+    if use.operation is UseOperation.COMBINED and (use.partner_text or "").endswith("COALESCE"):
+        return Assessment(COMPATIBLE, f"replaces nulls of {value} anyway")
+    return Assessment(COMPATIBLE, f"works with nulls of {value} as well")
 
 
-def passed_on(
-    name: str, before: ValueType, after: ValueType, *, is_key: bool, is_lost: bool
-) -> tuple[Decision, ...]:
-    """What it means that a dataset's own column changes."""
+def assess_column_change(
+    name: str, before: ValueType, after: ValueType, *, is_key: bool, is_unknown: bool
+) -> tuple[Assessment, ...]:
+    """Assess the change of a column of a downstream dataset itself."""
     found = []
-    if is_lost or isinstance(after.type, Unknown):
-        if before.type == after.type or is_lost:
-            found.append(Decision(UNDETERMINED, f"what becomes of {name} cannot be told"))
+    if is_unknown or isinstance(after.type, Unknown):
+        if before.type == after.type or is_unknown:
+            found.append(Assessment(UNDETERMINED, f"effect on {name} is unknown"))
     elif before.type != after.type and isinstance(before.type, Unknown):
-        found.append(Decision(UNDETERMINED, f"{name} becomes {after.type.text}"))
+        found.append(Assessment(UNDETERMINED, f"{name} becomes {after.type.text}"))
     elif before.type != after.type:
         finding = type_finding(before.type, after.type)
         uses = frozenset({ConsumerUse.KEY}) if is_key else frozenset[ConsumerUse]()
-        verdict = resolved(finding, uses)
+        verdict = resolve_verdict(finding, uses)
         text = f"{name} becomes {after.type.text}, was {before.type.text}"
-        found.append(Decision(verdict, text))
+        found.append(Assessment(verdict, text))
     if before.nullable is False and after.nullable:
         verdict = BREAKING if is_key else COMPATIBLE
-        found.append(Decision(verdict, f"{name} may be null from now on"))
+        found.append(Assessment(verdict, f"{name} may be null from now on"))
     return tuple(found)
 
 
-def _named(meeting: TypeUse) -> Decision:
-    return Decision(BREAKING, f"needs {meeting.value} in {_where(meeting)}")
+def _assess_removed(use: TypeUse) -> Assessment:
+    return Assessment(BREAKING, f"needs {use.value} in {_clause_name(use)}")
 
 
-def _ambiguous(meeting: TypeUse) -> Decision:
-    return Decision(BREAKING, f"{meeting.value} means more than one column from now on")
+def _assess_ambiguous(use: TypeUse) -> Assessment:
+    return Assessment(BREAKING, f"{use.value} becomes ambiguous")
 
 
-def _placed(meeting: TypeUse) -> Decision:
-    what = "moves" if meeting.before == meeting.after else "comes"
-    if meeting.after is None:
-        what = "goes"
-    return Decision(
-        BREAKING, f"goes by the places of columns in {_where(meeting)}, and {meeting.value} {what}"
+def _assess_position(use: TypeUse) -> Assessment:
+    what = "moved" if use.before == use.after else "added"
+    if use.after is None:
+        what = "removed"
+    return Assessment(
+        BREAKING, f"relies on column positions in {_clause_name(use)}, and {use.value} is {what}"
     )  # fmt: skip
 
 
-def _keyed(meeting: TypeUse) -> Decision:
-    return Decision(BREAKING, f"joins by {meeting.value} as well from now on")
+def _assess_natural_join(use: TypeUse) -> Assessment:
+    return Assessment(BREAKING, f"now also joins by {use.value}")
 
 
-def _lost(meeting: TypeUse) -> Decision:
-    return Decision(
-        UNDETERMINED, f"what becomes of {meeting.value} in {_where(meeting)} cannot be told"
-    )
+def _assess_unknown(use: TypeUse) -> Assessment:
+    return Assessment(UNDETERMINED, f"effect on {use.value} in {_clause_name(use)} is unknown")
 
 
-_STRUCTURAL: Final[dict[UseOperation, Callable[[TypeUse], Decision]]] = {
-    UseOperation.NAMED: _named,
-    UseOperation.AMBIGUOUS: _ambiguous,
-    UseOperation.PLACED: _placed,
-    UseOperation.KEYED: _keyed,
-    UseOperation.LOST: _lost,
+_STRUCTURAL: Final[dict[UseOperation, Callable[[TypeUse], Assessment]]] = {
+    UseOperation.NAMED: _assess_removed,
+    UseOperation.AMBIGUOUS: _assess_ambiguous,
+    UseOperation.PLACED: _assess_position,
+    UseOperation.KEYED: _assess_natural_join,
+    UseOperation.LOST: _assess_unknown,
 }
 
 
-def _partner(meeting: TypeUse) -> DataType | None:
-    return meeting.partner.type if meeting.partner is not None else None
+def _partner(use: TypeUse) -> DataType | None:
+    return use.partner.type if use.partner is not None else None
 
 
-def _expects(meeting: TypeUse, before: DataType) -> str:
-    return f"expects {before.text} {meeting.value} in {_where(meeting)}"
+def _expects(use: TypeUse, before: DataType) -> str:
+    return f"expects {before.text} {use.value} in {_clause_name(use)}"
 
 
-def _stores(meeting: TypeUse, after: DataType, target: DataType | None) -> str:
+def _stores(use: TypeUse, after: DataType, target: DataType | None) -> str:
     column = f"a {target.text} column" if target is not None else "a column of another type"
-    return f"stores {after.text} {meeting.value} in {column}"
+    return f"stores {after.text} {use.value} in {column}"
 
 
-def _new(meeting: TypeUse) -> str:
-    after = meeting.after.type.text if meeting.after is not None else "no"
-    return f"{after} {meeting.value}"
+def _new_value(use: TypeUse) -> str:
+    after = use.after.type.text if use.after is not None else "no"
+    return f"{after} {use.value}"
 
 
-def _where(meeting: TypeUse) -> str:
-    return meeting.place.value.replace("_", " ")
+def _clause_name(use: TypeUse) -> str:
+    return use.clause_kind.value.replace("_", " ")

@@ -1,11 +1,28 @@
-"""Which kinds of values the functions take that the parser knows."""
+"""Argument types of SQL functions, by dialect.
+
+Functions that accept any type are compared with Spark and DuckDB over a grid of types; other
+dialects have those that their documentation describes the same way. A function that is not listed
+is judged by the kinds it accepts, and is undetermined if these are unknown.
+"""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from lumos.impact.rules.type_uses import ArgumentKind
+from lumos.impact.rules.type_uses import ArgumentKind, UseOperation
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    JSON,
+    STRING,
+    UINT64,
+    DataType,
+)
 
 Kinds = tuple[ArgumentKind, ...]
 ANY: Final[Kinds] = (ArgumentKind.ANY,)
@@ -14,26 +31,29 @@ _EXACT: Final[Kinds] = (ArgumentKind.EXACT,)
 _INTEGER: Final[Kinds] = (ArgumentKind.INTEGER,)
 _SHORT: Final[Kinds] = (ArgumentKind.SHORT_INTEGER,)
 _TEXT: Final[Kinds] = (ArgumentKind.TEXT,)
+_TEXT_OR_NESTED: Final[Kinds] = (ArgumentKind.TEXT, ArgumentKind.NESTED)
 _TIME: Final[Kinds] = (ArgumentKind.TIME,)
 _TIME_OR_TEXT: Final[Kinds] = (ArgumentKind.TIME, ArgumentKind.TEXT)
-BOOLEAN: Final[Kinds] = (ArgumentKind.BOOLEAN,)
-NESTED: Final[Kinds] = (ArgumentKind.NESTED,)
+CONDITION: Final[Kinds] = (ArgumentKind.BOOLEAN,)
+COLLECTION: Final[Kinds] = (ArgumentKind.NESTED,)
 
 
 def _classes(names: str) -> list[type[exp.Expr]]:
-    """Those of the names that this version of the parser has."""
+    """The classes that this version of sqlglot has."""
     found = (getattr(exp, name, None) for name in names.split())
     return [each for each in found if isinstance(each, type) and issubclass(each, exp.Expr)]
 
 
-def _alike(kinds: Kinds, names: str, **others: Kinds) -> dict[type[exp.Expr], Mapping[str, Kinds]]:
-    taken_by_all = {"": kinds, **others}
-    return dict.fromkeys(_classes(names), taken_by_all)
+def _same_kinds(
+    kinds: Kinds, names: str, **others: Kinds
+) -> dict[type[exp.Expr], Mapping[str, Kinds]]:
+    kinds_by_argument = {"": kinds, **others}
+    return dict.fromkeys(_classes(names), kinds_by_argument)
 
 
-# By the name of an argument; '' is any other.
-_TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
-    **_alike(
+# By argument name; '' stands for all others.
+_ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
+    **_same_kinds(
         _TEXT,
         "Upper Lower Trim Replace Length Split RegexpSplit RegexpReplace RegexpLike RegexpILike "
         "Like ILike LikeAny ILikeAny SimilarTo Glob StartsWith EndsWith Contains StrPosition "
@@ -42,95 +62,99 @@ _TAKEN: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         "CharacterLength BitLength ByteLength RegexpCount RegexpInstr ParseDatetime ParseTime "
         "TimeStrToDate JSONExtractScalar",
     ),
-    **_alike(_TEXT, "Substring", start=_SHORT, length=_SHORT),
-    **_alike(_TEXT, "Left Right Pad", expression=_SHORT, fill_pattern=_TEXT),
-    **_alike(_TEXT, "Repeat", times=_SHORT),
-    **_alike(_TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT, group=_SHORT),
-    **_alike(_TEXT, "SplitPart", part_index=_SHORT),
-    **_alike(_TEXT, "SHA2 SHA2Digest", length=_SHORT),
-    **_alike((ArgumentKind.TEXT, ArgumentKind.NESTED), "JSONExtract JSONBExtract JSONBExtractScalar"),
-    **_alike(
+    **_same_kinds(_TEXT, "Substring", start=_SHORT, length=_SHORT),
+    **_same_kinds(_TEXT, "Left Right Pad", expression=_SHORT, fill_pattern=_TEXT),
+    **_same_kinds(_TEXT, "Repeat", times=_SHORT),
+    **_same_kinds(_TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT, group=_SHORT),
+    **_same_kinds(_TEXT, "SplitPart", part_index=_SHORT),
+    **_same_kinds(_TEXT, "SHA2 SHA2Digest", length=_SHORT),
+    **_same_kinds(_TEXT_OR_NESTED, "JSONExtract JSONBExtract JSONBExtractScalar"),
+    **_same_kinds(
         _NUMBER,
         "Abs Ceil Floor Sqrt Cbrt Exp Ln Log Pow Sign Sum Avg Stddev StddevPop StddevSamp Variance "
         "VariancePop Quantile PercentileCont PercentileDisc ApproxQuantile Median Sin Cos Tan Asin "
         "Acos Atan Atan2 Degrees Radians UnixToTime UnixToStr Corr CovarPop CovarSamp SafeDivide "
         "Kurtosis Skewness",
     ),
-    **_alike(_NUMBER, "Round Trunc", decimals=_SHORT),
-    **_alike(
+    **_same_kinds(_NUMBER, "Round Trunc", decimals=_SHORT),
+    **_same_kinds(
         _INTEGER,
         "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot Interval BitwiseAndAgg BitwiseOrAgg "
         "BitwiseXorAgg BitwiseCount Limit Offset Fetch",
     ),
-    **_alike(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT),
-    **_alike(_SHORT, "Chr Ntile"),
-    **_alike((ArgumentKind.INTEGER, ArgumentKind.TEXT), "Hex LowerHex"),
-    **_alike(
+    **_same_kinds(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT),
+    **_same_kinds(_SHORT, "Chr Ntile"),
+    **_same_kinds((ArgumentKind.INTEGER, ArgumentKind.TEXT), "Hex LowerHex"),
+    **_same_kinds(
         _TIME,
         "Year Month Day Week Quarter Hour Minute Second DayOfWeek DayOfMonth DayOfYear WeekOfYear "
         "DayOfWeekIso Extract TimestampTrunc DateTrunc DatetimeTrunc TimeTrunc DateDiff "
         "TimestampDiff DatetimeDiff TimeDiff LastDay TimeToStr TimeToUnix MonthsBetween AtTimeZone "
         "FromTimeZone UnixSeconds UnixMillis UnixMicros ConvertTimezone YearOfWeek",
     ),
-    **_alike(
+    **_same_kinds(
         _TIME,
         "DateAdd DateSub DatetimeAdd DatetimeSub TimestampAdd TimestampSub TimeAdd TimeSub "
         "AddMonths NextDay",
         expression=_SHORT,
     ),
-    **_alike(_TIME_OR_TEXT, "TsOrDsToDate TsOrDsToTimestamp TsOrDsToTime TimeStrToTime TsOrDsDiff "
-             "StrToUnix TimeStrToUnix Date Timestamp Datetime"),
-    **_alike(_TIME_OR_TEXT, "TsOrDsAdd", expression=_SHORT),
-    **_alike(BOOLEAN, "And Or Xor Not LogicalAnd LogicalOr CountIf"),
-    **_alike(
+    **_same_kinds(_TIME_OR_TEXT, "TsOrDsToDate TsOrDsToTimestamp TsOrDsToTime TimeStrToTime "
+             "TsOrDsDiff StrToUnix TimeStrToUnix Date Timestamp Datetime"),
+    **_same_kinds(_TIME_OR_TEXT, "TsOrDsAdd", expression=_SHORT),
+    **_same_kinds(CONDITION, "And Or Xor Not LogicalAnd LogicalOr CountIf"),
+    **_same_kinds(
         ANY,
         "Min Max ArgMax ArgMin ApproxTopK Array VarMap Map MapFromEntries JSONFormat",
     ),
-    **_alike((ArgumentKind.DATE,), "UnixDate"),
-    **_alike((ArgumentKind.NUMBER, ArgumentKind.TIME), "ToChar"),
-    **_alike(ANY, "Lag Lead NthValue", offset=_SHORT),
-    # Not those of two lists, or of a list and an element: their types must go together.
-    **_alike(NESTED, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
+    **_same_kinds((ArgumentKind.DATE,), "UnixDate"),
+    **_same_kinds((ArgumentKind.NUMBER, ArgumentKind.TIME), "ToChar"),
+    **_same_kinds(ANY, "Lag Lead NthValue", offset=_SHORT),
+    # Without functions of two arrays, or of an array and an element: their types must match.
+    **_same_kinds(COLLECTION, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
              "ArrayToString Inline Bracket MapKeys MapValues Flatten"),
 }  # fmt: skip
 
 
-# Who counts places and days with 32 bits, and refuses more.
+# Dialects whose positions and days are 32-bit integers.
 _SPARK: Final = frozenset({"spark", "spark2", "databricks", "hive"})
 _POSTGRES: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
-_COUNTING_SHORT: Final = _SPARK | _POSTGRES | {""}
-# Functions that refuse longer integers in dialects that otherwise take them.
+_SHORT_POSITIONS: Final = _SPARK | _POSTGRES | {""}
+# Functions that reject 64-bit integers in dialects that otherwise accept them.
 _PRESTO: Final = frozenset(_classes("Round Trunc"))
-_COUNTING_SHORT_IN: Final[Mapping[str, frozenset[type[exp.Expr]]]] = {
+_SHORT_ARGUMENTS: Final[Mapping[str, frozenset[type[exp.Expr]]]] = {
     "duckdb": frozenset(_classes("Chr Pad Round Trunc RegexpExtract RegexpExtractAll")),
     **dict.fromkeys(("presto", "trino", "athena"), _PRESTO),
 }
-# Spark makes the number that it wants of any other one, but only for these.
+# Functions for which Spark casts any number to the expected type.
 _CASTING_IN_SPARK: Final = frozenset(
     _classes("Repeat Pad Left Right Substring SplitPart RegexpExtract RegexpExtractAll Chr Hex "
              "BitwiseLeftShift BitwiseRightShift TimestampAdd DatetimeAdd DateAdd AddMonths")
 )  # fmt: skip
-# Whose STRING_AGG writes any value out.
-_LISTING_ANYTHING: Final = frozenset({"spark", "databricks", "duckdb"})
-_DIVIDING_FLOATS: Final = frozenset({"duckdb", "mysql", "clickhouse", "doris", "starrocks"})
-_WITHOUT_REST_OF_FLOATS: Final = _POSTGRES | {"bigquery", "tsql", "fabric"}
+# Dialects whose STRING_AGG accepts any type.
+_STRING_AGG_OF_ANY_TYPE: Final = frozenset({"spark", "databricks", "duckdb"})
+_FLOAT_DIV: Final = frozenset({"duckdb", "mysql", "clickhouse", "doris", "starrocks"})
+_WITHOUT_FLOAT_MOD: Final = _POSTGRES | {"bigquery", "tsql", "fabric"}
 
 
-def taken(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
-    """The kinds that an argument of a function may have, or None if nobody knows."""
+def accepted_kinds(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
+    """The kinds that an argument of a function accepts; None if unknown."""
     if isinstance(node, exp.Round | exp.Trunc) and argument == "this" and dialect in _POSTGRES:
         return _EXACT if node.args.get("decimals") is not None else _NUMBER
     if isinstance(node, exp.JSONFormat) and dialect in _SPARK:
-        return NESTED
-    if isinstance(node, exp.GroupConcat) and argument == "this" and dialect in _LISTING_ANYTHING:
+        return COLLECTION
+    if (
+        isinstance(node, exp.GroupConcat)
+        and argument == "this"
+        and dialect in _STRING_AGG_OF_ANY_TYPE
+    ):
         return ANY
-    arguments = _TAKEN.get(type(node))
+    arguments = _ACCEPTED.get(type(node))
     if arguments is None:
         return None
     kinds = arguments.get(argument, arguments[""])
     if dialect in _SPARK and type(node) in _CASTING_IN_SPARK:
         return tuple(_CAST.get(kind, kind) for kind in kinds)
-    is_short = dialect in _COUNTING_SHORT or type(node) in _COUNTING_SHORT_IN.get(dialect, ())
+    is_short = dialect in _SHORT_POSITIONS or type(node) in _SHORT_ARGUMENTS.get(dialect, ())
     if not is_short:
         return tuple(_LONGER.get(kind, kind) for kind in kinds)
     return kinds
@@ -143,27 +167,27 @@ _CAST: Final = {
 _LONGER: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
 
 
-def calculated(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
-    """The kinds that an operator takes, where it does not take all numbers, and its name."""
-    if isinstance(node, exp.IntDiv) and dialect not in _DIVIDING_FLOATS:
+def operator_kinds(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
+    """The kinds that an operator accepts and its name, if it does not accept all numbers."""
+    if isinstance(node, exp.IntDiv) and dialect not in _FLOAT_DIV:
         return _EXACT, "DIV"
-    if isinstance(node, exp.Mod) and dialect in _WITHOUT_REST_OF_FLOATS:
+    if isinstance(node, exp.Mod) and dialect in _WITHOUT_FLOAT_MOD:
         return _EXACT, "MOD"
     return None, None
 
 
-def place(node: exp.Bracket, dialect: str) -> Kinds:
-    """What a place in a list may be; ELEMENT_AT, which counts from one, is stricter."""
+def index_kinds(node: exp.Bracket, dialect: str) -> Kinds:
+    """The kinds that an array index accepts; ELEMENT_AT in Spark is stricter."""
     return _SHORT if is_element_at(node, dialect) else _INTEGER
 
 
 def is_element_at(node: exp.Bracket, dialect: str) -> bool:
-    """Whether this is ELEMENT_AT, whose key must have the type of the map's keys."""
+    """Whether this is ELEMENT_AT, whose key must have the key type of the map."""
     return node.args.get("offset") == 1 and dialect in _SPARK
 
 
 def cast_to_boolean(dialect: str) -> Kinds | None:
-    """What can be cast to true or false, where that is not every number."""
+    """The kinds that can be cast to BOOLEAN, in dialects that restrict them."""
     return (
         (ArgumentKind.SHORT_INTEGER, ArgumentKind.TEXT, ArgumentKind.BOOLEAN)
         if dialect in _POSTGRES
@@ -172,9 +196,109 @@ def cast_to_boolean(dialect: str) -> Kinds | None:
 
 
 def name_of(node: exp.Expr) -> str:
-    """A function as people call it."""
+    """The name of a function."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).upper()
     if isinstance(node, exp.Func):
         return node.sql_name().upper()
     return node.key.upper()
+
+
+Operations = tuple[UseOperation, ...]
+_COUNTED: Final[Operations] = (UseOperation.COUNTED,)
+_GROUPED: Final[Operations] = (UseOperation.GROUPED,)
+_PASSED_THROUGH: Final[Operations] = (UseOperation.PASSED_THROUGH,)
+_ENCODED: Final[Operations] = (UseOperation.ENCODED,)
+_HASHED: Final[Operations] = (UseOperation.HASHED,)
+_ONE_OF_EACH: Final[Operations] = (UseOperation.GROUPED, UseOperation.PASSED_THROUGH)
+
+
+class FunctionUse(NamedTuple):
+    """What a function does with an argument, and what it returns for any argument.
+
+    Without `argument`, this holds for all arguments; without `returns`, the type is that of the
+    argument or one that the parser knows.
+    """
+
+    operations: Operations
+    argument: str | None = None
+    returns: DataType | None = None
+
+
+Function = type[exp.Expr] | str
+_ANY_TYPE_EVERYWHERE: Final[dict[Function, FunctionUse]] = {
+    **dict.fromkeys(
+        (exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag,
+         exp.Lead, exp.ArgMax, exp.ArgMin),
+        FunctionUse(_PASSED_THROUGH, "this"),
+    ),
+    **dict.fromkeys(
+        (exp.ArrayAgg, exp.Struct, exp.IgnoreNulls, exp.RespectNulls), FunctionUse(_PASSED_THROUGH)
+    ),
+    exp.ArrayUniqueAgg: FunctionUse(_ONE_OF_EACH),
+    exp.ApproxDistinct: FunctionUse(_GROUPED, "this"),
+    **dict.fromkeys((exp.Grouping, exp.GroupingId), FunctionUse(_COUNTED)),
+    **dict.fromkeys(
+        (exp.JSONObject, exp.JSONArray, exp.JSONArrayAgg, exp.JSONFormat), FunctionUse(_ENCODED)
+    ),
+    exp.Typeof: FunctionUse(_HASHED),
+}  # fmt: skip
+_ANY_TYPE_IN_SPARK: Final[dict[Function, FunctionUse]] = {
+    exp.GroupConcat: FunctionUse((UseOperation.FORMATTED,), "this"),
+    exp.Mode: FunctionUse(_ONE_OF_EACH),
+    exp.ArrayDistinct: FunctionUse(_ONE_OF_EACH),
+    exp.Grouping: FunctionUse(_COUNTED, returns=INT8),
+    exp.GroupingId: FunctionUse(_COUNTED, returns=INT64),
+    **dict.fromkeys(("isnull", "isnotnull"), FunctionUse(_COUNTED, returns=BOOLEAN)),
+    **dict.fromkeys(("some", "every"), FunctionUse((UseOperation.CALLED,), returns=BOOLEAN)),
+    "hash": FunctionUse(_HASHED, returns=INT32),
+    "xxhash64": FunctionUse(_HASHED, returns=INT64),
+    "hll_sketch_agg": FunctionUse(_HASHED, returns=BINARY),
+    "to_csv": FunctionUse(_ENCODED, returns=STRING),
+}
+_ANY_TYPE_IN_DUCKDB: Final[dict[Function, FunctionUse]] = {
+    exp.Mode: FunctionUse(_ONE_OF_EACH),
+    exp.ArrayDistinct: FunctionUse(_ONE_OF_EACH),
+    exp.Grouping: FunctionUse(_COUNTED, returns=INT64),
+    exp.GroupingId: FunctionUse(_COUNTED, returns=INT64),
+    exp.GroupConcat: FunctionUse((UseOperation.FORMATTED,), "this"),
+    "arbitrary": FunctionUse(_PASSED_THROUGH),
+    "entropy": FunctionUse(_GROUPED, returns=FLOAT64),
+    "hash": FunctionUse(_HASHED, returns=UINT64),
+    **dict.fromkeys(("to_json", "json_group_array"), FunctionUse(_ENCODED, returns=JSON)),
+    exp.JSONObject: FunctionUse(_ENCODED, returns=JSON),
+    exp.JSONArray: FunctionUse(_ENCODED, returns=JSON),
+}
+_DIALECTS: Final[Mapping[str, Mapping[Function, FunctionUse]]] = {
+    "spark": _ANY_TYPE_EVERYWHERE | _ANY_TYPE_IN_SPARK,
+    "databricks": _ANY_TYPE_EVERYWHERE | _ANY_TYPE_IN_SPARK,
+    "duckdb": _ANY_TYPE_EVERYWHERE | _ANY_TYPE_IN_DUCKDB,
+}
+# Dialects that can group by strings of any length.
+_GROUP_BY_ANY_STRING: Final = frozenset(
+    {"spark", "spark2", "databricks", "hive", "duckdb", "postgres", "redshift", "bigquery",
+     "snowflake", "mysql", "trino", "presto", "athena", "clickhouse", "sqlite"}
+)  # fmt: skip
+
+
+def functions_of_any_type(dialect: str) -> Mapping[Function, FunctionUse]:
+    """The functions of a dialect that accept any type."""
+    return _DIALECTS.get(dialect, _ANY_TYPE_EVERYWHERE)
+
+
+def use_of(node: exp.Expr, argument: str, dialect: str) -> FunctionUse | None:
+    """What a function does with an argument of any type; None if it is not listed."""
+    use = functions_of_any_type(dialect).get(function_of(node))
+    if use is None or use.argument not in (None, argument):
+        return None
+    return use
+
+
+def function_of(node: exp.Expr) -> Function:
+    """The key of a function: its class, or its name if the parser has no class for it."""
+    return str(node.name).lower() if isinstance(node, exp.Anonymous) else type(node)
+
+
+def groups_by_text(dialect: str) -> bool:
+    """Whether the dialect can group by strings of any length, unlike CLOBs."""
+    return dialect in _GROUP_BY_ANY_STRING

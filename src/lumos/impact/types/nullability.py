@@ -1,4 +1,4 @@
-"""Whether an expression may be null."""
+"""Nullability of SQL expressions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
@@ -23,26 +23,26 @@ _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Li
 
 
 class Nullability:
-    """Follows nulls through expressions; `leaf` tells it of columns."""
+    """Derives the nullability of expressions; `leaf` returns that of columns."""
 
     def __init__(self, leaf: Callable[[exp.Column, int], bool | None]) -> None:
         self._leaf = leaf
         self._known: dict[tuple[int, int], bool | None] = {}
         self._required: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        self._kept: list[exp.Expr] = []
+        self._referenced: list[exp.Expr] = []
 
     def of(self, node: exp.Expr, version: int) -> bool | None:
-        """Whether the expression may be null; None if that is not known."""
+        """Whether the expression may be null; None if unknown."""
         key = (id(node), version)
         if key not in self._known:
-            # From the inside out, lest a sum of thousands needs as many frames.
+            # From the inside out: a sum of thousands of terms would exhaust the stack.
             for each in reversed(self._unknown_in_chain(node, version)):
                 self._known[id(each), version] = self._of(each, version)
-                self._kept.append(each)
+                self._referenced.append(each)
         return self._known[key]
 
     def _unknown_in_chain(self, node: exp.Expr, version: int) -> list[exp.Expr]:
-        """The node, and what it begins with if both are operators, as in a + b - c."""
+        """The node and its left operands, as long as these are operators: a + b - c."""
         chain = [node]
         while isinstance(node, exp.Binary) and isinstance(node.this, exp.Binary):
             node = node.this
@@ -57,7 +57,7 @@ class Nullability:
         if isinstance(node, _NEVER):
             return False
         if isinstance(node, exp.TryCast) and not node.args.get("safe"):
-            # So the parser writes a plain CAST of dialects whose casts do not fail.
+            # The parser's form of CAST in dialects whose casts do not fail.
             return self.of(node.this, version)
         if isinstance(node, _ALWAYS):
             return True
@@ -82,7 +82,7 @@ class Nullability:
         return self._any_of(_parts(node), version)
 
     def _aggregated(self, node: exp.Expr, version: int, *, has_rows: bool) -> bool | None:
-        """An aggregate of no rows is null, so it may be unless there is a group."""
+        """Nullability of an aggregate, which is null if there are no rows."""
         if isinstance(node, _NEVER):
             return False
         if isinstance(node, _ALWAYS) or not has_rows:
@@ -93,19 +93,19 @@ class Nullability:
         return _any([self.of(each, version) for each in nodes])
 
     def is_filtered(self, node: exp.Column, named: Mapping[int, QueryColumn]) -> bool:
-        """Whether WHERE lets no nulls of this column through."""
+        """Whether conditions of the query exclude nulls of this column."""
         select = node.find_ancestor(exp.Select)
         if select is None:
             return False
         if id(select) not in self._required:
-            self._kept.append(select)
+            self._referenced.append(select)
             self._required[id(select)] = (
                 _sources(_asserted(select), named),
                 _sources(_compared(select), named),
             )
         asserted, compared = self._required[id(select)]
         source = _source(named[id(node)])
-        # What a comparison lets through is a matter of those who read its result.
+        # A comparison excludes nulls only after it was evaluated.
         return source in asserted or (source in compared and _is_read_after(node, select))
 
 
@@ -121,7 +121,7 @@ def _sources(columns: Iterable[exp.Expr], named: Mapping[int, QueryColumn]) -> f
 
 
 def _is_read_after(node: exp.Expr, select: exp.Expr) -> bool:
-    """Whether a name stands outside of the conditions of its query."""
+    """Whether a column is used outside of the conditions of its query."""
     inside: exp.Expr = node
     while inside.parent is not None and inside.parent is not select:
         inside = inside.parent
@@ -129,20 +129,20 @@ def _is_read_after(node: exp.Expr, select: exp.Expr) -> bool:
 
 
 def _asserted(select: exp.Expr) -> Iterator[exp.Expr]:
-    """The columns that WHERE says are not null."""
+    """The columns with IS NOT NULL in WHERE."""
     where = select.args.get("where")
     for part in _parts_of(where.this) if where is not None else ():
         test = part.this if isinstance(part, exp.Not) else part
         if not isinstance(test, exp.Is) or not isinstance(test.expression, exp.Null):
             continue
-        # Some dialects have a NOT within the test, others one around it.
+        # NOT is inside the test in some dialects and around it in others.
         is_negated = isinstance(part, exp.Not) != bool(test.args.get("negate"))
         if is_negated and isinstance(test.this, exp.Column):
             yield test.this
 
 
 def _compared(select: exp.Expr) -> Iterator[exp.Expr]:
-    """The columns that are not null in the result, as conditions compare them."""
+    """The columns that are not null in the result because conditions compare them."""
     where = select.args.get("where")
     conditions = [where.this] if where is not None else []
     for join in select.args.get("joins") or ():

@@ -1,8 +1,8 @@
 """Types of computed numbers, one class per dialect.
 
-The rules of Spark and DuckDB are compared with the engines themselves over a grid of types; those
-of the other dialects follow their documentation. A rule returns UNKNOWN where nothing is proven:
-whatever depends on it is then undetermined, never unchanged.
+The rules of Spark and DuckDB are tested against the engines over a grid of types; those of other
+dialects follow their documentation. A rule returns UNKNOWN where nothing is proven: whatever
+depends on it is then undetermined, never unchanged.
 """
 
 import enum
@@ -29,14 +29,14 @@ from lumos.model.types import (
 )
 
 _MAX_PRECISION: Final = 38
-# Spark keeps at least so many fraction digits when a result has too many digits in all.
+# The fraction digits that Spark keeps at least when a result exceeds the maximum precision.
 _MIN_ADJUSTED_SCALE: Final = 6
 _MAX_PRECISION_IN_64_BITS: Final = 18
 # DuckDB's 128-bit integer.
 HUGEINT: Final = Decimal(39)
 
 
-class Size(NamedTuple):
+class DecimalSize(NamedTuple):
     """Precision and scale of a decimal."""
 
     precision: int
@@ -44,19 +44,19 @@ class Size(NamedTuple):
 
     @property
     def whole(self) -> int:
-        """Digits before the point."""
+        """Digits before the decimal point."""
         return self.precision - self.scale
 
 
 class Operand(NamedTuple):
-    """A value that is computed with; `digits` are those of an integer literal."""
+    """An operand; `digits` is the number of digits of an integer literal."""
 
     type: DataType
     digits: int | None = None
 
     @classmethod
     def of(cls, type: DataType, literal: str | None) -> "Operand":
-        """A value of a type, with the text of the number where it is a literal."""
+        """An operand of a type, with the text of the literal if it is one."""
         is_integer = literal is not None and literal.isdigit()
         return cls(type, len(str(int(literal))) if literal and is_integer else None)
 
@@ -67,7 +67,7 @@ def is_number(type: DataType) -> bool:
 
 
 class Operator(enum.Enum):
-    """What is done with two numbers; COMMON is the type that both can have."""
+    """An operation on two numbers; COMMON is the common type of both."""
 
     ADD = enum.auto()
     MULTIPLY = enum.auto()
@@ -77,21 +77,21 @@ class Operator(enum.Enum):
     COMMON = enum.auto()
 
 
-Rule = Callable[[Size, Size], DataType]
+Rule = Callable[[DecimalSize, DecimalSize], DataType]
 
 
 class NumberTypes:
     """Types of computed numbers in a dialect without rules of its own: decimals are unknown."""
 
-    # What becomes of two decimals; an operator without a rule gives an unknown type.
+    # Result types of two decimals; unknown for operators without a rule.
     decimals: ClassVar[Mapping[Operator, Rule]] = {}
-    # The decimal digits of an integer column of so many bits, next to a decimal.
+    # Decimal digits of an integer column next to a decimal, by bits.
     integer_digits: ClassVar[Mapping[int, int]] = {}
     # The size of DECIMAL without parameters.
-    default_size: ClassVar[Size | None] = None
+    default_size: ClassVar[DecimalSize | None] = None
     # The type of a result of decimals without a size.
     unsized: ClassVar[DataType] = UNKNOWN
-    # Whether functions of any numbers without a rule here are unknown, not only those of decimals.
+    # Whether functions without a rule are unknown for all numbers, not only for decimals.
     is_complete: ClassVar[bool] = False
     # Whether 100L is a literal.
     has_suffixes: ClassVar[bool] = False
@@ -102,10 +102,10 @@ class NumberTypes:
         return None
 
     def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
-        """The type of an operation; None if its operands are no numbers."""
+        """The type of an operation; None if its operands are not numbers."""
         types = (one.type, other.type)
         if not all(map(is_number, types)):
-            # Texts are cast to numbers, by rules that differ between versions.
+            # Strings are cast to numbers by rules that differ between versions.
             has_text = any(isinstance(type, String) for type in types)
             is_mixed = has_text and any(map(is_number, types))
             return UNKNOWN if self.is_complete and is_mixed else None
@@ -136,15 +136,15 @@ class NumberTypes:
             return self.unsized
         return UNKNOWN if rule is None else rule(left, right)
 
-    def _size(self, operand: Operand) -> Size | None:
+    def _size(self, operand: Operand) -> DecimalSize | None:
         """The size that an operand has next to a decimal."""
         type = operand.type
         if isinstance(type, Decimal):
-            return None if type.precision is None else Size(type.precision, type.scale)
+            return None if type.precision is None else DecimalSize(type.precision, type.scale)
         if operand.digits is not None:
-            return Size(operand.digits, 0)
+            return DecimalSize(operand.digits, 0)
         digits = self.integer_digits.get(SIGNED.get(type, 0))
-        return Size(digits, 0) if digits else None
+        return DecimalSize(digits, 0) if digits else None
 
     def sum(self, type: DataType) -> DataType | None:
         """The type of SUM."""
@@ -161,14 +161,14 @@ class NumberTypes:
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
-        """The type of ROUND to so many places; None stands for places that are no literal."""
+        """The type of ROUND; `places` is None if it is not a literal."""
         del places
         if type in FLOATS:
             return FLOAT64
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
-        """The type of FLOOR and CEIL, with `places` where they round to a place."""
+        """The type of FLOOR and CEIL, with `places` if they round to a decimal place."""
         del places
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
@@ -177,7 +177,7 @@ class NumberTypes:
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
     def same(self, type: DataType) -> DataType | None:
-        """The type of a value that is taken as it is: MAX(x), LAG(x), NULLIF(x, 0)."""
+        """The type of a value returned unchanged: MAX(x), LAG(x), NULLIF(x, 0)."""
         return type if isinstance(type, Decimal | Unknown) else None
 
     def negate(self, type: DataType) -> DataType | None:
@@ -185,15 +185,15 @@ class NumberTypes:
         return self.same(type)
 
     def default_decimal(self) -> DataType:
-        """The type that DECIMAL without parameters stands for."""
+        """The type of DECIMAL without parameters."""
         return Decimal() if self.default_size is None else Decimal(*self.default_size)
 
     def common(self, types: Iterable[DataType]) -> DataType:
-        """The type of a value that has one of these types, as an arm of a UNION does."""
+        """The common type of these types, as in a UNION."""
         return self.common_of(map(Operand, types))
 
     def common_of(self, operands: Iterable[Operand]) -> DataType:
-        """The type of COALESCE and CASE, whose operands may be literals."""
+        """The common type of operands that may be literals, as in COALESCE and CASE."""
         types = [type for type in dict.fromkeys(each.type for each in operands) if type != NULL]
         return reduce(self._common_pair, types) if types else NULL
 
@@ -215,10 +215,10 @@ def _is_moment(type: DataType) -> bool:
     return type == DATE or isinstance(type, Timestamp)
 
 
-def _widened(one: Size, other: Size) -> Size:
+def _widened(one: DecimalSize, other: DecimalSize) -> DecimalSize:
     """The size that holds all digits of both."""
     scale = max(one.scale, other.scale)
-    return Size(max(one.whole, other.whole) + scale, scale)
+    return DecimalSize(max(one.whole, other.whole) + scale, scale)
 
 
 def _capped(precision: int, scale: int) -> Decimal:
@@ -226,20 +226,20 @@ def _capped(precision: int, scale: int) -> Decimal:
 
 
 def _exact(precision: int, scale: int) -> DataType:
-    """A decimal that has room for all digits; what happens to others is not proven."""
+    """A decimal with room for all digits, or UNKNOWN beyond the maximum precision."""
     return Decimal(precision, scale) if precision <= _MAX_PRECISION else UNKNOWN
 
 
-def _literal_digits(text: str) -> Size | None:
-    """All digits that are written before and behind the point; None for 1e3."""
+def _literal_digits(text: str) -> DecimalSize | None:
+    """The digits of a literal before and after the point; None for 1e3."""
     whole, _, fraction = text.partition(".")
     if not (whole + fraction).isdigit():
         return None
-    return Size(len(whole) + len(fraction), len(fraction))
+    return DecimalSize(len(whole) + len(fraction), len(fraction))
 
 
 def _integer_literal(text: str) -> DataType:
-    """The narrowest of 32, 64 and 128 bits; a number without a point may have an exponent."""
+    """The narrowest integer type of 32, 64 or 128 bits; a float if there is an exponent."""
     if not text.isdigit():
         return FLOAT64
     value = int(text)
@@ -254,12 +254,12 @@ def _always(type: DataType) -> Rule:
     return lambda *_: type
 
 
-def _common_up_to_38(one: Size, other: Size) -> DataType:
+def _common_up_to_38(one: DecimalSize, other: DecimalSize) -> DataType:
     return _exact(*_widened(one, other))
 
 
-def _common_whole_digits_first(one: Size, other: Size) -> DataType:
-    """A decimal that gives up fraction digits where 38 are too few."""
+def _common_whole_digits_first(one: DecimalSize, other: DecimalSize) -> DataType:
+    """The common decimal, which gives up fraction digits beyond 38 digits."""
     size = _widened(one, other)
     whole = min(size.whole, _MAX_PRECISION)
     scale = min(size.scale, _MAX_PRECISION - whole)
@@ -267,28 +267,28 @@ def _common_whole_digits_first(one: Size, other: Size) -> DataType:
 
 
 def _spark_adjusted(precision: int, scale: int) -> Decimal:
-    """A decimal of at most 38 digits, of which the fraction gives up the first."""
+    """A decimal of at most 38 digits, which gives up fraction digits first."""
     if precision <= _MAX_PRECISION:
         return Decimal(max(precision, 1), scale)
     whole = precision - scale
     return Decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
 
 
-def _spark_sum(one: Size, other: Size) -> DataType:
+def _spark_sum(one: DecimalSize, other: DecimalSize) -> DataType:
     size = _widened(one, other)
     return _spark_adjusted(size.precision + 1, size.scale)
 
 
-def _spark_product(one: Size, other: Size) -> DataType:
+def _spark_product(one: DecimalSize, other: DecimalSize) -> DataType:
     return _spark_adjusted(one.precision + other.precision + 1, one.scale + other.scale)
 
 
-def _spark_quotient(one: Size, other: Size) -> DataType:
+def _spark_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
     return _spark_adjusted(one.whole + other.scale + scale, scale)
 
 
-def _spark_remainder(one: Size, other: Size) -> DataType:
+def _spark_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(one.scale, other.scale)
     return _spark_adjusted(min(one.whole, other.whole) + scale, scale)
 
@@ -305,12 +305,12 @@ class SparkNumbers(NumberTypes):
         Operator.COMMON: _common_whole_digits_first,
     }
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 20}
-    default_size: ClassVar = Size(10, 0)
+    default_size: ClassVar = DecimalSize(10, 0)
     is_complete: ClassVar = True
     has_suffixes: ClassVar = True
 
     def literal(self, text: str) -> DataType | None:
-        """0.0 is DECIMAL(1,1): leading zeros are no digits."""
+        """The type of a literal: 0.0 is DECIMAL(1,1), as leading zeros do not count."""
         if "." not in text:
             type = _integer_literal(text)
             return type if type in SIGNED or type in FLOATS else _exact(len(str(int(text))), 0)
@@ -337,19 +337,19 @@ class SparkNumbers(NumberTypes):
         return super()._integers(Operator.COMMON, one, other)
 
     def sum(self, type: DataType) -> DataType | None:
-        """Ten digits more."""
+        """Ten more digits."""
         if isinstance(type, Decimal) and type.precision is not None:
             return _capped(type.precision + 10, type.scale)
         return super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
-        """Four digits more, all of them behind the point."""
+        """Four more fraction digits."""
         if isinstance(type, Decimal) and type.precision is not None:
             return _capped(type.precision + 4, type.scale + 4)
         return FLOAT64 if type in SIGNED else super().average(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
-        """One whole digit more, as 9.9 becomes 10."""
+        """One more integer digit, as 9.9 becomes 10."""
         if type in SIGNED or type in FLOATS:
             return type
         if not isinstance(type, Decimal) or type.precision is None or places is None:
@@ -361,7 +361,7 @@ class SparkNumbers(NumberTypes):
         return _capped(whole + scale, scale)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
-        """A whole number, unless a place is named."""
+        """An integer, unless a decimal place is given."""
         if places is not None:
             return self.round(type, places) if isinstance(type, Decimal) else UNKNOWN
         if type in SIGNED or type in FLOATS:
@@ -371,7 +371,7 @@ class SparkNumbers(NumberTypes):
         return type if type.scale == 0 else _capped(type.precision - type.scale + 1, 0)
 
     def same(self, type: DataType) -> DataType | None:
-        """The same in every case."""
+        """Always the same type."""
         return type
 
 
@@ -389,12 +389,12 @@ class HiveNumbers(SparkNumbers):
         return UNKNOWN if is_full else type
 
 
-def _capped_sum(one: Size, other: Size) -> DataType:
+def _capped_sum(one: DecimalSize, other: DecimalSize) -> DataType:
     size = _widened(one, other)
     return _capped(size.precision + 1, size.scale)
 
 
-def _duckdb_sum(one: Size, other: Size) -> DataType:
+def _duckdb_sum(one: DecimalSize, other: DecimalSize) -> DataType:
     precision = _widened(one, other).precision + 1
     if precision > _MAX_PRECISION_IN_64_BITS >= max(one.precision, other.precision):
         # DuckDB 1 stays within 64 bits, DuckDB 2 does not.
@@ -402,7 +402,7 @@ def _duckdb_sum(one: Size, other: Size) -> DataType:
     return _capped_sum(one, other)
 
 
-def _duckdb_product(one: Size, other: Size) -> DataType:
+def _duckdb_product(one: DecimalSize, other: DecimalSize) -> DataType:
     precision, scale = one.precision + other.precision, one.scale + other.scale
     if scale > _MAX_PRECISION:
         # DuckDB refuses the statement.
@@ -414,7 +414,7 @@ def _duckdb_product(one: Size, other: Size) -> DataType:
     return _capped(precision, scale)
 
 
-def _duckdb_remainder(one: Size, other: Size) -> DataType:
+def _duckdb_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
     size = _widened(one, other)
     return Decimal(*size) if size.precision <= _MAX_PRECISION else FLOAT64
 
@@ -431,11 +431,11 @@ class DuckdbNumbers(NumberTypes):
         Operator.COMMON: _common_whole_digits_first,
     }
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
-    default_size: ClassVar = Size(18, 3)
+    default_size: ClassVar = DecimalSize(18, 3)
     is_complete: ClassVar = True
 
     def literal(self, text: str) -> DataType | None:
-        """0.0 is DECIMAL(2,1): all digits count as they are written."""
+        """The type of a literal: 0.0 is DECIMAL(2,1), as all digits count."""
         if "." not in text:
             return _integer_literal(text)
         size = _literal_digits(text)
@@ -454,10 +454,10 @@ class DuckdbNumbers(NumberTypes):
             return UNKNOWN
         return super().common_of(operands)
 
-    def _size(self, operand: Operand) -> Size | None:
+    def _size(self, operand: Operand) -> DecimalSize | None:
         """The size next to a decimal; an integer literal is like a column of its type."""
         if operand.type == HUGEINT:
-            return Size(_MAX_PRECISION, 0)
+            return DecimalSize(_MAX_PRECISION, 0)
         return super()._size(Operand(operand.type))
 
     def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
@@ -483,7 +483,7 @@ class DuckdbNumbers(NumberTypes):
         return super()._decimals(operator, one, other)
 
     def sum(self, type: DataType) -> DataType | None:
-        """As wide as can be."""
+        """The maximum precision."""
         if type in SIGNED or type == HUGEINT:
             return HUGEINT
         if isinstance(type, Decimal) and type.precision is not None:
@@ -491,7 +491,7 @@ class DuckdbNumbers(NumberTypes):
         return super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
-        """A float, whatever the numbers are."""
+        """Always a float."""
         return FLOAT64 if is_number(type) else UNKNOWN
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
@@ -519,12 +519,12 @@ class DuckdbNumbers(NumberTypes):
         return Decimal(type.precision)
 
     def same(self, type: DataType) -> DataType | None:
-        """The same in every case."""
+        """Always the same type."""
         return type
 
 
 def _adapts(one: Operand, other: Operand) -> bool:
-    """Whether DuckDB gives an integer literal the type of the short integer that it meets."""
+    """Whether DuckDB gives an integer literal the type of the short integer next to it."""
     pair = (one, other) if one.digits is not None else (other, one)
     return pair[0].digits is not None and pair[1].digits is None and (
         SIGNED.get(pair[1].type, 64) < 32
@@ -537,10 +537,10 @@ class PostgresNumbers(NumberTypes):
     unsized: ClassVar = Decimal()
 
     def literal(self, text: str) -> DataType | None:
-        """A numeric where there is a point."""
+        """A numeric if there is a decimal point."""
         return Decimal() if "." in text else None
 
-    def _size(self, operand: Operand) -> Size | None:
+    def _size(self, operand: Operand) -> DecimalSize | None:
         del operand
         return None
 
@@ -611,12 +611,12 @@ class BigqueryNumbers(NumberTypes):
         return self._computed(type) or super().truncate(type)
 
 
-def _snowflake_product(one: Size, other: Size) -> DataType:
+def _snowflake_product(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
     return _capped(one.whole + other.whole + scale, scale)
 
 
-def _snowflake_quotient(one: Size, other: Size) -> DataType:
+def _snowflake_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(one.scale, min(one.scale + 6, 12))
     return _capped(one.whole + other.scale + scale, scale)
 
@@ -632,7 +632,7 @@ class SnowflakeNumbers(NumberTypes):
     }
 
     def sum(self, type: DataType) -> DataType | None:
-        """As wide as can be."""
+        """The maximum precision."""
         if isinstance(type, Decimal) and type.precision is not None:
             return Decimal(_MAX_PRECISION, type.scale)
         return super().sum(type)

@@ -1,4 +1,4 @@
-"""Types and nullability of expressions, with the tables as they are and as they will be."""
+"""Types and nullability of expressions, with their tables before and after a change."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -11,10 +11,10 @@ from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.schema import MappingSchema
 
 from lumos.impact.rules.type_uses import TableVersions, ValueType
-from lumos.impact.types.arithmetic import rules_for
+from lumos.impact.types.annotator import rules_for
 from lumos.impact.types.nullability import Nullability
 from lumos.impact.types.number_types import number_types
-from lumos.impact.types.types import from_sqlglot, to_sqlglot
+from lumos.impact.types.sqlglot_types import from_sqlglot, to_sqlglot
 from lumos.lineage.sql.dialects import NameFolding
 from lumos.lineage.sql.relation import (
     FieldAccess,
@@ -35,16 +35,16 @@ BEFORE: Final = 0
 AFTER: Final = 1
 
 
-class State(NamedTuple):
-    """A value before and after; None where it is not there. A lost one may be anything."""
+class ValueChange(NamedTuple):
+    """A value before and after; None where it does not exist."""
 
     before: ValueType | None
     after: ValueType | None
-    is_lost: bool = False
+    is_unknown: bool = False
 
     @property
-    def is_touched(self) -> bool:
-        return self.is_lost or self.before != self.after
+    def is_changed(self) -> bool:
+        return self.is_unknown or self.before != self.after
 
     @property
     def is_gone(self) -> bool:
@@ -55,52 +55,53 @@ class State(NamedTuple):
         return self.before is None and self.after is not None
 
 
-_NOTHING: Final = ValueType()
-UNTOUCHED: Final = State(_NOTHING, _NOTHING)
-LOST: Final = State(_NOTHING, _NOTHING, True)
+_UNKNOWN_VALUE: Final = ValueType()
+UNTOUCHED: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE)
+LOST: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE, True)
 
 
 class _Leaves(NamedTuple):
-    """What holds for any of some columns."""
+    """Properties that hold for at least one of several columns."""
 
     is_gone: bool = False
-    is_touched: bool = False
+    is_changed: bool = False
     has_other_types: bool = False
     may_gain_nulls: bool = False
 
     @classmethod
-    def of(cls, state: State) -> "_Leaves":
-        has_other_types = state.is_lost or not _same_types(state)
-        return cls(state.is_gone, state.is_touched, has_other_types, _may_gain_nulls(state))
+    def of(cls, state: ValueChange) -> "_Leaves":
+        has_other_types = state.is_unknown or not _same_types(state)
+        return cls(state.is_gone, state.is_changed, has_other_types, _may_gain_nulls(state))
 
 
 _NO_LEAVES: Final = _Leaves()
 
 
-class Values:
-    """Values of one script; they are worked out when somebody asks."""
+class ExpressionTypes:
+    """Types of the expressions and columns of one script, computed on demand."""
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
-        self._schema, self._rules = _annotating(dialect)
+        self._schema, self._rules = _annotator_settings(dialect)
         self._numbers = number_types(_name(dialect))
         self._folding = NameFolding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
-        self._columns: dict[tuple[Parts, str], State] = {}
+        self._columns: dict[tuple[Parts, str], ValueChange] = {}
         self._changed: dict[Parts, frozenset[str] | None] = {}
-        self._states: dict[int, State] = {}
+        self._states: dict[int, ValueChange] = {}
         self._types: tuple[dict[int, DataType], dict[int, DataType]] = ({}, {})
         self._typed: set[int] = set()
-        self._summed: dict[int, _Leaves] = {}
-        self._open: set[int] = set()
-        self._kept: list[object] = []
+        self._leaf_properties: dict[int, _Leaves] = {}
+        self._in_progress: set[int] = set()
+        # Keeps nodes alive, as ids of collected objects are reused.
+        self._referenced: list[object] = []
         self._nulls = Nullability(self._nullable)
         self.named: dict[int, QueryColumn] = {}
-        # The columns that are taken together by no name, by what stands for them.
+        # The columns of whole rows used as one value, by the id of the node.
         self.rows: dict[int, Sequence[QueryColumn]] = {}
 
     def versions(self, table: Parts) -> TableVersions | None:
-        """The versions of a table, if anybody knows of it."""
+        """The versions of a table, if it is known."""
         if table not in self._versions:
             self._versions[table] = self._tables(table)
         return self._versions[table]
@@ -111,7 +112,7 @@ class Values:
         return list(versions.columns) if versions is not None and versions.is_complete else None
 
     def changed(self, table: Parts) -> frozenset[str] | None:
-        """The changed columns of a table as the dialect compares names; None: perhaps all."""
+        """The changed columns of a table, with names folded; None if any may have changed."""
         if table not in self._changed:
             versions = self.versions(table)
             found: frozenset[str] | None = frozenset()
@@ -122,17 +123,17 @@ class Values:
         return self._changed[table]
 
     def may_change(self, column: QueryColumn) -> bool:
-        """Whether a column is made from one that changes."""
+        """Whether a column is derived from one that changes."""
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """The columns for which a value made of all of them changes: by themselves, or by place."""
+        """The columns because of which a row changes as a whole: their type or their position."""
         return [each for each in row if self.may_change(each)] or [
-            each for each in row if self._moves(each)
+            each for each in row if self._is_moved(each)
         ][:1]
 
-    def _moves(self, column: QueryColumn) -> bool:
-        """Whether a column is of a table, by no name, whose columns stand in another order."""
+    def _is_moved(self, column: QueryColumn) -> bool:
+        """Whether a column is used by position, and the column order of its table changes."""
         return any(
             (fact.is_star or isinstance(column.definition, TableColumn))
             and (versions := self.versions(table)) is not None
@@ -141,47 +142,47 @@ class Values:
         )
 
     def holds_changed_row(self, column: QueryColumn) -> bool:
-        """Whether a row that changes is a part of a column's value."""
+        """Whether the value of a column contains a row that changes."""
         changed = {id for id, row in self.rows.items() if self.changed_in_row(row)}
         return bool(changed) and not changed.isdisjoint(self.makers(column))
 
     def origins(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
-        """The changed columns that a column is made from."""
+        """The changed columns that a column is derived from."""
         for table, name in column.facts:
             changed = self.changed(table)
             if changed is None or name in changed or (name == ALL and changed):
                 versions = self.versions(table)
                 assert versions is not None
-                yield versions.key, self._written(versions, name)
+                yield versions.key, self._stored_name(versions, name)
 
     def sources(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
-        """All columns of known tables that a column is made from."""
+        """All columns of known tables that a column is derived from."""
         for table, name in column.facts:
             versions = self.versions(table)
             if versions is not None:
-                yield versions.key, self._written(versions, name)
+                yield versions.key, self._stored_name(versions, name)
 
-    def _written(self, versions: TableVersions, name: str) -> str:
-        """A column as the schema writes it."""
+    def _stored_name(self, versions: TableVersions, name: str) -> str:
+        """The name of a column as the schema spells it."""
         if name in versions.columns:
             return name
         return next((each for each in versions.columns if self._folding.stored(each) == name), name)
 
-    def of_column(self, column: QueryColumn) -> State:
-        """The value of a column."""
+    def of_column(self, column: QueryColumn) -> ValueChange:
+        """The change of a column."""
         known = self._states.get(id(column))
         if known is None:
-            if id(column) in self._open:
-                # A query that reads itself.
+            if id(column) in self._in_progress:
+                # A recursive query.
                 return LOST if self.may_change(column) else UNTOUCHED
-            self._open.add(id(column))
+            self._in_progress.add(id(column))
             known = self._column(column)
-            self._open.discard(id(column))
+            self._in_progress.discard(id(column))
             self._states[id(column)] = known
-            self._kept.append(column)
+            self._referenced.append(column)
         return known
 
-    def _column(self, column: QueryColumn) -> State:
+    def _column(self, column: QueryColumn) -> ValueChange:
         maker = column.definition
         if isinstance(maker, TableColumn):
             return self._stored(maker)
@@ -199,49 +200,51 @@ class Values:
             return LOST if self.changed_in_row(maker.columns) else UNTOUCHED
         return LOST if self.may_change(column) else UNTOUCHED
 
-    def _element(self, state: State) -> State:
-        """One of the values in a list."""
+    def _element(self, state: ValueChange) -> ValueChange:
+        """The change of an element of an array."""
         before, after = (_element_of(value) for value in (state.before, state.after))
         is_vague = any(value is not None and isinstance(value.type, Unknown)
                        for value in (before, after))  # fmt: skip
-        return State(before, after, state.is_lost or (state.is_touched and is_vague))
+        return ValueChange(before, after, state.is_unknown or (state.is_changed and is_vague))
 
-    def _stored(self, stored: TableColumn) -> State:
+    def _stored(self, stored: TableColumn) -> ValueChange:
         key = (stored.table, stored.name)
         if key not in self._columns:
             self._columns[key] = self._looked_up(stored)
         return self._columns[key]
 
-    def _looked_up(self, stored: TableColumn) -> State:
+    def _looked_up(self, stored: TableColumn) -> ValueChange:
         versions = self.versions(stored.table)
         if versions is None:
             return UNTOUCHED
-        name = self._written(versions, stored.name)
+        name = self._stored_name(versions, stored.name)
         pair = versions.columns.get(name)
         if pair is None:
             return LOST if versions.is_doubtful else UNTOUCHED
         before, after = map(_value, pair)
-        return State(before, after, versions.is_doubtful or name in versions.lost)
+        return ValueChange(before, after, versions.is_doubtful or name in versions.lost)
 
-    def _padded(self, state: State) -> State:
+    def _padded(self, state: ValueChange) -> ValueChange:
         before, after = (
             None if each is None else ValueType(type=each.type, nullable=True)
             for each in (state.before, state.after)
         )
-        return State(before, after, state.is_lost)
+        return ValueChange(before, after, state.is_unknown)
 
-    def _member(self, holder: State, path: Parts) -> State:
-        """A field of a value; one that is there before and not after is gone."""
+    def _member(self, holder: ValueChange, path: Parts) -> ValueChange:
+        """The change of a field of a struct or map; a field that disappears counts as removed."""
         if holder.is_gone:
             return holder
-        before, after = (self._inside(value, path) for value in (holder.before, holder.after))
+        before, after = (self._nested_value(value, path) for value in (holder.before, holder.after))
         is_vague = any(
             value is not None and isinstance(value.type, Unknown) for value in (before, after)
         )
-        is_lost = holder.is_lost or (holder.before != holder.after and is_vague)
-        return State(before or _NOTHING, after if before else after or _NOTHING, is_lost)
+        is_unknown = holder.is_unknown or (holder.before != holder.after and is_vague)
+        return ValueChange(
+            before or _UNKNOWN_VALUE, after if before else after or _UNKNOWN_VALUE, is_unknown
+        )
 
-    def _inside(self, value: ValueType | None, path: Parts) -> ValueType | None:
+    def _nested_value(self, value: ValueType | None, path: Parts) -> ValueType | None:
         if value is None:
             return None
         type, nullable = value.type, value.nullable
@@ -255,23 +258,25 @@ class Values:
             elif isinstance(type, Map):
                 type, nullable = type.value, True
             else:
-                return _NOTHING
+                return _UNKNOWN_VALUE
         return ValueType(type=type, nullable=nullable)
 
     def _is_called(self, name: str, wanted: str) -> bool:
         return self._folding.stored(name) == wanted or name.lower() == wanted.lower()
 
-    def _either(self, states: Iterable[State]) -> State:
+    def _either(self, states: Iterable[ValueChange]) -> ValueChange:
         states = list(states)
         if any(state.is_gone for state in states):
             return next(state for state in states if state.is_gone)
         if all(state.is_added for state in states):
-            return State(None, self._common([state.after for state in states]))
+            return ValueChange(None, self._common([state.after for state in states]))
         before = self._common([state.before for state in states])
         after = self._common([state.after for state in states])
         is_vague = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
-        is_touched = any(state.is_touched for state in states)
-        return State(before, after, any(s.is_lost for s in states) or (is_touched and is_vague))
+        is_changed = any(state.is_changed for state in states)
+        return ValueChange(
+            before, after, any(s.is_unknown for s in states) or (is_changed and is_vague)
+        )
 
     def _common(self, values: list[ValueType | None]) -> ValueType:
         present = [value for value in values if value is not None]
@@ -282,7 +287,7 @@ class Values:
         )
 
     def makers(self, column: QueryColumn) -> set[int]:
-        """The expressions and columns that a column's value goes through, each by its id."""
+        """The ids of the expressions and columns that a column is computed from."""
         found: set[int] = set()
         waiting = [column]
         while waiting:
@@ -304,30 +309,30 @@ class Values:
                     found.update(id(each) for each in node.walk() if id(each) in self.rows)
         return found
 
-    def of_node(self, node: exp.Expr) -> State:
-        """The value of an expression, or of a part of one."""
+    def of_node(self, node: exp.Expr) -> ValueChange:
+        """The change of an expression or a part of one."""
         known = self._states.get(id(node))
         if known is None:
             known = self._node(node)
             self._states[id(node)] = known
-            self._kept.append(node)
+            self._referenced.append(node)
         return known
 
-    def leaves(self, node: exp.Expr) -> Iterator[State]:
-        """The values of the columns that are named in an expression."""
+    def leaves(self, node: exp.Expr) -> Iterator[ValueChange]:
+        """The changes of the columns that are named in an expression."""
         for leaf in node.find_all(exp.Column):
             column = self.named.get(id(leaf))
             if column is not None:
                 yield self.of_column(column)
 
-    def _node(self, node: exp.Expr) -> State:
+    def _node(self, node: exp.Expr) -> ValueChange:
         if isinstance(node, exp.Column) and id(node) in self.named:
             return self._leaf(node)
         if isinstance(node, exp.Alias | exp.Paren | exp.Ordered):
             return self.of_node(node.this)
         leaves = self._leaves(node)
         if leaves.is_gone:
-            return State(_NOTHING, None)
+            return ValueChange(_UNKNOWN_VALUE, None)
         if self.rows and self._takes_changed_row(node):
             return LOST
         self._type(node)
@@ -336,32 +341,34 @@ class Values:
                   nullable=self._nulls.of(node, version))
             for version in (BEFORE, AFTER)
         )  # fmt: skip
-        if not leaves.is_touched:
-            return State(before, before)
+        if not leaves.is_changed:
+            return ValueChange(before, before)
         is_vague = _has_unknown(before.type) or _has_unknown(after.type)
-        is_lost = (is_vague and leaves.has_other_types) or (
+        is_unknown = (is_vague and leaves.has_other_types) or (
             leaves.may_gain_nulls and None in (before.nullable, after.nullable)
         )
-        return State(before, after, is_lost)
+        return ValueChange(before, after, is_unknown)
 
     def _takes_changed_row(self, node: exp.Expr) -> bool:
         rows = (self.rows.get(id(each)) for each in node.walk())
         return any(self.changed_in_row(row) for row in rows if row)
 
     def _leaves(self, node: exp.Expr) -> "_Leaves":
-        """What holds for any of the columns that are named in an expression."""
-        known = self._summed.get(id(node))
+        """Properties of the columns that are named in an expression."""
+        known = self._leaf_properties.get(id(node))
         if known is None:
-            inside = self._summed.get(id(node.this)) if isinstance(node, exp.Binary) else None
+            inside = (
+                self._leaf_properties.get(id(node.this)) if isinstance(node, exp.Binary) else None
+            )
             rest = node.expression if inside is not None else node
             parts = [_Leaves.of(state) for state in self.leaves(rest)]
             known = _Leaves(*map(any, zip(inside or _NO_LEAVES, *parts, strict=True)))
-            self._summed[id(node)] = known
-            self._kept.append(node)
+            self._leaf_properties[id(node)] = known
+            self._referenced.append(node)
         return known
 
-    def _leaf(self, node: exp.Column) -> State:
-        """A named column; where fields follow behind it, the column that has them."""
+    def _leaf(self, node: exp.Column) -> ValueChange:
+        """The change of a named column; for a.b.c, that of the column which has the fields."""
         column = self.named[id(node)]
         state = self.of_column(column)
         maker = column.definition
@@ -379,7 +386,7 @@ class Values:
                 None if each is None else ValueType(type=each.type, nullable=False)
                 for each in (state.before, state.after)
             )
-            return State(before, after, state.is_lost)
+            return ValueChange(before, after, state.is_unknown)
         return state
 
     def _nullable(self, node: exp.Column, version: int) -> bool | None:
@@ -389,23 +396,23 @@ class Values:
         return value.nullable if isinstance(value, ValueType) else None
 
     def _type(self, node: exp.Expr) -> None:
-        """Lets the annotator type the whole expression around a node, in both versions."""
+        """Annotate the whole expression around a node with types, before and after."""
         root = root_of(node)
         if id(root) in self._typed:
             return
         self._typed.add(id(root))
-        self._kept.append(root)
+        self._referenced.append(root)
         leaves = [leaf for leaf in root.find_all(exp.Column) if id(leaf) in self.named]
         states = [(leaf, self._leaf(leaf)) for leaf in leaves]
         self._annotate(root, states, BEFORE)
-        if any(state.is_touched for _, state in states):
+        if any(state.is_changed for _, state in states):
             self._annotate(root, states, AFTER)
         else:
             self._types[AFTER].update((id(each), self._types[BEFORE][id(each)])
                                       for each in root.walk())  # fmt: skip
 
     def _annotate(
-        self, root: exp.Expr, leaves: list[tuple[exp.Column, State]], version: int
+        self, root: exp.Expr, leaves: list[tuple[exp.Column, ValueChange]], version: int
     ) -> None:
         for node in root.walk():
             node._type = None
@@ -420,7 +427,7 @@ class Values:
         self._annotated(root)
         for node in root.walk():
             if id(node) not in types or not isinstance(node, exp.Column):
-                # What the annotator forgets of a type, such as its unit, is still known of leaves.
+                # The annotator drops details such as the time unit; the columns still have them.
                 known = _known(node.type)
                 types[id(node)] = exact.get(known) or known[1]
 
@@ -430,23 +437,23 @@ class Values:
                 self._schema, expression_metadata=self._rules, overwrite_types=False
             )
             for cast in reversed(list(node.find_all(exp.Cast))):
-                # The annotator knows the type of a cast from its text and does not look inside.
+                # The annotator does not descend into casts.
                 annotator.annotate_expression(cast.this)
                 if from_sqlglot(cast.to) == Decimal():
                     cast._type = to_sqlglot(self._numbers.default_decimal())
             annotator.annotate(node, annotate_scope=False)
         except (SqlglotError, AttributeError, TypeError, ValueError, KeyError, IndexError):
-            # The annotator trusts that a tree is well formed; what it chokes on stays unknown.
+            # The annotator fails on malformed trees; their types stay unknown.
             return
 
 
 def _known(type: exp.Expr | None) -> _Known:
-    """A type as the annotator and the algebra know it; either may forget a part of it."""
+    """A type as both sqlglot and Lumos represent it; either may drop details."""
     return type.this if isinstance(type, exp.DataType) else None, from_sqlglot(type)
 
 
 @cache
-def _annotating(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
+def _annotator_settings(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
     return MappingSchema(dialect=dialect), rules_for(_name(dialect), dialect.EXPRESSION_METADATA)
 
 
@@ -463,11 +470,11 @@ def _element_of(value: ValueType | None) -> ValueType | None:
         return None
     if isinstance(value.type, Array):
         return ValueType(type=value.type.element, nullable=value.type.element_nullable)
-    return _NOTHING
+    return _UNKNOWN_VALUE
 
 
 def _has_unknown(type: DataType) -> bool:
-    """Whether a type, or one inside of it, is not known."""
+    """Whether a type or a nested one is unknown."""
     match type:
         case Array(element):
             return _has_unknown(element)
@@ -479,7 +486,7 @@ def _has_unknown(type: DataType) -> bool:
             return isinstance(type, Unknown)
 
 
-def _same_types(state: State) -> bool:
+def _same_types(state: ValueChange) -> bool:
     return (
         state.before is not None
         and state.after is not None
@@ -487,15 +494,15 @@ def _same_types(state: State) -> bool:
     )
 
 
-def _may_gain_nulls(state: State) -> bool:
-    """Whether there may be nulls where there were none; fewer nulls harm nobody."""
+def _may_gain_nulls(state: ValueChange) -> bool:
+    """Whether there may be nulls where there were none."""
     if state.before is None or state.after is None:
         return True
     nulls = (state.before.nullable, state.after.nullable)
     return nulls[0] != nulls[1] and nulls[0] is not True and nulls[1] is not False
 
 
-_HOLDERS: Final = (
+_CLAUSES: Final = (
     exp.Select, exp.Where, exp.Having, exp.Qualify, exp.Join, exp.Group, exp.Merge, exp.When,
     exp.Update, exp.Insert, exp.Values, exp.Connect, exp.Lateral, exp.Pivot, exp.With, exp.CTE,
     exp.Table, exp.From, exp.SetOperation, exp.Limit, exp.Offset, exp.Distinct,
@@ -503,18 +510,18 @@ _HOLDERS: Final = (
 
 
 def root_of(node: exp.Expr) -> exp.Expr:
-    """The whole expression that a node is a part of, up to the clause that it stands in."""
+    """The outermost expression around a node, within its clause."""
     while (parent := node.parent) is not None:
         if isinstance(parent, exp.Order) and isinstance(parent.parent, exp.Query):
             break
-        if isinstance(parent, _HOLDERS) and not _is_within_expression(parent):
+        if isinstance(parent, _CLAUSES) and not _is_within_expression(parent):
             break
         node = parent
     return node
 
 
 def _is_within_expression(node: exp.Expr) -> bool:
-    """COUNT(DISTINCT x) has a holder inside of it that is none."""
+    """Whether a clause node belongs to an expression, as DISTINCT in COUNT(DISTINCT x)."""
     return (isinstance(node, exp.Distinct) and not isinstance(node.parent, exp.Query)) or (
         isinstance(node, exp.Where) and isinstance(node.parent, exp.Filter)
     )

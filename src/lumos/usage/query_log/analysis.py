@@ -1,28 +1,37 @@
-"""What the statements with one digest read and write, told by one of them."""
+"""What a logged statement reads and writes, from its SQL or from the log itself."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lumos.lineage.reported_lineage import ColumnCoverage, ReportedEdge, TableName
-from lumos.usage.query_log.accessed import TableAccess, accesses, modifications
-from lumos.usage.query_log.normal import without_literals
+from lumos.lineage.reported_lineage import (
+    ColumnCoverage,
+    DatasetReference,
+    LocationReference,
+    ReportedEdge,
+    TableName,
+    UrnReference,
+)
+from lumos.model.json_codec import decode_json
+from lumos.model.lineage import ColumnMapping
+from lumos.model.urn import SCHEME
+from lumos.usage.query_log.normalization import without_literals
 from lumos.usage.query_log.reader import Example
 
-# The columns of a table, by the parts of its name; nothing where the table is not known.
+# Returns the columns of a table by the parts of its name; None if unknown.
 Columns: TypeAlias = Callable[[tuple[str, ...]], Sequence[str] | Mapping[str, str] | None]
 
-# Statements that neither read nor write tables; most logs are full of them.
-_IDLE: Final = re.compile(
+# Statements that neither read nor write tables.
+_WITHOUT_TABLES: Final = re.compile(
     r"\s*(?:set|show|use|begin|start|commit|rollback|end|abort|savepoint|release|discard|reset|"
     r"grant|revoke|analyze|vacuum|explain|describe|desc|deallocate|close|fetch|listen|unlisten|"
     r"notify|ping|kill|lock|unlock|put|get|list|ls|remove|rm|help)\b(?!\s+(?:or|table)\b)",
     re.IGNORECASE,
 )
-# Statements around a query, which alone matters here.
-_AROUND: Final = re.compile(
+# Statements that wrap a query.
+_WRAPPER: Final = re.compile(
     r"""(?:declare\s+\S+\s.*?\bcursor\b.*?\bfor\s+(?P<cursor>.*)
          |explain\s+(?:\(\s*)?analyz[es]+(?:\s*,[^)]*\)|\s*\)|\s+verbose)?\s+(?P<explained>.*)
          |prepare\s+\S+(?:\s*\([^)]*\))?\s+(?:as|from)\s+(?P<prepared>.*)
@@ -35,12 +44,19 @@ _COMMENTS: Final = re.compile(r"\A(?:\s+|--[^\n]*\n?|/\*.*?\*/)+", re.DOTALL)
 _NAME: Final = re.compile(r'(?:[\w$]+|"[^"]+"|`[^`]+`)(?:\.(?:[\w$]+|"[^"]+"|`[^`]+`))*')
 _TOKEN: Final = re.compile(r"<Token\b.*>")
 _LONGEST: Final = 1_000_000
-# Columns were read, but nobody knows which.
+# Marks reads of unknown columns.
 UNKNOWN_COLUMNS: Final = ("*",)
 
 
-class Understood(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a statement reads and writes; `problem` is why that is not, or not all, known."""
+class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A table that was read, with the columns if known."""
+
+    table: DatasetReference
+    columns: tuple[str, ...] = ()
+
+
+class StatementMeaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a statement reads and writes; `problem` says why that is incomplete."""
 
     digest: bytes
     reads: tuple[TableAccess, ...] = ()
@@ -49,36 +65,33 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     coverage: ColumnCoverage = ColumnCoverage()
 
 
-def understand(example: Example, *, columns: Columns) -> Understood:
-    """What the statement reads and writes.
-
-    What the warehouse itself says of columns is believed before what its text says.
-    """
-    told = accesses(example.accessed, example.platform)
+def analyse_statement(example: Example, *, columns: Columns) -> StatementMeaning:
+    """What the statement reads and writes; columns in the log take precedence over its SQL."""
+    logged_reads = accesses(example.accessed, example.platform)
     written = modifications(example.modified, example.platform)
-    is_exact = any(access.columns for access in told)
-    told = tuple(map(_admitted, told))
+    is_exact = any(access.columns for access in logged_reads)
+    logged_reads = tuple(map(_with_unknown_columns, logged_reads))
     query = _query(example.statement)
     if not query:
-        return Understood(digest=example.digest, reads=told, edges=written)
+        return StatementMeaning(digest=example.digest, reads=logged_reads, edges=written)
     parsed = _parsed(query, example, columns)
     return msgspec.structs.replace(
         parsed,
-        reads=told if is_exact or not parsed.reads else parsed.reads,
+        reads=logged_reads if is_exact or not parsed.reads else parsed.reads,
         edges=written or parsed.edges,
-        problem=None if is_exact or (told and not parsed.reads) else parsed.problem,
+        problem=None if is_exact or (logged_reads and not parsed.reads) else parsed.problem,
     )
 
 
-def _admitted(access: TableAccess) -> TableAccess:
-    """The access with the word that it is not known which columns were read, where it is not."""
+def _with_unknown_columns(access: TableAccess) -> TableAccess:
+    """The access, marked as reading unknown columns if it has none."""
     if access.columns:
         return access
     return msgspec.structs.replace(access, columns=UNKNOWN_COLUMNS)
 
 
 def possible_tables(example: Example) -> set[tuple[str, ...]]:
-    """Every name in the statement that could be a table's, with all its parts."""
+    """All names in the statement that could be tables, as name parts."""
     return {
         _completed(tuple(part.strip('"`').lower() for part in name.split(".")), example)
         for name in _NAME.findall(example.statement[:_LONGEST])
@@ -86,36 +99,36 @@ def possible_tables(example: Example) -> set[tuple[str, ...]]:
 
 
 def _query(statement: str) -> str:
-    """What is read: the query that a statement wraps, or all of it; nothing where it is idle."""
+    """The query that a statement wraps, or all of it; empty if it reads no tables."""
     bare = _COMMENTS.sub("", statement, count=1)
-    if around := _AROUND.match(bare.rstrip("; \n\t")):
-        if around["table"]:
-            return f"SELECT {around['names'] or '*'} FROM {around['table']}"
-        found = around[around.lastgroup or 0]
-        return found.replace("''", "'") if around["unloaded"] else found
-    return "" if _IDLE.match(bare) else statement
+    if wrapper := _WRAPPER.match(bare.rstrip("; \n\t")):
+        if wrapper["table"]:
+            return f"SELECT {wrapper['names'] or '*'} FROM {wrapper['table']}"
+        found = wrapper[wrapper.lastgroup or 0]
+        return found.replace("''", "'") if wrapper["unloaded"] else found
+    return "" if _WITHOUT_TABLES.match(bare) else statement
 
 
-def _parsed(query: str, example: Example, columns: Columns) -> Understood:
-    # The parser takes long to import, and a log of what was accessed needs none.
+def _parsed(query: str, example: Example, columns: Columns) -> StatementMeaning:
+    # Imported late: logs with accessed tables do not need the parser.
     from lumos.lineage.sql import analyse
     from lumos.lineage.sql.report import report_script
     from lumos.lineage.sql.script import ALL
 
     if len(query) > _LONGEST:
-        return Understood(digest=example.digest, problem="longer than a million characters")
+        return StatementMeaning(digest=example.digest, problem="longer than a million characters")
     script = analyse(
         query,
         dialect=example.dialect,
         columns=lambda parts: columns(_completed(parts, example)),
     )
-    said = report_script(script, reporter="", platform=example.platform)
+    lineage = report_script(script, reporter="", platform=example.platform)
     errors = [each.reason for each in script.unresolved if each.severity == "error"]
     if not script.statements and not errors:
         errors = ["no statement of SQL"]
-    # What was not understood may have named others, and so may a star that nobody could expand.
+    # Parts that were not understood, and unexpanded stars, may read other columns.
     all_columns = {edge.from_table for edge in script.edges if edge.from_column == ALL}
-    return Understood(
+    return StatementMeaning(
         digest=example.digest,
         reads=tuple(
             TableAccess(
@@ -126,14 +139,14 @@ def _parsed(query: str, example: Example, columns: Columns) -> Understood:
             )
             for read in script.reads
         ),
-        edges=tuple(_completed_edge(edge, example) for edge in said.edges),
+        edges=tuple(_completed_edge(edge, example) for edge in lineage.edges),
         problem=_without_text(errors[0]) if errors else None,
         coverage=script.coverage,
     )
 
 
 def _without_text(reason: str) -> str:
-    """The reason without pieces of the statement, in which literals may stand."""
+    """The reason without parts of the statement, which may contain literals."""
     return _TOKEN.sub("something else", reason.partition(", near ")[0])
 
 
@@ -143,32 +156,135 @@ def _completed_edge(edge: ReportedEdge, example: Example) -> ReportedEdge:
         for end in ("upstream", "downstream")
         if isinstance(name := getattr(edge, end), TableName)
     }
-    # Literals may be about people, and a log holds them all.
+    # Literals in logs may be personal data.
     return msgspec.structs.replace(
         edge,
         **ends,
         columns=tuple(
             msgspec.structs.replace(
-                each, transformation=_harmless(each.transformation, example), line=None
+                each, transformation=_without_literals_of(each.transformation, example), line=None
             )
             for each in edge.columns
         ),
         uses=tuple(
-            msgspec.structs.replace(each, expression=_harmless(each.expression, example), line=None)
+            msgspec.structs.replace(
+                each, expression=_without_literals_of(each.expression, example), line=None
+            )
             for each in edge.uses
         ),
     )
 
 
-def _harmless(expression: str | None, example: Example) -> str | None:
+def _without_literals_of(expression: str | None, example: Example) -> str | None:
     return None if expression is None else without_literals(expression, example.dialect)
 
 
 def _completed(parts: tuple[str, ...], example: Example) -> tuple[str, ...]:
-    """A name with the database and schema that the statement was run in, where it lacks them."""
+    """A name completed with the database and schema that the statement ran in."""
     schema, database = example.schema, example.database
     if len(parts) == 1 and schema:
         parts = (schema.lower(), *parts)
     if len(parts) == 2 and database:
         parts = (database.lower(), *parts)
     return parts
+
+
+_STAGES: Final = frozenset({"stage", "function", "procedure", "sequence", "integration"})
+
+
+def accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
+    """The tables in a JSON list of accessed objects, inputs or referenced tables."""
+    found: dict[DatasetReference, dict[str, None]] = {}
+    for each in _records(data):
+        if str(each.get("objectDomain", "")).lower() in _STAGES:
+            continue
+        table = _table(each, platform)
+        if table is not None:
+            found.setdefault(table, {}).update(dict.fromkeys(_columns(each)))
+    return tuple(TableAccess(table=table, columns=tuple(names)) for table, names in found.items())
+
+
+def modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge, ...]:
+    """The edges in a JSON list of modified objects, with column mappings."""
+    edges: dict[tuple[DatasetReference, DatasetReference], dict[ColumnMapping, None]] = {}
+    for each in _records(data):
+        target = _table(each, platform)
+        for column in each.get("columns") or ():
+            if target is None or not isinstance(column, Mapping):
+                continue
+            to = _folded(str(column.get("columnName", "")))
+            for source in column.get("directSources") or column.get("baseSources") or ():
+                table = _table(source, platform)
+                if table is None or not source.get("columnName"):
+                    continue
+                mapping = ColumnMapping(upstream=_folded(str(source["columnName"])), downstream=to)
+                edges.setdefault((table, target), {})[mapping] = None
+    return tuple(
+        ReportedEdge(upstream=upstream, downstream=downstream, columns=tuple(mappings))
+        for (upstream, downstream), mappings in edges.items()
+    )
+
+
+def _records(data: bytes) -> Iterator[Mapping[str, Any]]:
+    if not data:
+        return
+    try:
+        found = decode_json(data)
+    except msgspec.DecodeError:
+        return
+    for each in found if isinstance(found, list) else [found]:
+        if isinstance(each, Mapping):
+            # BigQuery's export wraps repeated values.
+            inner = each.get("v")
+            yield inner if isinstance(inner, Mapping) else each
+
+
+def _table(record: Mapping[str, Any], platform: str | None) -> DatasetReference | None:
+    if record.get("plain"):
+        return reference(str(record["objectName"]), platform)
+    if name := record.get("objectName"):
+        return TableName(parts=tuple(map(_folded, _split(str(name)))), platform=platform)
+    for keys in (
+        ("project_id", "dataset_id", "table_id"),
+        ("projectId", "datasetId", "tableId"),
+        ("catalogName", "schema", "table"),
+    ):
+        if record.get(keys[-1]):
+            parts = tuple(str(record[key]).lower() for key in keys if record.get(key))
+            return TableName(parts=parts, platform=platform)
+    return None
+
+
+def reference(text: str, platform: str | None = None) -> DatasetReference:
+    """A reference from a text: a URN, a location or a table name."""
+    if text.startswith(SCHEME):
+        return UrnReference(urn=text)
+    if "://" in text or text.startswith("/"):
+        return LocationReference(uri=text)
+    return TableName(parts=tuple(map(_folded, _split(text))), platform=platform)
+
+
+def _columns(record: Mapping[str, Any]) -> Iterator[str]:
+    for column in record.get("columns") or ():
+        name = column.get("columnName") if isinstance(column, Mapping) else column
+        if name:
+            yield _folded(str(name))
+
+
+def _split(name: str) -> list[str]:
+    """The parts of a dotted name; quoted parts keep their quotes."""
+    parts, quoted = [""], False
+    for character in name:
+        if character == '"':
+            quoted = not quoted
+        if character == "." and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part for part in parts if part]
+
+
+def _folded(name: str) -> str:
+    """A name in lower case, unless it is quoted and contains lower-case letters."""
+    bare = name.removeprefix('"').removesuffix('"').replace('""', '"')
+    return bare if bare != name and bare != bare.upper() else bare.lower()

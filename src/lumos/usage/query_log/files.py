@@ -1,8 +1,9 @@
-"""Files that hold query logs: which kind each is, and its rows."""
+"""Files of query logs: their kind and rows."""
 
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,12 @@ import msgspec
 
 from lumos.errors import LumosError
 from lumos.model.json_codec import decode_json
-from lumos.usage.query_log import server_log
 from lumos.usage.query_log.layouts import (
     CSVLOG_COLUMNS,
     FIELDS,
     POSTGRES_LOG,
-    Field,
-    Recognised,
+    LogField,
+    RecognisedLayout,
     recognise,
 )
 
@@ -32,7 +32,7 @@ Row: TypeAlias = Sequence[Any]
 _HEAD: Final = 256 * 1024
 _LONGEST_LINE: Final = 64 * 1024 * 1024
 _LARGEST_DOCUMENT: Final = 512 * 1024 * 1024
-# Logs repeat themselves and shrink well; what unfolds further was made to do harm.
+# Maximum compression ratio; a higher one indicates a decompression bomb.
 _MOST_UNFOLDED: Final = 500
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _EXAMPLES: Final = 50
@@ -47,38 +47,38 @@ class UnreadableLog(LumosError):
         super().__init__(f"{path} cannot be read as a query log: {problem}.")
 
 
-class Log(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of logged statements. `keys` leads to each field of a JSON object or Parquet row."""
+class LogFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A query log file. `keys` is the path to each field in a JSON object or Parquet row."""
 
     path: str
     form: Form
     size: int
-    recognised: Recognised
-    keys: dict[Field, tuple[str, ...]] = {}
+    recognised: RecognisedLayout
+    keys: dict[LogField, tuple[str, ...]] = {}
     delimiter: str = ","
     has_header: bool = True
     compressed: bool = False
-    # When the file was written, in microseconds: the time of sums that tell none.
+    # File modification time in microseconds, used for totals without a time.
     written_at: int = 0
 
     @property
     def name(self) -> str:
-        """What the log is called where nobody named it: its file, without its endings."""
+        """The default name of the log: its file name without extensions."""
         if self.recognised.layout.cumulative:
             return self.recognised.layout.name
         return Path(self.path).name.partition(".")[0] or Path(self.path).name
 
 
-class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of a log that can be read on its own: bytes of JSON Lines, groups of Parquet."""
+class LogPiece(msgspec.Struct, frozen=True, array_like=True):
+    """An independently readable part of a log: a byte range of JSON Lines, Parquet row groups."""
 
-    log: Log
+    log: LogFile
     start: int = 0
     end: int | None = None
 
 
-def look(path: str | Path, mapping: Mapping[str, str] | None = None) -> Log | None:
-    """The query log in a file, or nothing where there is none. `mapping` names its columns."""
+def recognise_log(path: str | Path, mapping: Mapping[str, str] | None = None) -> LogFile | None:
+    """The query log in a file, or None. `mapping` names its columns."""
     file = Path(path)
     with file.open("rb") as stream:
         data = stream.read(_HEAD)
@@ -87,7 +87,7 @@ def look(path: str | Path, mapping: Mapping[str, str] | None = None) -> Log | No
     return log and msgspec.structs.replace(log, written_at=facts.st_mtime_ns // 1000)
 
 
-def _found(file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None) -> Log | None:
+def _found(file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None) -> LogFile | None:
     path = str(file)
     if data[:4] == b"PAR1":
         return _parquet(file, size, mapping)
@@ -108,21 +108,21 @@ def _found(file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None
     return msgspec.structs.replace(log, path=path, size=size, compressed=compressed)
 
 
-def pieces(log: Log, size: int = _PIECE) -> Iterator[Piece]:
-    """The log in pieces of about a size, as far as it can be divided."""
+def pieces(log: LogFile, size: int = _PIECE) -> Iterator[LogPiece]:
+    """The log in pieces of about a size, if its format can be split."""
     if log.form == "json lines" and not log.compressed:
         for start in range(0, log.size, size):
-            yield Piece(log, start, min(start + size, log.size))
+            yield LogPiece(log, start, min(start + size, log.size))
     elif log.form == "parquet":
         import pyarrow.parquet as pq
 
         for number in range(pq.read_metadata(log.path).num_row_groups):
-            yield Piece(log, number, number + 1)
+            yield LogPiece(log, number, number + 1)
     else:
-        yield Piece(log)
+        yield LogPiece(log)
 
 
-def rows(piece: Piece) -> Iterator[Row]:
+def rows(piece: LogPiece) -> Iterator[Row]:
     """The rows of a piece."""
     log = piece.log
     reading = {
@@ -150,7 +150,7 @@ def _opened(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
 
 
 class _Bounded(io.RawIOBase):
-    """As much of a stream as can be believed."""
+    """A stream that fails beyond a limit."""
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile, path: str, limit: int) -> None:
         self._stream = stream
@@ -164,12 +164,12 @@ class _Bounded(io.RawIOBase):
         data = self._stream.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            raise UnreadableLog(self._path, "it unfolds to more than it can honestly hold")
+            raise UnreadableLog(self._path, "its decompressed size exceeds the limit")
         buffer[: len(data)] = data
         return len(data)
 
 
-def _lines(piece: Piece) -> Iterator[str]:
+def _lines(piece: LogPiece) -> Iterator[str]:
     log = piece.log
     with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
@@ -182,13 +182,13 @@ def _lines(piece: Piece) -> Iterator[str]:
 # CSV
 
 
-def _delimited(text: str, mapping: Mapping[str, str] | None) -> Log | None:
+def _delimited(text: str, mapping: Mapping[str, str] | None) -> LogFile | None:
     first = text.partition("\n")[0]
     if _is_csvlog(_cells(first, ",")):
         places = {name: place for place, name in enumerate(CSVLOG_COLUMNS)}
         columns = POSTGRES_LOG.columns
         found = {field: places[names[0]] for field, names in columns.items()}
-        return _log("csv", Recognised(layout=POSTGRES_LOG, places=found), has_header=False)
+        return _log("csv", RecognisedLayout(layout=POSTGRES_LOG, places=found), has_header=False)
     for delimiter in _DELIMITERS:
         header = _cells(first, delimiter)
         if len(header) > 1 and (recognised := recognise(header, mapping)):
@@ -197,7 +197,7 @@ def _delimited(text: str, mapping: Mapping[str, str] | None) -> Log | None:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    """The cells of a line; none where it is not CSV."""
+    """The cells of a line; empty if it is not CSV."""
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
@@ -205,23 +205,23 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _is_csvlog(cells: Sequence[str]) -> bool:
-    """Whether this is how PostgreSQL begins a row: its time, and a session in the sixth place."""
+    """Whether this is a row of a PostgreSQL csvlog: a time first and a session id sixth."""
     return (
         len(cells) >= len(CSVLOG_COLUMNS)
         and cells[0][:4].isdigit()
-        and server_log.SESSION.fullmatch(cells[5]) is not None
+        and SESSION.fullmatch(cells[5]) is not None
     )
 
 
-def _log(form: Form, recognised: Recognised, **facts: Any) -> Log:
-    return Log(path="", form=form, size=0, recognised=recognised, **facts)
+def _log(form: Form, recognised: RecognisedLayout, **facts: Any) -> LogFile:
+    return LogFile(path="", form=form, size=0, recognised=recognised, **facts)
 
 
-def _csv_rows(piece: Piece) -> Iterator[Row]:
+def _csv_rows(piece: LogPiece) -> Iterator[Row]:
     log = piece.log
     csv.field_size_limit(_LONGEST_LINE)
     places = log.recognised.places
-    # What a log does not tell is at the end of each row, where nothing is.
+    # Missing fields are picked from the None appended to each row.
     pick = itemgetter(*(places.get(field, -1) for field in FIELDS))
     least = max(places.values()) + 1
     reader = csv.reader(_without_nulls(_lines(piece)), delimiter=log.delimiter)
@@ -246,14 +246,14 @@ _UNREADABLE: Final[Row] = (None,) * len(FIELDS)
 # The server's own log
 
 
-def _server_log(text: str) -> Log | None:
-    if not server_log.is_one(text):
+def _server_log(text: str) -> LogFile | None:
+    if not is_server_log(text):
         return None
-    return _log("server log", Recognised(layout=POSTGRES_LOG, places={}))
+    return _log("server log", RecognisedLayout(layout=POSTGRES_LOG, places={}))
 
 
-def _server_log_rows(piece: Piece) -> Iterator[Row]:
-    for entry in server_log.entries(_lines(piece)):
+def _server_log_rows(piece: LogPiece) -> Iterator[Row]:
+    for entry in server_log_entries(_lines(piece)):
         yield tuple(entry.get(field) for field in FIELDS)
 
 
@@ -262,7 +262,7 @@ def _server_log_rows(piece: Piece) -> Iterator[Row]:
 
 def _json(
     path: str, data: bytes, size: int, mapping: Mapping[str, str] | None, *, compressed: bool
-) -> Log | None:
+) -> LogFile | None:
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
     # The last line may be cut.
     whole = lines[:-1] if len(data) == _HEAD else lines
@@ -280,8 +280,8 @@ def _json(
     recognised = recognise(keys, mapping)
     if recognised is None:
         return None
-    ways = list(keys.values())
-    found = {field: ways[place] for field, place in recognised.places.items()}
+    paths = list(keys.values())
+    found = {field: paths[place] for field, place in recognised.places.items()}
     return _log(form, recognised, keys=found)
 
 
@@ -299,7 +299,7 @@ def _objects(stream: BinaryIO) -> list[dict[str, Any]]:
         found = decode_json(data)
     except msgspec.DecodeError:
         return []
-    # Some exports wrap their rows, and some logs are a single event.
+    # Some exports wrap their rows, and some files are a single event.
     if isinstance(found, dict):
         lists = [value for value in found.values() if isinstance(value, list)]
         rows = next((each for each in lists if each and isinstance(each[0], dict)), None)
@@ -314,13 +314,13 @@ def _keys(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, .
             yield from ((name, *rest) for rest in _keys(value, depth=depth - 1))
 
 
-def _json_lines(piece: Piece) -> Iterator[Row]:
+def _json_lines(piece: LogPiece) -> Iterator[Row]:
     log = piece.log
-    ways = [log.keys.get(field) for field in FIELDS]
+    paths = [log.keys.get(field) for field in FIELDS]
     with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
         position = piece.start
         if position:
-            # The line that the piece begins in belongs to the one before.
+            # A partial first line belongs to the previous piece.
             stream.seek(position - 1)
             position += len(stream.readline(_LONGEST_LINE)) - 1
         while piece.end is None or position < piece.end:
@@ -337,23 +337,23 @@ def _json_lines(piece: Piece) -> Iterator[Row]:
             except msgspec.DecodeError:
                 yield _UNREADABLE
                 continue
-            yield _picked(record, ways) if isinstance(record, dict) else _UNREADABLE
+            yield _picked(record, paths) if isinstance(record, dict) else _UNREADABLE
 
 
-def _json_document(piece: Piece) -> Iterator[Row]:
+def _json_document(piece: LogPiece) -> Iterator[Row]:
     log = piece.log
-    ways = [log.keys.get(field) for field in FIELDS]
+    paths = [log.keys.get(field) for field in FIELDS]
     with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
         for record in _objects(stream):
-            yield _picked(record, ways)
+            yield _picked(record, paths)
 
 
-def _picked(record: Mapping[str, Any], ways: Sequence[tuple[str, ...] | None]) -> list[Any]:
-    return [None if way is None else _at(record, way) for way in ways]
+def _picked(record: Mapping[str, Any], paths: Sequence[tuple[str, ...] | None]) -> list[Any]:
+    return [None if path is None else _at(record, path) for path in paths]
 
 
-def _at(record: Any, way: tuple[str, ...]) -> Any:
-    for name in way:
+def _at(record: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
         record = record.get(name) if isinstance(record, Mapping) else None
     return record
 
@@ -361,7 +361,7 @@ def _at(record: Any, way: tuple[str, ...]) -> Any:
 # Parquet
 
 
-def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> Log | None:
+def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> LogFile | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -377,7 +377,7 @@ def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> Log | 
     return msgspec.structs.replace(log, path=str(file), size=size)
 
 
-def _parquet_rows(piece: Piece) -> Iterator[Row]:
+def _parquet_rows(piece: LogPiece) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -385,9 +385,9 @@ def _parquet_rows(piece: Piece) -> Iterator[Row]:
     try:
         with pq.ParquetFile(log.path) as file:
             groups = range(piece.start, file.num_row_groups if piece.end is None else piece.end)
-            columns = sorted({way[0] for way in log.keys.values()})
+            columns = sorted({path[0] for path in log.keys.values()})
             for batch in file.iter_batches(10_000, row_groups=groups, columns=columns):
-                # Times of nanoseconds would need pandas.
+                # Nanosecond timestamps would need pandas.
                 found = {name: _plain(batch.column(name)) for name in columns}
                 picked = (
                     found[log.keys[field][0]] if field in log.keys else repeat(None, len(batch))
@@ -404,3 +404,61 @@ def _plain(array: Any) -> list[Any]:
     if pa.types.is_timestamp(array.type):
         return list(array.cast(pa.timestamp("us", array.type.tz), safe=False).to_pylist())
     return list(array.to_pylist())
+
+
+SESSION: Final = re.compile(r"[0-9a-f]{8,16}\.[0-9a-f]+")
+_ENTRY: Final = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]{3,5}|[+-]\d\d(?::?\d\d)?)?)"
+    r"(?P<prefix>.*?)\b(?P<level>LOG|ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|DETAIL|HINT|STATEMENT"
+    r"|CONTEXT|QUERY|LOCATION|DEBUG[1-5]):\s\s?(?P<message>.*)\Z",
+    re.DOTALL,
+)
+_STATEMENT: Final = re.compile(
+    r"(?:duration: [\d.]+ ms\s+)?(?:statement|execute [^:]+): (?P<statement>.*)", re.DOTALL
+)
+_PROCESS: Final = re.compile(r"\[(\d+)(?:-\d+)?\]")
+_USER: Final = re.compile(
+    r"\b(?:user|usr|u)=(?P<user>[^,\s]+)|(?P<name>[^\s,\[\]=@]+)@(?P<db>[^\s,]+)"
+)
+_DATABASE: Final = re.compile(r"\b(?:db|database|dbname)=(?P<db>[^,\s]+)")
+
+
+def statement_in(message: str) -> str | None:
+    """The statement in a message of the server log, if any."""
+    match = _STATEMENT.match(message)
+    return None if match is None else match["statement"].strip()
+
+
+def is_server_log(text: str) -> bool:
+    """Whether a text looks like a PostgreSQL server log."""
+    return any(_ENTRY.match(line) for line in text.splitlines()[:20])
+
+
+def server_log_entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """The LOG entries with their continuation lines."""
+    entry: dict[str, Any] | None = None
+    more: list[str] = []
+    for line in lines:
+        # Only a line that begins with a date can begin an entry.
+        match = _ENTRY.match(line) if line[:4].isdigit() else None
+        if match is None:
+            more.append(line)
+            continue
+        if entry is not None:
+            yield {**entry, "message": "".join((entry["message"], *more))}
+        more = []
+        entry = _entry(match) if match["level"] == "LOG" else None
+    if entry is not None:
+        yield {**entry, "message": "".join((entry["message"], *more))}
+
+
+def _entry(match: re.Match[str]) -> dict[str, Any]:
+    prefix = match["prefix"]
+    process, user, database = (each.search(prefix) for each in (_PROCESS, _USER, _DATABASE))
+    return {
+        "time": match["time"].replace(",", "."),
+        "line": process[1] if process else None,
+        "user": (user["user"] or user["name"]) if user else None,
+        "database": database["db"] if database else user["db"] if user else None,
+        "message": match["message"],
+    }

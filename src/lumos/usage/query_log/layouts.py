@@ -1,4 +1,4 @@
-"""Which columns of a query log say what: the logs of warehouses, and those of one's own."""
+"""Layouts of query logs: column names of warehouses and generic logs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
@@ -7,25 +7,24 @@ import msgspec
 
 from lumos.errors import MisuseError, UnknownName
 
-Field: TypeAlias = Literal[
+LogField: TypeAlias = Literal[
     "id", "user", "time", "statement", "bytes", "rows", "calls", "database", "schema", "failed",
     "kind", "accessed", "modified", "dataset", "column", "message", "line",
 ]  # fmt: skip
-FIELDS: Final[tuple[Field, ...]] = Field.__args__  # type: ignore[attr-defined]
+FIELDS: Final[tuple[LogField, ...]] = LogField.__args__  # type: ignore[attr-defined]
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kind of log calls its columns, first choice first, in lower case.
+    """Column names of a kind of log, preferred names first, in lower case.
 
-    `needs` are fields without which a log is not of this kind. `failed` tells how a statement is
-    known that came to nothing: by a word, by a switch, or by any text that says why. Of statements
-    of a kind in `skipped`, such as scripts whose parts are logged too, nothing is counted.
-    `cumulative` logs tell sums since some earlier time, so that a newer one replaces an older one.
+    `needs` are required fields. `failed` says how failed statements are marked: by a status word,
+    a flag, or any error text. Statements whose kind is in `skipped` are ignored, such as scripts
+    whose parts are logged too. `cumulative` logs hold totals; a newer one replaces an older one.
     """
 
     name: str
-    columns: dict[Field, tuple[str, ...]]
-    needs: tuple[Field, ...]
+    columns: dict[LogField, tuple[str, ...]]
+    needs: tuple[LogField, ...]
     dialect: str | None = None
     platform: str | None = None
     failed: Literal["word", "switch", "reason"] = "word"
@@ -33,11 +32,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     cumulative: bool = False
 
 
-class Recognised(msgspec.Struct, frozen=True, kw_only=True):
-    """A layout, and the place of each of its fields among the columns of one log."""
+class RecognisedLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """A layout, with the column index of each field in one log."""
 
     layout: Layout
-    places: dict[Field, int]
+    places: dict[LogField, int]
 
 
 _DATABASE: Final = ("database_name", "database", "catalog_name", "catalog", "dbname", "datname")
@@ -81,7 +80,7 @@ LAYOUTS: Final = (
         platform="bigquery",
         needs=("id", "user", "time", "statement"),
         failed="reason",
-        # The statements of a script are jobs of their own.
+        # The statements of a script are logged as separate jobs.
         skipped=frozenset({"script"}),
         columns={
             "id": ("job_id",),
@@ -250,7 +249,7 @@ LAYOUTS: Final = (
     ),
 )  # fmt: skip
 POSTGRES_LOG: Final = next(each for each in LAYOUTS if each.name == "postgres log")
-# A log of the server without a header; later versions have more columns behind these.
+# csvlog has no header; later versions append columns.
 CSVLOG_COLUMNS: Final = (
     "log_time", "user_name", "database_name", "process_id", "connection_from", "session_id",
     "session_line_num", "command_tag", "session_start_time", "virtual_transaction_id",
@@ -260,8 +259,8 @@ CSVLOG_COLUMNS: Final = (
 
 def recognise(
     columns: Iterable[str], mapping: Mapping[str, str] | None = None
-) -> Recognised | None:
-    """The first layout that all needed columns are there for; `mapping` names columns outright."""
+) -> RecognisedLayout | None:
+    """The first layout whose required columns exist; `mapping` names columns explicitly."""
     places = {name.strip().lower(): place for place, name in reversed(list(enumerate(columns)))}
     if mapping:
         return _mapped(places, mapping)
@@ -271,15 +270,15 @@ def recognise(
             for field, names in layout.columns.items()
         }
         if all(found[field] is not None for field in layout.needs):
-            return Recognised(
+            return RecognisedLayout(
                 layout=layout,
                 places={field: place for field, place in found.items() if place is not None},
             )
     return None
 
 
-def _mapped(places: Mapping[str, int], mapping: Mapping[str, str]) -> Recognised:
-    found: dict[Field, int] = {}
+def _mapped(places: Mapping[str, int], mapping: Mapping[str, str]) -> RecognisedLayout:
+    found: dict[LogField, int] = {}
     for field, column in mapping.items():
         if field not in FIELDS:
             raise UnknownName("field of a query log", field, FIELDS)
@@ -288,8 +287,8 @@ def _mapped(places: Mapping[str, int], mapping: Mapping[str, str]) -> Recognised
         found[field] = places[column.lower()]
     if "user" not in found or "time" not in found or not found.keys() & {"statement", "dataset"}:
         raise MisuseError(
-            "A log needs the columns of user, time and statement (or dataset): "
+            "A log needs columns for user, time and statement (or dataset): "
             "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
         )
     layout = Layout(name="mapped", needs=(), columns={})
-    return Recognised(layout=layout, places=found)
+    return RecognisedLayout(layout=layout, places=found)

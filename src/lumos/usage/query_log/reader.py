@@ -1,21 +1,20 @@
-"""The statements of a log, each known by what it has in common with others like it."""
+"""Reads the statements of a log and identifies equal ones by digest."""
 
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.usage.query_log.files import Piece, rows
+from lumos.usage.query_log.files import LogPiece, rows, statement_in
 from lumos.usage.query_log.layouts import Layout
-from lumos.usage.query_log.moments import A_DAY, A_SECOND, day_of, microseconds
-from lumos.usage.query_log.normal import normal
-from lumos.usage.query_log.server_log import statement_in
+from lumos.usage.query_log.normalization import normal
 
 UNKNOWN_READER: Final = "(unknown)"
-Left: TypeAlias = Literal[
+SkipReason: TypeAlias = Literal[
     "failed", "no_statement", "no_time", "unreadable", "part_of_others", "no_reads", "odd_reads",
     "future",
 ]  # fmt: skip
@@ -26,16 +25,16 @@ _FAILED: Final = frozenset(
 )  # fmt: skip
 _OFF: Final = frozenset({"", "0", "false", "f", "no", "null", "none", "{}"})
 _LARGEST: Final = 2**62
-# Long ids of letters and digits, such as UUIDs, are given once; short ones and mere numbers are
-# given again by other servers, and by the same one after a restart.
+# Long ids of letters and digits, such as UUIDs, are unique; short ones and numbers repeat on other
+# servers and after a restart.
 _GIVEN_ONCE: Final = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:-]{16,}", re.IGNORECASE)
 
 
-class Logged(NamedTuple):
-    """One logged statement: what it is like, who ran it, when, how often, and what it moved.
+class LoggedStatement(NamedTuple):
+    """One logged statement: digest, reader, time, number of runs, bytes and rows.
 
-    `key` tells it from all others, so that it is counted once however many exports hold it. A sum
-    of a day's reads counts again, in the place of what was said before.
+    `key` identifies it, so that it is counted once even if several exports contain it. A daily
+    total (`is_sum`) replaces the earlier total.
     """
 
     digest: bytes
@@ -49,9 +48,9 @@ class Logged(NamedTuple):
 
 
 class Example(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the statements with the same digest.
+    """An example of the statements with the same digest.
 
-    `accessed` and `modified` are what the warehouse itself says it read and wrote, as JSON.
+    `accessed` and `modified` are the objects that the log lists as read and written, as JSON.
     """
 
     digest: bytes
@@ -65,10 +64,10 @@ class Example(msgspec.Struct, frozen=True, omit_defaults=True):
     is_sum: bool = False
 
 
-class Piecewise:
-    """Reads pieces of logs; `left_out` counts what is not counted, by the reason.
+class PieceReader:
+    """Reads pieces of logs; `left_out` counts skipped statements by reason.
 
-    `readers` says what people are called from here on. What is dated after `until` does not count.
+    `readers` renames readers. Statements after `until` are skipped.
     """
 
     def __init__(
@@ -81,88 +80,88 @@ class Piecewise:
         self._dialect = dialect
         self._until = until
         self._readers = readers
-        self._met: set[bytes] = set()
-        self.left_out: Counter[Left] = Counter()
+        self._seen_digests: set[bytes] = set()
+        self.left_out: Counter[SkipReason] = Counter()
 
-    def read(self, piece: Piece) -> Iterator[tuple[Logged, Example | None]]:
-        """The statements of a piece, and of each that is unlike all before also its text."""
+    def read(self, piece: LogPiece) -> Iterator[tuple[LoggedStatement, Example | None]]:
+        """The statements of a piece, with an example for each new digest."""
         layout = piece.log.recognised.layout
         dialect = self._dialect or layout.dialect
         written_at = piece.log.written_at if layout.cumulative else 0
         repeated: Counter[int] = Counter()
-        for row in rows(piece):
-            told = _Told(*row)
-            if told.message is not None:
-                told = told._replace(statement=statement_in(str(told.message)))
-            if left := _left_out(told, layout):
+        for values in rows(piece):
+            row = _LogRow(*values)
+            if row.message is not None:
+                row = row._replace(statement=statement_in(str(row.message)))
+            if left := _left_out(row, layout):
                 self.left_out[left] += 1
                 continue
-            at = microseconds(told.time) if told.time is not None else written_at
+            at = microseconds(row.time) if row.time is not None else written_at
             if left := self._out_of_time(at):
                 self.left_out[left] += 1
                 continue
             assert at is not None
-            is_sum = told.is_sum(at)
-            digest = _digest(told, dialect, is_sum=is_sum)
+            is_sum = row.is_sum(at)
+            digest = _digest(row, dialect, is_sum=is_sum)
             yield (
-                self._logged(told, digest, at, repeated, is_sum=is_sum),
-                self._example(told, digest, layout, dialect, is_sum=is_sum),
+                self._logged(row, digest, at, repeated, is_sum=is_sum),
+                self._example(row, digest, layout, dialect, is_sum=is_sum),
             )
 
-    def _out_of_time(self, at: int | None) -> Left | None:
+    def _out_of_time(self, at: int | None) -> SkipReason | None:
         if not at:
             return "no_time"
         return "future" if self._until is not None and at > self._until else None
 
     def _logged(
-        self, told: "_Told", digest: bytes, at: int, repeated: Counter[int], *, is_sum: bool
-    ) -> Logged:
-        reader = str(told.user) if told.user not in (None, "") else UNKNOWN_READER
-        read = _json(told.read).decode("utf-8", "replace") if told.dataset else ""
-        text = told.said or read or _json(told.accessed).decode("utf-8", "replace")
-        if told.has_id:
-            id = str(told.id)
-            # Exports of one log may tell times more or less exactly.
+        self, row: "_LogRow", digest: bytes, at: int, repeated: Counter[int], *, is_sum: bool
+    ) -> LoggedStatement:
+        reader = str(row.user) if row.user not in (None, "") else UNKNOWN_READER
+        read = _json(row.read).decode("utf-8", "replace") if row.dataset else ""
+        text = row.sql or read or _json(row.accessed).decode("utf-8", "replace")
+        if row.has_id:
+            id = str(row.id)
+            # Exports of one log may differ in the precision of times.
             more = (str(day_of(at)),) if _GIVEN_ONCE.fullmatch(id) else (str(at // A_SECOND), text)
-            key = _key(id, str(told.line), reader, read, *more)
+            key = _key(id, str(row.line), reader, read, *more)
         else:
-            # Nothing tells two equal rows apart but that one comes after the other.
-            calls = "sum" if is_sum else str(told.calls)
-            key = _key(reader, str(at), str(told.line), text, calls)
+            # Equal rows are row apart only by their order.
+            calls = "sum" if is_sum else str(row.calls)
+            key = _key(reader, str(at), str(row.line), text, calls)
             repeated[key] += 1
             key = _key(str(key), str(repeated[key]))
-        return Logged(
+        return LoggedStatement(
             digest,
             key,
             reader if self._readers is None else self._readers(reader),
             at,
-            _times(told.calls) or 1,
-            _number(told.bytes),
-            _number(told.rows),
+            _times(row.calls) or 1,
+            _number(row.bytes),
+            _number(row.rows),
             is_sum,
         )
 
     def _example(
-        self, told: "_Told", digest: bytes, layout: Layout, dialect: str | None, *, is_sum: bool
+        self, row: "_LogRow", digest: bytes, layout: Layout, dialect: str | None, *, is_sum: bool
     ) -> Example | None:
-        if digest in self._met:
+        if digest in self._seen_digests:
             return None
-        self._met.add(digest)
+        self._seen_digests.add(digest)
         return Example(
             digest=digest,
-            statement=told.said,
+            statement=row.sql,
             dialect=dialect,
             platform=layout.platform,
-            database=told.database or None,
-            schema=told.schema or None,
-            accessed=_json(told.read),
-            modified=_json(told.modified),
+            database=row.database or None,
+            schema=row.schema or None,
+            accessed=_json(row.read),
+            modified=_json(row.modified),
             is_sum=is_sum,
         )
 
 
-class _Told(NamedTuple):
-    """What a row tells, in the order of FIELDS."""
+class _LogRow(NamedTuple):
+    """The values of a row, in the order of FIELDS."""
 
     id: Any
     user: Any
@@ -183,13 +182,13 @@ class _Told(NamedTuple):
     line: Any
 
     @property
-    def said(self) -> str:
+    def sql(self) -> str:
         """The statement."""
         return str(self.statement or "")
 
     @property
     def read(self) -> Any:
-        """What the log itself says was read."""
+        """The objects that the log itself lists as read."""
         if not self.dataset:
             return self.accessed
         return [{"objectName": self.dataset, "columns": _names(self.column), "plain": True}]
@@ -199,32 +198,32 @@ class _Told(NamedTuple):
         return self.id not in (None, "")
 
     def is_sum(self, at: int) -> bool:
-        """Whether this is how often a dataset was read on a day, as it was known just then."""
+        """Whether this is a daily total of reads of a dataset."""
         is_counted = bool(self.dataset) and self.calls not in (None, "")
         return is_counted and not self.has_id and at % A_DAY == 0
 
 
-def _left_out(told: _Told, layout: Layout) -> Left | None:
-    if told.failed is not None and _has_failed(told.failed, layout):
+def _left_out(row: _LogRow, layout: Layout) -> SkipReason | None:
+    if row.failed is not None and _has_failed(row.failed, layout):
         return "failed"
-    if layout.skipped and str(told.kind).lower() in layout.skipped:
+    if layout.skipped and str(row.kind).lower() in layout.skipped:
         return "part_of_others"
-    times = 1 if told.calls in (None, "") else _times(told.calls)
+    times = 1 if row.calls in (None, "") else _times(row.calls)
     if not times:
         return "odd_reads" if times is None else "no_reads"
-    if told.said or told.read:
+    if row.sql or row.read:
         return None
-    is_empty = told.user is None and told.time is None and told.message is None
+    is_empty = row.user is None and row.time is None and row.message is None
     return "unreadable" if is_empty else "no_statement"
 
 
-def _digest(told: _Told, dialect: str | None, *, is_sum: bool) -> bytes:
-    said = told.said
-    if said:
-        text = normal(said, dialect)
+def _digest(row: _LogRow, dialect: str | None, *, is_sum: bool) -> bytes:
+    sql = row.sql
+    if sql:
+        text = normal(sql, dialect)
     else:
-        text = (_json(told.read) + b"\x1f" + _json(told.modified)).decode("utf-8", "replace")
-    known = f"{text}\x1f{told.database or ''}\x1f{told.schema or ''}\x1f{'sum' * is_sum}"
+        text = (_json(row.read) + b"\x1f" + _json(row.modified)).decode("utf-8", "replace")
+    known = f"{text}\x1f{row.database or ''}\x1f{row.schema or ''}\x1f{'sum' * is_sum}"
     return hashlib.blake2b(known.encode("utf-8", "replace"), digest_size=16).digest()
 
 
@@ -248,7 +247,7 @@ def _names(column: Any) -> list[str]:
 
 
 def _times(value: Any) -> int | None:
-    """How often something was read; nothing where that is no whole number."""
+    """The number of reads; None if it is not an integer."""
     times = _number(value)
     try:
         return times if times is None or float(value) == times else None
@@ -277,3 +276,67 @@ def _json(value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return msgspec.json.encode(value, enc_hook=str)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_ZONE: Final = re.compile(r"\s+(?:UTC|GMT|Z|(?P<offset>[+-]\d\d:?\d\d?))\Z")
+_OTHER_ZONE: Final = re.compile(r"\s+[A-Z]{3,5}\Z")
+_NUMBER: Final = re.compile(r"\d{9,19}(?:\.\d+)?\Z")
+A_SECOND: Final = 1_000_000
+A_DAY: Final = 86_400 * A_SECOND
+# Limits that separate seconds, milliseconds, microseconds and nanoseconds of this century.
+_UNITS: Final = ((10**11, 1_000_000.0), (10**14, 1_000.0), (10**17, 1.0), (10**20, 0.001))
+
+
+def microseconds(value: object) -> int | None:
+    """The time in microseconds, in UTC if no zone is given; None if it is not a time."""
+    if isinstance(value, str):
+        return _of_text(value.strip())
+    if isinstance(value, datetime):
+        return _of(value)
+    if isinstance(value, date):
+        return (value.toordinal() - _EPOCH.toordinal()) * A_DAY
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _of_number(value)
+    return None
+
+
+def _of_text(text: str) -> int | None:
+    try:
+        return _of(datetime.fromisoformat(text))
+    except ValueError:
+        pass
+    if _NUMBER.match(text):
+        return _of_number(float(text) if "." in text else int(text))
+    try:
+        if zone := _ZONE.search(text):
+            return _of(datetime.fromisoformat(text[: zone.start()] + (zone["offset"] or "")))
+        if zone := _OTHER_ZONE.search(text):
+            # Zone names are ambiguous; an error of an hour is better than no reads at all.
+            return _of(datetime.fromisoformat(text[: zone.start()]))
+    except ValueError:
+        pass
+    return None
+
+
+def _of(moment: datetime) -> int:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MICROSECOND
+
+
+def _of_number(number: float) -> int | None:
+    for limit, factor in _UNITS:
+        if 0 < number < limit:
+            return int(number * factor)
+    return None
+
+
+def moment_of(at: int) -> datetime:
+    """The time as a datetime."""
+    return _EPOCH + timedelta(microseconds=at)
+
+
+def day_of(at: int) -> int:
+    """The day of a time, counted from 1970."""
+    return at // A_DAY

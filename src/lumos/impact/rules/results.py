@@ -1,4 +1,4 @@
-"""What is told of an impact."""
+"""Results of an impact analysis."""
 
 import msgspec
 
@@ -7,19 +7,18 @@ from lumos.model.change import AnySchemaChange, Verdict
 
 
 def rank(verdict: Verdict) -> int:
-    """Small is grave; what is informational does as little harm as what is compatible."""
-    # Asked very often, and enumerations are slow to look up.
+    """Severity of a verdict: 0 is breaking; informational counts as compatible."""
+    # Called very often; a lookup by enum member would be slower.
     if verdict is Verdict.BREAKING:
         return 0
     return 1 if verdict is Verdict.UNDETERMINED else 2
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a dataset breaks or does not, with clause and place.
+    """Why a dataset breaks or not, with clause and position.
 
-    `usage` is where in the statement: JOIN, FILTER, PROJECTION, INSERT, ... `path` is the way from
-    the change to the column that is used there, ends included, where it is about one. `columns`
-    are all changed columns that lead there.
+    `usage` is the kind of clause: JOIN, FILTER, PROJECTION, INSERT, ... `path` leads from the
+    change to the column used there. `columns` are all changed columns that lead there.
     """
 
     text: str
@@ -33,9 +32,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
-    """A column that changes as a consequence, and the way from the change to it, ends included.
+    """A column that changes as a consequence, with the path from the change to it.
 
-    `before` or `after` is None where there is no such column; an unknown type was not determined.
+    `before` or `after` is None where the column does not exist.
     """
 
     name: str
@@ -45,10 +44,7 @@ class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetImpact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change does to one dataset down the stream.
-
-    Unless `is_affected`, it uses nothing that changes.
-    """
+    """Impact on one downstream dataset; unless `is_affected`, it uses nothing that changes."""
 
     urn: str
     verdict: Verdict
@@ -59,8 +55,8 @@ class DatasetImpact(msgspec.Struct, frozen=True, kw_only=True):
     is_affected: bool = True
 
 
-class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the downstream was determined."""
+class ImpactCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How many downstream datasets have a verdict."""
 
     datasets: int
     determined: int
@@ -71,16 +67,19 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes of a dataset do, worst first; `order` is the way to update what breaks."""
+    """Impact of changes on all downstream datasets, worst first.
+
+    `order` lists the breaking datasets in the order to update them.
+    """
 
     urn: str
     changes: tuple[AnySchemaChange, ...]
     downstream: tuple[DatasetImpact, ...]
     recommendations: tuple[str, ...]
-    coverage: Coverage
+    coverage: ImpactCoverage
     order: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict | None:
-        """The gravest of all; none where nothing is known to be downstream."""
+        """The most severe verdict; None if there are no downstream datasets."""
         return min((each.verdict for each in self.downstream), key=rank, default=None)

@@ -1,19 +1,19 @@
-"""What statements have in common that differ in literals, comments, case and white space alone."""
+"""Normalised SQL: statements that differ only in literals, comments, case and white space match."""
 
 import re
 from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-# Here a double quote encloses text, elsewhere a name.
+# Dialects in which double quotes enclose strings, not names.
 _TEXT_IN_DOUBLE_QUOTES: Final = frozenset({"bigquery", "databricks", "hive", "mysql", "spark"})
 _BACKSLASHES: Final = frozenset(
     {"bigquery", "clickhouse", "databricks", "hive", "mysql", "snowflake", "spark"}
 )
 _HASH_COMMENTS: Final = frozenset({"bigquery", "mysql"})
 
-# Each begins after a first character that it looks back at: a pattern that starts with a class of
-# characters finds its places many times faster than one that tries every alternative everywhere.
+# Each pattern looks back at its first character, which is matched by a common character class: much
+# faster than trying every alternative at every position.
 _LINE_COMMENT: Final = r"(?<=-)-[^\n]*"
 _HASH_COMMENT: Final = r"(?<=\#)[^\n]*"
 _BLOCK_COMMENT: Final = r"(?<=/)\*(?:.*?\*/|.*)"
@@ -31,13 +31,13 @@ _NAMES: Final = re.compile(r'("(?:[^"]|"")*"|`[^`]*`)')
 
 
 def normal(statement: str, dialect: str | None = None) -> str:
-    """The statement without literals and comments, in lower case but for quoted names.
+    """The statement without literals and comments, in lower case except for quoted names.
 
-    Statements with the same normal text read the same columns. It is a key, and no SQL any more.
+    Statements with the same result read the same columns. It is a key, not valid SQL.
     """
     replaced = _replacing(dialect)(statement)
     if '"' in replaced or "`" in replaced:
-        # Every other piece is a name in quotes, and means only itself.
+        # Every other piece is a quoted name, whose case matters.
         pieces = _NAMES.split(replaced)
         pieces[::2] = [piece.lower() for piece in pieces[::2]]
         replaced = "".join(pieces)
@@ -60,7 +60,7 @@ def without_literals(text: str, dialect: str | None = None) -> str:
 def _replacing(dialect: str | None) -> Callable[[str], str]:
     double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES
     literals = [_ESCAPED_TEXT if dialect in _BACKSLASHES else _TEXT, _NUMBER, _DOLLAR_TEXT]
-    # Names in quotes are matched so that nothing inside them is taken for a literal.
+    # Quoted names are matched so that nothing inside them counts as a literal.
     names = [_BACK_NAME]
     (literals if double_is_text else names).append(_DOUBLE_TEXT if double_is_text else _DOUBLE_NAME)
     comments = [_LINE_COMMENT, _BLOCK_COMMENT]

@@ -1,11 +1,12 @@
-"""What a change of the tables that a script reads does to the script and to what it writes."""
+"""Effects of changed tables on the statements of a script and on what they write."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+import msgspec
 from sqlglot import exp
 
 from lumos.impact.rules.type_uses import (
@@ -16,9 +17,8 @@ from lumos.impact.rules.type_uses import (
     UseOperation,
     ValueType,
 )
-from lumos.impact.types.lines import on_line, star_lines
-from lumos.impact.types.meetings import Leaf, Meetings
-from lumos.impact.types.values import State, Tables, Values
+from lumos.impact.types.uses import ColumnReference, TypeUseCollector
+from lumos.impact.types.values import ExpressionTypes, Tables, ValueChange
 from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql.context import FromItem, Scope
 from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
@@ -30,7 +30,7 @@ from lumos.model.schema import Field
 
 _PLACES: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
-_NAMING_SOME: Final = frozenset({"postgres", "redshift", "duckdb"})
+_ALIASING_SOME: Final = frozenset({"postgres", "redshift", "duckdb"})
 _PADDED_RIGHT: Final = frozenset({"LEFT", "FULL"})
 _PADDED_LEFT: Final = frozenset({"RIGHT", "FULL"})
 
@@ -39,10 +39,10 @@ def effects(
     sql: str, *, dialect: str | None, tables: Tables, is_wanted: Callable[[Parts], bool],
     with_fields: bool = False,
 ) -> tuple[StatementEffect, ...]:  # fmt: skip
-    """What changes for the wanted tables that the script writes, one effect for each writing.
+    """The effect of each statement that writes a wanted table.
 
-    `tables` and `is_wanted` are asked for names as the dialect folds them, not as they were quoted.
-    `with_fields` asks for the types of all columns that it gives them, too.
+    `tables` and `is_wanted` get table names as the dialect folds them, without quotes.
+    `with_fields` adds the types of all written columns.
     """
     try:
         return _effects(sql, dialect, with_fields, tables, is_wanted)
@@ -54,7 +54,7 @@ def effects(
             sql=sql, dialect=dialect, with_fields=with_fields,
         )  # fmt: skip
         return found
-    # Nested too deeply for the parser or for us; who asks takes it for not understood.
+    # Nested too deeply to be analysed; the caller treats it as not understood.
     return ()
 
 
@@ -62,11 +62,13 @@ def _effects(
     sql: str, dialect: str | None, with_fields: bool, tables: Tables,
     is_wanted: Callable[[Parts], bool],
 ) -> tuple[StatementEffect, ...]:  # fmt: skip
-    return _Reasoning(dialect, tables).effects(sql, dialect, is_wanted, with_fields=with_fields)
+    return _ScriptAnalysis(dialect, tables).effects(
+        sql, dialect, is_wanted, with_fields=with_fields
+    )
 
 
 class _Write(NamedTuple):
-    """A result that a statement gives a table."""
+    """The result that a statement writes to a table."""
 
     table: Parts
     result: QueryRelation
@@ -80,38 +82,38 @@ class _Write(NamedTuple):
 
     @property
     def given(self) -> QueryRelation:
-        """All columns that the query gives, also those for which the table has no place."""
+        """All columns of the query, including those without a target column."""
         if self.creates or not self.result.parents:
             return self.result
         return self.result.parents[0]
 
     @property
-    def has_fixed_places(self) -> bool:
-        """Whether the table expects so many columns; a plain view takes all of its query."""
+    def has_fixed_columns(self) -> bool:
+        """Whether the table expects a fixed number of columns, unlike a plain view."""
         has_list = isinstance(self.node, exp.Create) and isinstance(self.node.this, exp.Schema)
         return self.positional and (has_list or not self.creates)
 
 
 class _Statement:
-    """What was seen in one statement."""
+    """What the SQL reader reported about one statement."""
 
     def __init__(self, node: exp.Expr) -> None:
         self.node = node
-        self.leaves: dict[int, Leaf] = {}
+        self.leaves: dict[int, ColumnReference] = {}
         self.shared: list[tuple[str, Sequence[QueryColumn | None], Excerpt | None]] = []
         self.singled_out: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
-        self.rows: list[tuple[Sequence[QueryColumn], Leaf]] = []
+        self.rows: list[tuple[Sequence[QueryColumn], ColumnReference]] = []
         self.numbered: list[tuple[QueryRelation, int]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
 
 
-class _Reasoning:
-    """Watches a script being read; names are followed once the whole of it is known."""
+class _ScriptAnalysis:
+    """Watches the SQL reader; references are followed once the whole script is read."""
 
     def __init__(self, dialect: str | None, tables: Tables) -> None:
-        self._values = Values(find_dialect(dialect), tables)
+        self._values = ExpressionTypes(find_dialect(dialect), tables)
         self._dialect = (dialect or "").lower()
-        self._meetings = Meetings(self._values)
+        self._uses = TypeUseCollector(self._values)
         self._statements: list[_Statement] = []
         self._loose = _Statement(exp.Select())
         self._writes: list[_Write] = []
@@ -128,10 +130,10 @@ class _Reasoning:
         )
 
     def _read(self, sql: str, dialect: str | None) -> ScriptLineage:
-        """Reads the script with all columns that its tables have before or after."""
+        """Read the script with all columns that its tables have before or after."""
         return analyse(sql, dialect=dialect, columns=self._values.names, watcher=self)
 
-    # What the reader of SQL tells.
+    # Callbacks of the SQL reader.
 
     @property
     def _current(self) -> _Statement:
@@ -143,8 +145,8 @@ class _Reasoning:
     def named(
         self, node: exp.Expr, column: QueryColumn, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
-        place = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
-        self._current.leaves[id(node)] = Leaf(node, column, place, excerpt)
+        clause_kind = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
+        self._current.leaves[id(node)] = ColumnReference(node, column, clause_kind, excerpt)
         self._values.named[id(node)] = column
 
     def joined(self, join: exp.Expr, scope: Scope, before: int) -> None:
@@ -163,7 +165,7 @@ class _Reasoning:
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         is_strict = isinstance(node.parent, exp.Anonymous)
-        # ClickHouse alone leaves out only what is there.
+        # Only ClickHouse ignores missing columns in EXCEPT.
         if is_strict or self._dialect != "clickhouse":
             self._current.singled_out.append((node, columns, excerpt))
 
@@ -171,9 +173,11 @@ class _Reasoning:
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
-        place = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
+        clause_kind = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
         self._values.rows[id(node)] = columns
-        self._current.rows += [(columns, Leaf(node, columns[0], place, excerpt))] if columns else []
+        self._current.rows += (
+            [(columns, ColumnReference(node, columns[0], clause_kind, excerpt))] if columns else []
+        )
 
     def numbered(self, relation: QueryRelation, names: int) -> None:
         self._current.numbered.append((relation, names))
@@ -187,28 +191,28 @@ class _Reasoning:
         number = len(self._statements) - 1
         self._writes.append(_Write(table, result, positional, number, self._current.node))
 
-    # What it makes of that.
+    # Effects.
 
     def _effect(
         self, write: _Write, script: ScriptLineage, *, with_fields: bool
     ) -> StatementEffect:
-        self._meetings = Meetings(self._values, self._dialect)
+        self._uses = TypeUseCollector(self._values, self._dialect)
         line = script.statements[write.statement].line
         stars = dict(star_lines(write.node))
-        for statement in self._behind(write):
+        for statement in self._contributing_statements(write):
             self._follow(statement)
         doubts = self._doubts(script.statements[write.statement].number, script)
         if write.creates:
-            self._repeat(write.result)
+            self._collect_duplicates(write.result)
         leaves = {} if write.creates else self._statements[write.statement].leaves
         found = self._outputs(write.result, leaves)
-        if write.has_fixed_places:
-            self._place(write.given, ClauseKind.INSERT)
+        if write.has_fixed_columns:
+            self._add_positions(write.given, ClauseKind.INSERT)
         if not write.creates:
-            found = self._store(write, found)
+            found = self._collect_stores(write, found)
         return StatementEffect(
-            meetings=tuple(on_line(each, line, stars) for each in self._meetings.found),
-            outputs=tuple(on_line(each, line, stars) for each in found),
+            type_uses=tuple(with_line(each, line, stars) for each in self._uses.found),
+            outputs=tuple(with_line(each, line, stars) for each in found),
             fields=self._fields(write.result) if with_fields else (),
             is_open=write.result.is_open,
             is_reordered=write.creates and self._moved(write.result) is not None,
@@ -216,8 +220,8 @@ class _Reasoning:
             doubts=doubts,
         )
 
-    def _behind(self, write: _Write) -> Iterator[_Statement]:
-        """The statement that writes, and those before it that fill what is temporary."""
+    def _contributing_statements(self, write: _Write) -> Iterator[_Statement]:
+        """The writing statement, and earlier ones that fill temporary tables it reads."""
         writing = {each.statement for each in self._writes}
         needed = _tables(write.node)
         yield self._statements[write.statement]
@@ -231,34 +235,34 @@ class _Reasoning:
     def _follow(self, statement: _Statement) -> None:
         for leaf in statement.leaves.values():
             if self._values.may_change(leaf.column):
-                self._meetings.follow(leaf)
+                self._uses.follow(leaf)
         for name, sides, excerpt in statement.shared:
-            self._compare_sides(name, sides, excerpt)
+            self._collect_shared_join_columns(name, sides, excerpt)
         for node, columns, excerpt in statement.singled_out:
-            self._need_one(node, columns, excerpt)
+            self._collect_star_exceptions(node, columns, excerpt)
         for row, leaf in statement.rows:
             for column in self._values.changed_in_row(row):
                 state = self._values.of_column(column)
-                self._meetings.tell(leaf._replace(column=column), UseOperation.LOST, state)
+                self._uses.add(leaf._replace(column=column), UseOperation.LOST, state)
         for relation, names in statement.numbered:
             if not self._only_grows(relation, names):
-                self._place(relation, ClauseKind.PROJECTION)
+                self._add_positions(relation, ClauseKind.PROJECTION)
         for node, branches, is_by_name in statement.unions.values():
-            self._lay_over(node, branches, is_by_name=is_by_name)
+            self._collect_union(node, branches, is_by_name=is_by_name)
 
     def _doubts(self, statement: int, script: ScriptLineage) -> tuple[tuple[str, int | None], ...]:
-        """What was not understood; names that a new column makes ambiguous were, before."""
+        """Parts that were not understood, except names that a new column makes ambiguous."""
         found: list[tuple[str, int | None]] = []
         for each in script.unresolved:
             if each.severity != "error" or each.statement != statement:
                 continue
             match = _AMBIGUOUS.match(each.reason)
-            origins = self._added(script, match.group(1)) if match else ()
+            origins = self._added_columns(script, match.group(1)) if match else ()
             if match and origins:
-                self._meetings.keep(
+                self._uses.add_use(
                     TypeUse(
-                        place=ClauseKind.PROJECTION,
-                        act=UseOperation.AMBIGUOUS,
+                        clause_kind=ClauseKind.PROJECTION,
+                        operation=UseOperation.AMBIGUOUS,
                         value=match.group(1),
                         after=ValueType(),
                         line=each.line,
@@ -269,7 +273,7 @@ class _Reasoning:
                 found.append((each.reason, each.line))
         return tuple(found)
 
-    def _added(self, script: ScriptLineage, name: str) -> tuple[tuple[str, str], ...]:
+    def _added_columns(self, script: ScriptLineage, name: str) -> tuple[tuple[str, str], ...]:
         found = []
         for read in script.reads:
             versions = self._values.versions(read.table)
@@ -278,15 +282,17 @@ class _Reasoning:
                     found.append((versions.key, column))
         return tuple(found)
 
-    def _outputs(self, result: QueryRelation, leaves: Mapping[int, Leaf]) -> list[OutputColumn]:
-        """The columns of a result that change; `leaves` are named where they are stored."""
+    def _outputs(
+        self, result: QueryRelation, leaves: Mapping[int, ColumnReference]
+    ) -> list[OutputColumn]:
+        """The columns of a result that change; `leaves` are the references of the statement."""
         found = []
         for column in result.everything():
             if not (self._values.may_change(column) or self._values.holds_changed_row(column)):
                 continue
             state = self._values.of_column(column)
-            meetings = self._meetings.within(self._values.makers(column))
-            if not state.is_touched and not meetings:
+            type_uses = self._uses.within(self._values.makers(column))
+            if not state.is_changed and not type_uses:
                 continue
             facts = list(column.facts.values())
             excerpt = self._where_stored(column, leaves) or _excerpt_of(column)
@@ -295,18 +301,20 @@ class _Reasoning:
                     name=spelling_of(column.name),
                     before=state.before,
                     after=state.after,
-                    is_lost=state.is_lost,
+                    is_unknown=state.is_unknown,
                     is_same_value=len(facts) == 1 and facts[0].derivation is Derivation.IDENTITY,
                     clause=excerpt.text if excerpt is not None else (ALL if facts else None),
                     line=excerpt.line if excerpt is not None else None,
                     origins=tuple(dict.fromkeys(self._values.origins(column))),
-                    meetings=meetings,
+                    type_uses=type_uses,
                 )
             )
         return found
 
-    def _where_stored(self, column: QueryColumn, leaves: Mapping[int, Leaf]) -> Excerpt | None:
-        """Where a statement names what it stores, though it was computed further inside."""
+    def _where_stored(
+        self, column: QueryColumn, leaves: Mapping[int, ColumnReference]
+    ) -> Excerpt | None:
+        """Where a statement names what it stores, if that is computed in a subquery."""
         if not leaves or not isinstance(column.definition, exp.Expr):
             return None
         named = (leaves.get(id(node)) for node in column.definition.find_all(exp.Column))
@@ -314,7 +322,7 @@ class _Reasoning:
                      and self._values.may_change(leaf.column)), None)  # fmt: skip
 
     def _fields(self, result: QueryRelation) -> tuple[Field, ...]:
-        """The columns of a result as they are before."""
+        """The columns of a result before the change."""
         fields = []
         for column in result.columns:
             state = self._values.of_column(column)
@@ -325,53 +333,53 @@ class _Reasoning:
             fields.append(Field(name=spelling_of(column.name), type=value.type, nullable=nullable))
         return tuple(fields)
 
-    def _need_one(
+    def _collect_star_exceptions(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
-        """A name beside a star needs one column at least that it means."""
+        """Collect names in EXCEPT or REPLACE of a star that match no column any more."""
         states = [self._values.of_column(column) for column in columns]
-        if not states or not all(state.is_gone or state.is_lost for state in states):
+        if not states or not all(state.is_gone or state.is_unknown for state in states):
             return
         if not any(isinstance(column.definition, exp.Expr) for column in columns):
-            leaf = Leaf(node, columns[0], ClauseKind.PROJECTION, excerpt)
-            worst = next((state for state in states if state.is_lost), states[0])
-            self._meetings.tell(leaf, UseOperation.NAMED, worst)
+            leaf = ColumnReference(node, columns[0], ClauseKind.PROJECTION, excerpt)
+            worst = next((state for state in states if state.is_unknown), states[0])
+            self._uses.add(leaf, UseOperation.NAMED, worst)
 
-    def _compare_sides(
+    def _collect_shared_join_columns(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
     ) -> None:
         for column, other in (sides, tuple(reversed(sides))):
             if column is None or not self._values.may_change(column):
                 continue
             state = self._values.of_column(column)
-            if not state.is_touched:
+            if not state.is_changed:
                 continue
-            leaf = Leaf(exp.column(name), column, ClauseKind.JOIN, excerpt)
+            leaf = ColumnReference(exp.column(name), column, ClauseKind.JOIN, excerpt)
             partner = self._values.of_column(other) if other is not None else None
-            act = UseOperation.NAMED if state.is_gone else UseOperation.COMPARED
+            operation = UseOperation.NAMED if state.is_gone else UseOperation.COMPARED
             if state.is_added:
-                # NATURAL joins by all names that both sides have.
-                act = UseOperation.KEYED
-            self._meetings.tell(
-                leaf, act, state, partner=partner.after if partner else None,
+                # NATURAL joins use all names that both sides share.
+                operation = UseOperation.KEYED
+            self._uses.add(
+                leaf, operation, state, partner=partner.after if partner else None,
                 partner_before=partner.before if partner else None, partner_text=f"USING ({name})",
             )  # fmt: skip
 
-    def _lay_over(
+    def _collect_union(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         if is_by_name:
             return
-        if len({self._new_places(branch) for branch in branches}) > 1:
+        if len({self._changed_positions(branch) for branch in branches}) > 1:
             for branch in branches:
-                self._place(branch, ClauseKind.UNION)
+                self._add_positions(branch, ClauseKind.UNION)
         is_distinct = bool(node.args.get("distinct"))
         for branch in branches:
             for position, column in enumerate(branch.columns):
                 if branch.is_open or not self._values.may_change(column):
                     continue
                 state = self._values.of_column(column)
-                if not state.is_touched or state.is_gone or state.is_added:
+                if not state.is_changed or state.is_gone or state.is_added:
                     continue
                 others = [each.columns[position] for each in branches
                           if each is not branch and position < len(each.columns)
@@ -379,69 +387,75 @@ class _Reasoning:
                 leaf = self._leaf_of(column, ClauseKind.UNION)
                 for other in others:
                     partner = self._values.of_column(other)
-                    self._meetings.tell(
+                    self._uses.add(
                         leaf, UseOperation.COMBINED, state, partner=partner.after,
                         partner_before=partner.before, partner_text=f"{node.key.upper()}",
                         root=id(column),
                     )  # fmt: skip
                 if is_distinct:
-                    self._meetings.tell(leaf, UseOperation.GROUPED, state)
+                    self._uses.add(leaf, UseOperation.GROUPED, state)
 
-    def _leaf_of(self, column: QueryColumn, place: ClauseKind) -> Leaf:
-        return Leaf(exp.column(spelling_of(column.name)), column, place, _excerpt_of(column))
+    def _leaf_of(self, column: QueryColumn, clause_kind: ClauseKind) -> ColumnReference:
+        return ColumnReference(
+            exp.column(spelling_of(column.name)), column, clause_kind, _excerpt_of(column)
+        )
 
-    def _place(self, relation: QueryRelation, place: ClauseKind) -> None:
+    def _add_positions(self, relation: QueryRelation, clause_kind: ClauseKind) -> None:
         """Columns that come, go or move within a list in which places count."""
         for column in relation.columns:
             state = self._values.of_column(column)
             if state.is_added or (state.is_gone and not isinstance(column.definition, exp.Expr)):
-                self._tell_place(column, state, place)
+                self._add_position(column, state, clause_kind)
         moved = self._moved(relation)
         if moved is not None:
-            self._tell_place(moved, self._values.of_column(moved), place)
+            self._add_position(moved, self._values.of_column(moved), clause_kind)
         for star in relation.stars:
             if self._values.may_change(star.everything()):
-                self._tell_place(star.everything(), State(ValueType(), ValueType(), True), place)
+                self._add_position(
+                    star.everything(), ValueChange(ValueType(), ValueType(), True), clause_kind
+                )
 
-    def _repeat(self, relation: QueryRelation) -> None:
-        """New columns that are called as others of the same table."""
+    def _collect_duplicates(self, relation: QueryRelation) -> None:
+        """Collect new columns whose name another column of the table already has."""
         names = Counter(column.name for column in relation.columns)
         for column in relation.columns:
             if names[column.name] < 2:
                 continue
             state = self._values.of_column(column)
             if state.is_added:
-                self._meetings.tell(
+                self._uses.add(
                     self._leaf_of(column, ClauseKind.PROJECTION), UseOperation.AMBIGUOUS, state
                 )
 
-    def _new_places(self, relation: QueryRelation) -> tuple[object, ...]:
-        """Where columns come, go or move; arms of a union in which that is the same still fit."""
+    def _changed_positions(self, relation: QueryRelation) -> tuple[object, ...]:
+        """Positions of added, removed and moved columns; branches of a union must agree on them."""
         states = [self._values.of_column(column) for column in relation.columns]
         moved = self._moved(relation)
         return (
-            tuple(place for place, state in enumerate(states) if state.is_added),
-            tuple(place for place, state in enumerate(states) if state.is_gone),
+            tuple(clause_kind for clause_kind, state in enumerate(states) if state.is_added),
+            tuple(clause_kind for clause_kind, state in enumerate(states) if state.is_gone),
             tuple(column.name for column in relation.columns) if moved is not None else (),
             tuple(name for star in relation.stars for name in star.everything().facts),
         )
 
     def _only_grows(self, relation: QueryRelation, names: int) -> bool:
-        """Whether columns only come behind those with names, where a dialect needs no more."""
-        if self._dialect not in _NAMING_SOME or self._moved(relation) is not None:
+        """Whether columns are only added behind the aliased ones, which some dialects allow."""
+        if self._dialect not in _ALIASING_SOME or self._moved(relation) is not None:
             return False
         states = [self._values.of_column(column) for column in relation.columns]
         return not relation.is_open and not any(
-            state.is_gone or (state.is_added and place < names)
-            for place, state in enumerate(states)
+            state.is_gone or (state.is_added and clause_kind < names)
+            for clause_kind, state in enumerate(states)
         )
 
-    def _tell_place(self, column: QueryColumn, state: State, place: ClauseKind) -> None:
-        leaf = self._leaf_of(column, place)
-        self._meetings.keep(
+    def _add_position(
+        self, column: QueryColumn, state: ValueChange, clause_kind: ClauseKind
+    ) -> None:
+        leaf = self._leaf_of(column, clause_kind)
+        self._uses.add_use(
             TypeUse(
-                place=place,
-                act=UseOperation.LOST if state.is_lost else UseOperation.PLACED,
+                clause_kind=clause_kind,
+                operation=UseOperation.LOST if state.is_unknown else UseOperation.PLACED,
                 value=spelling_of(column.name),
                 before=state.before,
                 after=state.after,
@@ -453,7 +467,7 @@ class _Reasoning:
         )
 
     def _moved(self, relation: QueryRelation) -> QueryColumn | None:
-        """A column that a star takes from a table whose columns stand in another order."""
+        """A column selected by a star from a table whose column order changes."""
         for column in relation.columns:
             for (table, _), fact in column.facts.items():
                 if fact.is_star:
@@ -462,10 +476,10 @@ class _Reasoning:
                         return column
         return None
 
-    def _store(self, write: _Write, found: list[OutputColumn]) -> list[OutputColumn]:
-        """Columns that exist take what they are given, or refuse it; either way they stay."""
+    def _collect_stores(self, write: _Write, found: list[OutputColumn]) -> list[OutputColumn]:
+        """Collect stores into existing columns, which keep their type; return the other outputs."""
         versions = self._values.versions(write.table)
-        going_on = []
+        remaining = []
         for output in found:
             target = None
             if versions is not None:
@@ -473,14 +487,14 @@ class _Reasoning:
                 pair = names.get(output.name.lower())
                 target = pair[0] if pair is not None else None
             if target is None:
-                going_on.append(output)
+                remaining.append(output)
                 continue
-            if output.after is None and output.clause == ALL and not write.has_fixed_places:
-                # A star has to bring what the table has a column for.
-                self._meetings.keep(
+            if output.after is None and output.clause == ALL and not write.has_fixed_columns:
+                # A star must supply every column of the target table.
+                self._uses.add_use(
                     TypeUse(
-                        place=ClauseKind.INSERT,
-                        act=UseOperation.NAMED,
+                        clause_kind=ClauseKind.INSERT,
+                        operation=UseOperation.NAMED,
                         value=output.name,
                         before=output.before,
                         clause=output.clause,
@@ -491,10 +505,10 @@ class _Reasoning:
             if output.after is None or output.before is None:
                 continue
             partner = ValueType(type=target.type, nullable=target.nullable)
-            self._meetings.keep(
+            self._uses.add_use(
                 TypeUse(
-                    place=ClauseKind.INSERT,
-                    act=UseOperation.LOST if output.is_lost else UseOperation.STORED,
+                    clause_kind=ClauseKind.INSERT,
+                    operation=UseOperation.LOST if output.is_unknown else UseOperation.STORED,
                     value=output.name,
                     before=output.before,
                     after=output.after,
@@ -506,7 +520,7 @@ class _Reasoning:
                     origins=output.origins,
                 )
             )
-        return going_on
+        return remaining
 
 
 def _excerpt_of(column: QueryColumn) -> Excerpt | None:
@@ -526,3 +540,39 @@ def _padded(source: FromItem) -> FromItem:
     )
     made.uses, made.implicit, made.parents = relation.uses, relation.implicit, relation.parents
     return source._replace(relation=made)
+
+
+Located = TypeVar("Located", TypeUse, OutputColumn)
+
+
+def star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:
+    """Tables whose columns a star selects, with the line of the star or else of the table."""
+    for select in node.find_all(exp.Select):
+        stars = [each for each in select.expressions
+                 if isinstance(each, exp.Star) or isinstance(each.this, exp.Star)]  # fmt: skip
+        for star in stars:
+            for table in select.find_all(exp.Table):
+                if table.parent_select is not select or not _selects_from(star, table):
+                    continue
+                line = _line_of(star) or _line_of(table)
+                if line is not None:
+                    yield table.name.lower(), line
+
+
+def _selects_from(star: exp.Expr, table: exp.Table) -> bool:
+    wanted = star.args.get("table")
+    return wanted is None or wanted.name.lower() == table.alias_or_name.lower()
+
+
+def _line_of(node: exp.Expr) -> int | None:
+    found = (each._meta.get("line") for each in node.walk() if each._meta)
+    return next((int(line) for line in found if line is not None), None)
+
+
+def with_line(found: Located, line: int, stars: Mapping[str, int]) -> Located:
+    """The use or output with a line: its own, that of the star, or that of the statement."""
+    if found.line is not None:
+        return found
+    names = (table.rpartition(".")[2].rpartition("/")[2].lower() for table, _ in found.origins)
+    known_line = next((stars[name] for name in names if name in stars), line)
+    return msgspec.structs.replace(found, line=known_line)

@@ -1,12 +1,68 @@
-"""In which order what is downstream is looked at, and updated."""
+"""The graph of downstream datasets, and how each is derived."""
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lumos.impact.rules.type_uses import StatementEffect, TableVersions
+from lumos.model.lineage import Edge
+from lumos.model.schema import Schema
+
+Versions = Callable[[str], TableVersions]
 
 
-class Graph:
-    """Datasets down the stream of one, with distances and an order in which makers come first."""
+class DatasetDerivation(msgspec.Struct, frozen=True, kw_only=True):
+    """How a dataset is derived according to one reporter: edges into it, and SQL if stored.
+
+    `tables` maps the table names in the SQL, as name parts, to URNs. `unparsed` are the datasets
+    mentioned in an unparsable statement on `line`.
+    """
+
+    origin: str
+    edges: tuple[Edge, ...] = ()
+    sql: str | None = None
+    dialect: str | None = None
+    file: str | None = None
+    tables: tuple[tuple[tuple[str, ...], str], ...] = ()
+    unparsed: tuple[str, ...] = ()
+    line: int | None = None
+
+
+class DownstreamGraph(Protocol):
+    """The datasets downstream of another one."""
+
+    def links(self, urn: str) -> Iterable[tuple[str, str]]:
+        """All (upstream, downstream) links below a dataset."""
+        ...
+
+    def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
+        """How a dataset is derived, one entry per reporter and script."""
+        ...
+
+    def schema(self, urn: str) -> Schema | None:
+        """The current schema of a dataset, if known."""
+        ...
+
+    def owners(self, urn: str) -> Sequence[str]:
+        """The owners of a dataset."""
+        ...
+
+
+class SqlAnalyzer(Protocol):
+    """Analyses the SQL of a derivation with its tables before and after a change."""
+
+    def __call__(
+        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+    ) -> Sequence[StatementEffect]:
+        """The effect of each statement that writes the dataset; empty if there is none."""
+        ...
+
+
+class RankedGraph:
+    """Datasets downstream of one, with distances and ranks; upstream datasets rank first."""
 
     def __init__(self, start: str, links: Iterable[tuple[str, str]]) -> None:
         self.start = start
@@ -31,10 +87,7 @@ class Graph:
         return found
 
     def _ranks(self) -> dict[str, int]:
-        """Places in an order in which every dataset stands behind what it is made from.
-
-        Where data flows in a circle, the nearest to the start comes first.
-        """
+        """Topological ranks; in a cycle, the dataset nearest to the start comes first."""
         missing = {
             urn: sum(parent in self.distance for parent in self.parents.get(urn, ()))
             for urn in self.distance
@@ -59,7 +112,7 @@ class Graph:
         return ranks
 
     def has_chain(self, urns: Iterable[str]) -> bool:
-        """Whether one of some datasets lies downstream of another."""
+        """Whether one of the datasets is downstream of another."""
         wanted = set(urns)
         behind: set[str] = set()
         for urn in sorted(self.rank, key=self.rank.__getitem__):

@@ -1,4 +1,4 @@
-"""Types of the algebra as sqlglot's, and back."""
+"""Conversion between types of Lumos and of sqlglot."""
 
 from functools import lru_cache
 from typing import Final
@@ -75,7 +75,7 @@ _STRUCTS: Final = frozenset({_T.STRUCT, _T.NESTED})
 
 @lru_cache(maxsize=4096)
 def to_sqlglot(type: DataType) -> exp.DataType:
-    """The type as the annotator knows it; what it has no word for is unknown to it."""
+    """The sqlglot type, or its UNKNOWN."""
     match type:
         case Decimal(int(precision), scale):
             return _built(_T.DECIMAL, _number(precision), _number(scale))
@@ -112,7 +112,7 @@ def to_sqlglot(type: DataType) -> exp.DataType:
 
 
 def from_sqlglot(type: exp.Expr | None) -> DataType:
-    """The type in the algebra, or UNKNOWN."""
+    """The Lumos type, or UNKNOWN."""
     if not isinstance(type, exp.DataType):
         return UNKNOWN
     kind = type.this

@@ -1,4 +1,4 @@
-"""What readers are called in the store: as in the log, or by names that only a key gives away."""
+"""Names of readers in the store: as in the log, or keyed pseudonyms."""
 
 import hashlib
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from functools import partial
 from lumos.config.settings import UsageSettings
 
 
-def naming(settings: UsageSettings) -> Callable[[str], str] | None:
-    """How readers are renamed, where the configuration wants that."""
+def reader_renamer(settings: UsageSettings) -> Callable[[str], str] | None:
+    """The function that renames readers, if the configuration asks for pseudonyms."""
     if settings.readers == "names":
         return None
     assert settings.key is not None, "the configuration was checked"
@@ -16,8 +16,8 @@ def naming(settings: UsageSettings) -> Callable[[str], str] | None:
 
 
 def pseudonym(name: str, *, key: bytes) -> str:
-    """Always the same for the same name and key, and nobody's name."""
-    from lumos.usage.query_log import UNKNOWN_READER
+    """A stable pseudonym for a name and key."""
+    from lumos.usage.query_log.reader import UNKNOWN_READER
 
     if name == UNKNOWN_READER:
         return name

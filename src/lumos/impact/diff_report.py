@@ -1,4 +1,4 @@
-"""Reads what `lumos schema diff` wrote: which schemas change, and how."""
+"""Impact cases from a report of `lumos schema diff`."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,9 +7,8 @@ from typing import Final
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.impact.cases import Case, judged
-from lumos.impact.changes import last_name, places_of
-from lumos.impact.context import StoredDownstream
+from lumos.impact.changes import ImpactCase, column_parts, judge_changes, last_name
+from lumos.impact.context import ImpactContext
 from lumos.model.change import (
     AnySchemaChange,
     DefaultChanged,
@@ -35,27 +34,27 @@ from lumos.schemas.reports import DatasetDiff, DiffReport
 from lumos.store import Store
 
 _NOT_NULL: Final = " NOT NULL"
-# Reports do not say at which place among the others a column comes.
+# Reports do not include the position of a column.
 _LAST: Final = 1_000_000
 _DATASET: Final = ""
 
 
-def read_differences(file: str | Path) -> tuple[DatasetDiff, ...]:
-    """The datasets that differ by a report of `lumos schema diff` or `lumos schema predict`."""
+def read_diff_report(file: str | Path) -> tuple[DatasetDiff, ...]:
+    """The changed datasets in a report of `lumos schema diff` or `lumos schema predict`."""
     path = Path(given(str(file), "file of changes"))
     if not path.is_file():
-        raise MisuseError(f"There is no file {path}. Write one with: lumos schema diff --base main")
+        raise MisuseError(f"File not found: {path}. Create it with: lumos schema diff --base main")
     try:
         return decode_json(path.read_bytes(), DiffReport).datasets
     except msgspec.MsgspecError as problem:
         raise MisuseError(
-            f"{path} is no report of lumos schema diff: {problem}. Write one with: lumos schema "
-            "diff --base main, or with --output"
+            f"{path} is not a report of lumos schema diff: {problem}. Create one with: "
+            "lumos schema diff --base main"
         ) from None
 
 
 def stored_urns(store: Store, urns: Collection[str]) -> dict[str, str]:
-    """The URN in the store of each URN, which may stand in an export of schemas."""
+    """The stored URN of each URN, which may come from a schema export."""
     resolved = {urn: store.resolve(urn) for urn in urns}
     recorded = [Recorded(*each) for each in store.archive.sources()]
     known = {each.urn for each in recorded}
@@ -69,37 +68,37 @@ def stored_urns(store: Store, urns: Collection[str]) -> dict[str, str]:
 
 
 def is_new(diff: DatasetDiff) -> bool:
-    """Whether the dataset was not there before."""
+    """Whether the dataset is new."""
     return any(row.path == _DATASET and row.kind == "added" for row in diff.changes)
 
 
 def is_removed(diff: DatasetDiff) -> bool:
-    """Whether the dataset goes as a whole."""
+    """Whether the dataset is removed."""
     return any(row.path == _DATASET and row.kind == "removed" for row in diff.changes)
 
 
-def case_of_difference(world: StoredDownstream, diff: DatasetDiff) -> Case:
-    """The case that a report tells of; what the report says counts before what the store has."""
+def case_from_diff(context: ImpactContext, diff: DatasetDiff) -> ImpactCase:
+    """The case of a diff; the diff takes precedence over the stored schema."""
     changes = tuple(_change(diff.urn, row) for row in diff.changes)
-    stored = world.schema(world.urn)
+    stored = context.schema(context.urn)
     if stored is None:
-        return Case(judged(world, None, None, changes), None, None, {}, ())
-    present = apply(_imposed(changes, stored), stored)
+        return ImpactCase(judge_changes(context, None, None, changes), None, None, {}, ())
+    present = apply(_changes_to_state_before(changes, stored), stored)
     remarks = []
-    is_done = not any(_imposed(map(_undoing, changes), stored))
+    is_done = not any(_changes_to_state_before(map(_reverse, changes), stored))
     if present.shape != stored.shape and not is_done:
         remarks.append(
-            f"the store has {diff.urn} otherwise than it was before these changes, and than it is "
-            "after them; they are judged as they are told"
+            f"the stored schema of {diff.urn} matches neither the state before nor after these "
+            "changes; they are judged as the report lists them"
         )
-    proposed = apply(_fitting(changes, present), present)
-    world.suppose(present)
-    findings = judged(world, present, proposed, changes)
-    return Case(findings, present, proposed, {}, tuple(remarks))
+    proposed = apply(_applicable(changes, present), present)
+    context.assume_schema(present)
+    findings = judge_changes(context, present, proposed, changes)
+    return ImpactCase(findings, present, proposed, {}, tuple(remarks))
 
 
-def _undoing(change: AnySchemaChange) -> AnySchemaChange:
-    """The change back, of those that change what a schema is made of."""
+def _reverse(change: AnySchemaChange) -> AnySchemaChange:
+    """The reverse of a change of columns, types or nullability."""
     match change:
         case FieldAdded(path=path, after=field):
             return FieldRemoved(path=path, before=field)
@@ -111,33 +110,35 @@ def _undoing(change: AnySchemaChange) -> AnySchemaChange:
             return change
 
 
-def _imposed(changes: Iterable[AnySchemaChange], stored: Schema) -> Iterator[AnySchemaChange]:
-    """What must be done to a schema for it to be as it was before the changes."""
-    known = places_of(stored)
+def _changes_to_state_before(
+    changes: Iterable[AnySchemaChange], stored: Schema
+) -> Iterator[AnySchemaChange]:
+    """The changes that turn a schema into the one before the given changes."""
+    known = column_parts(stored)
     for change in changes:
-        place = known.get(change.path)
-        can_be_added = place is None and parent_of(change.path) in ("", *known)
+        part = known.get(change.path)
+        can_be_added = part is None and parent_of(change.path) in ("", *known)
         match change:
-            case FieldAdded(path=path) if place is not None:
+            case FieldAdded(path=path) if part is not None:
                 yield FieldRemoved(path=path, before=change.after)
             case FieldRemoved(path=path, before=field) if can_be_added:
                 yield FieldAdded(path=path, after=field, position=_LAST)
             case TypeChanged(path=path, before=before) if can_be_added:
                 field = Field(name=last_name(path), type=before)
                 yield FieldAdded(path=path, after=field, position=_LAST)
-            case TypeChanged(path=path, before=before) if place is not None:
-                if place.type != before:
-                    yield TypeChanged(path=path, before=place.type, after=before)
-            case NullabilityChanged(path=path, before=nullable) if place is not None:
-                if place.nullable != nullable:
-                    yield NullabilityChanged(path=path, before=place.nullable, after=nullable)
+            case TypeChanged(path=path, before=before) if part is not None:
+                if part.type != before:
+                    yield TypeChanged(path=path, before=part.type, after=before)
+            case NullabilityChanged(path=path, before=nullable) if part is not None:
+                if part.nullable != nullable:
+                    yield NullabilityChanged(path=path, before=part.nullable, after=nullable)
 
 
-def _fitting(changes: Sequence[AnySchemaChange], present: Schema) -> Iterator[AnySchemaChange]:
-    """The changes but for an order of other columns than there are."""
+def _applicable(changes: Sequence[AnySchemaChange], present: Schema) -> Iterator[AnySchemaChange]:
+    """The changes, without reorderings that do not match the columns."""
     gone = {change.path for change in changes if isinstance(change, FieldRemoved)}
     siblings: dict[str, set[str]] = {}
-    for path in places_of(present):
+    for path in column_parts(present):
         if path not in gone:
             siblings.setdefault(parent_of(path), set()).add(last_name(path))
     for change in changes:
@@ -146,7 +147,7 @@ def _fitting(changes: Sequence[AnySchemaChange], present: Schema) -> Iterator[An
 
 
 def _change(urn: str, row: ChangeRow) -> AnySchemaChange:
-    """The change that a row tells of."""
+    """The schema change of a row."""
     path, before, after = row.path, row.before, row.after
     match row.kind, before, after:
         case "added", None, str():
@@ -171,7 +172,7 @@ def _change(urn: str, row: ChangeRow) -> AnySchemaChange:
         case "description", str() | None, str() | None:
             return DescriptionChanged(path=path, before=before, after=after)
         case _:
-            raise MisuseError(f"A change of {urn} cannot be understood: {row.kind} of '{path}'.")
+            raise MisuseError(f"Unknown change of {urn}: {row.kind} of '{path}'.")
 
 
 def _field(urn: str, path: str, text: str) -> Field:
@@ -184,6 +185,4 @@ def _type(urn: str, path: str, text: str) -> DataType:
     try:
         return parse_type(text)
     except SchemaSyntaxError as problem:
-        raise MisuseError(
-            f"A change of {path} in {urn} names no type: '{text}', {problem.problem}."
-        ) from None
+        raise MisuseError(f"Invalid type '{text}' of {path} in {urn}: {problem.problem}.") from None

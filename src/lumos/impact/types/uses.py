@@ -1,4 +1,4 @@
-"""What an expression does with values that change, from the columns up to the whole."""
+"""Type uses in an expression: what it does with each changed column it names."""
 
 import re
 from collections.abc import Container, Iterable, Iterator
@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from sqlglot import exp
 
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
-from lumos.impact.types import any_type, functions
-from lumos.impact.types.types import from_sqlglot
-from lumos.impact.types.values import State, Values, root_of
+from lumos.impact.types import functions
+from lumos.impact.types.sqlglot_types import from_sqlglot
+from lumos.impact.types.values import ExpressionTypes, ValueChange, root_of
 from lumos.lineage.sql.relation import Excerpt, QueryColumn
 from lumos.lineage.sql.source_text import Clause
 from lumos.model.types import BOOLEAN, STRING, Array, Map, String
@@ -22,14 +22,14 @@ _COMPARISONS: Final = (
 _ORDERINGS: Final = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 _CALCULATIONS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Neg)
 _COMBINING: Final = (exp.Coalesce, exp.Greatest, exp.Least)
-_SPELLING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
-# The value goes through them as it is.
+_CONCATENATING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
+# Expressions that return the value unchanged.
 _TRANSPARENT: Final = (
     exp.Alias, exp.Aliases, exp.Paren, exp.Filter, exp.Subquery, exp.Tuple, exp.WithinGroup,
     exp.Exists, exp.Window, exp.Where, exp.Dot, exp.Collate, exp.Ordered, exp.Having, exp.Limit,
     exp.Kwarg, exp.PropertyEQ, exp.JSONKeyValue, exp.Query, exp.All, exp.Any,
 )  # fmt: skip
-# They make another type of a value, whatever it is.
+# Functions that convert a value to another type.
 _CONVERTING: Final = (
     exp.Date, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.Timestamp, exp.Datetime,
     exp.TimeStrToTime,
@@ -39,16 +39,16 @@ _CONVERSION: Final = re.compile(
     r"(?:cast|convert|date|datetime|timestamp|time|to_\w+)\s*\(|::", re.IGNORECASE
 )
 _LONGEST: Final = 120
-# They work whatever the value is.
-_HEEDLESS: Final = (UseOperation.COUNTED, UseOperation.CAST)
+# Operations that work for any type.
+_ANY_TYPE: Final = (UseOperation.COUNTED, UseOperation.CAST)
 
 
-class Leaf(NamedTuple):
-    """A column that is named somewhere, and in what clause."""
+class ColumnReference(NamedTuple):
+    """A reference to a column in a clause."""
 
     node: exp.Expr
     column: QueryColumn
-    place: ClauseKind
+    clause_kind: ClauseKind
     excerpt: Excerpt | None
 
     @property
@@ -60,13 +60,13 @@ class Leaf(NamedTuple):
         return self.excerpt.line if self.excerpt is not None else None
 
 
-class Meetings:
-    """Collects meetings, each once."""
+class TypeUseCollector:
+    """Collects type uses, each once."""
 
-    def __init__(self, values: Values, dialect: str = "") -> None:
+    def __init__(self, values: ExpressionTypes, dialect: str = "") -> None:
         self._values = values
         self._dialect = dialect
-        # Whether the dialect refuses to write numbers out where texts are put together.
+        # Whether concatenation rejects numbers.
         self._takes_only_text = dialect == "bigquery"
         self._found: dict[TypeUse, set[int]] = {}
         self._seen: set[tuple[int, int]] = set()
@@ -76,59 +76,59 @@ class Meetings:
         return tuple(self._found)
 
     def within(self, nodes: Container[int]) -> tuple[int, ...]:
-        """The places, among those found, of the meetings in some expressions."""
+        """The indexes of the collected type uses that belong to some expressions."""
         return tuple(
             number
             for number, roots in enumerate(self._found.values())
             if any(root in nodes for root in roots)
         )
 
-    def follow(self, leaf: Leaf) -> None:
-        """All that is done with a named column, up to the end of its clause."""
-        state = self._values.of_column(leaf.column)
-        if not state.is_touched:
+    def follow(self, reference: ColumnReference) -> None:
+        """Collect all uses of a referenced column, up to the end of its clause."""
+        state = self._values.of_column(reference.column)
+        if not state.is_changed:
             return
         if state.is_added:
-            # The name meant something else before, or nothing that a query could use.
-            self.tell(leaf, UseOperation.AMBIGUOUS, state)
+            # Before, the name referred to something else or to nothing.
+            self.add(reference, UseOperation.AMBIGUOUS, state)
             return
         if state.is_gone:
-            if not isinstance(leaf.column.definition, exp.Expr):
-                self.tell(leaf, UseOperation.NAMED, state)
+            if not isinstance(reference.column.definition, exp.Expr):
+                self.add(reference, UseOperation.NAMED, state)
             return
-        if state.is_lost and leaf.column.definition is None:
-            self.tell(leaf, UseOperation.LOST, state)
-        if not isinstance(leaf.node, exp.Column):
-            # A number that stands for a column in GROUP BY or ORDER BY.
-            self._at_end(leaf, leaf.node, state)
+        if state.is_unknown and reference.column.definition is None:
+            self.add(reference, UseOperation.LOST, state)
+        if not isinstance(reference.node, exp.Column):
+            # A column number in GROUP BY or ORDER BY.
+            self._at_end(reference, reference.node, state)
             return
-        child: exp.Expr = leaf.node
-        while (parent := child.parent) is not None and state.is_touched:
-            if self._ends(child, parent):
+        child: exp.Expr = reference.node
+        while (parent := child.parent) is not None and state.is_changed:
+            if self._is_end_of_clause(child, parent):
                 break
             if (id(child), id(parent)) not in self._seen:
                 self._seen.add((id(child), id(parent)))
-                self._meet(leaf, child, parent, state)
-            if isinstance(parent, exp.Exists | exp.Is) or _only_decides(child, parent):
+                self._collect(reference, child, parent, state)
+            if isinstance(parent, exp.Exists | exp.Is) or _is_irrelevant_to_type(child, parent):
                 return
             if isinstance(parent, exp.Select):
-                leaf = _outside(leaf, parent)
-            if not _holds_as_it_is(parent):
+                reference = _in_outer_clause(reference, parent)
+            if not _holds_unchanged(parent):
                 state = self._values.of_node(_value_of(parent))
             child = parent
             if state.is_gone:
                 return
-        if state.is_touched:
-            self._at_end(leaf, child, state)
+        if state.is_changed:
+            self._at_end(reference, child, state)
 
-    def _ends(self, child: exp.Expr, parent: exp.Expr) -> bool:
-        """Whether a clause ends here; a query inside an expression is a value of that."""
+    def _is_end_of_clause(self, child: exp.Expr, parent: exp.Expr) -> bool:
+        """Whether the clause ends here; a scalar subquery belongs to the expression around it."""
         if isinstance(parent, exp.Select):
             if child.arg_key != "expressions":
                 return True
-            return not isinstance(_holder(parent), exp.Condition | exp.Exists)
+            return not isinstance(_container(parent), exp.Condition | exp.Exists)
         if isinstance(parent, exp.SetOperation):
-            return not isinstance(_holder(parent), exp.Condition | exp.Exists)
+            return not isinstance(_container(parent), exp.Condition | exp.Exists)
         if isinstance(parent, exp.Where):
             return not isinstance(parent.parent, exp.Filter)
         if isinstance(parent, exp.Order):
@@ -137,138 +137,173 @@ class Meetings:
             return isinstance(parent.parent, exp.Query)
         return not isinstance(parent, _INSIDE) or _assigns(parent)
 
-    def _at_end(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
-        """What the clause as a whole does with the value."""
+    def _at_end(self, reference: ColumnReference, child: exp.Expr, state: ValueChange) -> None:
+        """Collect what the clause as a whole does with the value."""
         parent = child.parent
-        if leaf.place is ClauseKind.GROUP_BY or (
+        if reference.clause_kind is ClauseKind.GROUP_BY or (
             isinstance(parent, exp.Select)
             and child.arg_key == "expressions"
             and parent.args.get("distinct") is not None
         ):
-            self.tell(leaf, UseOperation.GROUPED, state)
-        elif leaf.place is ClauseKind.SORT:
-            self.tell(leaf, UseOperation.SORTED, state)
+            self.add(reference, UseOperation.GROUPED, state)
+        elif reference.clause_kind is ClauseKind.SORT:
+            self.add(reference, UseOperation.SORTED, state)
         elif isinstance(parent, exp.Where | exp.Having | exp.Qualify) or child.arg_key == "on":
-            self._condition(leaf, child, state)
+            self._collect_condition(reference, child, state)
         elif isinstance(parent, exp.Unnest | exp.Lateral | exp.Table | exp.Pivot):
-            self.tell(leaf, UseOperation.LOST, state)
+            self.add(reference, UseOperation.LOST, state)
 
-    def _meet(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
-        if isinstance(parent, _CONVERSIONS) and not _CONVERSION.search(leaf.clause or ""):
-            # Nobody wrote it: so the parser makes functions of different dialects alike.
+    def _collect(
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, state: ValueChange
+    ) -> None:
+        if isinstance(parent, _CONVERSIONS) and not _CONVERSION.search(reference.clause or ""):
+            # Added by the parser to unify functions of different dialects.
             around = parent.parent if isinstance(parent.parent, exp.Func) else parent
-            self._call(leaf, child, around, state)
+            self._collect_call(reference, child, around, state)
         elif isinstance(parent, exp.Cast):
             partner = ValueType(type=from_sqlglot(parent.to))
             is_boolean = partner.type == BOOLEAN
-            self.tell(leaf, UseOperation.CAST, state, partner=partner, partner_before=partner,
+            self.add(reference, UseOperation.CAST, state, partner=partner, partner_before=partner,
                       partner_text=parent.to.sql().upper(),
                       accepts=functions.cast_to_boolean(self._dialect) if is_boolean else None,
                       )  # fmt: skip
         elif isinstance(parent, _CONVERTING) and child.arg_key == "this":
             made = self._values.of_node(parent)
-            self.tell(leaf, UseOperation.CAST, state, partner=made.after, partner_before=made.before,
-                      partner_text=functions.name_of(parent))  # fmt: skip
+            self.add(
+                reference,
+                UseOperation.CAST,
+                state,
+                partner=made.after,
+                partner_before=made.before,
+                partner_text=functions.name_of(parent),
+            )
         elif isinstance(parent, exp.Is):
             if isinstance(parent.expression, exp.Null):
-                self.tell(leaf, UseOperation.COUNTED, state, partner_text="IS NULL")
+                self.add(reference, UseOperation.COUNTED, state, partner_text="IS NULL")
             else:
                 partner = ValueType(type=BOOLEAN)
-                self.tell(
-                    leaf, UseOperation.COMPARED, state, partner=partner, partner_before=partner
+                self.add(
+                    reference, UseOperation.COMPARED, state, partner=partner, partner_before=partner
                 )
         elif isinstance(parent, _COMPARISONS):
-            # One null among ALL, and no comparison holds.
+            # A single null among ALL makes the comparison null.
             is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
-            self._compare(leaf, state, [_other(parent, child)],
+            self._collect_comparison(reference, state, [_other(parent, child)],
                           UseOperation.NOT_IN if is_with_all else UseOperation.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
             others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
                       if each is not child]  # fmt: skip
-            self._compare(leaf, state, others if child is parent.this else [parent.this],
-                          is_ordering=True)  # fmt: skip
+            self._collect_comparison(
+                reference,
+                state,
+                others if child is parent.this else [parent.this],
+                is_ordering=True,
+            )
         elif isinstance(parent, exp.In):
-            self._in(leaf, child, parent, state)
+            self._collect_in(reference, child, parent, state)
         elif isinstance(parent, exp.Nullif):
-            self._compare(leaf, state, [_other(parent, child)])
+            self._collect_comparison(reference, state, [_other(parent, child)])
         elif isinstance(parent, exp.Case | exp.If | exp.Nvl2):
-            self._choose(leaf, child, parent, state)
+            self._collect_case(reference, child, parent, state)
         elif isinstance(parent, _COMBINING):
             others = [each for each in (parent.this, *parent.expressions) if each is not child]
-            self._combine(leaf, state, others, functions.name_of(parent),
+            self._collect_combination(reference, state, others, functions.name_of(parent),
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Lag | exp.Lead) and parent.args.get("default") is not None:
-            # LAG(x, 1, 0): the value and its default share one type.
+            # LAG(x, 1, 0): the value and its default share a type.
             if child.arg_key == "offset":
-                self._call(leaf, child, parent, state)
+                self._collect_call(reference, child, parent, state)
             else:
                 key = "default" if child.arg_key == "this" else "this"
-                self._combine(leaf, state, [parent.args[key]], functions.name_of(parent))
+                self._collect_combination(
+                    reference, state, [parent.args[key]], functions.name_of(parent)
+                )
         elif isinstance(parent, exp.Array):
             others = [each for each in parent.expressions if each is not child]
-            self._combine(leaf, state, others, functions.name_of(parent))
+            self._collect_combination(reference, state, others, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
             other = _other(parent, child) if isinstance(parent, exp.Binary) else None
             beside = self._values.of_node(other) if other is not None else None
-            accepts, name = functions.calculated(parent, self._dialect)
+            accepts, name = functions.operator_kinds(parent, self._dialect)
             is_whole = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
-            self.tell(leaf, UseOperation.DIVIDED if is_whole else UseOperation.CALCULATED, state,
-                      partner=beside.after if beside else None,
-                      partner_before=beside.before if beside else None,
-                      accepts=accepts, partner_text=name)  # fmt: skip
+            self.add(
+                reference,
+                UseOperation.DIVIDED if is_whole else UseOperation.CALCULATED,
+                state,
+                partner=beside.after if beside else None,
+                partner_before=beside.before if beside else None,
+                accepts=accepts,
+                partner_text=name,
+            )
         elif isinstance(parent, exp.Distinct):
-            self.tell(leaf, UseOperation.GROUPED, state)
+            self.add(reference, UseOperation.GROUPED, state)
         elif isinstance(parent, exp.Count):
-            self.tell(leaf, UseOperation.COUNTED, state, partner_text="COUNT")
+            self.add(reference, UseOperation.COUNTED, state, partner_text="COUNT")
         elif isinstance(parent, exp.Window) and child.arg_key == "partition_by":
-            self.tell(leaf, UseOperation.GROUPED, state)
+            self.add(reference, UseOperation.GROUPED, state)
         elif _measures_list(parent, state):
-            self.tell(leaf, UseOperation.COUNTED, state, accepts=functions.NESTED,
+            self.add(reference, UseOperation.COUNTED, state, accepts=functions.COLLECTION,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
-                self.tell(leaf, UseOperation.SORTED, state)
-                self._range(leaf, parent, state)
+                self.add(reference, UseOperation.SORTED, state)
+                self._collect_range_frame(reference, parent, state)
         elif isinstance(parent, exp.Where):
-            self._condition(leaf, child, state)
+            self._collect_condition(reference, child, state)
         elif isinstance(parent, exp.Bracket) and child.arg_key == "expressions":
-            self._index(leaf, parent, state)
+            self._collect_index(reference, parent, state)
         elif isinstance(parent, exp.Exists) and not isinstance(parent.this, exp.Query):
             # EXISTS (list, element -> condition)
-            self.tell(leaf, UseOperation.CALLED, state, accepts=functions.NESTED,
+            self.add(reference, UseOperation.CALLED, state, accepts=functions.COLLECTION,
                       partner_text=functions.name_of(parent))  # fmt: skip
-        elif isinstance(parent, _SPELLING) and not self._takes_only_text:
-            self.tell(leaf, UseOperation.SPELLED, state, partner_text=functions.name_of(parent))
+        elif isinstance(parent, _CONCATENATING) and not self._takes_only_text:
+            self.add(
+                reference, UseOperation.FORMATTED, state, partner_text=functions.name_of(parent)
+            )
         elif isinstance(parent, _TRANSPARENT):
             return
         else:
-            self._call(leaf, child, parent, state)
+            self._collect_call(reference, child, parent, state)
 
-    def _call(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
+    def _collect_call(
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, state: ValueChange
+    ) -> None:
         argument = str(child.arg_key or "")
-        accepts = functions.taken(parent, argument, self._dialect)
-        use = any_type.use_of(parent, argument, self._dialect)
+        accepts = functions.accepted_kinds(parent, argument, self._dialect)
+        use = functions.use_of(parent, argument, self._dialect)
         if use is not None:
-            is_lost = UseOperation.HANDED_ON in use.acts and self._values.of_node(parent).is_lost
-            for act in use.acts:
-                self.tell(leaf, UseOperation.LOST if is_lost else act, state, accepts=accepts,
-                          partner_text=functions.name_of(parent))  # fmt: skip
+            is_unknown = (
+                UseOperation.PASSED_THROUGH in use.operations
+                and self._values.of_node(parent).is_unknown
+            )
+            for operation in use.operations:
+                self.add(
+                    reference,
+                    UseOperation.LOST if is_unknown else operation,
+                    state,
+                    accepts=accepts,
+                    partner_text=functions.name_of(parent),
+                )
             return
         if isinstance(parent, exp.Bracket) and _has_other_key(state):
             accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
-        self.tell(leaf, UseOperation.AGGREGATED if is_aggregate else UseOperation.CALLED, state,
+        self.add(reference, UseOperation.AGGREGATED if is_aggregate else UseOperation.CALLED, state,
                   accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
 
-    def _condition(self, leaf: Leaf, child: exp.Expr, state: State) -> None:
-        """A value that is itself true or false."""
+    def _collect_condition(
+        self, reference: ColumnReference, child: exp.Expr, state: ValueChange
+    ) -> None:
+        """Collect the use of a value as a condition."""
         if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
-            self.tell(leaf, UseOperation.CALLED, state, accepts=functions.BOOLEAN,
+            self.add(reference, UseOperation.CALLED, state, accepts=functions.CONDITION,
                       partner_text="a condition")  # fmt: skip
 
-    def _range(self, leaf: Leaf, order: exp.Order, state: State) -> None:
-        """The order of a window whose frame is so much less or more than the value."""
+    def _collect_range_frame(
+        self, reference: ColumnReference, order: exp.Order, state: ValueChange
+    ) -> None:
+        """Collect the use in ORDER BY of a window with a RANGE frame, which adds offsets to it."""
         spec = order.parent.args.get("spec") if isinstance(order.parent, exp.Window) else None
         if spec is None or str(spec.args.get("kind")).upper() != "RANGE":
             return
@@ -276,23 +311,32 @@ class Meetings:
             offset = spec.args.get(key)
             if isinstance(offset, exp.Expr) and not isinstance(offset, exp.Var):
                 beside = self._values.of_node(offset)
-                self.tell(leaf, UseOperation.CALCULATED, state, partner=beside.after,
+                self.add(reference, UseOperation.CALCULATED, state, partner=beside.after,
                           partner_before=beside.before)  # fmt: skip
 
-    def _index(self, leaf: Leaf, parent: exp.Bracket, state: State) -> None:
-        """The place in a list, or the key in a map."""
+    def _collect_index(
+        self, reference: ColumnReference, parent: exp.Bracket, state: ValueChange
+    ) -> None:
+        """Collect the use as an array index or map key."""
         holder = self._values.of_node(parent.this).after
         held = holder.type if holder is not None else None
         if isinstance(held, Map) and not functions.is_element_at(parent, self._dialect):
             key = ValueType(type=held.key)
-            self.tell(leaf, UseOperation.COMPARED, state, partner=key, partner_before=key,
+            self.add(reference, UseOperation.COMPARED, state, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
             return
         is_list = isinstance(held, Array)
-        self.tell(leaf, UseOperation.CALLED, state, partner_text="[...]",
-                  accepts=functions.place(parent, self._dialect) if is_list else None)  # fmt: skip
+        self.add(
+            reference,
+            UseOperation.CALLED,
+            state,
+            partner_text="[...]",
+            accepts=functions.index_kinds(parent, self._dialect) if is_list else None,
+        )
 
-    def _in(self, leaf: Leaf, child: exp.Expr, parent: exp.In, state: State) -> None:
+    def _collect_in(
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.In, state: ValueChange
+    ) -> None:
         query = parent.args.get("query")
         others: list[exp.Expr] = [parent.this]
         if child is parent.this:
@@ -300,72 +344,78 @@ class Meetings:
         is_negated = isinstance(parent.parent, exp.Not) or (
             isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
         )
-        self._compare(
-            leaf, state, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
+        self._collect_comparison(
+            reference, state, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
         )
 
-    def _choose(self, leaf: Leaf, child: exp.Expr, parent: exp.Expr, state: State) -> None:
-        """CASE and IF: a value that is compared, a condition, or one of the results."""
+    def _collect_case(
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, state: ValueChange
+    ) -> None:
+        """Collect the use in CASE or IF: as compared value, condition or result."""
         case = parent
         if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
             case = parent.parent
         branches = case.args.get("ifs") or ([case] if isinstance(case, exp.If) else [])
         operand = case.this if isinstance(case, exp.Case) else None
         if child is operand:
-            self._compare(leaf, state, [each.this for each in branches])
+            self._collect_comparison(reference, state, [each.this for each in branches])
         elif child.arg_key == "this" and isinstance(parent, exp.If):
             if operand is not None:
-                self._compare(leaf, state, [operand])
+                self._collect_comparison(reference, state, [operand])
             else:
-                self._condition(leaf, child, state)
+                self._collect_condition(reference, child, state)
         elif child.arg_key in ("true", "false", "default"):
             results = [each.args.get("true") for each in branches]
             results += [case.args.get("default"), case.args.get("false")]
             others = [each for each in results if each is not None and each is not child]
-            self._combine(leaf, state, others, "CASE" if case is not parent else "IF")
+            self._collect_combination(
+                reference, state, others, "CASE" if case is not parent else "IF"
+            )
 
-    def _compare(
-        self, leaf: Leaf, state: State, others: Iterable[exp.Expr],
-        act: UseOperation = UseOperation.COMPARED, *, is_ordering: bool = False,
+    def _collect_comparison(
+        self, reference: ColumnReference, state: ValueChange, others: Iterable[exp.Expr],
+        operation: UseOperation = UseOperation.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
         for other, text in _distinct(others):
             partner = self._values.of_node(_value_of(other))
-            self.tell(leaf, act, state, partner=partner.after,
+            self.add(reference, operation, state, partner=partner.after,
                       partner_before=partner.before, partner_text=text,
                       is_literal=_is_literal(other), is_ordering=is_ordering)  # fmt: skip
 
-    def _combine(
-        self, leaf: Leaf, state: State, others: Iterable[exp.Expr], name: str,
+    def _collect_combination(
+        self, reference: ColumnReference, state: ValueChange, others: Iterable[exp.Expr], name: str,
         *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
-        told = False
+        is_added = False
         for other, text in _distinct(others):
             if isinstance(other, exp.Null):
                 continue
-            told = True
+            is_added = True
             partner = self._values.of_node(_value_of(other))
-            self.tell(leaf, UseOperation.COMBINED, state, partner=partner.after,
+            self.add(reference, UseOperation.COMBINED, state, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
                       is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
-        if not told:
-            self.tell(leaf, UseOperation.COMBINED, state, partner=state.after,
+        if not is_added:
+            self.add(reference, UseOperation.COMBINED, state, partner=state.after,
                       partner_before=state.before, partner_text=name)  # fmt: skip
 
-    def tell(
-        self, leaf: Leaf, act: UseOperation, state: State, *,
+    def add(
+        self, reference: ColumnReference, operation: UseOperation, state: ValueChange, *,
         partner: ValueType | None = None, partner_before: ValueType | None = None,
         partner_text: str | None = None, is_literal: bool = False, is_ordering: bool = False,
         accepts: tuple[ArgumentKind, ...] | None = None, root: int | None = None,
     ) -> None:  # fmt: skip
-        """Keeps a meeting; `root` is what is computed there, unless it is the leaf's clause."""
-        if state.is_lost and act not in _HEEDLESS:
-            act = UseOperation.LOST
-        if act is UseOperation.GROUPED and self._may_be_too_long(state):
-            act = UseOperation.LOST
-        meeting = TypeUse(
-            place=leaf.place,
-            act=act,
-            value=leaf.node.name if isinstance(leaf.node, exp.Column) else leaf.column.name,
+        """Add a use; `root` is the id of what it computes, by default the clause."""
+        if state.is_unknown and operation not in _ANY_TYPE:
+            operation = UseOperation.LOST
+        if operation is UseOperation.GROUPED and self._may_be_too_long(state):
+            operation = UseOperation.LOST
+        use = TypeUse(
+            clause_kind=reference.clause_kind,
+            operation=operation,
+            value=reference.node.name
+            if isinstance(reference.node, exp.Column)
+            else reference.column.name,
             before=state.before,
             after=state.after,
             partner=partner,
@@ -374,25 +424,25 @@ class Meetings:
             is_literal=is_literal,
             is_ordering=is_ordering,
             accepts=accepts,
-            clause=leaf.clause,
-            line=leaf.line,
-            origins=tuple(dict.fromkeys(self._values.origins(leaf.column))),
+            clause=reference.clause,
+            line=reference.line,
+            origins=tuple(dict.fromkeys(self._values.origins(reference.column))),
         )
-        self._found.setdefault(meeting, set()).add(root or id(root_of(leaf.node)))
+        self._found.setdefault(use, set()).add(root or id(root_of(reference.node)))
 
-    def _may_be_too_long(self, state: State) -> bool:
-        """Whether values become texts that the dialect may not group by."""
+    def _may_be_too_long(self, state: ValueChange) -> bool:
+        """Whether values become strings of a type that the dialect may not group by."""
         before, after = (each.type if each is not None else None
                          for each in (state.before, state.after))  # fmt: skip
         return (
             after == STRING
             and not isinstance(before, String)
-            and not any_type.groups_by_text(self._dialect)
+            and not functions.groups_by_text(self._dialect)
         )
 
-    def keep(self, meeting: TypeUse) -> None:
-        """Keeps a meeting that somebody else found."""
-        self._found.setdefault(meeting, set())
+    def add_use(self, use: TypeUse) -> None:
+        """Add a complete type use."""
+        self._found.setdefault(use, set())
 
 
 _INSIDE: Final = (
@@ -404,8 +454,8 @@ _INSIDE: Final = (
 )  # fmt: skip
 
 
-def _has_other_key(state: State) -> bool:
-    """Whether the keys of a map get another type, in which not every key can be looked up."""
+def _has_other_key(state: ValueChange) -> bool:
+    """Whether the key type of a map changes."""
     before, after = (
         each.type.key if each is not None and isinstance(each.type, Map) else None
         for each in (state.before, state.after)
@@ -414,28 +464,28 @@ def _has_other_key(state: State) -> bool:
 
 
 def _assigns(node: exp.Expr) -> bool:
-    """Whether an equation is none: SET of an UPDATE gives a column its value."""
+    """Whether an equality is an assignment in SET of an UPDATE."""
     return isinstance(node.parent, exp.Update) and node.arg_key == "expressions"
 
 
-def _holder(query: exp.Expr) -> exp.Expr | None:
-    """What a query is a part of, brackets and arms of set operations aside."""
+def _container(query: exp.Expr) -> exp.Expr | None:
+    """The node that contains a query, skipping parentheses and set operations."""
     parent = query.parent
     while isinstance(parent, exp.Subquery | exp.SetOperation):
         parent = parent.parent
     return parent
 
 
-def _outside(leaf: Leaf, query: exp.Expr) -> Leaf:
-    """The same column where the query around it is a part of another clause."""
+def _in_outer_clause(reference: ColumnReference, query: exp.Expr) -> ColumnReference:
+    """The reference in the clause that contains the query around it."""
     around = query.find_ancestor(*_CLAUSES)
     if around is None:
-        return leaf
-    place, clause = _CLAUSES[type(around)]
-    excerpt = leaf.excerpt
+        return reference
+    clause_kind, clause = _CLAUSES[type(around)]
+    excerpt = reference.excerpt
     if excerpt is not None:
         excerpt = excerpt._replace(clause=clause, end=None, outwards=excerpt.outwards + 1)
-    return leaf._replace(place=place, excerpt=excerpt)
+    return reference._replace(clause_kind=clause_kind, excerpt=excerpt)
 
 
 _CLAUSES: Final[dict[type[exp.Expr], tuple[ClauseKind, Clause]]] = {
@@ -447,15 +497,15 @@ _CLAUSES: Final[dict[type[exp.Expr], tuple[ClauseKind, Clause]]] = {
 }
 
 
-def _holds_as_it_is(node: exp.Expr) -> bool:
-    """Whether a value stands there beside others as it is: a field, or DISTINCT a, b."""
+def _holds_unchanged(node: exp.Expr) -> bool:
+    """Whether a node holds a value unchanged: a struct field, or DISTINCT a, b."""
     if isinstance(node, exp.Tuple):
         return isinstance(node.parent, exp.Distinct | exp.GroupingSets | exp.Group)
     return isinstance(node, exp.PropertyEQ | exp.JSONKeyValue | exp.Distinct)
 
 
-def _measures_list(node: exp.Expr, state: State) -> bool:
-    """Whether a function counts the elements of a list, as LENGTH does in some dialects."""
+def _measures_list(node: exp.Expr, state: ValueChange) -> bool:
+    """Whether a function returns the size of an array, as LENGTH does in some dialects."""
     if isinstance(node, exp.ArraySize):
         return True
     return isinstance(node, exp.Length) and all(
@@ -463,8 +513,8 @@ def _measures_list(node: exp.Expr, state: State) -> bool:
     )
 
 
-def _only_decides(child: exp.Expr, parent: exp.Expr) -> bool:
-    """Whether a part of an expression has no say in its value's type."""
+def _is_irrelevant_to_type(child: exp.Expr, parent: exp.Expr) -> bool:
+    """Whether a part of an expression does not affect the type of its result."""
     if isinstance(parent, exp.Window):
         return child.arg_key != "this"
     if isinstance(parent, exp.If):
@@ -477,7 +527,7 @@ def _only_decides(child: exp.Expr, parent: exp.Expr) -> bool:
 
 
 def _value_of(node: exp.Expr) -> exp.Expr:
-    """A query stands for the first column that it returns."""
+    """The node that gives a scalar subquery its value."""
     while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren | exp.All | exp.Any):
         node = node.this
     if isinstance(node, exp.Select) and len(node.expressions) == 1:
@@ -492,16 +542,16 @@ def _other(node: exp.Expr, child: exp.Expr) -> exp.Expr:
 
 
 def _distinct(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
-    """Of many literals of one kind, one stands for all, with the text of all."""
+    """The nodes with their texts; literals of one kind are represented by the first."""
     kinds: dict[str, list[exp.Expr]] = {}
     for node in nodes:
         if isinstance(node, exp.Literal):
             kind = "text" if node.is_string else ("whole" if node.this.isdigit() else "number")
             kinds.setdefault(kind, []).append(node)
         else:
-            yield node, _text(node)
+            yield node, _sql_text(node)
     for literals in kinds.values():
-        yield literals[0], ", ".join(map(_text, literals))
+        yield literals[0], ", ".join(map(_sql_text, literals))
 
 
 def _is_literal(node: exp.Expr) -> bool:
@@ -509,7 +559,7 @@ def _is_literal(node: exp.Expr) -> bool:
     return isinstance(inside, exp.Literal | exp.Boolean)
 
 
-def _text(node: exp.Expr) -> str:
+def _sql_text(node: exp.Expr) -> str:
     if next(islice(node.walk(), _LONGEST, None), None) is not None:
         return "an expression"
     text = node.sql()

@@ -1,4 +1,4 @@
-"""Types that meet: which can be compared, cast, or taken by a function."""
+"""Families of types: which types can be compared, cast or passed to a function."""
 
 from collections.abc import Callable
 from typing import Final
@@ -32,12 +32,12 @@ from lumos.model.types import (
 _NESTED: Final = (Array, Map, Struct)
 _TIMES: Final = ("time", "clock")
 _LONGER: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
-# More digits than any float has.
-_MANY: Final = 99
+# More digits than any float holds.
+_MANY_DIGITS: Final = 99
 
 
 def family(type: DataType) -> str | None:
-    """Types of one family can be compared with each other; None if that is not known."""
+    """The family of a type; types of one family are comparable. None if unknown."""
     if type in SIGNED or type in UNSIGNED or type in FLOATS or isinstance(type, Decimal):
         return "number"
     if isinstance(type, String | Enum):
@@ -56,12 +56,12 @@ def family(type: DataType) -> str | None:
 
 
 def is_time(type: DataType) -> bool:
-    """Whether a text can stand for such a value, as in `day = '2024-01-01'`."""
+    """Whether a string literal can stand for such a value, as in `day = '2024-01-01'`."""
     return family(type) in _TIMES or type == UUID
 
 
-def meet(one: DataType | None, other: DataType | None) -> bool | None:
-    """Whether two types can be compared as they are, or None if that is not known."""
+def are_comparable(one: DataType | None, other: DataType | None) -> bool | None:
+    """Whether two types can be compared without a cast; None if unknown."""
     if one is None or other is None:
         return None
     if NULL in (one, other):
@@ -70,13 +70,13 @@ def meet(one: DataType | None, other: DataType | None) -> bool | None:
     if None in families:
         return None
     if "text" in families and (is_time(one) or is_time(other)):
-        # Literals and texts stand for dates everywhere.
+        # Every dialect accepts strings as dates.
         return True
     return families[0] == families[1]
 
 
 def has_structure(type: DataType) -> bool:
-    """Whether a type has named fields, at any depth."""
+    """Whether a type contains a struct at any depth."""
     match type:
         case Struct():
             return True
@@ -88,12 +88,12 @@ def has_structure(type: DataType) -> bool:
             return False
 
 
-def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
-    """Whether a cast that took one type takes another one, too."""
+def is_castable(before: DataType, after: DataType, to: DataType) -> bool | None:
+    """Whether a cast that accepted one type accepts another; None if unknown."""
     if isinstance(to, Unknown):
         return None
     if family(to) == "text":
-        # A type that is not known is most likely one with a text.
+        # An unknown type most likely has a text form.
         return not isinstance(after, _NESTED)
     old, new, wanted = family(before), family(after), family(to)
     if new is None:
@@ -101,56 +101,56 @@ def castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     if old == new or new == wanted or after == NULL:
         return True
     if new == "text" and isinstance(to, _NESTED):
-        # Some dialects read lists and structures from texts.
+        # Some dialects parse arrays and structs from strings.
         return None
     if new == "text":
-        # Whether the texts can be read is a matter of the values, as it is with every such cast.
+        # Whether the strings can be parsed depends on the data, as with every such cast.
         return True
     if {new, wanted} <= {"number", "boolean"}:
         return True
     return {new, wanted} == {"json", wanted} and wanted is not None and new == JSON.text.lower()
 
 
-def is_spelled_otherwise(before: DataType, after: DataType) -> bool:
-    """Whether the same value has another text: 1 and 1.0, a day and its first moment."""
+def has_other_text(before: DataType, after: DataType) -> bool:
+    """Whether equal values are formatted differently: 1 and 1.0, a date and its midnight."""
     kinds = family(before), family(after)
     if kinds == ("number", "number"):
-        return _form(before) != _form(after)
+        return _number_format(before) != _number_format(after)
     if kinds == ("time", "time"):
         return (before == DATE) != (after == DATE) or _is_zoned(before) != _is_zoned(after)
     return BOOLEAN in (before, after) and "number" in kinds
 
 
-def _form(type: DataType) -> object:
-    """What a number looks like: whole, with so many places behind the point, or floating.
+def _number_format(type: DataType) -> object:
+    """What decides how a number is formatted: its scale, or its type for floats.
 
-    0.1 of 32 bits is 0.10000000149011612 with 64.
+    The 32-bit float 0.1 is 0.10000000149011612 as a 64-bit float.
     """
     if isinstance(type, Decimal):
         return type.scale if type.precision is not None else "decimal"
     return type if type in FLOATS else 0
 
 
-def is_written_alike(before: DataType, after: DataType) -> bool:
-    """Whether JSON or CSV has the same text for a value of both types: 1 and "1" are two.
+def has_same_encoding(before: DataType, after: DataType) -> bool:
+    """Whether JSON and CSV encode a value of both types the same; 1 and "1" differ.
 
-    Decimals are not alike, as DuckDB writes short ones as floats.
+    Decimals differ because DuckDB encodes short ones as floats.
     """
     match before, after:
         case Array(old), Array(new):
-            return is_written_alike(old, new)
+            return has_same_encoding(old, new)
         case Struct(), Struct():
-            return _are_members(is_written_alike, before, after) is True
+            return _holds_for_members(has_same_encoding, before, after) is True
         case String(), String():
             return True
     return before == after or all(type in SIGNED or type in UNSIGNED for type in (before, after))
 
 
 def keeps_equality(before: DataType, after: DataType) -> bool | None:
-    """Whether values that differ still do as another type, or None if that is not known.
+    """Whether different values stay different in the new type; None if unknown.
 
-    Values that the new type cannot hold are a matter of the data, as they are with a cast. A number
-    that was a text is taken to have been written in one way, 1 and not 01.
+    Values out of range of the new type depend on the data and are ignored, as with a cast. Numbers
+    in strings are assumed to be in canonical form: 1, not 01.
     """
     if before == after:
         return True
@@ -158,30 +158,30 @@ def keeps_equality(before: DataType, after: DataType) -> bool | None:
         case Array(old), Array(new):
             return keeps_equality(old, new)
         case Struct(), Struct():
-            return _are_members(keeps_equality, before, after)
+            return _holds_for_members(keeps_equality, before, after)
         case (String(was), String(length)) | (Binary(was), Binary(length)):
-            # What is shorter may lose its end.
+            # Shorter strings may be truncated.
             return length is None or (was is not None and was <= length) or None
         case String() | Enum(), Enum():
             return True
         case String() | Enum(), _ if _is_integral(after) or after == UUID:
             return True
-        case _, String(None) if _has_own_text(before):
+        case _, String(None) if _has_unique_text(before):
             return True
     kinds = family(before), family(after)
     if kinds == ("number", "number"):
-        return _holds_digits(before, after)
+        return _keeps_digits(before, after)
     if kinds == ("boolean", "number"):
         return True
     if kinds == ("number", "boolean"):
         return False
     if kinds == ("time", "time"):
-        return _holds_moments(before, after)
+        return _keeps_timestamps(before, after)
     return None
 
 
 def keeps_order(before: DataType, after: DataType) -> bool:
-    """Whether values certainly have the same order as another type: 9 and 10 do, not as texts."""
+    """Whether values certainly sort the same in the new type; 9 and 10 do not as strings."""
     return (
         family(before) in ("number", "boolean")
         and family(after) == "number"
@@ -189,10 +189,10 @@ def keeps_order(before: DataType, after: DataType) -> bool:
     )
 
 
-def _are_members(
+def _holds_for_members(
     holds: Callable[[DataType, DataType], bool | None], before: Struct, after: Struct
 ) -> bool | None:
-    """Whether something holds of all members of two structures, which must be called alike."""
+    """Whether a predicate holds for all members of two structs with the same field names."""
     if [each.name for each in before.members] != [each.name for each in after.members]:
         return None
     found = [holds(old.type, new.type)
@@ -201,18 +201,18 @@ def _are_members(
 
 
 def _is_integral(type: DataType) -> bool:
-    return type in SIGNED or type in UNSIGNED or _is_whole(type)
+    return type in SIGNED or type in UNSIGNED or _is_integer_decimal(type)
 
 
-def _has_own_text(type: DataType) -> bool:
-    """Whether no two values have the same text; 0.0 and -0.0 are equal and have two."""
+def _has_unique_text(type: DataType) -> bool:
+    """Whether each value has exactly one text form; 0.0 and -0.0 are equal and have two."""
     is_moment = isinstance(type, Timestamp | Time) and not _is_zoned(type)
     is_exact = _is_integral(type) or isinstance(type, Decimal)
     return is_exact or is_moment or isinstance(type, Enum) or type in (DATE, UUID, BOOLEAN)
 
 
-def _holds_digits(before: DataType, after: DataType) -> bool | None:
-    """Whether a number keeps its digits behind the point, and the last ones before it."""
+def _keeps_digits(before: DataType, after: DataType) -> bool | None:
+    """Whether a number keeps its fraction digits and its lowest integer digits."""
     if before in FLOATS:
         return FLOATS.get(after, 0) > FLOATS[before]
     if after in FLOATS:
@@ -225,7 +225,7 @@ def _holds_digits(before: DataType, after: DataType) -> bool | None:
 
 def _digits(type: DataType) -> int:
     if isinstance(type, Decimal):
-        return type.precision or _MANY
+        return type.precision or _MANY_DIGITS
     bits = SIGNED.get(type) or UNSIGNED[type]
     return {8: 3, 16: 5, 32: 10, 64: 20}[bits]
 
@@ -234,11 +234,11 @@ def _scale(type: DataType) -> int:
     return type.scale if isinstance(type, Decimal) else 0
 
 
-def _holds_moments(before: DataType, after: DataType) -> bool | None:
+def _keeps_timestamps(before: DataType, after: DataType) -> bool | None:
     if after == DATE:
         return False
     if _is_zoned(before) != _is_zoned(after):
-        # Some local times happen twice a year, and some never.
+        # Daylight saving time repeats some local times and skips others.
         return None
     units = ("s", "ms", "us", "ns")
     if before == DATE:
@@ -253,7 +253,7 @@ def _is_zoned(type: DataType) -> bool:
 
 
 def refuses(accepts: tuple[ArgumentKind, ...], before: DataType, after: DataType) -> bool | None:
-    """Whether a function that took one type does not take another; None if that is not known."""
+    """Whether a function that accepted one type rejects another; None if unknown."""
     if SIGNED.get(before, 0) > 32:
         accepts = tuple(_LONGER.get(kind, kind) for kind in accepts)
     taken, took = takes(accepts, after), takes(accepts, before)
@@ -263,32 +263,32 @@ def refuses(accepts: tuple[ArgumentKind, ...], before: DataType, after: DataType
         return False
     if not taken:
         return True
-    # Where there are types for whole numbers, a decimal is none of them, even without a fraction.
+    # An integer argument rejects a decimal even with scale 0.
     is_whole = set(accepts) <= {ArgumentKind.INTEGER, ArgumentKind.SHORT_INTEGER}
     return is_whole and isinstance(after, Decimal) and not isinstance(before, Decimal)
 
 
 def takes(accepts: tuple[ArgumentKind, ...], type: DataType) -> bool | None:
-    """Whether a function takes a value of that type, or None if that is not known."""
+    """Whether a function accepts a value of that type; None if unknown."""
     if ArgumentKind.ANY in accepts or type == NULL:
         return True
     kind = family(type)
     if kind is None:
         return None
-    return any(_is_kind(each, type, kind) for each in accepts)
+    return any(_is_of_kind(each, type, kind) for each in accepts)
 
 
-def _is_kind(kind: ArgumentKind, type: DataType, found: str) -> bool:
+def _is_of_kind(kind: ArgumentKind, type: DataType, found: str) -> bool:
     match kind:
         case ArgumentKind.NUMBER:
             return found in ("number", "interval")
         case ArgumentKind.EXACT:
             return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
         case ArgumentKind.INTEGER:
-            return type in SIGNED or type in UNSIGNED or _is_whole(type)
+            return type in SIGNED or type in UNSIGNED or _is_integer_decimal(type)
         case ArgumentKind.SHORT_INTEGER:
             bits = SIGNED.get(type) or UNSIGNED.get(type, 63) + 1
-            return bits <= 32 or _is_whole(type)
+            return bits <= 32 or _is_integer_decimal(type)
         case ArgumentKind.TEXT:
             return found in ("text", "bytes", "json")
         case ArgumentKind.TIME:
@@ -303,24 +303,24 @@ def _is_kind(kind: ArgumentKind, type: DataType, found: str) -> bool:
             return True
 
 
-def _is_whole(type: DataType) -> bool:
+def _is_integer_decimal(type: DataType) -> bool:
     return isinstance(type, Decimal) and type.scale == 0
 
 
-def words_for(accepts: tuple[ArgumentKind, ...]) -> str:
-    """What a function takes, in words."""
-    return " or ".join(_WORDS[kind] for kind in accepts)
+def describe_kinds(accepts: tuple[ArgumentKind, ...]) -> str:
+    """The kinds that a function accepts, as text."""
+    return " or ".join(_DESCRIPTIONS[kind] for kind in accepts)
 
 
-_WORDS: Final = {
+_DESCRIPTIONS: Final = {
     ArgumentKind.NUMBER: "numbers",
-    ArgumentKind.EXACT: "whole numbers and decimals",
-    ArgumentKind.INTEGER: "whole numbers",
-    ArgumentKind.SHORT_INTEGER: "whole numbers of 32 bits",
+    ArgumentKind.EXACT: "integers and decimals",
+    ArgumentKind.INTEGER: "integers",
+    ArgumentKind.SHORT_INTEGER: "32-bit integers",
     ArgumentKind.TEXT: "text",
     ArgumentKind.TIME: "dates and times",
     ArgumentKind.DATE: "dates",
-    ArgumentKind.BOOLEAN: "true or false",
-    ArgumentKind.NESTED: "lists and structures",
-    ArgumentKind.ANY: "anything",
+    ArgumentKind.BOOLEAN: "booleans",
+    ArgumentKind.NESTED: "arrays and structs",
+    ArgumentKind.ANY: "any type",
 }

@@ -1,4 +1,4 @@
-"""The queries that stand in statements: what is computed there, without what is done with it."""
+"""The queries inside statements: what CREATE, INSERT, UPDATE, DELETE and MERGE compute."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -8,38 +8,38 @@ from sqlglot import exp
 _ONE: Final = "one"
 
 
-class NotAsked(Exception):
-    """A statement out of which no query can be made."""
+class UnsupportedStatement(Exception):
+    """A statement that cannot be expressed as a query."""
 
 
-class Asked(NamedTuple):
-    """A query, and under which names its result is stored.
+class StatementQuery(NamedTuple):
+    """A query, and the columns in which its result is stored.
 
-    `columns` are names by position, where the statement says them. Without them a table that has a
-    schema takes the result by position as well, unless `is_by_name`: all columns but those in
-    `fixed`, and `last` those that are named there. `creates` says that the result is the table.
+    `columns` are listed in the statement. Without them, an existing table is filled by position
+    unless `is_by_name`: all columns but those in `fixed`, with those in `last` at the end.
+    `creates` means that the result defines the table.
     """
 
     query: exp.Query
     creates: bool = False
     columns: tuple[str, ...] = ()
     is_by_name: bool = False
-    # Whether every column of the table must be given, as by the stars of MERGE.
+    # Whether every column of the table must be supplied, as by the stars of MERGE.
     gives_all: bool = False
     fixed: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
-    # Whether anything is stored at all: what is deleted is not.
+    # False for DELETE.
     stores: bool = True
 
 
-def asked(node: exp.Expr) -> Sequence[Asked]:
-    """The queries of a statement; none if it computes nothing."""
+def queries_of(node: exp.Expr) -> Sequence[StatementQuery]:
+    """The queries of a statement; empty if it computes nothing."""
     return [_with_names(each, node) for kind, ask in _KINDS if isinstance(node, kind)
             for each in ask(node)]  # fmt: skip
 
 
-def declared(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
-    """A table that is made with the types of its columns, and a query with such columns."""
+def declared_table(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
+    """A table declared with column types, and a query with the same columns."""
     schema: exp.Expr | None = None
     table: exp.Expr | None = None
     if isinstance(node, exp.Create) and isinstance(node.this, exp.Schema):
@@ -56,18 +56,18 @@ def declared(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
     return table, exp.Select(expressions=columns)
 
 
-def _with_names(made: Asked, node: exp.Expr) -> Asked:
-    """The query with the named queries that stand before the whole statement."""
+def _with_names(query_of_part: StatementQuery, node: exp.Expr) -> StatementQuery:
+    """The query with the CTEs of the whole statement."""
     outer = node.args.get("with_")
-    if outer is None or made.query is node:
-        return made
-    inner = made.query.args.get("with_")
+    if outer is None or query_of_part.query is node:
+        return query_of_part
+    inner = query_of_part.query.args.get("with_")
     named = outer.copy()
     if inner is not None:
         named.set("expressions", [*named.expressions, *inner.copy().expressions])
-    query = made.query.copy()
+    query = query_of_part.query.copy()
     query.set("with_", named)
-    return made._replace(query=query)
+    return query_of_part._replace(query=query)
 
 
 def _query(node: object) -> exp.Query | None:
@@ -78,13 +78,13 @@ def _query(node: object) -> exp.Query | None:
     return node if isinstance(node, exp.Query) else None
 
 
-def _create(node: exp.Create) -> Iterator[Asked]:
+def _create(node: exp.Create) -> Iterator[StatementQuery]:
     clone = node.args.get("clone")
     query = _query(clone.this if clone is not None else node.args.get("expression"))
     if query is None:
         return
     listed = node.this.expressions if isinstance(node.this, exp.Schema) else ()
-    yield Asked(query, creates=True, columns=tuple(_names(listed)))
+    yield StatementQuery(query, creates=True, columns=tuple(_names(listed)))
 
 
 def _names(nodes: Sequence[exp.Expr]) -> Iterator[str]:
@@ -93,29 +93,29 @@ def _names(nodes: Sequence[exp.Expr]) -> Iterator[str]:
             yield each.name
 
 
-def _select(node: exp.Query) -> Iterator[Asked]:
+def _select(node: exp.Query) -> Iterator[StatementQuery]:
     copy = node.copy()
     first = copy
     while isinstance(first, exp.SetOperation):
         first = first.this
     if first.args.get("into") is not None:
         first.set("into", None)
-        yield Asked(copy, creates=True)
+        yield StatementQuery(copy, creates=True)
 
 
-def _alter(node: exp.Alter) -> Iterator[Asked]:
+def _alter(node: exp.Alter) -> Iterator[StatementQuery]:
     for action in node.args.get("actions") or ():
         if isinstance(action, exp.Query):
-            yield Asked(action, creates=True)
+            yield StatementQuery(action, creates=True)
 
 
-def _insert(node: exp.Insert) -> Iterator[Asked]:
+def _insert(node: exp.Insert) -> Iterator[StatementQuery]:
     query = _query(node.args.get("expression") or node.args.get("source"))
     if query is None:
         return
     listed = tuple(_names(node.this.expressions)) if isinstance(node.this, exp.Schema) else ()
     fixed, last = _partitions(node)
-    yield Asked(
+    yield StatementQuery(
         query, columns=listed, is_by_name=bool(node.args.get("by_name")), fixed=fixed, last=last
     )
     conflict = node.args.get("conflict")
@@ -132,10 +132,10 @@ def _partitions(node: exp.Insert) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _on_conflict(
     node: exp.Insert, conflict: exp.Expr, query: exp.Query, listed: Sequence[str]
-) -> Asked:
-    """What is set where a row is there already, beside the row that was to be inserted."""
+) -> StatementQuery:
+    """The assignments of ON CONFLICT, over the target and the row to be inserted."""
     if not listed:
-        raise NotAsked("what ON CONFLICT sets is not rehearsed where no columns are listed")
+        raise UnsupportedStatement("ON CONFLICT without a column list is not supported")
     rows = exp.Subquery(
         this=query.copy(),
         alias=exp.TableAlias(
@@ -144,10 +144,10 @@ def _on_conflict(
         ),
     )
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
-    return _assigned(conflict.expressions, [target, rows], where=conflict.args.get("where"))
+    return _assignment_query(conflict.expressions, [target, rows], where=conflict.args.get("where"))
 
 
-def _update(node: exp.Update) -> Iterator[Asked]:
+def _update(node: exp.Update) -> Iterator[StatementQuery]:
     start = node.args.get("from_")
     sources = [node.this]
     if start is not None:
@@ -158,30 +158,32 @@ def _update(node: exp.Update) -> Iterator[Asked]:
         }
         is_there = node.this.alias_or_name.lower() in named and not node.this.args.get("db")
         sources = [start.this] if is_there else [node.this, start.this]
-    yield _assigned(node.expressions, sources, where=node.args.get("where"))
+    yield _assignment_query(node.expressions, sources, where=node.args.get("where"))
 
 
-def _delete(node: exp.Delete) -> Iterator[Asked]:
+def _delete(node: exp.Delete) -> Iterator[StatementQuery]:
     if node.args.get("tables"):
         sources = [node.this or node.args["tables"][0]]
     else:
         using = node.args.get("using") or []
         sources = [node.this, *(using if isinstance(using, list) else [using])]
-    select = _from([exp.alias_(exp.Literal.number(1), _ONE)], sources, node.args.get("where"))
-    yield Asked(select, stores=False)
+    select = _select_from(
+        [exp.alias_(exp.Literal.number(1), _ONE)], sources, node.args.get("where")
+    )
+    yield StatementQuery(select, stores=False)
 
 
-def _merge(node: exp.Merge) -> Iterator[Asked]:
+def _merge(node: exp.Merge) -> Iterator[StatementQuery]:
     whens = node.args.get("whens")
     for when in whens.expressions if whens is not None else ():
-        yield _when(node, when)
+        yield _merge_branch(node, when)
 
 
-def _when(node: exp.Merge, when: exp.When) -> Asked:
+def _merge_branch(node: exp.Merge, when: exp.When) -> StatementQuery:
     target, using, action = node.this, node.args["using"], when.args.get("then")
     start, other, side = target, using, ("", "")
     if not when.args.get("matched"):
-        # Only the rows of one side are there, and only their columns have names.
+        # Only the rows and columns of one side exist.
         side = ("LEFT", "ANTI")
         start, other = (target, using) if when.args.get("source") else (using, target)
     conditions = [
@@ -193,17 +195,17 @@ def _when(node: exp.Merge, when: exp.When) -> Asked:
         if isinstance(each, exp.Expr)
     ]
     where = exp.Where(this=exp.and_(*conditions)) if conditions else None
-    names, values = _given(action, using)
+    names, values = _merge_values(action, using)
     named = zip(names, values, strict=True)
     values = [exp.alias_(value, name, quoted=True) if name else value for name, value in named]
-    select = _from(values, [start], where)
+    select = _select_from(values, [start], where)
     join = exp.Join(this=other.copy(), on=node.args["on"].copy())
     if any(side):
         join.set("side", side[0])
         join.set("kind", side[1])
     select.set("joins", [join])
     is_named = all(names)
-    return Asked(
+    return StatementQuery(
         select,
         columns=tuple(names) if is_named else (),
         is_by_name=not is_named,
@@ -212,14 +214,14 @@ def _when(node: exp.Merge, when: exp.When) -> Asked:
     )
 
 
-def _given(action: object, using: exp.Expr) -> tuple[list[str], list[exp.Expr]]:
-    """The columns that an arm of MERGE sets, and to what; a star has no name."""
+def _merge_values(action: object, using: exp.Expr) -> tuple[list[str], list[exp.Expr]]:
+    """The columns that a branch of MERGE sets, and their values; a star has no name."""
     if isinstance(action, exp.Insert):
         values, names = action.args.get("expression"), action.this
         if isinstance(values, exp.Tuple) and isinstance(names, exp.Tuple):
             return _paired([each.name for each in names.expressions], values.expressions)
         if isinstance(values, exp.Tuple) and names is None:
-            raise NotAsked("MERGE inserts values without naming columns")
+            raise UnsupportedStatement("MERGE inserts values without naming columns")
         return [""], [_all_of(using)]
     if isinstance(action, exp.Update):
         if action.expressions and not isinstance(action.expressions[0], exp.EQ):
@@ -237,16 +239,18 @@ def _paired(
     names: list[str], values: Sequence[exp.Expr]
 ) -> tuple[list[str], list[exp.Expr]]:  # fmt: skip
     if len(names) != len(values):
-        raise NotAsked(f"{len(values)} values are given to {len(names)} columns")
+        raise UnsupportedStatement(f"{len(values)} values are given to {len(names)} columns")
     return names, [value.copy() for value in values]
 
 
-def _assigned(
+def _assignment_query(
     assignments: Sequence[exp.Expr], sources: Sequence[exp.Expr], *, where: exp.Expr | None
-) -> Asked:
+) -> StatementQuery:
     pairs = [*_pairs(assignments)]
-    select = _from([exp.alias_(value, name, quoted=True) for name, value in pairs], sources, where)
-    return Asked(select, columns=tuple(name for name, _ in pairs))
+    select = _select_from(
+        [exp.alias_(value, name, quoted=True) for name, value in pairs], sources, where
+    )
+    return StatementQuery(select, columns=tuple(name for name, _ in pairs))
 
 
 def _pairs(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
@@ -258,10 +262,10 @@ def _pairs(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
         elif isinstance(left, exp.Column | exp.Identifier) and isinstance(right, exp.Expr):
             yield left.name, right.copy()
         else:
-            raise NotAsked("SET of several columns by one query is not rehearsed")
+            raise UnsupportedStatement("SET of several columns by one query is not supported")
 
 
-def _from(
+def _select_from(
     expressions: list[exp.Expr], sources: Sequence[exp.Expr], where: exp.Expr | None
 ) -> exp.Select:
     select = exp.Select(expressions=expressions, from_=exp.From(this=sources[0].copy()))
@@ -272,7 +276,7 @@ def _from(
     return select
 
 
-_KINDS: Final[Sequence[tuple[type[exp.Expr], Callable[..., Iterator[Asked]]]]] = (
+_KINDS: Final[Sequence[tuple[type[exp.Expr], Callable[..., Iterator[StatementQuery]]]]] = (
     (exp.Create, _create),
     (exp.Query, _select),
     (exp.Alter, _alter),

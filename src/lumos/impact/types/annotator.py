@@ -1,7 +1,7 @@
-"""The type annotator's rules for expressions whose type follows from the types of numbers.
+"""Rules for sqlglot's type annotator that compute types of numbers as engines do.
 
-The parser's own annotator takes DOUBLE minus DECIMAL(12,2) for DECIMAL(12,2), and the sum of a
-decimal for one of the same digits; engines do not.
+The original rules type DOUBLE minus DECIMAL(12,2) as DECIMAL(12,2), and the sum of a decimal with
+the same precision; engines do not.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,9 +10,9 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 
-from lumos.impact.types import any_type
+from lumos.impact.types import functions
 from lumos.impact.types.number_types import NumberTypes, Operand, Operator, is_number, number_types
-from lumos.impact.types.types import from_sqlglot, to_sqlglot
+from lumos.impact.types.sqlglot_types import from_sqlglot, to_sqlglot
 from lumos.model.types import (
     BOOLEAN,
     FLOATS,
@@ -34,7 +34,7 @@ def _type(node: exp.Expr | None) -> DataType:
 
 
 def _number_text(node: object) -> str | None:
-    """The digits of a number literal, signs and parentheses aside."""
+    """The digits of a number literal, without signs and parentheses."""
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -47,7 +47,7 @@ def _literal(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
 
 
 def _has_unproven_literal(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
-    """Whether exact numbers meet a literal of unknown type, as 0.5 is in some dialects."""
+    """Whether exact numbers meet a literal of unknown type, as 0.5 in some dialects."""
     texts = [_number_text(node) for node in nodes]
     types = [_type(node) for node in nodes]
     if any(type in FLOATS and text is None for type, text in zip(types, texts, strict=True)):
@@ -87,7 +87,7 @@ def _average(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return numbers.average(_type(node.this))
 
 
-def _places(node: exp.Expr) -> int | None:
+def _decimal_places(node: exp.Expr) -> int | None:
     places = node.args.get("decimals")
     text = _number_text(places)
     if text is None or not text.isdigit():
@@ -96,7 +96,7 @@ def _places(node: exp.Expr) -> int | None:
 
 
 def _round(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    places = _places(node) if node.args.get("decimals") is not None else 0
+    places = _decimal_places(node) if node.args.get("decimals") is not None else 0
     return numbers.round(_type(node.this), places)
 
 
@@ -105,7 +105,7 @@ def _floor(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
         return UNKNOWN
     if node.args.get("decimals") is None:
         return numbers.floor(_type(node.this), None)
-    places = _places(node)
+    places = _decimal_places(node)
     return UNKNOWN if places is None else numbers.floor(_type(node.this), places)
 
 
@@ -113,9 +113,9 @@ def _truncate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return UNKNOWN if node.args.get("decimals") else numbers.truncate(_type(node.this))
 
 
-def _same(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+def _unchanged(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     if node.args.get("count") is not None:
-        # MAX(x, 3) is a list of the three largest.
+        # MAX(x, 3) is an array of the three largest.
         return None
     type, default = _type(node.this), node.args.get("default")
     if default is not None and _type(default) != type:
@@ -124,16 +124,16 @@ def _same(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return numbers.same(type)
 
 
-def _first(_: NumberTypes, node: exp.Expr) -> DataType | None:
-    """MAX_BY(x, y) is one of the values x; MAX_BY(x, y, 3) is a list of them."""
+def _max_by(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """The type of MAX_BY(x, y); None for MAX_BY(x, y, 3), which is an array."""
     return None if node.args.get("count") is not None else _type(node.this)
 
 
-def _list_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
+def _array_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
     return Array(_type(node.this))
 
 
-def _returned(type: DataType) -> _TypeOf:
+def _fixed(type: DataType) -> _TypeOf:
     return lambda _, __: type
 
 
@@ -150,8 +150,8 @@ def _common(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return _common_type(numbers, list(_results(node)))
 
 
-def _list(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    """A list has one type for all elements, found as COALESCE finds it."""
+def _array(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+    """The type of an array, whose elements share a type as in COALESCE."""
     if len({_type(each) for each in node.expressions}) < 2:
         return None
     element = _common_type(numbers, node.expressions)
@@ -159,7 +159,7 @@ def _list(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
 
 
 def _map_of_pairs(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    """MAP {'k': x, 'j': y}, which the parser types by the first value."""
+    """The type of MAP {'k': x, 'j': y}, which the parser types by the first value."""
     pairs = node.this.expressions
     if not pairs or not all(isinstance(each, exp.PropertyEQ) for each in pairs):
         return UNKNOWN
@@ -168,17 +168,17 @@ def _map_of_pairs(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return UNKNOWN if UNKNOWN in (key, value) else Map(key, value)
 
 
-def _member(_: NumberTypes, node: exp.Expr) -> DataType | None:
-    """A value of a map, which has the type of all of them."""
+def _map_value(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """The type of a map value."""
     type = _type(node.this)
     if isinstance(type, Map):
         return type.value
-    # The parser takes the one value under that key.
+    # The parser would use the type of the one value under that key.
     return UNKNOWN if isinstance(node.this, exp.Map | exp.VarMap) else None
 
 
-def _joined(_: NumberTypes, node: exp.Expr) -> DataType | None:
-    """Lists that are put together; only those of one type are known to keep it."""
+def _concatenated(_: NumberTypes, node: exp.Expr) -> DataType | None:
+    """The type of concatenated arrays; known only if all have the same type."""
     types = {_type(each) for each in node.iter_expressions()}
     if not any(isinstance(type, Array) for type in types):
         return None
@@ -192,7 +192,7 @@ def _common_type(numbers: NumberTypes, results: Sequence[exp.Expr]) -> DataType:
 
 
 def _results(node: exp.Expr) -> Iterable[exp.Expr]:
-    """The values of which an expression is one."""
+    """The possible results of an expression."""
     if isinstance(node, exp.Case):
         yield from (each.args["true"] for each in node.args.get("ifs") or ())
         if node.args.get("default") is not None:
@@ -225,27 +225,27 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     **dict.fromkeys(
         (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least), _common
     ),
-    exp.Array: _list,
+    exp.Array: _array,
     exp.ToMap: _map_of_pairs,
-    exp.Bracket: _member,
+    exp.Bracket: _map_value,
     **dict.fromkeys(
-        (exp.ArrayConcat, exp.ArrayExcept, exp.ArrayIntersect, exp.Concat, exp.DPipe), _joined
+        (exp.ArrayConcat, exp.ArrayExcept, exp.ArrayIntersect, exp.Concat, exp.DPipe), _concatenated
     ),
     **dict.fromkeys(
         (exp.Nullif, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last,
          exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
-        _same,
+        _unchanged,
     ),
-    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _first),
-    exp.ArrayUniqueAgg: _list_of,
-    exp.EqualNull: _returned(BOOLEAN),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _max_by),
+    exp.ArrayUniqueAgg: _array_of,
+    exp.EqualNull: _fixed(BOOLEAN),
 }  # fmt: skip
-# The annotator has one type for them; engines have one for each type of the argument.
+# In engines, the result type depends on the argument, unlike in the annotator.
 _VARYING: Final = (
     exp.Median, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc,
     exp.SafeDivide, exp.Mode, exp.Factorial,
 )  # fmt: skip
-# Either the value goes through them as it is, or their type is the same for every argument.
+# Expressions that return the value unchanged, or always the same type.
 _TRANSPARENT: Final = (
     exp.Count, exp.CountIf,
     exp.Alias, exp.Paren, exp.Window, exp.Filter, exp.Distinct, exp.Order, exp.Ordered,
@@ -255,18 +255,18 @@ _TRANSPARENT: Final = (
 
 
 def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict[type, Any]:
-    """The annotator's rules of a dialect, with those above in front of them."""
+    """The annotator rules of a dialect, overridden by the rules of this module."""
     numbers = number_types(dialect)
     is_varied = is_number if numbers.is_complete else _is_decimal
     rules = dict(known)
     rules |= {kind: {"annotator": _unproven(rule, is_varied)} for kind, rule in known.items()
               if ("annotator" in rule or issubclass(kind, _VARYING))
               and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
-    uses = any_type.uses(dialect)
+    uses = functions.functions_of_any_type(dialect)
     types = dict(_TYPES)
     if exp.Mode in uses:
-        types[exp.Mode] = _same
-    types |= {kind: _returned(use.returns) for kind, use in uses.items()
+        types[exp.Mode] = _unchanged
+    types |= {kind: _fixed(use.returns) for kind, use in uses.items()
               if isinstance(kind, type) and use.returns is not None}  # fmt: skip
     types[exp.Anonymous] = _by_name(uses)
     rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
@@ -274,11 +274,11 @@ def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict
     return rules
 
 
-def _by_name(uses: Mapping[any_type.Function, any_type.Use]) -> _TypeOf:
-    """The type of a function that the parser has no class for."""
+def _by_name(uses: Mapping[functions.Function, functions.FunctionUse]) -> _TypeOf:
+    """The type of a function without a parser class."""
 
     def type_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
-        use = uses.get(any_type.function_of(node))
+        use = uses.get(functions.function_of(node))
         if use is None or not node.expressions:
             return None
         return use.returns or _type(node.expressions[0])
@@ -303,7 +303,7 @@ def _is_decimal(type: DataType) -> bool:
 
 
 def _unproven(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
-    """The annotator's rule, but numbers that are computed from such types are unknown."""
+    """The original rule, but numbers computed from varying types become unknown."""
 
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
         _annotate(annotator, node, rule)

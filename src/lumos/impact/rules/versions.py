@@ -1,13 +1,14 @@
-"""Datasets that change as a consequence: their versions, and the way by which columns change."""
+"""Schemas of datasets before and after a change."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from lumos.impact.rules.facts import field_named
-from lumos.impact.rules.type_uses import OutputColumn, TableVersions, ValueType
-from lumos.impact.rules.values import ColumnImpact
-from lumos.impact.rules.verdicts import COMPATIBLE, resolved, type_finding
+from lumos.impact.rules.edges import field_named
+from lumos.impact.rules.graph import DownstreamGraph, SqlAnalyzer
+from lumos.impact.rules.results import ColumnImpact
+from lumos.impact.rules.type_uses import OutputColumn, StatementEffect, TableVersions, ValueType
+from lumos.impact.rules.verdicts import COMPATIBLE, resolve_verdict, type_finding
 from lumos.model.change import (
     AnySchemaChange,
     FieldAdded,
@@ -27,19 +28,19 @@ Path = tuple[tuple[str, str], ...]
 def first_versions(
     urn: str, changes: Sequence[AnySchemaChange], schema: Schema | None
 ) -> TableVersions:
-    """The dataset that somebody changes."""
+    """The versions of the dataset whose schema is changed."""
     if schema is not None:
         return TableVersions.of(urn, schema, apply(changes, schema))
     columns: dict[str, Pair] = {}
     for change in changes:
         if column_of(change.path) == change.path:
-            columns.update(_pair(change, columns))
+            columns.update(_column_pair(change, columns))
     is_doubtful = any(column_of(change.path) != change.path for change in changes)
     return TableVersions(key=urn, columns=columns, is_complete=False, is_doubtful=is_doubtful)
 
 
-def _pair(change: AnySchemaChange, known: Mapping[str, Pair]) -> dict[str, Pair]:
-    """A column of a dataset of which only the change is known."""
+def _column_pair(change: AnySchemaChange, known: Mapping[str, Pair]) -> dict[str, Pair]:
+    """A column before and after, where the schema is unknown and only the change is given."""
     name = _unquoted(change.path)
     old, new = known.get(name, (None, None))
     match change:
@@ -74,7 +75,7 @@ def _unquoted(path: str) -> str:
 def next_versions(
     urn: str, schema: Schema | None, outputs: Iterable[OutputColumn], *, is_doubtful: bool
 ) -> TableVersions:
-    """A dataset some of whose columns change."""
+    """The versions of a downstream dataset, given its changed columns."""
     columns: dict[str, Pair] = {}
     lost: set[str] = set()
     if schema is not None:
@@ -82,8 +83,8 @@ def next_versions(
     for output in outputs:
         stored = field_named(schema, output.name) if schema is not None else None
         name = stored.name if stored is not None else output.name
-        columns[name] = _changed(name, output, stored)
-        if output.is_lost:
+        columns[name] = _changed_pair(name, output, stored)
+        if output.is_unknown:
             lost.add(name)
     return TableVersions(
         key=urn,
@@ -95,15 +96,16 @@ def next_versions(
 
 
 def as_stored(output: OutputColumn, stored: Field | None) -> OutputColumn:
-    """A column with the type that its table has, where that holds what comes before and after.
+    """The output with the stored type of its column, if that holds both the old and new values.
 
-    Reasoning may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in PostgreSQL.
+    The analysis may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in
+    PostgreSQL.
     """
     before, after = output.before, output.after
-    if stored is None or before is None or after is None or output.is_lost:
+    if stored is None or before is None or after is None or output.is_unknown:
         return output
     types = (before.type, after.type)
-    if stored.type in types or before.type == after.type or not _holds(stored.type, types):
+    if stored.type in types or before.type == after.type or not _is_wide_enough(stored.type, types):
         return output
     return msgspec.structs.replace(
         output,
@@ -112,13 +114,13 @@ def as_stored(output: OutputColumn, stored: Field | None) -> OutputColumn:
     )
 
 
-def _holds(stored: DataType, types: Iterable[DataType]) -> bool:
+def _is_wide_enough(stored: DataType, types: Iterable[DataType]) -> bool:
     return not isinstance(stored, Unknown) and all(
-        resolved(type_finding(type, stored), frozenset()) is COMPATIBLE for type in types
+        resolve_verdict(type_finding(type, stored), frozenset()) is COMPATIBLE for type in types
     )
 
 
-def _changed(name: str, output: OutputColumn, stored: Field | None) -> Pair:
+def _changed_pair(name: str, output: OutputColumn, stored: Field | None) -> Pair:
     before = stored
     if output.before is not None and (before is None or isinstance(before.type, Unknown)):
         before = Field(
@@ -127,7 +129,7 @@ def _changed(name: str, output: OutputColumn, stored: Field | None) -> Pair:
     if output.after is None:
         return before, None
     after = before or Field(name=name, type=output.after.type)
-    if output.is_lost:
+    if output.is_unknown:
         return before, msgspec.structs.replace(after, type=UNKNOWN)
     if output.before is None or output.before.type != output.after.type:
         after = msgspec.structs.replace(after, type=output.after.type, native_type=None)
@@ -142,22 +144,22 @@ def columns_of(
     outputs: Iterable[OutputColumn],
     paths: dict[tuple[str, str], Path],
 ) -> tuple[ColumnImpact, ...]:
-    """The columns that change, each with the way to it; the ways are kept for those behind it."""
+    """The changed columns with their paths; adds the paths to `paths` for datasets downstream."""
     found = []
     for output in outputs:
-        name = _written(versions, output.name)
+        name = _stored_name(versions, output.name)
         if name not in versions.changed and not versions.is_doubtful:
             continue
         origin = next((each for each in output.origins if each in paths), None)
-        way = (*paths.get(origin, (origin,)), (urn, name)) if origin else ((urn, name),)
-        paths.setdefault((urn, name), way)
+        path = (*paths.get(origin, (origin,)), (urn, name)) if origin else ((urn, name),)
+        paths.setdefault((urn, name), path)
         before, after = versions.columns.get(name, (None, None))
-        found.append(ColumnImpact(name=name, before=_value(before), after=_value(after), path=way))
+        found.append(ColumnImpact(name=name, before=_value(before), after=_value(after), path=path))
     return tuple(dict.fromkeys(found))
 
 
-def _written(versions: TableVersions, name: str) -> str:
-    """A column as its table has it, in this case or in another."""
+def _stored_name(versions: TableVersions, name: str) -> str:
+    """The name of a column as the table spells it."""
     if name in versions.columns:
         return name
     folded = name.casefold()
@@ -166,3 +168,42 @@ def _written(versions: TableVersions, name: str) -> str:
 
 def _value(field: Field | None) -> ValueType | None:
     return None if field is None else ValueType(type=field.type, nullable=field.nullable)
+
+
+class DatasetSchemas:
+    """Current schemas, cached."""
+
+    def __init__(self, downstream: DownstreamGraph, reason: SqlAnalyzer | None) -> None:
+        self._downstream = downstream
+        self._reason = reason
+        self._found: dict[str, Schema | None] = {}
+        self._inferring: set[str] = set()
+
+    def stored(self, urn: str) -> Schema | None:
+        """The stored schema, or one inferred earlier."""
+        if urn not in self._found:
+            self._found[urn] = self._downstream.schema(urn)
+        return self._found[urn]
+
+    def known(self, urn: str) -> Schema | None:
+        """The stored schema, or one inferred from the SQL that writes the dataset."""
+        known = self.stored(urn)
+        if known is not None or self._reason is None or urn in self._inferring:
+            return known
+        self._inferring.add(urn)
+        for derivation in self._downstream.derivations(urn):
+            if derivation.sql is None:
+                continue
+            effects = self._reason(derivation, urn, self._unchanged, with_fields=True)
+            if effects and effects[0].fields and not effects[0].is_open:
+                self._found[urn] = schema_of(effects[0])
+                return self._found[urn]
+        return None
+
+    def _unchanged(self, urn: str) -> TableVersions:
+        return TableVersions.of(urn, self.known(urn))
+
+
+def schema_of(effect: StatementEffect) -> Schema:
+    """The schema that a statement gives a table; of columns with one name, the last one counts."""
+    return Schema(fields=tuple({field.name: field for field in effect.fields}.values()))

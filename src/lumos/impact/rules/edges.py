@@ -1,0 +1,306 @@
+"""Impact derived from lineage edges alone, where no SQL is available."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from lumos.impact.rules.graph import DatasetDerivation
+from lumos.impact.rules.results import rank
+from lumos.impact.rules.type_uses import ClauseKind, OutputColumn, TableVersions, ValueType
+from lumos.impact.rules.verdicts import (
+    BREAKING,
+    COMPATIBLE,
+    UNDETERMINED,
+    Assessment,
+    resolve_verdict,
+    type_finding,
+)
+from lumos.model.change import ConsumerUse, FieldAdded, Finding, KeyChanged
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
+from lumos.model.schema import Field, Schema
+from lumos.model.types import Unknown
+from lumos.schemas.paths import column_of
+
+ALL: Final = "*"
+Fact = TypeVar("Fact", ColumnMapping, ColumnUse)
+_USES: Final = {
+    UseKind.JOIN: ConsumerUse.JOINED,
+    UseKind.GROUP_BY: ConsumerUse.GROUPED,
+    UseKind.FILTER: ConsumerUse.FILTERED,
+    UseKind.CONDITIONAL: ConsumerUse.FILTERED,
+    UseKind.WINDOW: ConsumerUse.GROUPED,
+}
+
+
+class LocatedAssessment(NamedTuple):
+    """An assessment with its clause and position, and the columns (table, name) it is about."""
+
+    assessment: Assessment
+    usage: str | None = None
+    clause: str | None = None
+    line: int | None = None
+    file: str | None = None
+    origins: tuple[tuple[str, str], ...] = ()
+
+
+class EdgeAssessment(NamedTuple):
+    """Assessments of one upstream dataset, and the output columns that change because of it."""
+
+    assessments: list[LocatedAssessment]
+    outputs: list[OutputColumn]
+    is_doubtful: bool = False
+
+
+def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> EdgeAssessment:
+    """Assess the changes of an upstream dataset by what an edge records."""
+    if not edge.columns and not edge.uses:
+        text = f"the columns used from {edge.upstream} are unknown: no SQL, no column lineage"
+        return EdgeAssessment([LocatedAssessment(Assessment(UNDETERMINED, text))], [], True)
+    assessments: list[LocatedAssessment] = []
+    outputs: list[OutputColumn] = []
+    is_doubtful = False
+    mappings, uses = _by_upstream_column(edge.columns), _by_upstream_column(edge.uses)
+    for name in _changed_columns(versions, mappings, uses):
+        before, after = versions.columns.get(name, (None, None))
+        starred = mappings.get(ALL, [])
+        if starred and before is None and after is not None:
+            starred = []
+        mine = mappings.get(name.casefold(), [])
+        if versions.is_doubtful or name in versions.lost:
+            lost = [*mine, *uses.get(name.casefold(), ())]
+            assessments += _with_origin(versions.key, name, map(_unknown, lost))
+            outputs += [_unknown_output(each, name, versions.key) for each in mine]
+            continue
+        used = [*uses.get(name.casefold(), ()), *uses.get(ALL, ())]
+        assessments += _with_origin(
+            versions.key, name, (_assess_column_use(use, before, after) for use in used)
+        )
+        for mapping in mine:
+            assessments += _with_origin(
+                versions.key, name, _assess_mapping(mapping, before, after, target)
+            )
+            outputs.append(_output(mapping, name, versions.key, before, after))
+        if starred and not mine:
+            is_doubtful = True
+            text = f"selects all columns of {edge.upstream}, with an unknown effect"
+            star = starred[0]
+            assessments.append(
+                LocatedAssessment(
+                    Assessment(UNDETERMINED, text),
+                    ClauseKind.PROJECTION.value,
+                    ALL,
+                    star.line,
+                    star.file,
+                )
+            )
+    if versions.is_reordered and any(each.positional and each.star for each in edge.columns):
+        text = f"relies on column positions of {edge.upstream}, and they change"
+        assessments.append(
+            LocatedAssessment(Assessment(BREAKING, text), ClauseKind.INSERT.value, ALL)
+        )
+    changed = [each for each in outputs if each.before != each.after or each.is_unknown]
+    return EdgeAssessment(assessments, changed, is_doubtful)
+
+
+def _with_origin(
+    table: str, column: str, assessments: Iterable[LocatedAssessment]
+) -> Iterator[LocatedAssessment]:
+    return (each._replace(origins=((table, column),)) for each in assessments)
+
+
+def _changed_columns(
+    versions: TableVersions,
+    mappings: Mapping[str, Sequence[ColumnMapping]],
+    uses: Mapping[str, Sequence[ColumnUse]],
+) -> Iterator[str]:
+    """The columns that may have changed; for a doubtful table, all that are used."""
+    if not versions.is_doubtful:
+        yield from versions.changed
+        return
+    names = {name.casefold(): name for name in versions.columns}
+    for name in dict.fromkeys([*mappings, *uses]):
+        yield names.get(name, name)
+
+
+def _unknown(fact: ColumnMapping | ColumnUse) -> LocatedAssessment:
+    usage = fact.usage.value if isinstance(fact, ColumnUse) else ClauseKind.PROJECTION.value
+    clause = fact.expression if isinstance(fact, ColumnUse) else fact.transformation
+    text = f"effect on {fact.upstream} in {usage.replace('_', ' ')} is unknown"
+    return LocatedAssessment(Assessment(UNDETERMINED, text), usage, clause, fact.line, fact.file)
+
+
+def _unknown_output(mapping: ColumnMapping, name: str, key: str) -> OutputColumn:
+    return OutputColumn(
+        name=mapping.downstream, before=ValueType(), after=ValueType(), is_unknown=True,
+        clause=mapping.transformation, line=mapping.line, origins=((key, name),),
+    )  # fmt: skip
+
+
+def _assess_column_use(
+    use: ColumnUse, before: Field | None, after: Field | None
+) -> LocatedAssessment:
+    usage, clause = use.usage.value, use.expression
+    location = (usage, clause, use.line, use.file)
+    where = usage.replace("_", " ")
+    if before is not None and after is None:
+        return LocatedAssessment(
+            Assessment(BREAKING, f"needs {use.upstream} in {where}"), *location
+        )
+    if before is None or after is None or isinstance(after.type, Unknown):
+        text = f"effect on {use.upstream} in {where} is unknown"
+        return LocatedAssessment(Assessment(UNDETERMINED, text), *location)
+    kinds = {_USES[use.usage]} if use.usage in _USES else set[ConsumerUse]()
+    if use.negated:
+        kinds.add(ConsumerUse.NOT_IN)
+    found = [_assess_nulls(use, before, after, kinds, where)]
+    if before.type != after.type and use.cast_to is not None:
+        found.append(Assessment(COMPATIBLE, f"casts {use.upstream} to {use.cast_to} anyway"))
+    elif before.type != after.type:
+        finding = type_finding(before.type, after.type)
+        verdict = resolve_verdict(finding, frozenset(kinds))
+        text = f"expects {before.type.text} {use.upstream} in {where}"
+        if verdict is COMPATIBLE:
+            text = f"works with {after.type.text} {use.upstream} as well"
+        found.append(Assessment(verdict, text))
+    return LocatedAssessment(min(found, key=lambda each: rank(each.verdict)), *location)
+
+
+def _assess_nulls(
+    use: ColumnUse, before: Field, after: Field, kinds: set[ConsumerUse], where: str
+) -> Assessment:
+    if after.nullable and not before.nullable and kinds & {ConsumerUse.JOINED, ConsumerUse.NOT_IN}:
+        where = "NOT IN" if ConsumerUse.NOT_IN in kinds else where
+        return Assessment(BREAKING, f"expects no nulls of {use.upstream} in {where}")
+    return Assessment(COMPATIBLE, f"works with the new {use.upstream}")
+
+
+def _assess_mapping(
+    mapping: ColumnMapping, before: Field | None, after: Field | None, target: Schema | None
+) -> Iterator[LocatedAssessment]:
+    clause = mapping.transformation
+    location = (ClauseKind.PROJECTION.value, clause, mapping.line, mapping.file)
+    name = mapping.upstream
+    if before is not None and after is None:
+        text = (
+            f"no longer has {mapping.downstream}" if mapping.star else f"needs {name} in PROJECTION"
+        )
+        yield LocatedAssessment(Assessment(BREAKING, text), *location)
+        return
+    if before is None or after is None:
+        return
+    stored = _target_field(target, mapping.downstream)
+    if before.type != after.type:
+        yield LocatedAssessment(_assess_mapped_type(mapping, before, after, stored), *location)
+    if after.nullable and not before.nullable:
+        text = f"{mapping.downstream} may be null from now on"
+        if stored is not None and stored.nullable:
+            text = f"{mapping.downstream} is already nullable"
+        is_key = stored is not None and stored.key
+        yield LocatedAssessment(Assessment(BREAKING if is_key else COMPATIBLE, text), *location)
+
+
+def _assess_mapped_type(
+    mapping: ColumnMapping, before: Field, after: Field, stored: Field | None
+) -> Assessment:
+    if mapping.cast_to is not None:
+        return Assessment(COMPATIBLE, f"casts {mapping.upstream} to {mapping.cast_to} anyway")
+    if isinstance(after.type, Unknown):
+        return Assessment(UNDETERMINED, f"effect on {mapping.downstream} is unknown")
+    if mapping.derivation not in (Derivation.IDENTITY, None):
+        finding = type_finding(before.type, after.type)
+        if resolve_verdict(finding, frozenset()) is COMPATIBLE and not finding.breaks_if:
+            return Assessment(
+                COMPATIBLE, f"works with {after.type.text} {mapping.upstream} as well"
+            )
+        return Assessment(
+            UNDETERMINED, f"the result of {mapping.transformation or 'it'} for {after.type.text} "
+            f"{mapping.upstream} is unknown without its SQL",
+        )  # fmt: skip
+    finding = type_finding(before.type, after.type)
+    uses = frozenset({ConsumerUse.SINK}) if stored is not None else frozenset[ConsumerUse]()
+    if stored is not None and stored.key:
+        uses |= {ConsumerUse.KEY}
+    verdict = resolve_verdict(finding, uses)
+    if verdict is BREAKING:
+        return Assessment(BREAKING, "type mismatch in pipeline")
+    return Assessment(verdict, f"{mapping.downstream} becomes {after.type.text}")
+
+
+def _output(
+    mapping: ColumnMapping, name: str, key: str, before: Field | None, after: Field | None
+) -> OutputColumn:
+    is_same = mapping.derivation in (Derivation.IDENTITY, None) and mapping.cast_to is None
+    old, new = _value(before), _value(after)
+    is_unknown = False
+    if mapping.cast_to is not None and old is not None and new is not None:
+        new = ValueType(type=old.type, nullable=new.nullable)
+    elif not is_same and old is not None and new is not None and old.type == new.type:
+        # The derived column keeps its type, whatever it is.
+        old, new = ValueType(nullable=old.nullable), ValueType(nullable=new.nullable)
+    elif not is_same:
+        is_unknown = new is not None
+        old, new = ValueType(), ValueType() if is_unknown else None
+    return OutputColumn(
+        name=mapping.downstream,
+        before=old,
+        after=new,
+        is_unknown=is_unknown or (after is not None and isinstance(after.type, Unknown)),
+        is_same_value=is_same,
+        clause=mapping.transformation,
+        line=mapping.line,
+        origins=((key, name),),
+    )
+
+
+def _value(field: Field | None) -> ValueType | None:
+    return None if field is None else ValueType(type=field.type, nullable=field.nullable)
+
+
+def _target_field(schema: Schema | None, name: str) -> Field | None:
+    return None if schema is None else field_named(schema, name)
+
+
+def field_named(schema: Schema, name: str) -> Field | None:
+    """The column of that name, ignoring case if there is no exact match."""
+    exact = schema.field(name)
+    if exact is not None:
+        return exact
+    folded = name.casefold()
+    return next((field for field in schema.fields if field.name.casefold() == folded), None)
+
+
+def _by_upstream_column(facts: Sequence[Fact]) -> dict[str, list[Fact]]:
+    found: dict[str, list[Fact]] = {}
+    for each in facts:
+        found.setdefault(each.upstream.casefold(), []).append(each)
+    return found
+
+
+def assess_key_changes(
+    findings: Sequence[Finding], derivation: DatasetDerivation, schema: Schema | None
+) -> Iterator[LocatedAssessment]:
+    """Assess key changes for a dataset that is derived from the changed one."""
+    for finding in findings:
+        change = finding.change
+        if isinstance(change, KeyChanged):
+            yield from _assess_joins(derivation, {column_of(change.path)}, change.path)
+        elif isinstance(change, FieldAdded) and change.after.key:
+            keys = {field.name for field in schema.fields if field.key} if schema else set()
+            yield from _assess_joins(derivation, keys, change.path)
+
+
+def _assess_joins(
+    derivation: DatasetDerivation, columns: set[str], path: str
+) -> Iterator[LocatedAssessment]:
+    wanted = {name.casefold() for name in columns}
+    if not any(edge.columns or edge.uses for edge in derivation.edges) and derivation.sql is None:
+        yield LocatedAssessment(Assessment(UNDETERMINED, f"unknown whether it joins on {path}"))
+        return
+    for edge in derivation.edges:
+        for use in edge.uses:
+            if use.usage is UseKind.JOIN and use.upstream.casefold() in wanted:
+                text = f"joins on {use.upstream}, and {path} changes the key"
+                yield LocatedAssessment(
+                    Assessment(BREAKING, text), use.usage.value, use.expression, use.line, use.file
+                )
+                return
+    yield LocatedAssessment(Assessment(COMPATIBLE, f"does not join on {path}"))
