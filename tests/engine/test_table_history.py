@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.sightings import SOURCE, Sightings, urn_of
-from lumos.discovery.dataset_recorder import RecordedDataset
+from lumos.discovery.dataset_recorder import RecordingOutcome
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset, PastSchema, SourceMetadata, TableState
@@ -44,7 +44,7 @@ class Table:
         format: str = "delta",
         content: str | None = None,
         **settings: str,
-    ) -> RecordedDataset:
+    ) -> RecordingOutcome:
         """The table after some steps; a version without one only brought data."""
         now = str(version if version is not None else int(steps[-1].version))
         found = FoundDataset(

@@ -44,7 +44,7 @@ _USUAL_CLASS = "standard"
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
-class RecordedDataset(msgspec.Struct, frozen=True, kw_only=True):
+class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset after it was recorded; without an event, nothing has changed.
 
     `earlier` are the changes since the last scan that its log reports, before the last one.
@@ -54,7 +54,7 @@ class RecordedDataset(msgspec.Struct, frozen=True, kw_only=True):
     event: ChangeEvent | None = None
     earlier: tuple[ChangeEvent, ...] = ()
 
-    def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "RecordedDataset":
+    def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "RecordingOutcome":
         """The same dataset with its events as the store has them, by id."""
         if self.event is None:
             return self
@@ -103,13 +103,13 @@ class DatasetRecorder:
 
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
-    ) -> Iterator[RecordedDataset]:
+    ) -> Iterator[RecordingOutcome]:
         """Record found datasets; those that are the same in `known` need no transaction."""
         remaining = iter(datasets)
         while some := list(islice(remaining, _BATCH)):
             yield from map(self._with_labels, self._record_batch(some, known))
 
-    def _with_labels(self, outcome: RecordedDataset) -> RecordedDataset:
+    def _with_labels(self, outcome: RecordingOutcome) -> RecordingOutcome:
         """With the labels of the dataset, which decide whether column ranges may be shown."""
         statistics = outcome.dataset.statistics
         if statistics is None or not statistics.columns:
@@ -120,7 +120,7 @@ class DatasetRecorder:
 
     def _record_batch(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
-    ) -> Iterator[RecordedDataset]:
+    ) -> Iterator[RecordingOutcome]:
         named = {str(urn): (urn, found) for urn, found in datasets}
         annotated = {
             name: _with_field_annotations(found, self._annotations.get(name, {}))
@@ -148,8 +148,8 @@ class DatasetRecorder:
             if found.memory is not None and found.memory.body != found.memory.recalled
         }
 
-        def attempt(transaction: Transaction) -> tuple[dict[str, RecordedDataset], Transaction]:
-            outcomes: dict[str, RecordedDataset] = {}
+        def attempt(transaction: Transaction) -> tuple[dict[str, RecordingOutcome], Transaction]:
+            outcomes: dict[str, RecordingOutcome] = {}
             for name, (urn, found) in sorted(named.items()):
                 if name in changed:
                     outcomes[name] = self._record(transaction, found, urn)
@@ -164,7 +164,7 @@ class DatasetRecorder:
         self._store.keep_schemas(
             memory.schema for name in remembered if (memory := named[name][1].memory) is not None
         )
-        outcomes: dict[str, RecordedDataset] = {}
+        outcomes: dict[str, RecordingOutcome] = {}
         if changed or updated or remembered:
             outcomes, transaction = self._store.transact(attempt)
             # The transaction has added downstream breakage to the events.
@@ -291,7 +291,7 @@ class DatasetRecorder:
             found.table, since=known.updated_at, now=self._at
         )
 
-    def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> RecordedDataset:
+    def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> RecordingOutcome:
         moved = self._succession.begin(transaction, found, urn, name=dataset_name(found, urn))
         known = transaction.known(str(urn))
         is_live = known is not None and known.state == "live"
@@ -308,7 +308,7 @@ class DatasetRecorder:
         urn: Urn,
         known: KnownDataset | None,
         moved: ChangeEvent | None,
-    ) -> RecordedDataset:
+    ) -> RecordingOutcome:
         succession = self._succession
         metadata = found.told
         if known is not None and self._lost_its_log(transaction, found, known):
@@ -355,7 +355,7 @@ class DatasetRecorder:
         )
         self._save_aspects(transaction, dataset, before, inherited)
         succession.complete(transaction, found, urn)
-        return RecordedDataset(dataset=dataset, event=past.created or event, earlier=past.steps)
+        return RecordingOutcome(dataset=dataset, event=past.created or event, earlier=past.steps)
 
     @staticmethod
     def _lost_its_log(transaction: Transaction, found: FoundDataset, known: KnownDataset) -> bool:
@@ -596,10 +596,10 @@ def _with_field_annotations(found: FoundDataset, annotations: Said) -> FoundData
     )
 
 
-def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> RecordedDataset:
+def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> RecordingOutcome:
     """A recorded dataset with the facts that were found now."""
     dataset = dataset_of(found, urn)
-    return RecordedDataset(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
+    return RecordingOutcome(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
 
 
 def _versioned(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:

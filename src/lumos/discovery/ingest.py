@@ -11,7 +11,7 @@ from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
 from lumos.datasets.reports import SplitDataset
-from lumos.discovery.dataset_recorder import RecordedDataset
+from lumos.discovery.dataset_recorder import RecordingOutcome
 from lumos.discovery.reports import (
     DatasetReport,
     GoneDataset,
@@ -194,7 +194,7 @@ def build_report(
     )
 
 
-def _dataset_report(outcome: RecordedDataset) -> DatasetReport:
+def _dataset_report(outcome: RecordingOutcome) -> DatasetReport:
     event = outcome.event
     if event is None:
         return DatasetReport.of(outcome.dataset, change="unchanged")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from lumos.config import Settings
-from lumos.discovery.dataset_recorder import DatasetRecorder, RecordedDataset, unchanged_dataset
+from lumos.discovery.dataset_recorder import DatasetRecorder, RecordingOutcome, unchanged_dataset
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Location
 from lumos.model.discovery import Discovery, FoundDataset, Problem, Suggestion
@@ -34,7 +34,7 @@ class RecordedScan(NamedTuple):
     """
 
     discovery: Discovery
-    outcomes: tuple[RecordedDataset, ...]
+    outcomes: tuple[RecordingOutcome, ...]
     missing: tuple[str, ...]
     held: tuple[str, ...]
     splits: tuple[ChangeEvent, ...] = ()
@@ -92,7 +92,7 @@ class ScanRecorder:
         found = [(self._urn_of(each.path), each) for each in discovery.datasets]
         if isinstance(source, TableSource):
             found = match_renamed_tables(found, known, recorder.locations)
-        outcomes: list[RecordedDataset] = []
+        outcomes: list[RecordingOutcome] = []
         recorded = known
         if isinstance(source, LakeSource):
             identities = self._identify({each.path for each in discovery.datasets}, known)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.discovery.dataset_recorder import RecordedDataset
+from lumos.discovery.dataset_recorder import RecordingOutcome
 from lumos.discovery.scan_recorder import RecordedScan
 from lumos.errors import UnknownName
 from lumos.lineage.name_index import NameIndex
@@ -72,7 +72,7 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _no_views(outcomes: Iterable[RecordedDataset], missing: Iterable[str]) -> Iterator[str]:
+def _no_views(outcomes: Iterable[RecordingOutcome], missing: Iterable[str]) -> Iterator[str]:
     """Reporters of datasets that are no longer views, or missing."""
     for outcome in outcomes:
         if outcome.dataset.definition is None and not collections_of(outcome.dataset):
