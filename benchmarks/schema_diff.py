@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT32, INT64, STRING, DataType
-from lumos.schemas.fingerprint_diff import Known, differences
-from lumos.schemas.inventory_files import SnapshotRow, write_snapshot
+from lumos.schemas.findings import FingerprintedSchema, find_differences
+from lumos.schemas.inventory_file import InventoryRow, write_inventory
 
 DATASETS = 100_000
 ON_SPARK = 1_000_000
@@ -50,8 +50,8 @@ def _in_memory() -> dict[str, Any]:
     lumos: list[float] = []
     for _ in range(RUNS):
         plain.append(_seconds(lambda: _plainly(before, after)))
-        lumos.append(_seconds(lambda: differences(before, after)))
-    assert len(differences(before, after).changed) == DATASETS // ONE_CHANGED_IN
+        lumos.append(_seconds(lambda: find_differences(before, after)))
+    assert len(find_differences(before, after).changed) == DATASETS // ONE_CHANGED_IN
     return {
         "datasets": DATASETS,
         "fields_each": FIELDS,
@@ -62,7 +62,9 @@ def _in_memory() -> dict[str, Any]:
     }
 
 
-def _plainly(before: dict[str, Known], after: dict[str, Known]) -> dict[str, list[object]]:
+def _plainly(
+    before: dict[str, FingerprintedSchema], after: dict[str, FingerprintedSchema]
+) -> dict[str, list[object]]:
     """What anybody would write: which datasets came, went or changed, and which fields differ."""
     found: dict[str, list[object]] = {urn: [] for urn in before.keys() ^ after.keys()}
     for urn, new in after.items():
@@ -78,7 +80,7 @@ def _plainly(before: dict[str, Known], after: dict[str, Known]) -> dict[str, lis
     return found
 
 
-def _fields(known: Known) -> tuple[Field, ...]:
+def _fields(known: FingerprintedSchema) -> tuple[Field, ...]:
     assert isinstance(known.schema, Schema)
     return known.schema.fields
 
@@ -93,7 +95,7 @@ def _on_spark() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         places = [str(Path(folder) / name) for name in ("before.parquet", "after.parquet")]
         for place, changed in zip(places, (False, True), strict=True):
-            write_snapshot(_snapshot(ON_SPARK, changed=changed), place)
+            write_inventory(_snapshot(ON_SPARK, changed=changed), place)
         megabytes = sum(os.path.getsize(place) for place in places) / 1e6
         started = time.perf_counter()
         done = subprocess.run(
@@ -123,7 +125,7 @@ def _fingerprints_that_differ(before: str, after: str) -> set[str]:
     return {urn for urn, fingerprint in new.items() if old.get(urn) != fingerprint}
 
 
-def _snapshot(datasets: int, *, changed: bool) -> Iterator[SnapshotRow]:
+def _snapshot(datasets: int, *, changed: bool) -> Iterator[InventoryRow]:
     """Datasets of which no two have the same columns."""
     usual, other = _body(changed=False), _body(changed=True)
     for number in range(datasets):
@@ -131,7 +133,7 @@ def _snapshot(datasets: int, *, changed: bool) -> Iterator[SnapshotRow]:
         body = body.replace(b"@", b"%d" % number)
         fingerprint = hashlib.blake2b(body, digest_size=16).hexdigest()
         urn = f"lumos://s3/lake/raw/domain_{number % 50}/table_{number}"
-        yield SnapshotRow(urn, fingerprint, body, "parquet")
+        yield InventoryRow(urn, fingerprint, body, "parquet")
 
 
 def _body(*, changed: bool) -> bytes:
@@ -145,9 +147,9 @@ def _body(*, changed: bool) -> bytes:
     return to_json(Schema(fields=tuple(fields)))
 
 
-def _decoded(*, changed: bool) -> dict[str, Known]:
+def _decoded(*, changed: bool) -> dict[str, FingerprintedSchema]:
     """A snapshot as it comes from a file: nothing shared between datasets."""
     return {
-        row.urn: Known(row.fingerprint, from_json(row.body, Schema), row.format)
+        row.urn: FingerprintedSchema(row.fingerprint, from_json(row.body, Schema), row.format)
         for row in _snapshot(DATASETS, changed=changed)
     }

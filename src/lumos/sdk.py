@@ -12,17 +12,16 @@ from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.catalogs.configured import platform_of
 from lumos.config import Settings, find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
-from lumos.config.secret import mask_arguments
 from lumos.config.starter import InitReport
-from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
+from lumos.datasets.reports import ListReport, SearchReport, ShowReport
+from lumos.datasets.service import Datasets
 from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
 from lumos.impact.blast_radius import BlastRadiusTracker
 from lumos.model.change import EventType
-from lumos.model.urn import display_names
-from lumos.notifications.handlers import ChangeHandler, Handlers
+from lumos.notifications.handlers import ChangeHandler, ChangeHandlers
 from lumos.progress import Progress, no_progress
-from lumos.schemas.mirror import mirror_schemas
-from lumos.store import Database, DatasetFilter, Facets, Listener, Store
+from lumos.schemas.export import mirror_schemas
+from lumos.store import Database, Listener, Store
 from lumos.store.locations import database_of, folder_beside, state_uri_of, status_of, upgraded
 from lumos.store.reports import StoreReport, UpgradeReport
 
@@ -37,14 +36,15 @@ if TYPE_CHECKING:
     from lumos.doctor import DoctorReport
     from lumos.impact.service import ImpactService
     from lumos.lineage.service import LineageService
-    from lumos.notifications.service import NotificationSender, NotificationService
+    from lumos.notifications.delivery import NotificationSender
+    from lumos.notifications.service import NotificationService
     from lumos.profiles.service import Profiles
     from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport
-    from lumos.schemas.inventory import Estates
+    from lumos.schemas.inventory import SchemaInventory
     from lumos.schemas.reports import HistoryReport
     from lumos.schemas.service import Schemas
-    from lumos.schemas.versions.service import VersionService
-    from lumos.schemas.versions.steps import Steps
+    from lumos.schemas.version_service import VersionService
+    from lumos.schemas.version_writer import VersionWriter
     from lumos.snapshots.service import Snapshots
     from lumos.usage.service import UsageService
 
@@ -67,12 +67,14 @@ class Lumos:
         self._file = find_file(Path.cwd(), self._variables) if config is None else Path(config)
         self._overrides = overrides or {}
         self.settings: Settings = self._load()
-        self._handlers = Handlers()
+        self._handlers = ChangeHandlers()
         self._listeners: list[Listener] = [BlastRadiusTracker(), self._handlers]
         if self.settings.notifications.changes:
-            from lumos.notifications.service import Notifier
+            from lumos.notifications.messages import Notifier
 
-            self._listeners.append(Notifier(self.settings.notifications.changes, self.courier))
+            self._listeners.append(
+                Notifier(self.settings.notifications.changes, self.notification_sender.wake)
+            )
 
     def _load(self, text: str | None = None) -> Settings:
         """The settings as they are now, or with another text in the configuration file."""
@@ -127,12 +129,12 @@ class Lumos:
         itself.
         """
         from lumos.discovery.watcher import SourceWatcher
-        from lumos.schemas.changes import report_of
+        from lumos.schemas.changes import event_report
 
-        told = Handlers()
+        told = ChangeHandlers()
         if tell is not None:
             told.add(
-                lambda event: tell(report_of(self._store().change_log, event)),
+                lambda event: tell(event_report(self._store().change_log, event)),
                 types=(),
                 breaking=None,
                 dataset=None,
@@ -140,7 +142,7 @@ class Lumos:
         watcher = SourceWatcher(
             self.settings,
             scan=lambda section: self._ingest([], sections=[section], unattended=True),
-            send=self.courier.wake,
+            send=self.notification_sender.wake,
             begun=begun,
             started=started,
         )
@@ -166,7 +168,7 @@ class Lumos:
             paths,
             open_store=self._made_store,
             state=self.state_uri,
-            sender=self.courier if self.settings.notifications.channels else None,
+            sender=self.notification_sender if self.settings.notifications.channels else None,
             **{"progress": no_progress, **options},
         )
 
@@ -189,6 +191,11 @@ class Lumos:
             progress=progress,
         )
 
+    @cached_property
+    def datasets(self) -> Datasets:
+        """The datasets in the store: listing, searching and showing them."""
+        return Datasets(self._store, existing_store=self._existing_store)
+
     def search(
         self,
         text: str,
@@ -199,17 +206,9 @@ class Lumos:
         format: str | None = None,
         limit: int = 20,
     ) -> SearchReport:
-        """The datasets that hold every word of a text, the best first, with matching fields."""
-        facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
-        datasets, hits = self._store().search(text, facets, limit=limit)
-        return SearchReport(
-            query=mask_arguments([text], text),
-            total=hits.total,
-            all_counted=hits.all_counted,
-            results=tuple(
-                SearchResult.of(dataset, hits.fields.get(dataset.urn, ())) for dataset in datasets
-            ),
-            suggestion=hits.suggestion,
+        """The datasets that contain every word of a text, best first, with matching fields."""
+        return self.datasets.search(
+            text, platform=platform, owner=owner, tag=tag, format=format, limit=limit
         )
 
     def list(
@@ -221,38 +220,30 @@ class Lumos:
         limit: int | None = None,
     ) -> ListReport:
         """The datasets in the store."""
-        wanted = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
-        return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(wanted))))
+        return self.datasets.list(platform=platform, format=format, contains=contains, limit=limit)
 
     def data_platforms(self) -> tuple[str, ...]:
-        """Where the datasets in the store lie: s3, file, postgres and the like."""
-        return self._store().data_platforms()
+        """The platforms that datasets are stored on: s3, file, postgres and the like."""
+        return self.datasets.data_platforms()
 
     def display_names(self, urns: Collection[str]) -> dict[str, str]:
-        """What screens call datasets: names, or the ends of paths where names are shared."""
-        store = self._existing_store()
-        return display_names(urns, {} if store is None else store.names_like(urns))
+        """Short names of datasets; ends of paths where several datasets share a name."""
+        return self.datasets.display_names(urns)
 
     def show(self, urn: str) -> ShowReport:
-        """All that is known about a dataset."""
-        from lumos.schemas.changes import last_split
-
-        store = self._store()
-        found = store.find(urn)
-        state = store.state(found)
-        split = last_split(store, found) if state == "split" else None
-        return ShowReport.of(store.get(found), state=state, split=split)
+        """Everything that is known about a dataset."""
+        return self.datasets.show(urn)
 
     def history(self, urn: str, *, as_of: str | None = None) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""
         return self.schema.history(urn, as_of=as_of)
 
     @cached_property
-    def estates(self) -> "Estates":
+    def estates(self) -> "SchemaInventory":
         """Snapshots of all schemas, and comparing two of them on Spark."""
-        from lumos.schemas.inventory import Estates
+        from lumos.schemas.inventory import SchemaInventory
 
-        return Estates(self.settings, self._store)
+        return SchemaInventory(self.settings, self._store)
 
     @cached_property
     def snapshot(self) -> "Snapshots":
@@ -289,7 +280,7 @@ class Lumos:
             self.settings,
             store=self._store,
             make_store=self._made_store,
-            annotations=lambda: self.scribe,
+            annotations=lambda: self.annotation_writer,
             usage=lambda: self.usage,
             publishing=self._herald.telling,
             is_empty=self.database.is_empty,
@@ -326,9 +317,9 @@ class Lumos:
 
         Times are as in `7d`, `2024-01-15` or `2024-01-15T10:30Z`; `dataset` is a pattern.
         """
-        from lumos.schemas.changes import ChangesReport, Tally
+        from lumos.schemas.changes import ChangesReport, ChangesTally
 
-        tally = Tally(
+        tally = ChangesTally(
             self.iter_changes(
                 since=since, until=until, types=types, breaking=breaking, dataset=dataset,
                 limit=limit,
@@ -347,14 +338,14 @@ class Lumos:
         limit: int | None = None,
     ) -> "Iterator[EventReport]":
         """The events of `changes`, read from the store as they are asked for: for millions."""
-        from lumos.schemas.changes import reports, wanted_events
+        from lumos.schemas.changes import event_filter, event_reports
 
         log = self._store().change_log
-        wanted = wanted_events(
+        wanted = event_filter(
             log, since=since, until=until, types=types, breaking=breaking, dataset=dataset,
             limit=limit,
         )  # fmt: skip
-        return reports(log, wanted)
+        return event_reports(log, wanted)
 
     def on_change(
         self,
@@ -385,27 +376,32 @@ class Lumos:
     @cached_property
     def version(self) -> "VersionService":
         """The two versions of datasets: which they are, and moving them."""
-        from lumos.schemas.versions.service import VersionService
+        from lumos.schemas.version_service import VersionService
 
         return VersionService(self._store, self._steps)
 
     @cached_property
-    def _steps(self) -> "Steps":
-        from lumos.schemas.versions.steps import Steps
+    def _steps(self) -> "VersionWriter":
+        from lumos.schemas.version_writer import VersionWriter
 
-        return Steps(prefix=self.settings.cloud_version_prefix, written=self._written)
+        return VersionWriter(prefix=self.settings.cloud_version_prefix, on_written=self._written)
 
     @cached_property
     def _herald(self) -> AutoPublisher:
         return AutoPublisher(lambda: platform_of(self.settings), self._store)
 
     @cached_property
-    def scribe(self) -> "AnnotationWriter":
+    def annotation_writer(self) -> "AnnotationWriter":
         """Writes what people and reporters say of datasets."""
         from lumos.annotations.writer import AnnotationWriter
 
         return AnnotationWriter(
-            self._store, self._steps, herald=self._herald, owner_rules=self.settings.owners
+            self._store,
+            self._steps,
+            check_catalog=self._herald.check,
+            publish=self._herald.tell,
+            batch_publishing=self._herald.together,
+            owner_rules=self.settings.owners,
         )
 
     @cached_property
@@ -413,7 +409,7 @@ class Lumos:
         """Owners, tags, documentation, properties, terms: what people say of datasets."""
         from lumos.annotations.service import Annotations
 
-        return Annotations(self.settings, self.scribe)
+        return Annotations(self.settings, self.annotation_writer)
 
     @cached_property
     def usage(self) -> "UsageService":
@@ -498,9 +494,9 @@ class Lumos:
         return status_of(self.database)
 
     @cached_property
-    def courier(self) -> "NotificationSender":
+    def notification_sender(self) -> "NotificationSender":
         """Sends messages about changes, beside other work."""
-        from lumos.notifications.service import NotificationSender
+        from lumos.notifications.delivery import NotificationSender
 
         return NotificationSender(self.settings.notifications, lambda: Store(self.database).outbox)
 
@@ -510,7 +506,7 @@ class Lumos:
         from lumos.notifications.service import NotificationService
 
         return NotificationService(
-            self.settings.notifications, lambda: self._store().outbox, self.courier
+            self.settings.notifications, lambda: self._store().outbox, self.notification_sender
         )
 
     @cached_property

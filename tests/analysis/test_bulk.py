@@ -5,23 +5,23 @@ import pytest
 from lumos.errors import MisuseError
 from lumos.model.json_codec import to_json
 from lumos.model.schema import parse_schema
-from lumos.schemas.fingerprint_diff import (
-    Differences,
-    Known,
-    differences,
+from lumos.schemas.findings import (
+    FingerprintedSchema,
+    SchemaDifferences,
+    change_table_rows,
+    find_differences,
     findings_between,
-    table_rows,
 )
 
-OLD = Known.of(parse_schema("id INT32\ngone STRING"), "parquet")
-NEW = Known.of(parse_schema("id INT64"), "delta")
-UNREADABLE = Known("other", b"no JSON", None)
+OLD = FingerprintedSchema.of(parse_schema("id INT32\ngone STRING"), "parquet")
+NEW = FingerprintedSchema.of(parse_schema("id INT64"), "delta")
+UNREADABLE = FingerprintedSchema("other", b"no JSON", None)
 
 
 def test_datasets_are_told_apart_by_what_became_of_them() -> None:
     before = {"same": OLD, "changed": OLD, "removed": OLD}
     after = {"added": NEW, "changed": NEW, "same": OLD}
-    assert differences(before, after) == Differences(
+    assert find_differences(before, after) == SchemaDifferences(
         changed={"changed": findings_between(OLD, NEW)}, added=("added",), removed=("removed",)
     )
 
@@ -36,28 +36,30 @@ def test_datasets_are_told_apart_by_what_became_of_them() -> None:
     ],
 )
 def test_an_estate_may_come_or_go_whole(
-    before: dict[str, Known], after: dict[str, Known], expected: tuple[object, object]
+    before: dict[str, FingerprintedSchema],
+    after: dict[str, FingerprintedSchema],
+    expected: tuple[object, object],
 ) -> None:
-    found = differences(before, after)
+    found = find_differences(before, after)
     assert (found.added, found.removed) == expected
     assert found.changed == {}
 
 
 def test_schemas_with_the_same_fingerprint_are_not_even_decoded() -> None:
-    assert differences({"a": UNREADABLE}, {"a": UNREADABLE}) == Differences({}, (), ())
+    assert find_differences({"a": UNREADABLE}, {"a": UNREADABLE}) == SchemaDifferences({}, (), ())
 
 
 def test_schemas_are_decoded_where_they_differ() -> None:
     stored = {"a": OLD._replace(schema=to_json(OLD.schema))}
-    assert differences(stored, {"a": NEW}) == differences({"a": OLD}, {"a": NEW})
+    assert find_differences(stored, {"a": NEW}) == find_differences({"a": OLD}, {"a": NEW})
 
 
 def test_a_fingerprint_from_elsewhere_makes_no_change() -> None:
-    assert differences({"a": OLD}, {"a": OLD._replace(fingerprint="x")}).changed == {}
+    assert find_differences({"a": OLD}, {"a": OLD._replace(fingerprint="x")}).changed == {}
 
 
 def test_a_row_of_a_table_has_both_sides_as_json() -> None:
-    rows = table_rows("u", to_json(OLD.schema), to_json(NEW.schema), "parquet")
+    rows = change_table_rows("u", to_json(OLD.schema), to_json(NEW.schema), "parquet")
     assert [(row["urn"], row["kind"], row["before"], row["after"]) for row in rows] == [
         ("u", "removed", '"STRING"', "null"),
         ("u", "type_changed", '"INT32"', '"INT64"'),
@@ -75,4 +77,4 @@ def test_a_row_of_a_table_has_both_sides_as_json() -> None:
 )
 def test_a_schema_that_cannot_be_compared_names_its_dataset(body: bytes) -> None:
     with pytest.raises(MisuseError, match="The schemas of lumos://s3/a cannot be compared: "):
-        table_rows("lumos://s3/a", body, to_json(NEW.schema), None)
+        change_table_rows("lumos://s3/a", body, to_json(NEW.schema), None)

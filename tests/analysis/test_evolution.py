@@ -8,7 +8,7 @@ from lumos.model.change import ChangeEvent, EventType
 from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
-from lumos.schemas.evolution import evolution
+from lumos.schemas.reports import summarise_evolution
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ BROKE = event("a INT64\nb DATE\nc DATE", "a STRING\nc DATE")
 
 
 def test_versions_changes_and_breaking_ones_are_counted() -> None:
-    found = evolution([CREATED, GREW, BROKE], start=START, end=START + timedelta(days=10))
+    found = summarise_evolution([CREATED, GREW, BROKE], start=START, end=START + timedelta(days=10))
     assert (found.total_versions, found.breaking_versions) == (3, 1)
     assert (found.total_changes, found.breaking_changes) == (5, 2)
     assert found.changes_by_kind == {"added": 2, "removed": 1, "type_changed": 2}
@@ -41,9 +41,9 @@ def test_versions_changes_and_breaking_ones_are_counted() -> None:
 
 @pytest.mark.parametrize("length", [timedelta(0), timedelta(hours=1)])
 def test_a_period_counts_as_a_day_at_least(length: timedelta) -> None:
-    assert evolution([GREW], start=START, end=START + length).change_frequency == 3.0
+    assert summarise_evolution([GREW], start=START, end=START + length).change_frequency == 3.0
 
 
 def test_nothing_is_no_evolution() -> None:
-    found = evolution([], start=START, end=START)
+    found = summarise_evolution([], start=START, end=START)
     assert (found.total_versions, found.total_changes, found.change_frequency) == (0, 0, 0.0)

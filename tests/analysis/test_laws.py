@@ -38,7 +38,7 @@ from lumos.model.types import (
 from lumos.schemas.apply import apply
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
-from lumos.schemas.fingerprints import fingerprint
+from lumos.schemas.findings import change_fingerprint
 from lumos.schemas.renames import suggest_renames
 from lumos.schemas.rules import RULES
 from lumos.schemas.type_rules import judge_types
@@ -91,7 +91,7 @@ def test_verdicts_do_not_depend_on_the_order_of_fields_except_that_of_positions(
     def verdicts(before: Schema, after: Schema) -> set[tuple[object, ...]]:
         return {
             (type(finding.change), finding.change.path, finding.rule, finding.consumer,
-             finding.storage, finding.flags, finding.breaks_if, fingerprint("u", finding))
+             finding.storage, finding.flags, finding.breaks_if, change_fingerprint("u", finding))
             for finding in judge(compare(before, after), format=format)
             if not isinstance(finding.change, Reordered)
         }  # fmt: skip
@@ -207,11 +207,11 @@ def test_very_wide_schemas_are_compared() -> None:
 
 def test_a_schema_with_a_field_twice_is_refused() -> None:
     twice = Schema(fields=(Field(name="a b", type=INT64), Field(name="a b", type=STRING)))
-    with pytest.raises(MisuseError, match="`a b` stands twice"):
+    with pytest.raises(MisuseError, match="`a b` is defined twice"):
         compare(twice, parse_schema("x INT64"))
 
 
 def test_changes_of_another_schema_are_refused() -> None:
     changes = compare(parse_schema("a INT64\nb STRING"), parse_schema("b STRING\na INT64"))
-    with pytest.raises(MisuseError, match="not of this schema"):
+    with pytest.raises(MisuseError, match="do not fit this schema"):
         apply(changes, parse_schema("a INT64\nc STRING"))

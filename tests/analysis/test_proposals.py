@@ -3,7 +3,8 @@
 import pytest
 
 from lumos.model.schema import Schema, parse_schema
-from lumos.schemas.proposals import Form, repeated_name, understood
+from lumos.schemas.files import find_repeated_field
+from lumos.schemas.proposals import ProposalFormat, complete_proposal
 
 CURRENT = """
 id INT32 NOT NULL KEY DEFAULT '0' COMMENT 'who'
@@ -22,9 +23,9 @@ dt DATE
 """
 
 
-def meant(proposed: str, form: Form | None = None) -> str:
+def meant(proposed: str, form: ProposalFormat | None = None) -> str:
     schemas = (parse_schema(text) for text in (CURRENT, SHOWN, proposed))
-    return str(understood(*schemas, form or Form()))
+    return str(complete_proposal(*schemas, form or ProposalFormat()))
 
 
 def expected(text: str) -> str:
@@ -63,21 +64,21 @@ def test_fields_that_come_and_go_do_so() -> None:
 
 
 def test_a_form_of_single_files_says_nothing_of_partitions() -> None:
-    found = meant("id INT64 NOT NULL", Form(has_partitions=False))
+    found = meant("id INT64 NOT NULL", ProposalFormat(has_partitions=False))
     assert found.splitlines()[1:] == ["dt DATE PARTITION"]
 
 
 def test_order_counts_only_where_the_form_has_one() -> None:
     turned = "\n".join(reversed(SHOWN.strip().splitlines())) + "\nnew UUID"
-    assert meant(turned, Form(ordered=False)) == expected(f"{CURRENT}new UUID")
+    assert meant(turned, ProposalFormat(ordered=False)) == expected(f"{CURRENT}new UUID")
     assert meant(turned).startswith("dt DATE PARTITION\nfacts")
 
 
 def test_names_in_any_case_mean_the_field_that_there_is() -> None:
     current = parse_schema("userId INT64\na INT32\nA INT32")
     proposed = parse_schema("USERID INT64\na STRING\nNEW DATE")
-    form = Form(any_case=frozenset({"USERID", "a", "NEW"}))
-    found = understood(current, current, proposed, form)
+    form = ProposalFormat(any_case=frozenset({"USERID", "a", "NEW"}))
+    found = complete_proposal(current, current, proposed, form)
     assert [field.name for field in found.fields] == ["userId", "a", "NEW"]
 
 
@@ -91,9 +92,9 @@ def test_names_in_any_case_mean_the_field_that_there_is() -> None:
     ],
 )
 def test_a_repeated_name_is_found_at_any_depth(text: str, path: str | None) -> None:
-    assert repeated_name(parse_schema(text)) == path
+    assert find_repeated_field(parse_schema(text)) == path
 
 
 def test_a_repeated_column_is_found() -> None:
     fields = parse_schema("a INT32").fields
-    assert repeated_name(Schema(fields=fields * 2)) == "a"
+    assert find_repeated_field(Schema(fields=fields * 2)) == "a"

@@ -6,8 +6,7 @@ from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
-from lumos.schemas.findings import ChangeRow, Summary, change_rows, summarise
-from lumos.schemas.fingerprints import moved_names
+from lumos.schemas.findings import ChangeCounts, ChangeRow, change_rows, moved_names, summarise
 
 URN = "lumos://s3/lake/orders"
 BEFORE = """
@@ -54,10 +53,10 @@ def test_a_row_has_the_keys_of_the_contract_and_comes_back_from_json() -> None:
 def test_a_summary_counts_consumer_verdicts_over_datasets() -> None:
     first = rows(BEFORE, AFTER).values()
     second = rows("a INT64", "a UNKNOWN").values()
-    assert summarise([first, second]) == Summary(
+    assert summarise([first, second]) == ChangeCounts(
         datasets=2, changes=8, breaking=1, compatible=4, informational=2, undetermined=1
     )
-    assert summarise([]) == Summary()
+    assert summarise([]) == ChangeCounts()
 
 
 def test_every_change_has_a_fingerprint_of_its_own() -> None:

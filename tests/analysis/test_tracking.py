@@ -5,9 +5,9 @@ import pytest
 from lumos.model.change import EventType
 from lumos.model.schema import parse_schema
 from lumos.model.version import CloudVersion, SchemaVersion
-from lumos.schemas.sightings import OnRecord, Sighting, decide
+from lumos.schemas.version_rules import ObservedDataset, RecordedDataset, decide_event
 
-RECORDED = OnRecord(
+RECORDED = RecordedDataset(
     schema=parse_schema("id INT64\nname STRING"),
     content="one",
     cloud_version=CloudVersion(311),
@@ -15,8 +15,8 @@ RECORDED = OnRecord(
 )
 
 
-def sighting(text: str, content: str = "two") -> Sighting:
-    return Sighting(schema=parse_schema(text), content=content, format="parquet")
+def sighting(text: str, content: str = "two") -> ObservedDataset:
+    return ObservedDataset(schema=parse_schema(text), content=content, format="parquet")
 
 
 @pytest.mark.parametrize(
@@ -45,37 +45,37 @@ def sighting(text: str, content: str = "two") -> Sighting:
     ],
 )
 def test_a_change_steps_both_versions(seen: str, type: EventType, version: str) -> None:
-    decision = decide(sighting(seen), RECORDED, prefix="S-")
+    decision = decide_event(sighting(seen), RECORDED, prefix="S-")
     assert decision is not None
     assert (decision.type, str(decision.schema_version)) == (type, version)
     assert str(decision.cloud_version) == "S-312"
 
 
 def test_a_first_sighting_starts_both_versions_with_the_configured_prefix() -> None:
-    decision = decide(sighting("id INT64"), None, prefix="rel-")
+    decision = decide_event(sighting("id INT64"), None, prefix="rel-")
     assert decision is not None
     assert decision.type is EventType.CREATED
     assert (str(decision.cloud_version), str(decision.schema_version)) == ("rel-1", "1.0.0")
 
 
 def test_an_unchanged_dataset_needs_no_record() -> None:
-    assert decide(sighting("id INT64\nname STRING", "one"), RECORDED, prefix="S-") is None
+    assert decide_event(sighting("id INT64\nname STRING", "one"), RECORDED, prefix="S-") is None
 
 
 def test_a_dataset_that_comes_back_is_restored_even_when_nothing_else_changed() -> None:
-    gone = OnRecord(
+    gone = RecordedDataset(
         schema=RECORDED.schema,
         content="one",
         cloud_version=RECORDED.cloud_version,
         schema_version=RECORDED.schema_version,
         is_live=False,
     )
-    decision = decide(sighting("id INT64\nname STRING", "one"), gone, prefix="S-")
+    decision = decide_event(sighting("id INT64\nname STRING", "one"), gone, prefix="S-")
     assert decision is not None
     assert decision.type is EventType.RESTORED
 
 
 def test_after_another_prefix_is_configured_the_count_goes_on() -> None:
-    decision = decide(sighting("id INT64"), RECORDED, prefix="V-")
+    decision = decide_event(sighting("id INT64"), RECORDED, prefix="V-")
     assert decision is not None
     assert str(decision.cloud_version) == "V-312"

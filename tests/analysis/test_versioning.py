@@ -10,9 +10,9 @@ from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.version_rules import (
+    DEFAULT_LEVEL,
     EVENT_OF_CHANGE,
-    USUAL_LEVEL,
-    Step,
+    VersionStep,
     change_type_of,
     level_of,
     next_schema_version,
@@ -24,8 +24,8 @@ def findings(before: str, after: str) -> tuple[Finding, ...]:
     return judge(compare(parse_schema(before), parse_schema(after)))
 
 
-def step(cloud: str, version: str) -> Step:
-    return Step(CloudVersion.parse(cloud), version)
+def step(cloud: str, version: str) -> VersionStep:
+    return VersionStep(CloudVersion.parse(cloud), version)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_a_person_declares_is_recorded_as_an_event_of_that_change_type(
         schema_version="1.0.0",
     )  # fmt: skip
     assert change_type_of(event) is type
-    assert USUAL_LEVEL[type] in ("minor", "patch")
+    assert DEFAULT_LEVEL[type] in ("minor", "patch")
 
 
 def test_cloud_versions_between_two_schema_versions_belong_to_the_earlier_one() -> None:

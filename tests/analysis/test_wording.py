@@ -22,8 +22,8 @@ from lumos.schemas.wording import (
     blast_radius_of,
     clause_of,
     drift_summary,
-    listed,
-    position,
+    format_position,
+    join_names,
     sentence_of,
     summary_of,
 )
@@ -197,7 +197,7 @@ def test_a_dataset_of_a_message_is_told_with_its_urn_and_line() -> None:
     ],
 )
 def test_a_position_in_words(file: str | None, line: int | None, words: str) -> None:
-    assert position(file, line) == words
+    assert format_position(file, line) == words
 
 
 @pytest.mark.parametrize(
@@ -221,5 +221,5 @@ def test_drift_names_what_files_lack_and_what_they_still_have(
 
 
 def test_a_single_name_too_many_is_named_as_well() -> None:
-    assert listed(["a", "b", "c"], 2) == "a, b, c"
-    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert join_names(["a", "b", "c"], 2) == "a, b, c"
+    assert join_names(["a", "b", "c", "d"], 2) == "a, b and 2 more"

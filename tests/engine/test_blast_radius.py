@@ -17,7 +17,7 @@ from lumos.model.change import (
 )
 from lumos.model.dataset import Owner, Ownership
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UseKind
-from lumos.schemas.affected import AffectedReport
+from lumos.schemas.report_parts import AffectedReport
 from lumos.store import Store
 
 RAW, STAGED, MART, ODD = (

@@ -7,7 +7,7 @@ import pytest
 
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.annotations.items import Items
+from lumos.annotations.items import ItemStore
 from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import MisuseError
 from lumos.model.catalog import GlossaryTerm, Group, User
@@ -89,7 +89,7 @@ def test_everything_comes_from_one_file(lake: Sightings) -> None:
     assert (city.description, city.tags, city.terms, city.properties) == (
         "Town", ("pii",), ("Customer",), {"source": "form"},
     )  # fmt: skip
-    items = Items(lake.lumos.scribe)
+    items = ItemStore(lake.lumos.annotation_writer)
     assert items.all(User) == {"jane.smith": User(name="jane.smith", email="jane@example.com")}
     assert items.all(GlossaryTerm)["Customer Identifier"].parent == "Customer"
 
@@ -125,7 +125,7 @@ def test_what_the_file_no_longer_says_goes_and_what_others_wrote_stays(lake: Sig
     _, email, address = orders.schema.fields  # type: ignore[union-attr]
     assert (email.description, email.tags, address.nested) == (None, ("by-hand",), ())
     assert dataset(lake, "sales/items").documentation.description == "Written by hand"  # type: ignore[union-attr]
-    items = Items(lake.lumos.scribe)
+    items = ItemStore(lake.lumos.annotation_writer)
     assert (items.all(User), items.all(Group), items.all(GlossaryTerm)) == ({}, {}, {})
     assert "term Customer (gone)" in report.items
 
@@ -136,7 +136,10 @@ def test_people_and_terms_that_others_changed_or_use_stay(lake: Sightings) -> No
     people.terms.define("Customer", definition="Better words")
     people.terms.set("clicks", "Customer Identifier", fields=["id"])
     people.enrich(write("version: 1\n"))
-    assert set(Items(lake.lumos.scribe).all(GlossaryTerm)) == {"Customer", "Customer Identifier"}
+    assert set(ItemStore(lake.lumos.annotation_writer).all(GlossaryTerm)) == {
+        "Customer",
+        "Customer Identifier",
+    }
 
 
 def test_the_last_of_peoples_words_counts(lake: Sightings) -> None:
@@ -180,7 +183,7 @@ BAD: list[tuple[str, str]] = [
     ("datasets:\n  - dataset: orders\n    owners:\n      - {user: a, group: b}\n", r"enrich.yaml:4.*either 'user' or 'group'"),
     ("version: 2\n", r"enrich.yaml:1.*version must be 1"),
     ("terms:\n  A: {parent: B}\n", r"enrich.yaml:2: No term named 'B'"),
-    ("terms:\n  A: {parent: B}\n  B: {parent: A}\n", r"enrich.yaml:2: The term 'A' stands above itself"),
+    ("terms:\n  A: {parent: B}\n  B: {parent: A}\n", r"enrich.yaml:2: The term 'A' is its own ancestor"),
     ("datasets:\n  - !!python/object:os.system x\n", r"enrich.yaml:2"),
     ("datasets: [\n", r"not valid YAML"),
     ("- a\n", r"must be a mapping|mapping"),

@@ -27,7 +27,7 @@ from lumos.impact.spark_check import SparkCheckReport
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping
-from lumos.schemas.findings import Side
+from lumos.schemas.findings import ChangeValue
 
 START, FIRST, SECOND = (f"lumos://postgres/shop/sales/{name}" for name in ("a", "b", "c"))
 
@@ -167,7 +167,7 @@ def test_a_place_is_told_as_far_as_it_is_known(
     ],
 )
 def test_a_change_of_any_kind_is_told_in_words(
-    kind: str, path: str, sides: tuple[Side, Side], told: str
+    kind: str, path: str, sides: tuple[ChangeValue, ChangeValue], told: str
 ) -> None:
     change = ChangeReport(urn=START, path=path, kind=kind, before=sides[0], after=sides[1])
     assert phrase([change], START) == told

@@ -90,7 +90,7 @@ def record(lumos: Lumos, *events: ChangeEvent, owner: str | None = None) -> Stor
 
 def wait_for_courier() -> None:
     for thread in threading.enumerate():
-        if thread.name == "lumos-courier":
+        if thread.name == "lumos-notifications":
             thread.join()
 
 
@@ -282,7 +282,7 @@ def test_a_channel_that_failed_is_left_alone_whatever_comes_meanwhile(
         record(lumos, event(number))
         wait_for_courier()
     assert hook.refused == 1
-    assert caplog.text.count("what waits is tried again later") == 1
+    assert caplog.text.count("its messages will be retried later") == 1
 
 
 def test_the_last_try_is_told_as_such(

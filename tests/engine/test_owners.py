@@ -8,7 +8,7 @@ import pytest
 
 from engine.sightings import Sightings
 from lumos import Lumos
-from lumos.annotations.codeowners import CodeOwners
+from lumos.annotations.owner_import import CodeOwners
 from lumos.errors import MisuseError
 from lumos.lineage.header_comments import header_of
 from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
@@ -87,7 +87,7 @@ def test_types_are_known_ones(lake: Sightings) -> None:
 def test_a_name_is_a_user_or_a_group(lake: Sightings) -> None:
     desk = lake.lumos.people.owners
     desk.add("jane")
-    with pytest.raises(MisuseError, match="'jane' is a user already"):
+    with pytest.raises(MisuseError, match="'jane' is already a user"):
         desk.add("jane", group=True)
     with pytest.raises(MisuseError, match="Only a group has members"):
         desk.add("jane", members=["li"])
@@ -147,7 +147,7 @@ def test_owners_come_from_codeowners_and_go_with_it(lake: Sightings, tmp_path: P
     ]  # fmt: skip
     assert owners(lake, "raw/clicks") == [("ray", "user", "TECHNICAL_OWNER")]
     assert owners(lake, "tmp/x") == []
-    assert any("no dataset is decided by x/y/" in remark for remark in report.remarks)
+    assert any("x/y/ decides for no dataset" in remark for remark in report.remarks)
     assert {"group sales", "user jane"} <= set(report.items)
     assert lake.lumos.people.owners.load(file).changed == 0
     file.write_text("/lake/raw/ raw@example.com\n")
@@ -209,9 +209,9 @@ def test_owners_come_from_a_dbt_manifest(lake: Sightings, tmp_path: Path) -> Non
     ("content", "words"),
     [
         (b"{", "is not valid JSON"),
-        (b"{}", "no dbt manifest"),
+        (b"{}", "not a dbt manifest"),
         (b"\xff\xfe\x00", "neither a CODEOWNERS file nor JSON"),
-        (b"# nothing\n", "holds no rule"),
+        (b"# nothing\n", "contains no rule"),
     ],
 )
 def test_files_that_are_neither_are_told(
@@ -228,12 +228,12 @@ def test_people_are_carried_by_snapshots(lake: Sightings) -> None:
     assert {each.kind: each.key for each in lake.store.entries.items()} == {
         "groups": "team", "users": "jane",
     }  # fmt: skip
-    from lumos.annotations.items import Items
+    from lumos.annotations.items import ItemStore
 
-    items = Items(lake.lumos.scribe)
-    assert items.get(Group, "team") == Group(name="team", members=("jane",))
-    assert items.get(User, "jane") == User(name="jane")
-    assert items.unknown_owners([Owner(name="jane"), Owner(name="x@example.com")]) == [
+    items = ItemStore(lake.lumos.annotation_writer)
+    assert items.all(Group)["team"] == Group(name="team", members=("jane",))
+    assert items.all(User)["jane"] == User(name="jane")
+    assert items.new_owners([Owner(name="jane"), Owner(name="x@example.com")]) == [
         User(name="x@example.com", email="x@example.com")
     ]
 
@@ -329,7 +329,7 @@ def test_an_emptied_file_takes_its_owners_back(lake: Sightings, tmp_path: Path) 
     file.write_text("* @jane\n")
     lake.lumos.people.owners.load(file)
     file.write_text("[Section]\n")
-    with pytest.raises(MisuseError, match="holds no rule"):
+    with pytest.raises(MisuseError, match="contains no rule"):
         lake.lumos.people.owners.load(file)
     file.write_text("# nobody any more\n")
     assert lake.lumos.people.owners.load(file).changed == 4
@@ -366,7 +366,7 @@ def test_members_of_a_group_are_users(lake: Sightings) -> None:
     desk = lake.lumos.people.owners
     desk.add("ops", group=True)
     for member in ("x", "ops"):
-        with pytest.raises(MisuseError, match="members of one are users"):
+        with pytest.raises(MisuseError, match="only users can be members"):
             desk.add("x", group=True, members=[member])
     assert kinds(lake.lumos) == {"ops": "group"}
 

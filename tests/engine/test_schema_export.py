@@ -12,10 +12,23 @@ from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
 from lumos.model.schema import parse_schema
 from lumos.model.urn import Urn
-from lumos.schemas.errors import NotComparable, UnreadableSchema
-from lumos.schemas.export import export, places_of
-from lumos.schemas.files import Described, place_of, read, read_folders, written
-from lumos.schemas.portable import Recorded, aligned, is_same, portable_urns
+from lumos.schemas.diff_inputs import NotComparable
+from lumos.schemas.export import (
+    RecordedUrn,
+    align_urns,
+    export_schemas,
+    file_paths_of,
+    is_same_dataset,
+    portable_urns,
+)
+from lumos.schemas.files import (
+    DatasetSchema,
+    UnreadableSchema,
+    file_path_of,
+    read_folders,
+    read_schema,
+    schema_file_text,
+)
 from lumos.schemas.service import Schemas
 from lumos.store import NoStore, Store
 
@@ -32,15 +45,15 @@ URNS = st.builds(
 )
 
 
-def described(urn: str, text: str = "id INT64 NOT NULL\n", version: str = "1.0.0") -> Described:
-    return Described(urn=urn, schema=parse_schema(text), version=version, format="parquet")
+def described(urn: str, text: str = "id INT64 NOT NULL\n", version: str = "1.0.0") -> DatasetSchema:
+    return DatasetSchema(urn=urn, schema=parse_schema(text), version=version, format="parquet")
 
 
 @given(URNS)
 @example(Urn.of("file", ["..", "..", "etc", "passwd"]))
 @example(Urn.of("file", [".git", "config"]))
 def test_no_name_leads_out_of_the_folder_or_hides(urn: Urn) -> None:
-    place = place_of(urn)
+    place = file_path_of(urn)
     assert not place.is_absolute()
     assert place.suffix == ".schema"
     assert all(part and not part.startswith(".") for part in place.parts)
@@ -50,7 +63,7 @@ def test_no_name_leads_out_of_the_folder_or_hides(urn: Urn) -> None:
 
 @given(st.lists(URNS, min_size=2, max_size=6, unique_by=str))
 def test_different_datasets_have_different_files_on_every_disk(urns: list[Urn]) -> None:
-    places = [str(place).casefold() for place in places_of(map(str, urns)).values()]
+    places = [str(place).casefold() for place in file_paths_of(map(str, urns)).values()]
     assert len(set(places)) == len(urns)
     # No file is the folder of another one.
     parents = {str(parent) for place in places for parent in PurePosixPath(place).parents}
@@ -60,18 +73,18 @@ def test_different_datasets_have_different_files_on_every_disk(urns: list[Urn]) 
 @given(URNS, st.sampled_from(["id INT64", "`odd ``name` STRING COMMENT 'it''s\n# two lines'"]))
 def test_a_file_tells_what_it_was_written_for(urn: Urn, text: str) -> None:
     whole = described(str(urn), text)
-    data = written(whole).encode("utf-8", "surrogatepass")
-    assert read("x.schema", data, called="x") == whole
+    data = schema_file_text(whole).encode("utf-8", "surrogatepass")
+    assert read_schema("x.schema", data, called="x") == whole
 
 
 def test_names_are_readable_where_they_are_plain() -> None:
     urn = Urn.parse("lumos://s3@eu/data-lake/raw/events/dt=x?env=DEV")
-    assert str(place_of(urn)) == "DEV/s3@eu/data-lake/raw/events/dt=x.schema"
+    assert str(file_path_of(urn)) == "DEV/s3@eu/data-lake/raw/events/dt=x.schema"
 
 
 def test_an_export_writes_what_changed_and_removes_what_is_gone(tmp_path: Path) -> None:
     orders, users = "lumos://s3/lake/sales/orders", "lumos://s3/lake/users"
-    first = export([described(orders), described(users)], tmp_path)
+    first = export_schemas([described(orders), described(users)], tmp_path)
     assert (first.datasets, first.written, first.removed) == (
         2, ("s3/lake/sales/orders.schema", "s3/lake/users.schema"), (),
     )  # fmt: skip
@@ -80,9 +93,9 @@ def test_an_export_writes_what_changed_and_removes_what_is_gone(tmp_path: Path) 
         "# written by: lumos schema export\nid INT64 NOT NULL\n"
     )
     assert read_folders(tmp_path, tmp_path / "none")[0].keys() == {orders, users}
-    again = export([described(orders), described(users)], tmp_path)
+    again = export_schemas([described(orders), described(users)], tmp_path)
     assert (again.written, again.removed) == ((), ())
-    less = export([described(users, version="1.0.1")], tmp_path)
+    less = export_schemas([described(users, version="1.0.1")], tmp_path)
     assert less.written == ("s3/lake/users.schema",)
     assert less.removed == ("s3/lake/sales/orders.schema",)
     assert not (tmp_path / "s3/lake/sales").exists()
@@ -93,15 +106,15 @@ def test_an_export_leaves_files_of_people_alone(tmp_path: Path) -> None:
     kept = {
         "plan.schema": "id INT64\n",
         "s3/lake/planned.schema": "# urn: lumos://s3/lake/planned\nid INT64\n",
-        "elsewhere.schema": written(gone),
+        "elsewhere.schema": schema_file_text(gone),
         "broken.schema": "\N{BLACK STAR}",
-        "README.md": written(gone),
+        "README.md": schema_file_text(gone),
     }
     for name, text in kept.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    export([gone], tmp_path)
-    report = export([], tmp_path)
+    export_schemas([gone], tmp_path)
+    report = export_schemas([], tmp_path)
     assert report.removed == ("s3/lake/gone.schema",)
     found = {
         file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()
@@ -111,9 +124,9 @@ def test_an_export_leaves_files_of_people_alone(tmp_path: Path) -> None:
 
 def test_datasets_that_differ_in_case_only_do_not_overwrite_each_other(tmp_path: Path) -> None:
     urns = ["lumos://s3/lake/Orders", "lumos://s3/lake/orders"]
-    export(map(described, urns), tmp_path)
+    export_schemas(map(described, urns), tmp_path)
     assert read_folders(tmp_path, tmp_path / "none")[0].keys() == set(urns)
-    alone = export([described(urns[0])], tmp_path)
+    alone = export_schemas([described(urns[0])], tmp_path)
     assert len(alone.removed) == 2
     assert alone.written == ("s3/lake/Orders.schema",)
 
@@ -123,14 +136,14 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "schemas").mkdir()
     (tmp_path / "schemas/s3").symlink_to(tmp_path / "outside")
     with pytest.raises(MisuseError, match="leads out of"):
-        export([described("lumos://s3/orders")], tmp_path / "schemas")
+        export_schemas([described("lumos://s3/orders")], tmp_path / "schemas")
     assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_a_file_is_no_folder_to_export_to(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     with pytest.raises(MisuseError, match="is a file"):
-        export([], tmp_path / "f")
+        export_schemas([], tmp_path / "f")
 
 
 def schemas() -> Schemas:
@@ -161,7 +174,7 @@ def test_two_plain_files_are_compared_under_the_name_of_the_new_one(tmp_path: Pa
 
 
 def test_an_edited_file_shows_what_the_version_will_be(tmp_path: Path) -> None:
-    whole = written(described("lumos://s3/lake/orders", version="2.3.0"))
+    whole = schema_file_text(described("lumos://s3/lake/orders", version="2.3.0"))
     old = put(tmp_path / "old.schema", whole)
     new = put(tmp_path / "new.schema", f"{whole}b STRING\n")
     (found,) = schemas().diff(old, new).datasets
@@ -173,8 +186,8 @@ def test_an_edited_file_shows_what_the_version_will_be(tmp_path: Path) -> None:
 
 
 def test_another_dataset_has_its_own_version(tmp_path: Path) -> None:
-    old = put(tmp_path / "old.schema", written(described("lumos://s3/a", "x INT32\n")))
-    new = put(tmp_path / "new.schema", written(described("lumos://s3/b", "x STRING\n")))
+    old = put(tmp_path / "old.schema", schema_file_text(described("lumos://s3/a", "x INT32\n")))
+    new = put(tmp_path / "new.schema", schema_file_text(described("lumos://s3/b", "x STRING\n")))
     (found,) = schemas().diff(old, new).datasets
     assert (found.urn, found.from_version, found.to_version) == ("lumos://s3/b", "1.0.0", "1.0.0")
 
@@ -192,9 +205,14 @@ def test_the_format_in_a_file_decides_the_storage_verdict(tmp_path: Path) -> Non
 def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     names = ["same", "changed", "gone"]
-    export([described(f"lumos://s3/{name}") for name in names], old)
-    export([described("lumos://s3/same"), described("lumos://s3/new", version="1.0.0")], new)
-    put(new / "moved.schema", written(described("lumos://s3/changed", "id STRING NOT NULL\n")))
+    export_schemas([described(f"lumos://s3/{name}") for name in names], old)
+    export_schemas(
+        [described("lumos://s3/same"), described("lumos://s3/new", version="1.0.0")], new
+    )
+    put(
+        new / "moved.schema",
+        schema_file_text(described("lumos://s3/changed", "id STRING NOT NULL\n")),
+    )
     put(old / "sub/plain.schema", "a INT32\n")
     put(new / "sub/plain.schema", "a INT64\n")
     report = schemas().diff(old, new)
@@ -220,11 +238,11 @@ def test_two_folders_are_compared_by_urn(tmp_path: Path) -> None:
         ("none.schema", "a.schema", MisuseError, "There is no file none.schema"),
         ("a.schema", "full", NotComparable, "is a single schema, the other a folder of schemas"),
         ("a.schema", "nothing", NoStore, "There is no store at here"),
-        ("a.schema", "empty", NotComparable, "holds no file that ends in .schema"),
-        ("s.json", "s.json", NotComparable, "ends in .schema) and no snapshot"),
+        ("a.schema", "empty", NotComparable, "contains no file that ends in .schema"),
+        ("s.json", "s.json", NotComparable, "is neither a schema file (*.schema) nor a snapshot"),
         ("p.parquet", "a.schema", NotComparable, "lumos schema predict DATASET p.parquet"),
         ("bad.schema", "a.schema", UnreadableSchema, "bad.schema:2:3: no type named 'INTEGER'"),
-        ("twice", "full", UnreadableSchema, "lumos://s3/x stands in twice"),
+        ("twice", "full", UnreadableSchema, "lumos://s3/x is also in twice"),
         ("urn.schema", "a.schema", UnreadableSchema, "urn.schema:2: 'nonsense' is not a dataset URN"),
         ("version.schema", "a.schema", UnreadableSchema, "version.schema:1: 'two' is not a schema version"),
     ],
@@ -270,12 +288,12 @@ def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
     same = f"# urn: lumos://s3/lake/{spelled}\na INT64\nb INT64\n"
     before = _files(tmp_path / "d1", orders=same)
     after = _files(tmp_path / "d2", orders=same, orders_v2=f"{ORDERS}a INT64\n")
-    with pytest.raises(UnreadableSchema, match=r"orders_v2\.schema: .*orders stands in .*orders"):
+    with pytest.raises(UnreadableSchema, match=r"orders_v2\.schema: .*orders is also in .*orders"):
         read_folders(before, after)
 
 
 def test_a_format_is_known_in_any_case() -> None:
-    assert read("x", b"# format: AVRO\na INT64\n", called="x").format == "avro"
+    assert read_schema("x", b"# format: AVRO\na INT64\n", called="x").format == "avro"
 
 
 @pytest.mark.parametrize(
@@ -283,24 +301,24 @@ def test_a_format_is_known_in_any_case() -> None:
     [
         pytest.param("# format: avroo\na INT64\n", r"x:1: .*avro, csv.*'avro'", id="format"),
         pytest.param(
-            f"{ORDERS}{ORDERS}a INT64\n", r"x:2: '# urn:' stands a second time", id="two URNs"
+            f"{ORDERS}{ORDERS}a INT64\n", r"x:2: '# urn:' is defined twice", id="two URNs"
         ),
-        pytest.param(f"a INT64\n{ORDERS}", r"x:2: .*behind the first field", id="late URN"),
+        pytest.param(f"a INT64\n{ORDERS}", r"x:2: .*before the first field", id="late URN"),
     ],
 )
 def test_a_header_that_is_not_clear_is_refused_with_its_line(text: str, problem: str) -> None:
     with pytest.raises(UnreadableSchema, match=problem):
-        read("x", text.encode(), called="x")
+        read_schema("x", text.encode(), called="x")
 
 
 def test_a_urn_behind_an_empty_line_counts_and_one_in_a_comment_of_a_field_does_not() -> None:
     text = f"# mine\n\n{ORDERS}a INT64 COMMENT 'see\n# urn: lumos://s3/other'\n"
-    assert read("x", text.encode(), called="x").urn == "lumos://s3/lake/orders"
+    assert read_schema("x", text.encode(), called="x").urn == "lumos://s3/lake/orders"
 
 
 def test_a_format_that_no_rule_knows_is_not_written() -> None:
-    odd = Described(urn="lumos://s3/a", schema=parse_schema("a INT64"), format="protobuf")
-    assert "format" not in written(odd)
+    odd = DatasetSchema(urn="lumos://s3/a", schema=parse_schema("a INT64"), format="protobuf")
+    assert "format" not in schema_file_text(odd)
 
 
 def test_a_file_called_like_the_ending_alone_is_a_schema(tmp_path: Path) -> None:
@@ -313,7 +331,7 @@ def test_a_file_called_like_the_ending_alone_is_a_schema(tmp_path: Path) -> None
 
 def test_a_folder_called_like_a_file_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "x.schema").mkdir()
-    with pytest.raises(NotComparable, match="holds no file"):
+    with pytest.raises(NotComparable, match="contains no file"):
         Schemas(_no_store).diff(tmp_path / "x.schema", tmp_path / "x.schema")
 
 
@@ -325,9 +343,11 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
     place = tmp_path / "s3/lake/orders.schema"
     place.parent.mkdir(parents=True)
     place.write_text("# mine\nid INT64\n")
-    report = export([described("lumos://s3/lake/orders")], tmp_path)
+    report = export_schemas([described("lumos://s3/lake/orders")], tmp_path)
     assert report.replaced == ("s3/lake/orders.schema",)
-    assert export([described("lumos://s3/lake/orders", "id INT32\n")], tmp_path).replaced == ()
+    assert (
+        export_schemas([described("lumos://s3/lake/orders", "id INT32\n")], tmp_path).replaced == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -349,7 +369,7 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
 )
 def test_text_that_no_person_means_is_refused_with_its_place(text: str, problem: str) -> None:
     with pytest.raises(UnreadableSchema) as refused:
-        read("x", text.encode(), called="x")
+        read_schema("x", text.encode(), called="x")
     assert re.search(problem.replace("(", r"\("), str(refused.value)), refused.value
 
 
@@ -360,49 +380,49 @@ HOME = "lumos://file/home/ann/shop"
     ("recorded", "exported"),
     [
         pytest.param(
-            [Recorded(f"{HOME}/lake/raw/orders", "file:/home/ann/shop/lake")],
+            [RecordedUrn(f"{HOME}/lake/raw/orders", "file:/home/ann/shop/lake")],
             ["lumos://file/raw/orders"],
             id="from the root of the source",
         ),
         pytest.param(
-            [Recorded(f"{HOME}/lake", "file:/home/ann/shop/lake")],
+            [RecordedUrn(f"{HOME}/lake", "file:/home/ann/shop/lake")],
             ["lumos://file/lake"],
             id="a root that is a dataset is called after its folder",
         ),
         pytest.param(
-            [Recorded(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
-             Recorded("lumos://file/mnt/archive/orders", "file:/mnt/archive")],
+            [RecordedUrn(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
+             RecordedUrn("lumos://file/mnt/archive/orders", "file:/mnt/archive")],
             ["lumos://file/lake/orders", "lumos://file/archive/orders"],
             id="several roots are told apart by their names",
         ),
         pytest.param(
-            [Recorded(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
-             Recorded("lumos://file/mnt/old/lake/orders", "file:/mnt/old/lake")],
+            [RecordedUrn(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
+             RecordedUrn("lumos://file/mnt/old/lake/orders", "file:/mnt/old/lake")],
             ["lumos://file/shop/lake/orders", "lumos://file/old/lake/orders"],
             id="roots of one name by more of their paths",
         ),
         pytest.param(
-            [Recorded(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
-             Recorded("lumos://file/tmp/x", "file:/tmp", is_live=False)],
+            [RecordedUrn(f"{HOME}/lake/orders", "file:/home/ann/shop/lake"),
+             RecordedUrn("lumos://file/tmp/x", "file:/tmp", is_live=False)],
             ["lumos://file/orders", "lumos://file/tmp/x"],
             id="a root of which nothing is left does not count",
         ),
         pytest.param(
-            [Recorded(f"{HOME}/lake", "file:/home/ann/shop/lake"),
-             Recorded(f"{HOME}/lake/lake", "file:/home/ann/shop/lake")],
+            [RecordedUrn(f"{HOME}/lake", "file:/home/ann/shop/lake"),
+             RecordedUrn(f"{HOME}/lake/lake", "file:/home/ann/shop/lake")],
             [f"{HOME}/lake", f"{HOME}/lake/lake"],
             id="two that would be one keep their paths",
         ),
         pytest.param(
-            [Recorded("lumos://s3/lake/raw/orders", "s3:lake/raw"),
-             Recorded("lumos://postgres/shop/public/orders", "postgres:shop")],
+            [RecordedUrn("lumos://s3/lake/raw/orders", "s3:lake/raw"),
+             RecordedUrn("lumos://postgres/shop/public/orders", "postgres:shop")],
             ["lumos://s3/lake/raw/orders", "lumos://postgres/shop/public/orders"],
             id="what lies on a server is the same everywhere",
         ),
     ],
 )  # fmt: skip
 def test_exported_urns_do_not_depend_on_the_checkout(
-    recorded: list[Recorded], exported: list[str]
+    recorded: list[RecordedUrn], exported: list[str]
 ) -> None:
     assert list(portable_urns(recorded).values()) == exported
 
@@ -415,16 +435,20 @@ def test_an_older_export_with_whole_paths_is_compared_with_a_new_one() -> None:
     new = {
         urn: described(urn) for urn in ("lumos://file/orders", "lumos://file/new", "lumos://s3/y")
     }
-    assert {urn: each.urn for urn, each in aligned(old, new).items()} == {
+    assert {urn: each.urn for urn, each in align_urns(old, new).items()} == {
         urn: urn for urn in ("lumos://file/orders", f"{HOME}/lake/gone", "lumos://s3/x/y")
     }
-    assert aligned(new, old).keys() == {f"{HOME}/lake/orders", "lumos://file/new", "lumos://s3/y"}
+    assert align_urns(new, old).keys() == {
+        f"{HOME}/lake/orders",
+        "lumos://file/new",
+        "lumos://s3/y",
+    }
 
 
 def test_two_datasets_of_one_name_are_not_taken_for_a_third() -> None:
     old = {urn: described(urn) for urn in ("lumos://file/a/orders", "lumos://file/b/orders")}
     new = {"lumos://file/orders": described("lumos://file/orders")}
-    assert aligned(old, new).keys() == old.keys()
+    assert align_urns(old, new).keys() == old.keys()
 
 
 @pytest.mark.parametrize(
@@ -439,7 +463,7 @@ def test_two_datasets_of_one_name_are_not_taken_for_a_third() -> None:
     ],
 )
 def test_a_urn_of_an_export_is_known_for_its_dataset(one: str, other: str, same: bool) -> None:
-    assert is_same(one, other) is same
+    assert is_same_dataset(one, other) is same
 
 
 def test_two_checkouts_of_a_lake_export_the_same_files(workplace: Path) -> None:
@@ -461,11 +485,11 @@ def test_an_export_with_whole_paths_is_moved_and_nothing_differs(workplace: Path
     lumos = Lumos()
     Sightings(lumos).see_below("/ann/lake", ["orders"])
     whole = [
-        Described(urn=live.urn, schema=live.schema, version=live.schema_version, format="csv")
+        DatasetSchema(urn=live.urn, schema=live.schema, version=live.schema_version, format="csv")
         for live in lumos._store().archive.live()
     ]
-    export(whole, workplace / "old")
-    export(whole, workplace / "new")
+    export_schemas(whole, workplace / "old")
+    export_schemas(whole, workplace / "new")
     moved = lumos.schema.export(workplace / "new")
     assert moved.removed == ("file/ann/lake/orders.schema",)
     assert moved.written == ("file/orders.schema",)

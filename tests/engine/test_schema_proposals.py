@@ -9,10 +9,16 @@ import pytest
 
 from files import write_parquet
 from lumos.errors import MisuseError
-from lumos.schemas.errors import UnreadableSchema
-from lumos.schemas.proposal_reader import Kind, Proposal, Wanted, kind_of, read_proposal
+from lumos.schemas.files import UnreadableSchema
+from lumos.schemas.proposal_reader import (
+    ProposalKind,
+    ProposalTarget,
+    SchemaProposal,
+    detect_kind,
+    read_proposal,
+)
 
-ORDERS = Wanted(name="orders", platform="file")
+ORDERS = ProposalTarget(name="orders", platform="file")
 DBT = """
 version: 2
 models:
@@ -35,7 +41,9 @@ models:
 """
 
 
-def read(file: Path, kind: Kind | None = None, wanted: Wanted = ORDERS) -> Proposal:
+def read(
+    file: Path, kind: ProposalKind | None = None, wanted: ProposalTarget = ORDERS
+) -> SchemaProposal:
     return read_proposal(file, kind=kind, wanted=wanted)
 
 
@@ -64,10 +72,10 @@ JSON_SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "req
     ],
 )  # fmt: skip
 def test_the_kind_is_known_by_ending_or_content(
-    tmp_path: Path, name: str, content: Any, kind: Kind
+    tmp_path: Path, name: str, content: Any, kind: ProposalKind
 ) -> None:
     file = put(tmp_path, name, content)
-    assert kind_of(file) == kind
+    assert detect_kind(file) == kind
     assert str(read(file).schema) == "id INT64 NOT NULL"
 
 
@@ -95,7 +103,8 @@ def test_a_dbt_model_is_read_with_its_contract_keys_and_tests(tmp_path: Path) ->
 
 def test_a_model_without_a_contract_is_remarked_on(tmp_path: Path) -> None:
     found = read(
-        put(tmp_path, "schema.yml", DBT), wanted=Wanted(name="x", platform="file", model="other")
+        put(tmp_path, "schema.yml", DBT),
+        wanted=ProposalTarget(name="x", platform="file", model="other"),
     )
     assert "contract of other is not enforced" in found.remarks[0]
 
@@ -103,12 +112,12 @@ def test_a_model_without_a_contract_is_remarked_on(tmp_path: Path) -> None:
 def test_a_table_is_picked_by_name(tmp_path: Path) -> None:
     file = put(tmp_path, "p.sql", "CREATE TABLE a (x int); CREATE TABLE ORDERS (y int)")
     assert str(read(file).schema) == "y INT32"
-    picked = read(file, wanted=Wanted(name="orders", platform="file", model="A"))
+    picked = read(file, wanted=ProposalTarget(name="orders", platform="file", model="A"))
     assert str(picked.schema) == "x INT32"
     with pytest.raises(MisuseError, match=r"No table in .* named 'b'\. Known: ORDERS, a"):
-        read(file, wanted=Wanted(name="orders", platform="file", model="b"))
+        read(file, wanted=ProposalTarget(name="orders", platform="file", model="b"))
     with pytest.raises(UnreadableSchema, match="choose with --model from: a, ORDERS"):
-        read(file, wanted=Wanted(name="customers", platform="file"))
+        read(file, wanted=ProposalTarget(name="customers", platform="file"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +133,7 @@ def test_types_are_those_of_the_platform_or_the_dialect(
     tmp_path: Path, platform: str, dialect: Any, type: str, expected: str
 ) -> None:
     file = put(tmp_path, "p.sql", f"CREATE TABLE orders (id {type})")
-    found = read(file, wanted=Wanted(name="orders", platform=platform, dialect=dialect))
+    found = read(file, wanted=ProposalTarget(name="orders", platform=platform, dialect=dialect))
     assert found.schema.fields[0].type.text == expected
 
 
@@ -137,17 +146,17 @@ def test_types_are_those_of_the_platform_or_the_dialect(
         ("p.schema", "a " + "ARRAY<" * 5000, r"p\.schema:1:603: a type nests deeper than 100 levels"),
         ("p.schema", "# nothing\n", "it names no field"),
         ("p.avsc", '{"type": "record",\n "fields": [}', r"p\.avsc:2:13: this is not valid JSON"),
-        ("p.avsc", {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}] * 2}, "the field 'a' stands twice"),
-        ("p.avsc", "3", "this is no Avro schema"),
-        ("p.json", '{"properties": {"a": {"type": "string"}, "a": {"type": "null"}}}', "the name 'a' stands twice"),
+        ("p.avsc", {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}] * 2}, "the field 'a' is defined twice"),
+        ("p.avsc", "3", "this is not an Avro schema"),
+        ("p.json", '{"properties": {"a": {"type": "string"}, "a": {"type": "null"}}}', "the name 'a' is defined twice"),
         ("p.json", '{"a": 1}', "neither a JSON Schema nor an Avro schema"),
         ("p.json", "[" * 100_000, "nests too deeply"),
         ("p.json", '{"a":' * 100_000, "nests too deeply"),
         ("p.sql", "SELECT 1", "no CREATE TABLE"),
         ("p.sql", "CREATE TABLE t (a int,\n a int)", r"p\.sql:2:2: the column 'a' stands twice"),
         ("p.yml", "models:\n  - name: a\n   b: c", r"p\.yml:3:4: This is not valid YAML"),
-        ("p.yml", "models:\n- name: orders\n  columns:\n  - name: a\n  - name: a", r"p\.yml:5: The column 'a' stands twice"),
-        ("p.yml", "macros: []", "it holds no models"),
+        ("p.yml", "models:\n- name: orders\n  columns:\n  - name: a\n  - name: a", r"p\.yml:5: The column 'a' is defined twice"),
+        ("p.yml", "macros: []", "it contains no models"),
         ("p.yml", "- " * 5_000, "nests deeper"),
     ],
 )  # fmt: skip

@@ -7,11 +7,10 @@ import pytest
 
 from lumos.errors import MisuseError
 from lumos.model.schema import parse_schema
-from lumos.schemas.errors import UnreadableSchema
-from lumos.schemas.export import export
-from lumos.schemas.files import Described
+from lumos.schemas.export import export_schemas
+from lumos.schemas.files import DatasetSchema, UnreadableSchema
+from lumos.schemas.git_revisions import GitFailed, UnknownRevision
 from lumos.schemas.reports import DiffReport, RevisionsReport
-from lumos.schemas.revisions import GitFailed, UnknownRevision
 from lumos.schemas.service import Schemas
 
 
@@ -37,9 +36,11 @@ class Checkout:
 
     def commit(self, **schemas: str) -> str:
         """Exports the schemas under the version 1.0.0 and commits them; gives the commit."""
-        export(
+        export_schemas(
             [
-                Described(urn=f"lumos://s3/lake/{name}", schema=parse_schema(text), version="1.0.0")
+                DatasetSchema(
+                    urn=f"lumos://s3/lake/{name}", schema=parse_schema(text), version="1.0.0"
+                )
                 for name, text in schemas.items()
             ],
             self.folder / "schemas",
@@ -121,7 +122,7 @@ def test_the_folder_may_be_named_from_where_one_stands(
     monkeypatch.chdir(checkout.folder / "schemas/s3")
     for folder in ("lake", ".", "../../schemas"):
         assert changed(diff("HEAD~1", folder=folder)) == {"orders": ["integer-widened"]}
-    with pytest.raises(MisuseError, match="lies outside of the git repository"):
+    with pytest.raises(MisuseError, match="is outside of the git repository"):
         diff("HEAD~1", folder="../../../schemas")
 
 
@@ -245,7 +246,7 @@ def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
 ) -> None:
     _write(checkout, "orders.schema", f"{HEADER}a INT64\nb INT64\n")
     _write(checkout, "orders_v2.schema", f"{HEADER}a INT64\n")
-    with pytest.raises(UnreadableSchema, match=r"orders stands in HEAD:schemas/orders\.schema too"):
+    with pytest.raises(UnreadableSchema, match=r"orders is also in HEAD:schemas/orders\.schema"):
         diff("HEAD~1")
 
 
@@ -267,7 +268,7 @@ def test_two_files_of_a_dataset_at_the_base_can_be_made_one(checkout: Checkout) 
     _write(checkout, "clicks.schema", "a INT64\n")
     report = diff("HEAD~1")
     assert changed(report) == {"clicks": ["dataset-added"]}
-    assert "stands in another file too" in report.remarks[0]
+    assert "is in another file as well" in report.remarks[0]
 
 
 def test_what_cannot_be_read_at_the_head_is_refused(checkout: Checkout) -> None:

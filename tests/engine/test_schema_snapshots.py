@@ -9,7 +9,7 @@ from lumos import Lumos
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Versioning
 from lumos.model.schema import parse_schema
-from lumos.schemas.errors import NotComparable
+from lumos.schemas.diff_inputs import NotComparable
 from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS

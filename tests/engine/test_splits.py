@@ -333,7 +333,7 @@ def test_lineage_of_the_old_dataset_stays_until_it_is_reported_again(lake: Lake)
 @pytest.fixture
 def notified(stored: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A lake with two channels, one of which asks for each new dataset; nothing is sent."""
-    monkeypatch.setattr("lumos.notifications.service.NotificationSender.wake", lambda _: None)
+    monkeypatch.setattr("lumos.notifications.delivery.NotificationSender.wake", lambda _: None)
     settings = {
         "notifications.channels": {"chat": "json://localhost:1", "oncall": "json://localhost:1"},
         "notifications.changes": [

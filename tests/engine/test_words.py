@@ -8,7 +8,7 @@ import pytest
 
 from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
-from lumos.annotations.reports import WordsReport
+from lumos.annotations.reports import AnnotationReport
 from lumos.errors import MisuseError
 from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.change import ChangeEvent, EventType
@@ -54,7 +54,7 @@ def rescan(seen: Sightings, schema: str = SCHEMA, name: str = "orders") -> Chang
     return outcome.event
 
 
-def describe(seen: Sightings, reporter: str, **facts: object) -> WordsReport:
+def describe(seen: Sightings, reporter: str, **facts: object) -> AnnotationReport:
     said = ReportedAnnotations(dataset=UrnReference(urn=ORDERS), **facts)  # type: ignore[arg-type]
     return seen.lumos.people.describe(reporter, [(ORDERS, said)])
 
@@ -294,7 +294,7 @@ def test_terms_have_definitions_parents_and_uses(orders: Sightings) -> None:
     terms.define("Customer", definition="Who buys")
     assert terms.define("Buyer", parent="Customer").created
     assert not terms.define("Buyer", parent="Customer").changed
-    with pytest.raises(MisuseError, match="cannot stand above itself"):
+    with pytest.raises(MisuseError, match="cannot be its own ancestor"):
         terms.define("Customer", parent="Buyer")
     with pytest.raises(MisuseError, match=r"No term named 'Costumer'.*Did you mean 'Customer'"):
         terms.define("Other", parent="Costumer")

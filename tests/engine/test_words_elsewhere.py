@@ -116,7 +116,7 @@ def test_a_reporter_speaks_before_the_database_and_after_people(shop: PostgresDa
 def test_properties_that_a_database_tells_are_its_own(shop: PostgresDatabase) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
-    with pytest.raises(Exception, match="told by the place itself"):
+    with pytest.raises(Exception, match="come from the data source"):
         lumos.people.properties.set("orders", {"postgres.owner": "me"})
 
 

@@ -9,7 +9,7 @@ import pytest
 from lumos.config import Secret
 from lumos.errors import MissingDependency
 from lumos.model.notification import Notification
-from lumos.notifications.channels import AppriseChannel
+from lumos.notifications.delivery import AppriseChannel
 from webhook import webhook
 
 HUSH = "hush-hush-token"
@@ -75,9 +75,9 @@ def free_port() -> int:
     ("address", "problem"),
     [
         (f"json://127.0.0.1:{{}}/{HUSH}", "the service cannot be reached"),
-        (f"nonsense://{HUSH}", "its address is none that apprise understands"),
-        (HUSH, "its address is none that apprise understands"),
-        (f"slack://{HUSH}", "its address is none that apprise understands"),
+        (f"nonsense://{HUSH}", "apprise does not understand its address"),
+        (HUSH, "apprise does not understand its address"),
+        (f"slack://{HUSH}", "apprise does not understand its address"),
         (
             f"mailto://user:{HUSH}@b.example:{{}}?smtp=127.0.0.1&to=a@b.example",
             "the service cannot be reached",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lumos.model.notification import Notification
-from lumos.notifications.delivery import Delivery, deliver, wait_after
+from lumos.notifications.delivery import DeliveryResult, deliver, retry_delay
 from lumos.store import Database, NotificationOutbox, Store
 
 START = datetime(2024, 1, 15, tzinfo=UTC)
@@ -50,7 +50,7 @@ def outbox(tmp_path_factory: pytest.TempPathFactory) -> NotificationOutbox:
 
 def send(
     outbox: NotificationOutbox, channels: dict[str, Recording], clock: Clock, tries: int = 9
-) -> Delivery:
+) -> DeliveryResult:
     return deliver(outbox, channels, sender="me", max_tries=tries, clock=clock)
 
 
@@ -60,9 +60,9 @@ def states(outbox: NotificationOutbox) -> dict[tuple[str, str], int]:
 
 def test_everything_due_is_sent_in_order_and_once(outbox: NotificationOutbox) -> None:
     chat, mail, clock = Recording(), Recording(), Clock()
-    assert send(outbox, {"chat": chat, "mail": mail}, clock) == Delivery(sent=6)
+    assert send(outbox, {"chat": chat, "mail": mail}, clock) == DeliveryResult(sent=6)
     assert chat.titles == mail.titles == ["0", "1", "2"]
-    assert send(outbox, {"chat": chat, "mail": mail}, clock) == Delivery()
+    assert send(outbox, {"chat": chat, "mail": mail}, clock) == DeliveryResult()
 
 
 def test_a_channel_that_is_down_is_tried_once_a_round_and_holds_up_no_other(
@@ -71,7 +71,7 @@ def test_a_channel_that_is_down_is_tried_once_a_round_and_holds_up_no_other(
     chat, mail, clock = Recording(), Recording(), Clock()
     mail.problem = "the service answered 503"
     done = send(outbox, {"chat": chat, "mail": mail}, clock)
-    assert done == Delivery(sent=3, failed=1, problems={"mail": "the service answered 503"})
+    assert done == DeliveryResult(sent=3, failed=1, problems={"mail": "the service answered 503"})
     assert (chat.titles, mail.tries) == (["0", "1", "2"], 1)
 
 
@@ -104,7 +104,7 @@ def test_a_message_that_fails_too_often_is_given_up_and_kept(outbox: Notificatio
 def test_messages_of_channels_that_are_not_configured_are_left_alone(
     outbox: NotificationOutbox,
 ) -> None:
-    assert send(outbox, {"other": Recording()}, Clock()) == Delivery()
+    assert send(outbox, {"other": Recording()}, Clock()) == DeliveryResult()
     assert states(outbox) == {("chat", "pending"): 3, ("mail", "pending"): 3}
 
 
@@ -173,7 +173,7 @@ def test_of_all_a_channel_that_does_not_answer_is_tried_once(outbox: Notificatio
 
 
 def test_waits_double_up_to_an_hour() -> None:
-    waits = [wait_after(tries).total_seconds() for tries in range(1, 12)]
+    waits = [retry_delay(tries).total_seconds() for tries in range(1, 12)]
     assert waits[:4] == [30, 60, 120, 240]
     assert waits == sorted(waits)
-    assert waits[-1] == wait_after(10**6).total_seconds() == 3600
+    assert waits[-1] == retry_delay(10**6).total_seconds() == 3600

@@ -5,7 +5,7 @@ import pytest
 from lumos.config.settings import ChangeRule
 from lumos.model.change import EventType, Verdict
 from lumos.model.urn import Urn
-from lumos.notifications.routing import RoutedChange, routes
+from lumos.notifications.messages import RoutedChange, route_change
 
 URN = "lumos://s3/data-lake/raw/events/user_clicks"
 
@@ -22,7 +22,7 @@ def change(urn: str = URN, *verdicts: Verdict, **facts: object) -> RoutedChange:
 
 
 def is_told(changed: RoutedChange, **rule: object) -> bool:
-    return "chat" in routes(changed, [ChangeRule(channels=("chat",), **rule)])  # type: ignore[arg-type]
+    return "chat" in route_change(changed, [ChangeRule(channels=("chat",), **rule)])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_events_without_schema_changes_are_told_where_they_are_asked_for(
 def test_several_rules_tell_a_channel_once_and_the_first_one_has_the_words() -> None:
     first = ChangeRule(channels=("chat", "mail"), title="first")
     second = ChangeRule(channels=("chat", "pager"), title="second", verdicts=(Verdict.BREAKING,))
-    found = routes(change(URN, Verdict.BREAKING), [first, second])
+    found = route_change(change(URN, Verdict.BREAKING), [first, second])
     assert {name: rule.title for name, rule in found.items()} == {
         "chat": "first",
         "mail": "first",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lumos.config.settings import PLACEHOLDERS, ChangeRule
 from lumos.errors import MisuseError
-from lumos.notifications.templates import filled, plain
+from lumos.notifications.messages import fill_template, printable_text
 
 FACTS = dict.fromkeys(PLACEHOLDERS, "") | {"dataset_name": "orders", "verdict": "breaking"}
 
@@ -26,11 +26,11 @@ FACTS = dict.fromkeys(PLACEHOLDERS, "") | {"dataset_name": "orders", "verdict": 
 )
 def test_only_a_known_name_in_braces_is_replaced(template: str, text: str) -> None:
     ChangeRule(channels=("chat",), template=template)
-    assert filled(template, FACTS) == text
+    assert fill_template(template, FACTS) == text
 
 
 def test_what_a_fact_says_is_not_filled_again() -> None:
-    assert filled("{dataset_name}", {**FACTS, "dataset_name": "{verdict}"}) == "{verdict}"
+    assert fill_template("{dataset_name}", {**FACTS, "dataset_name": "{verdict}"}) == "{verdict}"
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_any_text_that_is_accepted_can_be_filled(template: str) -> None:
         ChangeRule(channels=("chat",), template=template)
     except MisuseError:
         return
-    filled(template, FACTS)
+    fill_template(template, FACTS)
 
 
 @given(st.text(st.characters()))
 def test_a_value_is_one_line_that_can_be_stored_and_sent(value: str) -> None:
-    shown = plain(value)
+    shown = printable_text(value)
     assert shown.isprintable()
     shown.encode()
 
 
 def test_names_cannot_forge_lines_and_odd_bytes_become_signs() -> None:
-    assert plain("a\nBREAKING: b\x1b[31m\udc80ß") == "a?BREAKING: b?[31m?ß"
+    assert printable_text("a\nBREAKING: b\x1b[31m\udc80ß") == "a?BREAKING: b?[31m?ß"

@@ -17,10 +17,15 @@ from lumos.model.json_codec import to_json, to_plain
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT32, INT64, STRING, Array, Member, Struct
 from lumos.schemas import comparison_job as schema_comparison
-from lumos.schemas.comparison_job import Sums, compare_snapshots
-from lumos.schemas.findings import Summary, change_rows
-from lumos.schemas.fingerprint_diff import Known, differences, table_rows
-from lumos.schemas.inventory_files import SnapshotRow, write_snapshot
+from lumos.schemas.comparison_job import InventoryDiffCounts, compare_inventories
+from lumos.schemas.findings import (
+    ChangeCounts,
+    FingerprintedSchema,
+    change_rows,
+    change_table_rows,
+    find_differences,
+)
+from lumos.schemas.inventory_file import InventoryRow, write_inventory
 
 TYPES = (INT32, INT64, STRING, Array(Struct([Member("x", INT32)])), Array(Struct([])))
 
@@ -40,30 +45,34 @@ def schema(chance: random.Random) -> Schema:
     )
 
 
-def estates(datasets: int) -> tuple[dict[str, Known], dict[str, Known]]:
+def estates(datasets: int) -> tuple[dict[str, FingerprintedSchema], dict[str, FingerprintedSchema]]:
     chance = random.Random(7)
     formats = ("parquet", "delta", "csv", None)
     before = {
-        f"lumos://s3/lake/t{number}": Known.of(schema(chance), formats[number % 4])
+        f"lumos://s3/lake/t{number}": FingerprintedSchema.of(schema(chance), formats[number % 4])
         for number in range(datasets)
     }
     after = {
-        urn: Known.of(schema(chance), known.format) if chance.random() < 0.2 else known
+        urn: FingerprintedSchema.of(schema(chance), known.format)
+        if chance.random() < 0.2
+        else known
         for urn, known in before.items()
         if chance.random() < 0.95
     }
-    after |= {f"lumos://s3/new/t{number}": Known.of(schema(chance)) for number in range(9)}
+    after |= {
+        f"lumos://s3/new/t{number}": FingerprintedSchema.of(schema(chance)) for number in range(9)
+    }
     return before, after
 
 
-def rows(estate: dict[str, Known]) -> Iterator[SnapshotRow]:
+def rows(estate: dict[str, FingerprintedSchema]) -> Iterator[InventoryRow]:
     for urn, known in estate.items():
-        yield SnapshotRow(urn, known.fingerprint, to_json(known.schema), known.format)
+        yield InventoryRow(urn, known.fingerprint, to_json(known.schema), known.format)
 
 
-def compared(spark: SparkSession, folder: Path) -> tuple[Sums, list[dict[str, Any]]]:
+def compared(spark: SparkSession, folder: Path) -> tuple[InventoryDiffCounts, list[dict[str, Any]]]:
     before, after = (spark.read.parquet(str(folder / name)) for name in ("before", "after"))
-    sums = compare_snapshots(before, after, judge=table_rows, to=str(folder / "found"))
+    sums = compare_inventories(before, after, judge=change_table_rows, to=str(folder / "found"))
     return sums, spark.read.parquet(str(folder / "found/changes")).toArrow().to_pylist()
 
 
@@ -71,13 +80,13 @@ def compared(spark: SparkSession, folder: Path) -> tuple[Sums, list[dict[str, An
 def test_spark_finds_what_is_found_in_memory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(schema_comparison, "_FEW", few)
+    monkeypatch.setattr(schema_comparison, "_MOST_BROADCAST", few)
     before, after = estates(400)
-    expected = differences(before, after)
+    expected = find_differences(before, after)
     assert len(expected.changed) > 50
     assert len(expected.removed) > 5
     for name, estate in (("before", before), ("after", after)):
-        write_snapshot(rows(estate), tmp_path / name)
+        write_inventory(rows(estate), tmp_path / name)
     sums, found = compared(spark, tmp_path)
 
     wanted = [
@@ -95,7 +104,7 @@ def test_spark_finds_what_is_found_in_memory(
         {**row, "flags": list(row["flags"]), "notes": list(row["notes"])}
         for row in sorted(wanted, key=by_fingerprint)
     ]
-    assert sums == Sums(
+    assert sums == InventoryDiffCounts(
         changed=len(expected.changed),
         added=len(expected.added),
         removed=len(expected.removed),
@@ -112,19 +121,19 @@ def test_spark_finds_what_is_found_in_memory(
 
 def test_only_what_differs_is_decoded(spark: SparkSession, tmp_path: Path) -> None:
     before, after = estates(60)
-    changed = differences(before, after).changed
+    changed = find_differences(before, after).changed
     same = {urn for urn in before if urn in after and urn not in changed}
     assert same
     for name, estate in (("before", before), ("after", after)):
         broken = (row._replace(body=b"no JSON") if row.urn in same else row for row in rows(estate))
-        write_snapshot(broken, tmp_path / name)
+        write_inventory(broken, tmp_path / name)
     assert {row["urn"] for row in compared(spark, tmp_path)[1]} == set(changed)
 
 
 def test_a_table_that_is_no_snapshot_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("u", "f")], "urn string, fingerprint string")
     with pytest.raises(MisuseError, match="no column body, format"):
-        compare_snapshots(frame, frame, judge=table_rows, to=str(tmp_path / "found"))
+        compare_inventories(frame, frame, judge=change_table_rows, to=str(tmp_path / "found"))
     assert not (tmp_path / "found").exists()
 
 
@@ -144,6 +153,6 @@ def test_snapshots_of_a_store_are_compared_and_the_differences_kept(workplace: P
 
     report = lumos.estates.compare("monday.parquet", "tuesday.parquet", to="differences")
     assert (report.added, report.removed) == (1, 1)
-    assert report.summary == Summary(datasets=1, changes=2, breaking=1, compatible=1)
+    assert report.summary == ChangeCounts(datasets=1, changes=2, breaking=1, compatible=1)
     with pytest.raises(LumosError, match="already exists"):
         lumos.estates.compare("monday.parquet", "tuesday.parquet", to="differences")

@@ -1,11 +1,14 @@
 """Whose words are whose, beside the datasets that they are about."""
 
-from lumos.model.words import Key, Word
+from lumos.model.annotation import Annotation, AnnotationKey
 from lumos.store import Store
-from lumos.store.remarks import said_of
+from lumos.store.annotations import annotations_in
 from store.conftest import AT, dataset
 
-WORDS = {Key("email", "tag", "pii"): Word(author="jane", at=AT), Key("", "domain"): Word(value="x")}
+WORDS = {
+    AnnotationKey("email", "tag", "pii"): Annotation(author="jane", at=AT),
+    AnnotationKey("", "domain"): Annotation(value="x"),
+}
 ORDERS = "lumos://file/lake/orders"
 
 
@@ -14,28 +17,33 @@ def filled(store: Store) -> Store:
         for name in ("orders", "items"):
             transaction.save(dataset(name))
         transaction.save(dataset("other", source="file:/else"))
-        transaction.remarks.put(ORDERS, "user", WORDS)
-        transaction.remarks.put(ORDERS, "dbt:" + "x" * 500, {Key("", "domain"): Word(value="y")})
-        transaction.remarks.put("lumos://file/lake/other", "user", WORDS)
+        transaction.annotations.put(ORDERS, "user", WORDS)
+        transaction.annotations.put(
+            ORDERS, "dbt:" + "x" * 500, {AnnotationKey("", "domain"): Annotation(value="y")}
+        )
+        transaction.annotations.put("lumos://file/lake/other", "user", WORDS)
     return store
 
 
 def test_words_are_kept_by_reporter_and_source(store: Store) -> None:
     filled(store)
-    assert store.remarks.of_source("file:/lake") == {
-        ORDERS: {"user": WORDS, "dbt:" + "x" * 500: {Key("", "domain"): Word(value="y")}}
+    assert store.annotations.of_source("file:/lake") == {
+        ORDERS: {
+            "user": WORDS,
+            "dbt:" + "x" * 500: {AnnotationKey("", "domain"): Annotation(value="y")},
+        }
     }
-    assert store.remarks.urns("user") == (ORDERS, "lumos://file/lake/other")
-    assert store.remarks.urns("nobody") == ()
-    assert [urn for urn, _ in store.remarks.all()] == [ORDERS, "lumos://file/lake/other"]
+    assert store.annotations.urns("user") == (ORDERS, "lumos://file/lake/other")
+    assert store.annotations.urns("nobody") == ()
+    assert [urn for urn, _ in store.annotations.all()] == [ORDERS, "lumos://file/lake/other"]
 
 
 def test_no_words_leave_no_row(store: Store) -> None:
     filled(store)
     before = store.counts()["beside"]
     with store.transaction() as transaction:
-        transaction.remarks.put(ORDERS, "user", {})
-        assert transaction.remarks.get(ORDERS).keys() == {"dbt:" + "x" * 500}
+        transaction.annotations.put(ORDERS, "user", {})
+        assert transaction.annotations.get(ORDERS).keys() == {"dbt:" + "x" * 500}
     assert store.counts()["beside"] == before - 1
 
 
@@ -48,13 +56,13 @@ def test_words_go_along_with_a_renamed_and_a_merged_dataset(store: Store) -> Non
         renamed = transaction.known("lumos://file/lake/new")
         assert renamed is not None
         transaction.absorb(renamed, into="lumos://file/lake/items", at=AT)
-        assert transaction.remarks.get("lumos://file/lake/items")["user"] == WORDS
+        assert transaction.annotations.get("lumos://file/lake/items")["user"] == WORDS
         transaction.absorb(renamed, into="lumos://file/lake/other", at=AT)
-        assert transaction.remarks.get("lumos://file/lake/other") == {"user": WORDS}
+        assert transaction.annotations.get("lumos://file/lake/other") == {"user": WORDS}
 
 
 def test_words_are_told_from_what_else_is_kept_beside(store: Store) -> None:
     filled(store)
     with store.transaction() as transaction:
         stored = transaction.entries.get([ORDERS])[ORDERS]
-    assert said_of({**stored.beside, "carried": b"{}"})["user"] == WORDS
+    assert annotations_in({**stored.beside, "carried": b"{}"})["user"] == WORDS

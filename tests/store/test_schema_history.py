@@ -10,7 +10,7 @@ from lumos.errors import MisuseError
 from lumos.model.notification import Notification
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import parse_type
-from lumos.schemas.errors import UnknownVersion
+from lumos.schemas.diff_inputs import UnknownVersion
 from lumos.schemas.service import Schemas
 from lumos.store import KnownDataset, Store
 from schema_histories import day, record

@@ -1,1 +1,1 @@
-"""What people and reporters say of datasets: owners, descriptions, tags, terms, properties."""
+"""Annotations of datasets: descriptions, owners, tags, terms and properties."""

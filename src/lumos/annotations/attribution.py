@@ -1,145 +1,164 @@
-"""Whose the words are that a dataset bears, and what a scan or an import makes of them."""
+"""Which reporter each annotation of a dataset belongs to, after edits, scans and imports."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from lumos.annotations.rules import (
-    paths_of,
-    reworded,
-    reworded_schema,
-    settle,
-    words_in,
-    words_on_fields,
+    annotate,
+    annotate_schema,
+    annotations_of,
+    field_annotations,
+    is_from_source,
+    resolve_value,
+    source_annotations,
 )
-from lumos.discovery.source_metadata import is_from_source, source_annotations
+from lumos.model.annotation import (
+    DATA_SOURCE,
+    IMPORT,
+    Annotation,
+    AnnotationKey,
+    AnnotationMap,
+    AnnotationsByReporter,
+)
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Schema
-from lumos.model.words import IMPORT, PLACE, Key, Said, Word, Words
+from lumos.model.type_path import field_paths
+from lumos.store.annotations import annotation_row, annotations_in, is_annotation_row
 from lumos.store.entries import StoredEntry
-from lumos.store.remarks import is_remark, row_of, said_of
 
 
-def attributed(
-    said: Said, dataset: Dataset, now: Mapping[Key, str], keys: Iterable[Key], *, is_scanned: bool
-) -> dict[str, Words]:
-    """What is said, with words under the keys that nobody claims given to whoever they must be of.
+def attribute(
+    annotations: AnnotationsByReporter,
+    dataset: Dataset,
+    values: Mapping[AnnotationKey, str],
+    keys: Iterable[AnnotationKey],
+    *,
+    is_scanned: bool,
+) -> dict[str, AnnotationMap]:
+    """The annotations, where values that no reporter claims are attributed to one.
 
-    `now` is all that the dataset says.
-
-    Fields of a scanned dataset have them from their place. What else a place did not tell came from
-    people, through an import.
+    `values` are all that the dataset has now; only those of `keys` are attributed. Unclaimed values
+    on fields of a scanned dataset come from the data source. Other values that the source did not
+    report were imported.
     """
-    after = {reporter: dict(words) for reporter, words in said.items()}
+    after = {reporter: dict(own) for reporter, own in annotations.items()}
     for key in keys:
-        if key in now and not any(key in words for words in said.values()):
-            of_place = is_scanned if key.path else is_from_source(dataset, key)
-            after.setdefault(PLACE if of_place else IMPORT, {})[key] = Word(value=now[key])
+        if key in values and not any(key in own for own in annotations.values()):
+            from_source = is_scanned if key.path else is_from_source(dataset, key)
+            reporter = DATA_SOURCE if from_source else IMPORT
+            after.setdefault(reporter, {})[key] = Annotation(value=values[key])
     return dict(after)
 
 
-def seen_again(
-    said: Said, found: Schema, told: SourceMetadata | None, platform: str
-) -> dict[str, Words]:
-    """What is said, after the place was asked once more for its own words."""
-    said = respelled(said, found)
-    now = words_on_fields(found)
-    if told is not None:
-        now |= source_annotations(told, platform)
-    spoken_of = {key for words in said.values() for key in words}
-    # Files tell nothing of their dataset as a whole; what they were thought to have told stays.
-    kept = (
-        {}
-        if told is not None
-        else {key: word for key, word in said.get(PLACE, {}).items() if not key.path}
-    )
-    place = kept | {key: Word(value=now[key]) for key in spoken_of if key in now}
-    others = {reporter: words for reporter, words in said.items() if reporter != PLACE}
-    return {**others, PLACE: place} if place else others
+def refresh_source_annotations(
+    annotations: AnnotationsByReporter,
+    found: Schema,
+    metadata: SourceMetadata | None,
+    platform: str,
+) -> dict[str, AnnotationMap]:
+    """The annotations after a scan, with what the data source reports now."""
+    annotations = match_field_case(annotations, found)
+    values = field_annotations(found)
+    if metadata is not None:
+        values |= source_annotations(metadata, platform)
+    keys = {key for own in annotations.values() for key in own}
+    reported = {key: Annotation(value=values[key]) for key in keys if key in values}
+    if metadata is None:
+        # Files have no metadata about the dataset as a whole, so earlier values stay.
+        earlier = annotations.get(DATA_SOURCE, {})
+        reported = {key: each for key, each in earlier.items() if not key.path} | reported
+    others = {reporter: own for reporter, own in annotations.items() if reporter != DATA_SOURCE}
+    return {**others, DATA_SOURCE: reported} if reported else others
 
 
-def respelled(said: Said, found: Schema) -> dict[str, Words]:
-    """What is said, where a field that is only spelled in other letters is the same field."""
-    there = paths_of(found)
-    lost = {key.path for words in said.values() for key in words if key.path} - set(there)
+def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
+    """The annotations, moved to fields whose names differ from the annotated ones in case only."""
+    present = field_paths(found)
+    lost = {key.path for own in annotations.values() for key in own if key.path} - set(present)
     if not lost:
-        return dict(said)
-    alike: dict[str, list[str]] = {}
-    for path in there:
-        alike.setdefault(path.casefold(), []).append(path)
-    now = {path: alike[path.casefold()] for path in lost if path.casefold() in alike}
-    same = {path: paths[0] for path, paths in now.items() if len(paths) == 1}
+        return dict(annotations)
+    by_folded: dict[str, list[str]] = {}
+    for path in present:
+        by_folded.setdefault(path.casefold(), []).append(path)
+    candidates = {path: by_folded.get(path.casefold(), []) for path in lost}
+    moved = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
     return {
         reporter: {
-            **{
-                key._replace(path=same.get(key.path, key.path)): word for key, word in words.items()
-            },
-            **{key: word for key, word in words.items() if key.path not in same},
+            **{key._replace(path=moved.get(key.path, key.path)): each for key, each in own.items()},
+            **{key: each for key, each in own.items() if key.path not in moved},
         }
-        for reporter, words in said.items()
+        for reporter, own in annotations.items()
     }
 
 
-def adopted(said: Said, recorded: Schema, found: Schema) -> dict[str, Words]:
-    """What is said, with the words of an imported schema that its place has none for."""
-    claimed = {key for words in said.values() for key in words}
-    silent = words_on_fields(recorded).keys() - words_on_fields(found).keys() - claimed
-    words = words_on_fields(recorded)
-    own = {**said.get(IMPORT, {}), **{key: Word(value=words[key]) for key in silent}}
-    return {**said, IMPORT: own} if own else dict(said)
+def adopt_imported(
+    annotations: AnnotationsByReporter, recorded: Schema, found: Schema
+) -> dict[str, AnnotationMap]:
+    """The annotations, with the values of an imported schema that the scanned one does not have."""
+    claimed = {key for own in annotations.values() for key in own}
+    imported = field_annotations(recorded)
+    missing = imported.keys() - field_annotations(found).keys() - claimed
+    own = {
+        **annotations.get(IMPORT, {}),
+        **{key: Annotation(value=imported[key]) for key in missing},
+    }
+    return {**annotations, IMPORT: own} if own else dict(annotations)
 
 
-def written(schema: Schema, said: Said) -> Schema:
-    """A schema as its place tells it, with the words that count."""
-    keys = {key for words in said.values() for key in words if key.path}
+def annotate_scanned_schema(schema: Schema, annotations: AnnotationsByReporter) -> Schema:
+    """A schema as it was scanned, with the annotations that count."""
+    keys = {key for own in annotations.values() for key in own if key.path}
     if not keys:
         return schema
-    now = words_on_fields(schema)
-    changes = {key: value for key in sorted(keys) if now.get(key) != (value := _value(said, key))}
-    return reworded_schema(schema, changes) if changes else schema
+    changes = _changes(annotations, keys, field_annotations(schema))
+    return annotate_schema(schema, changes) if changes else schema
 
 
-def retold(dataset: Dataset, said: Said) -> Dataset:
-    """A dataset as its place tells it, with the words on it that count."""
-    keys = {key for words in said.values() for key in words if not key.path}
-    now = words_in(dataset)
-    changes = {
-        key: value
-        for key in sorted(keys)
-        if key.slot in ("description", "owner", "property")
-        and now.get(key) != (value := _value(said, key))
+def annotate_scanned_dataset(dataset: Dataset, annotations: AnnotationsByReporter) -> Dataset:
+    """A dataset as it was scanned, with the annotations of the dataset itself that count."""
+    keys = {
+        key
+        for own in annotations.values()
+        for key in own
+        if not key.path and key.slot in ("description", "owner", "property")
     }
-    return reworded(dataset, changes) if changes else dataset
+    changes = _changes(annotations, keys, annotations_of(dataset))
+    return annotate(dataset, changes) if changes else dataset
 
 
-def _value(said: Said, key: Key) -> str | None:
-    found = settle(said, key)
-    return None if found is None else found.word.value
+def _changes(
+    annotations: AnnotationsByReporter,
+    keys: Iterable[AnnotationKey],
+    values: Mapping[AnnotationKey, str],
+) -> dict[AnnotationKey, str | None]:
+    resolved = {key: resolve_value(annotations, key) for key in sorted(keys)}
+    return {key: value for key, value in resolved.items() if values.get(key) != value}
 
 
-def after_import(
+def annotations_after_import(
     entry: CatalogEntry, before: StoredEntry, *, is_scanned: bool, at: datetime
 ) -> dict[str, bytes]:
-    """Whose words are whose after an import, as it is kept beside the dataset.
+    """The stored annotations of a dataset after an import.
 
-    What an import changed are words of people elsewhere, and the newest ones.
+    Values that an import changed were written by people elsewhere, and are the newest.
     """
-    rows = {name: body for name, body in before.beside.items() if is_remark(name)}
+    rows = {name: body for name, body in before.beside.items() if is_annotation_row(name)}
     if not rows and (not is_scanned or entry.schema == before.dataset.schema):
         return {}
-    said = said_of(before.beside)
-    claimed = {key for words in said.values() for key in words}
-    there = set(paths_of(entry.schema)) if entry.schema is not None else set()
-    old, new = words_in(before.dataset), words_in(entry)
+    annotations = annotations_in(before.beside)
+    claimed = {key for own in annotations.values() for key in own}
+    present = set(field_paths(entry.schema)) if entry.schema is not None else set()
+    old, new = annotations_of(before.dataset), annotations_of(entry)
     changed = {
-        key: Word(value=new.get(key), at=at)
+        key: Annotation(value=new.get(key), at=at)
         for key in old.keys() | new.keys()
         if old.get(key) != new.get(key)
         and (key in claimed or (is_scanned and key.path))
-        and (not key.path or key.path in there)
+        and (not key.path or key.path in present)
     }
     if changed:
-        name, body = row_of(IMPORT, {**said.get(IMPORT, {}), **changed})
+        name, body = annotation_row(IMPORT, {**annotations.get(IMPORT, {}), **changed})
         rows[name] = body
     return rows

@@ -1,26 +1,30 @@
-"""`lumos enrich FILE`: brings the store to what a file under review says."""
+"""`lumos enrich FILE`: applies the annotations, people and terms of a reviewed file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from lumos.annotations.directory import Directory
-from lumos.annotations.file_items import ENRICH, FileItems
-from lumos.annotations.locations import lasting_name
-from lumos.annotations.owner_names import owner_of
+from lumos.annotations.items import (
+    Item,
+    ItemStore,
+    OwnerDirectory,
+    kind_of,
+    label_of,
+    replace_given,
+)
+from lumos.annotations.lists import list_annotations
+from lumos.annotations.locations import stable_file_name
+from lumos.annotations.owner_names import parse_owner
 from lumos.annotations.owners import owner_type
 from lumos.annotations.reporters import apply_report
-from lumos.annotations.reports import WordsReport
-from lumos.annotations.rules import owner_name
-from lumos.annotations.selection import UnknownField, fields_in, found_urn, matching, unknown_field
-from lumos.annotations.verbs import refuse_told
+from lumos.annotations.reports import AnnotationReport
+from lumos.annotations.rules import check_editable_properties, owner_key
 from lumos.annotations.writer import AnnotationWriter
 from lumos.config import Settings
 from lumos.config.enrichment import (
     DatasetEntry,
-    Enrichment,
     EnrichmentFile,
     FieldEntry,
     OwnerEntry,
@@ -29,64 +33,171 @@ from lumos.config.enrichment import (
 )
 from lumos.config.yaml_tree import ConfigProblem, ConfigurationError
 from lumos.errors import MisuseError
+from lumos.model.annotation import FILE, AnnotationKey, Slot
+from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.dataset_pattern import DatasetPattern
-from lumos.model.words import FILE, Key, Slot
+from lumos.model.json_codec import to_json
+from lumos.names import find_dataset, find_fields, find_matching, find_urn, unknown_field_error
 from lumos.schemas.changes import last_split
 from lumos.store import KnownDataset, Store
-from lumos.store.remarks import said_of
+from lumos.store.annotations import annotations_in
 
+_ACTION: Final = "enrich"
 _LABELS: Final[tuple[tuple[Slot, str], ...]] = (
     ("tag", "tags"),
     ("term", "terms"),
     ("compliance", "compliance"),
 )
-_TOGETHER: Final = 200
+_TERM_SLOTS: Final[tuple[Slot, ...]] = ("term",)
+_BATCH_SIZE: Final = 200
 
 
 def enrich(
-    settings: Settings, scribe: AnnotationWriter, file: Path, *, dry_run: bool
-) -> WordsReport:
-    """Applies a file; what an earlier version of it said and this one does not is taken back."""
-    read = read_enrichment(file, lambda name, fields: _missing(scribe.store, name, fields))
-    said = read.enrichment
-    reporter = f"{FILE}{said.name or lasting_name(settings, file)}"
-    people = _People(scribe, said)
-    entries = _Entries(scribe.store, read, people)
+    settings: Settings, writer: AnnotationWriter, file: Path, *, dry_run: bool
+) -> AnnotationReport:
+    """Applies a file; annotations that only an earlier version of it made are retracted."""
+    read = read_enrichment(file, lambda name, fields: _unknown_names(writer.store, name, fields))
+    reporter = f"{FILE}{read.enrichment.name or stable_file_name(settings, file)}"
+    entries = _DatasetEntries(writer, read)
     report = entries.report()
-    own = FileItems(scribe, read, reporter)
-    items = own.write(dry_run=dry_run)
-    written = apply_report(scribe, reporter, report, dry_run=dry_run, action=ENRICH)
-    gone = [] if dry_run else own.take_back()
+    file_items = _FileItems(writer, read, reporter)
+    items = file_items.write(dry_run=dry_run)
+    written = apply_report(writer, reporter, report, dry_run=dry_run, action=_ACTION)
+    erased = [] if dry_run else file_items.erase_removed()
     return msgspec.structs.replace(
         written,
-        items=tuple(dict.fromkeys((*items, *written.items, *gone))),
+        items=tuple(dict.fromkeys((*items, *written.items, *erased))),
         remarks=tuple(entries.remarks),
     )
 
 
-def _missing(store: Store, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What a file names and the store does not have, where the rest of the file cannot be read."""
+def _unknown_names(store: Store, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Unknown datasets and fields, reported along with the syntax errors of the file."""
     try:
         if DatasetPattern(name).is_open:
             return
-        schema = store.get(found_urn(store, name)).schema
+        schema = store.get(find_urn(store, name)).schema
     except MisuseError as error:
         yield "", str(error)
         return
     for field in fields:
-        if not fields_in(schema, [field]):
-            yield field, str(unknown_field([field], f"'{name}'", [schema] if schema else []))
+        if not find_fields(schema, [field]):
+            yield field, str(unknown_field_error([field], f"'{name}'", [schema] if schema else []))
 
 
-class _People:
-    """Whom names of owners in a file mean."""
+class _FileItems:
+    """The users, groups and terms of one file; what the file last wrote of them is remembered."""
 
-    def __init__(self, scribe: AnnotationWriter, said: Enrichment) -> None:
-        self._directory = Directory(scribe, users=said.users, groups=said.groups)
-        self._plain = self._directory.meant(
-            owner_of(entry.name)
-            for dataset in said.datasets
+    def __init__(self, writer: AnnotationWriter, read: EnrichmentFile, reporter: str) -> None:
+        self._writer = writer
+        self._read = read
+        self._reporter = reporter
+        self._items = ItemStore(writer)
+        self._entries: Mapping[type[Any], Mapping[str, msgspec.Struct]] = {
+            User: read.enrichment.users,
+            Group: read.enrichment.groups,
+            GlossaryTerm: read.enrichment.terms,
+        }
+
+    def write(self, *, dry_run: bool) -> list[str]:
+        """Writes the items that are new or different and returns their labels."""
+        self._check_kinds()
+        self._check_parents()
+        new: list[Item] = []
+        for type, entries in self._entries.items():
+            known = self._items.all(type) if entries else {}
+            for name, entry in entries.items():
+                # What an entry leaves out stays as it is.
+                facts = msgspec.structs.asdict(entry)
+                given = {key: value for key, value in facts.items() if value not in (None, ())}
+                after: Item = replace_given(known.get(name) or type(name=name), **given)
+                if known.get(name) != after:
+                    new.append(after)
+        if dry_run:
+            return [label_of(item) for item in new]
+        written = self._items.put(new, action=_ACTION)
+        with self._writer.store.transaction() as transaction:
+            for item in new:
+                bases = {item.name: to_json(item)}
+                transaction.journal.save_bases(self._reporter, kind_of(item).plural, bases)
+        return written
+
+    def erase_removed(self) -> list[str]:
+        """Erases items that only an earlier version of the file had, unless used or changed."""
+        erased: list[str] = []
+        for type, entries in self._entries.items():
+            known: dict[str, Item] = self._items.all(type)
+            with self._writer.store.transaction() as transaction:
+                kind = kind_of(type(name="")).plural
+                bases = transaction.journal.bases(self._reporter, kind, list(known))
+                for name in sorted(bases.keys() - set(entries)):
+                    transaction.journal.save_bases(self._reporter, kind, {name: None})
+                    item = known[name]
+                    # An item that was changed since belongs to others as well.
+                    if to_json(item) == bases[name] and not _is_used(self._writer.store, item):
+                        label = self._items.erase(transaction, item, action=_ACTION)
+                        erased.append(f"{label} (gone)")
+        if erased:
+            self._writer.publish()
+        return erased
+
+    def _check_kinds(self) -> None:
+        """Fails for a name that would be both a user and a group."""
+        file = self._read.enrichment
+        users = {*file.users, *(each for group in file.groups.values() for each in group.members)}
+        both = (users & {*self._items.all(Group), *file.groups}) | (
+            set(file.groups) & set(self._items.all(User))
+        )
+        if both:
+            raise MisuseError(f"'{min(both)}' cannot be a user and a group; choose another name.")
+
+    def _check_parents(self) -> None:
+        """Fails for unknown parent and related terms, and for cycles of parents."""
+        terms = self._read.enrichment.terms
+        known = self._items.all(GlossaryTerm)
+        parents = {name: term.parent for name, term in known.items()}
+        parents |= {name: term.parent or parents.get(name) for name, term in terms.items()}
+        problems = []
+        for name, term in terms.items():
+            named = (*filter(None, (term.parent,)), *term.related)
+            unknown = [each for each in named if each not in parents]
+            if unknown:
+                text = f"No term named '{unknown[0]}' in the glossary."
+                problems.append(file_problem(self._read.term(name), text))
+            above, seen = term.parent, {name}
+            while above is not None and above not in seen:
+                seen.add(above)
+                above = parents.get(above)
+            if above is not None:
+                text = f"The term '{name}' is its own ancestor."
+                problems.append(file_problem(self._read.term(name), text))
+        if problems:
+            raise ConfigurationError(problems)
+
+
+def _is_used(store: Store, item: Item) -> bool:
+    """Whether any dataset has the owner or the term."""
+    if isinstance(item, GlossaryTerm):
+        listed = list_annotations(store, None, slots=_TERM_SLOTS).words
+        return any(each.name == item.name for each in listed)
+    kind = "group" if isinstance(item, Group) else "user"
+    return any(
+        (owner.kind, owner.name) == (kind, item.name)
+        for ownership in store.aspects("ownership").values()
+        for owner in ownership.owners
+    )
+
+
+class _FileOwners:
+    """Resolves the names of owners in a file."""
+
+    def __init__(self, writer: AnnotationWriter, read: EnrichmentFile) -> None:
+        file = read.enrichment
+        self._directory = OwnerDirectory(writer, users=file.users, groups=file.groups)
+        self._by_name = self._directory.resolve(
+            parse_owner(entry.name)
+            for dataset in file.datasets
             for entry in dataset.owners
             if entry.name is not None
         )
@@ -94,129 +205,134 @@ class _People:
     def owner(self, entry: OwnerEntry) -> Owner:
         type = owner_type(entry.type)
         if entry.name is not None:
-            return msgspec.structs.replace(self._plain[owner_of(entry.name)], type=type)
-        wanted = Owner(name=str(entry.user), type=type)
+            return msgspec.structs.replace(self._by_name[parse_owner(entry.name)], type=type)
+        owner = Owner(name=str(entry.user), type=type)
         if entry.group is not None:
-            wanted = Owner(name=entry.group, kind="group", type=type)
-        if self._directory.kind(wanted.name) not in (None, wanted.kind):
-            raise MisuseError(f"'{wanted.name}' is no {wanted.kind}, but of the other kind.")
-        return wanted
+            owner = Owner(name=entry.group, kind="group", type=type)
+        known = self._directory.kind(owner.name)
+        if known not in (None, owner.kind):
+            raise MisuseError(f"'{owner.name}' is a {known}, not a {owner.kind}.")
+        return owner
 
 
-class _Entries:
-    """The entries of a file on datasets, and which datasets they mean."""
+class _DatasetEntries:
+    """The entries of a file on datasets, and the datasets that they mean."""
 
-    def __init__(self, store: Store, read: EnrichmentFile, people: _People) -> None:
-        self._store = store
+    def __init__(self, writer: AnnotationWriter, read: EnrichmentFile) -> None:
+        self._store = writer.store
         self._read = read
-        self._people = people
+        self._owners = _FileOwners(writer, read)
         self._problems: list[ConfigProblem] = []
         self.remarks: list[str] = []
 
-    def report(self) -> dict[str, dict[Key, str]]:
-        """What the file says, by URN; later entries complete earlier ones."""
-        report: dict[str, dict[Key, str]] = {}
+    def report(self) -> dict[str, dict[AnnotationKey, str]]:
+        """The values in the file by URN and key; later entries complete earlier ones."""
+        report: dict[str, dict[AnnotationKey, str]] = {}
         for number, entry in enumerate(self._read.enrichment.datasets):
-            words = self._words(number, entry)
-            for dataset, paths in self._meant(number, entry):
+            values = self._values(number, entry)
+            for dataset, paths in self._datasets(number, entry):
                 try:
-                    refuse_told(dataset, entry.properties)
+                    check_editable_properties(dataset, entry.properties)
                 except MisuseError as error:
-                    self._note(number, str(error), "properties")
+                    self._add_problem(number, str(error), "properties")
                     break
-                said = report.setdefault(dataset.urn, {})
-                said |= {key: value for key, value in words.items() if not key.path}
-                for key, value in words.items():
-                    said |= {key._replace(path=path): value for path in paths.get(key.path, ())}
+                own = report.setdefault(dataset.urn, {})
+                own |= {key: value for key, value in values.items() if not key.path}
+                for key, value in values.items():
+                    own |= {key._replace(path=path): value for path in paths.get(key.path, ())}
         if self._problems:
             raise ConfigurationError(self._problems)
         return report
 
-    def _words(self, number: int, entry: DatasetEntry) -> dict[Key, str]:
-        words: dict[Key, str] = {}
+    def _values(self, number: int, entry: DatasetEntry) -> dict[AnnotationKey, str]:
+        """The values of one entry, with field paths as the file spells them."""
+        values: dict[AnnotationKey, str] = {}
         for slot in ("description", "business_context", "domain"):
             if text := (getattr(entry, slot) or "").strip():
-                words[Key("", slot)] = text
+                values[AnnotationKey("", slot)] = text
         for each in entry.owners:
             try:
-                words[Key("", "owner", owner_name(self._people.owner(each)))] = ""
+                values[AnnotationKey("", "owner", owner_key(self._owners.owner(each)))] = ""
             except MisuseError as error:
-                self._note(number, str(error), "owners")
-        words |= dict(_labels("", entry))
+                self._add_problem(number, str(error), "owners")
+        values |= dict(_labels_and_properties("", entry))
         for name, field in entry.fields.items():
             if text := (field.description or "").strip():
-                words[Key(name, "description")] = text
-            words |= dict(_labels(name, field))
-        return words
+                values[AnnotationKey(name, "description")] = text
+            values |= dict(_labels_and_properties(name, field))
+        return values
 
-    def _meant(
+    def _datasets(
         self, number: int, entry: DatasetEntry
     ) -> Iterator[tuple[Dataset, dict[str, list[str]]]]:
-        """The datasets of an entry, each with the paths of those of the fields that it has."""
+        """The datasets of an entry, each with the paths of the entry's fields that it has."""
         missing = dict.fromkeys(entry.fields)
         schemas = []
         urns = self._urns(number, entry)
-        for dataset, spoken_of in self._datasets(urns):
-            paths = {name: fields_in(dataset.schema, [name]) for name in entry.fields}
+        for dataset, annotated_paths in self._load(urns):
+            paths = {name: find_fields(dataset.schema, [name]) for name in entry.fields}
             if dataset.schema is not None:
                 schemas.append(dataset.schema)
             for name, found in paths.items():
-                if found or name in spoken_of:
+                if found or name in annotated_paths:
                     missing.pop(name, None)
-                if not found and name in spoken_of:
-                    place = self._read.key(number, "fields", name)
-                    self.remarks.append(f"{place}: the field {name} is gone from {dataset.urn}.")
+                if not found and name in annotated_paths:
+                    position = self._read.key(number, "fields", name)
+                    self.remarks.append(f"{position}: the field {name} is gone from {dataset.urn}.")
                     paths[name] = [name]
             yield dataset, paths
         for name in missing if urns else ():
-            error: UnknownField = unknown_field([name], f"'{entry.dataset}'", schemas)
-            self._note(number, str(error), "fields", name)
+            error = unknown_field_error([name], f"'{entry.dataset}'", schemas)
+            self._add_problem(number, str(error), "fields", name)
 
     def _urns(self, number: int, entry: DatasetEntry) -> list[str]:
-        place = self._read.dataset(number)
+        """The live datasets that an entry means; the parts of one that was split."""
+        position = self._read.dataset(number)
         try:
             pattern = DatasetPattern(entry.dataset)
             if not pattern.is_open:
-                known = self._store.ledger.known(found_urn(self._store, entry.dataset))
+                known = find_dataset(self._store, entry.dataset)
                 if known.state == "live":
                     return [known.urn]
                 parts = self._live_parts(known)
                 text = f"was split; applied to its {len(parts):,} parts." if parts else "is gone."
-                self.remarks.append(f"{place}: {known.urn} {text}")
+                self.remarks.append(f"{position}: {known.urn} {text}")
                 return parts
         except MisuseError as error:
-            self._note(number, str(error), "dataset")
+            self._add_problem(number, str(error), "dataset")
             return []
-        urns = [each.urn for each in matching(self._store, pattern)]
+        urns = [each.urn for each in find_matching(self._store, pattern)]
         if not urns:
-            self.remarks.append(f"{place}: no dataset matches '{entry.dataset}' now.")
+            self.remarks.append(f"{position}: no dataset matches '{entry.dataset}' now.")
         return urns
 
     def _live_parts(self, known: KnownDataset) -> list[str]:
-        """The datasets that took the place of one that was split, which its annotations fit too."""
+        """The live datasets that a dataset was split into."""
         split = last_split(self._store, known.urn) if known.state == "split" else None
         urns = [] if split is None else split.parts
         return [
             urn
-            for start in range(0, len(urns), _TOGETHER)
-            for urn, stored in self._store.entries.some(urns[start : start + _TOGETHER]).items()
+            for start in range(0, len(urns), _BATCH_SIZE)
+            for urn, stored in self._store.entries.some(urns[start : start + _BATCH_SIZE]).items()
             if stored.known.state == "live"
         ]
 
-    def _datasets(self, urns: list[str]) -> Iterator[tuple[Dataset, set[str]]]:
-        """Datasets, each with the paths that anybody has spoken of."""
-        for start in range(0, len(urns), _TOGETHER):
-            for stored in self._store.entries.some(urns[start : start + _TOGETHER]).values():
-                said = said_of(stored.beside)
-                yield stored.dataset, {key.path for words in said.values() for key in words}
+    def _load(self, urns: list[str]) -> Iterator[tuple[Dataset, set[str]]]:
+        """Datasets, each with the field paths that have annotations."""
+        for start in range(0, len(urns), _BATCH_SIZE):
+            for stored in self._store.entries.some(urns[start : start + _BATCH_SIZE]).values():
+                annotations = annotations_in(stored.beside)
+                yield stored.dataset, {key.path for own in annotations.values() for key in own}
 
-    def _note(self, number: int, text: str, *key: str) -> None:
+    def _add_problem(self, number: int, text: str, *key: str) -> None:
         self._problems.append(file_problem(self._read.key(number, *key), text))
 
 
-def _labels(path: str, entry: DatasetEntry | FieldEntry) -> Iterator[tuple[Key, str]]:
+def _labels_and_properties(
+    path: str, entry: DatasetEntry | FieldEntry
+) -> Iterator[tuple[AnnotationKey, str]]:
     for slot, name in _LABELS:
         for label in getattr(entry, name):
-            yield Key(path, slot, label), ""
+            yield AnnotationKey(path, slot, label), ""
     for name, text in entry.properties.items():
-        yield Key(path, "property", name), text
+        yield AnnotationKey(path, "property", name), text

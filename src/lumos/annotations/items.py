@@ -1,53 +1,57 @@
-"""Users, groups and glossary terms of the store; the herald tells a catalog of them."""
+"""Users, groups and glossary terms of the store, and the owners that names in files mean."""
 
-from collections.abc import Iterable
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from lumos.annotations.owner_names import OwnerOfUnknownKind
 from lumos.annotations.writer import AnnotationWriter
+from lumos.config.settings import OwnerKind
 from lumos.model.catalog import GlossaryTerm, Group, User
 from lumos.model.dataset import Owner
 from lumos.model.json_codec import from_json, to_json
-from lumos.snapshots.format.document import GLOSSARY, GROUPS, USERS, Kind
 from lumos.store import Store, Transaction
 from lumos.store.actor import audit
 from lumos.store.entries import StoredItem
 
-Thing = TypeVar("Thing", User, Group, GlossaryTerm)
+ItemT = TypeVar("ItemT", User, Group, GlossaryTerm)
 Item: TypeAlias = User | Group | GlossaryTerm
 
-_KINDS: Final[dict[type[Any], Kind]] = {
-    User: USERS,
-    Group: GROUPS,
-    GlossaryTerm: GLOSSARY,
+
+class ItemKind(NamedTuple):
+    """The name under which items are stored, and the word for one of them."""
+
+    plural: str
+    singular: str
+
+
+_KINDS: Final[dict[type[Any], ItemKind]] = {
+    User: ItemKind("users", "user"),
+    Group: ItemKind("groups", "group"),
+    GlossaryTerm: ItemKind("glossary", "term"),
 }
 
 
-class Items:
-    """The people and words of a store."""
+class ItemStore:
+    """Reads and writes users, groups and terms; what is written is published as well."""
 
-    def __init__(self, scribe: AnnotationWriter) -> None:
-        self._scribe = scribe
+    def __init__(self, writer: AnnotationWriter) -> None:
+        self._writer = writer
 
     @property
     def _store(self) -> Store:
-        return self._scribe.store
+        return self._writer.store
 
-    def all(self, type: type[Thing]) -> dict[str, Thing]:
-        """Everything of one kind, by name."""
+    def all(self, type: type[ItemT]) -> dict[str, ItemT]:
+        """All items of one type, by name."""
         stored = self._store.entries.items(_KINDS[type].plural)
         return {each.key: from_json(each.body, type) for each in stored}
 
-    def get(self, type: type[Thing], name: str) -> Thing | None:
-        """One of a kind."""
-        body = self._store.entries.item(_KINDS[type].plural, name)
-        return None if body is None else from_json(body, type)
-
     def put(self, items: Iterable[Item], *, action: str) -> list[str]:
-        """Writes those that are new or different; gives them in words."""
-        at, written = self._scribe.now(), []
-        self._scribe.herald.check()
+        """Writes the items that are new or different and returns their labels."""
+        at, written = self._writer.now(), []
+        self._writer.check_catalog()
         with self._store.transaction() as transaction:
             for item in items:
                 kind = kind_of(item)
@@ -55,29 +59,28 @@ class Items:
                 if transaction.entries.item(kind.plural, item.name) == body:
                     continue
                 if isinstance(item, User | Group):
-                    self._erase_other(transaction, item, action=action)
+                    self._erase_namesake(transaction, item, action=action)
                 transaction.entries.put_item(StoredItem(kind.plural, item.name, body), at=at)
-                audit(transaction, action, f"{kind.singular} {item.name}", at=at)
-                written.append(f"{kind.singular} {item.name}")
+                audit(transaction, action, label_of(item), at=at)
+                written.append(label_of(item))
         if written:
-            self._scribe.herald.tell()
+            self._writer.publish()
         return written
 
-    def _erase_other(self, transaction: Transaction, item: User | Group, *, action: str) -> None:
-        """Takes out a user who is a group by now, or the reverse, and of whom no more is known."""
+    def _erase_namesake(self, transaction: Transaction, item: User | Group, *, action: str) -> None:
+        """Erases a user who is a group now, or the reverse, if only the name is known of it."""
         other = Group(name=item.name) if isinstance(item, User) else User(name=item.name)
         if transaction.entries.item(kind_of(other).plural, other.name) == to_json(other):
             self.erase(transaction, other, action=action)
 
     def erase(self, transaction: Transaction, item: Item, *, action: str) -> str:
-        """Takes one out; gives it in words. Whoever ends the transaction lets the herald tell."""
-        kind = kind_of(item)
-        transaction.entries.erase_item(kind.plural, item.name)
-        audit(transaction, action, f"{kind.singular} {item.name}", at=self._scribe.now())
-        return f"{kind.singular} {item.name}"
+        """Erases an item and returns its label; the caller publishes after the transaction."""
+        transaction.entries.erase_item(kind_of(item).plural, item.name)
+        audit(transaction, action, label_of(item), at=self._writer.now())
+        return label_of(item)
 
-    def unknown_owners(self, owners: Iterable[Owner]) -> list[User | Group]:
-        """Those owners that nobody has added, as they would be added."""
+    def new_owners(self, owners: Iterable[Owner]) -> list[User | Group]:
+        """The users and groups to add for owners that are not registered."""
         users, groups = self.all(User), self.all(Group)
         new: dict[tuple[str, str], User | Group] = {}
         for owner in owners:
@@ -88,18 +91,98 @@ class Items:
                 new[owner.kind, owner.name] = User(name=owner.name, email=email)
         return list(new.values())
 
-    def unknown_terms(self, names: Iterable[str]) -> list[GlossaryTerm]:
-        """Those terms that the glossary does not have, as they would be added."""
+    def new_terms(self, names: Iterable[str]) -> list[GlossaryTerm]:
+        """The terms to add for names that the glossary does not have."""
         known = self.all(GlossaryTerm)
         return [GlossaryTerm(name=name) for name in dict.fromkeys(names) if name not in known]
 
 
-def kind_of(item: Item) -> Kind:
-    """Of which kind an item is."""
+def kind_of(item: Item) -> ItemKind:
+    """The kind of an item."""
     return _KINDS[item.__class__]
 
 
-def changed(item: Thing, **facts: object) -> Thing:
-    """The item with those facts that are given."""
+def label_of(item: Item) -> str:
+    """An item in words: `term Customer`."""
+    return f"{kind_of(item).singular} {item.name}"
+
+
+def replace_given(item: ItemT, **facts: object) -> ItemT:
+    """The item with those facts that are not None."""
     given = {name: value for name, value in facts.items() if value is not None}
     return msgspec.structs.replace(item, **given)
+
+
+class OwnerDirectory:
+    """Resolves the owners that files name, by known users and groups and those of the file itself.
+
+    A name is either a user's or a group's: `@acme/data` is the group `data`, unless there is a user
+    of that name, and `@data` is the group if there is one.
+    """
+
+    def __init__(
+        self, writer: AnnotationWriter, *, users: Iterable[str] = (), groups: Iterable[str] = ()
+    ):
+        items = ItemStore(writer)
+        self._rules = writer.owner_rules
+        known_users = self._confirmed(items.all(User), User, "user")
+        known_groups = self._confirmed(items.all(Group), Group, "group")
+        self._kinds: dict[str, OwnerKind] = {
+            **dict.fromkeys((*known_users, *users), "user"),
+            **dict.fromkeys((*known_groups, *groups), "group"),
+        }
+        self._spellings: dict[str, str] = {}
+        registered: list[User | Group] = [*known_groups.values(), *known_users.values()]
+        for attribute in ("email", "display_name", "name"):
+            for item in registered:
+                if text := getattr(item, attribute):
+                    self._spellings[text.casefold()] = item.name
+
+    def _confirmed(
+        self, known: Mapping[str, ItemT], type: type[ItemT], kind: OwnerKind
+    ) -> dict[str, ItemT]:
+        """The items with more facts than a name, or whose kind the configuration does not deny.
+
+        The others may have been added by a file before the configuration was written.
+        """
+        return {
+            name: item
+            for name, item in known.items()
+            if item != type(name=name) or self._rules.configured_kind(name) in (None, kind)
+        }
+
+    def kind(self, name: str) -> OwnerKind | None:
+        """Whether a name is a user's or a group's, if it is known."""
+        return self._kinds.get(name)
+
+    def resolve(self, owners: Iterable[Owner]) -> dict[Owner, Owner]:
+        """The users and groups that the owners of one file mean."""
+        with_kind = {
+            each: Owner(name=each.name, kind=self._rules.kind(each.name), type=each.type)
+            if isinstance(each, OwnerOfUnknownKind)
+            else each
+            for each in owners
+        }
+        new_users = {
+            each.name
+            for each in with_kind.values()
+            if each.kind == "user" and self._known_name(each) is None
+        }
+        return {each: self._resolve(owner, new_users) for each, owner in with_kind.items()}
+
+    def _resolve(self, owner: Owner, new_users: set[str]) -> Owner:
+        known = self._known_name(owner)
+        if known is not None:
+            return Owner(name=known, kind=self._kinds[known], type=owner.type)
+        team = owner.name.rpartition("/")[2]
+        if owner.kind == "user" or not team or team == owner.name:
+            kind: OwnerKind = "user" if owner.name in new_users else owner.kind
+            return Owner(name=owner.name, kind=kind, type=owner.type)
+        is_user = team in new_users or self._kinds.get(team) == "user"
+        return Owner(name=owner.name if is_user else team, kind="group", type=owner.type)
+
+    def _known_name(self, owner: Owner) -> str | None:
+        """The name under which an owner is registered."""
+        if owner.name in self._kinds:
+            return owner.name
+        return self._spellings.get(owner.name.casefold())

@@ -1,4 +1,4 @@
-"""Who is named where a file names an owner."""
+"""Parses the owners that files name."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from lumos.model.dataset import Owner
 
-_GROUP_MARKS: Final = ("team", "group")
-_PERSON_MARKS: Final = ("user", "person")
-_BETWEEN: Final = re.compile(r"\s*[,;]\s*")
-_AROUND: Final = " \t[]\"'"
-# What people write where they do not know yet.
-_NOBODY: Final = frozenset(
+_GROUP_PREFIXES: Final = ("team", "group")
+_USER_PREFIXES: Final = ("user", "person")
+_SEPARATOR: Final = re.compile(r"\s*[,;]\s*")
+_SURROUNDING: Final = " \t[]\"'"
+# Placeholders that people write instead of an owner.
+_PLACEHOLDERS: Final = frozenset(
     (
         "",
         "-",
@@ -31,57 +31,57 @@ _NOBODY: Final = frozenset(
 )
 
 
-class UnmarkedOwner(Owner, frozen=True, kw_only=True):
-    """An owner of whom the text does not say whether it is a user or a group.
+class OwnerOfUnknownKind(Owner, frozen=True, kw_only=True):
+    """An owner whose text does not tell whether it is a user or a group.
 
-    The users and groups that are known decide, and then the section `owners` of the configuration.
+    Registered users and groups decide, then the section `owners` of the configuration.
     """
 
 
-def owner_of(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
-    """The owner of a text such as `analytics-team`, `jane@example.com`, `team:data` or `@org/data`.
+def parse_owner(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
+    """The owner in a text such as `analytics-team`, `jane@example.com`, `team:data` or `@org/data`.
 
-    A mark or a slash says that it is a group, a mark or an e-mail address that it is a user.
+    A prefix or a slash marks a group; a prefix or an e-mail address marks a user.
     """
     name = text.strip()
-    mark, colon, rest = name.partition(":")
-    if colon and rest.strip() and mark.strip().lower() in (*_GROUP_MARKS, *_PERSON_MARKS):
-        is_group = mark.strip().lower() in _GROUP_MARKS
+    prefix, colon, rest = name.partition(":")
+    if colon and rest.strip() and prefix.strip().lower() in (*_GROUP_PREFIXES, *_USER_PREFIXES):
+        is_group = prefix.strip().lower() in _GROUP_PREFIXES
         return Owner(name=rest.strip(), kind="group" if is_group else "user", type=type)
     name = name.removeprefix("@")
     if "@" in name:
         return Owner(name=name, kind="user", type=type)
     if "/" in name:
         return Owner(name=name, kind="group", type=type)
-    return UnmarkedOwner(name=name, type=type)
+    return OwnerOfUnknownKind(name=name, type=type)
 
 
-def owners_of(texts: Iterable[str], *, type: str = "TECHNICAL_OWNER") -> tuple[Owner, ...]:
-    """The owners of texts of which each may name several, each owner once."""
-    return tuple(dict.fromkeys(owner_of(name, type=type) for name in _names(texts)))
+def parse_owners(texts: Iterable[str], *, type: str = "TECHNICAL_OWNER") -> tuple[Owner, ...]:
+    """The distinct owners in texts, each of which may name several."""
+    return tuple(dict.fromkeys(parse_owner(name, type=type) for name in _names(texts)))
 
 
-def people_in(value: Any) -> Iterator[str]:
+def owner_texts(value: Any) -> Iterator[str]:
     """The names in a text, a list of them, or a mapping with `name` or `email`."""
     match value:
         case str() if value.strip():
             yield value
         case list():
             for each in value:
-                yield from people_in(each)
+                yield from owner_texts(each)
         case {"name": str(name)} if name.strip():
             yield name
         case {"email": str(email)} if email.strip():
             yield email
 
 
-def is_said(text: str) -> bool:
-    """Whether a text says anything, other than that it is still to be said."""
-    return text.strip(_AROUND).rstrip(".!").lower() not in _NOBODY
+def is_filled_in(text: str) -> bool:
+    """Whether a text is neither empty nor a placeholder such as `tbd`."""
+    return text.strip(_SURROUNDING).rstrip(".!").lower() not in _PLACEHOLDERS
 
 
 def _names(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        for name in _BETWEEN.split(text.strip(_AROUND)):
-            if is_said(name):
-                yield name.strip(_AROUND)
+        for name in _SEPARATOR.split(text.strip(_SURROUNDING)):
+            if is_filled_in(name):
+                yield name.strip(_SURROUNDING)

@@ -1,4 +1,4 @@
-"""The verbs of `lumos owner`."""
+"""The service behind `lumos owner`: users, groups, and the datasets that they own."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,26 +6,26 @@ from pathlib import Path
 from shlex import quote
 from typing import Final, Literal
 
-from lumos.annotations.items import Items, changed
+from lumos.annotations.items import ItemStore, replace_given
 from lumos.annotations.reports import (
+    AnnotationReport,
     OwnedDataset,
     OwnerAddReport,
     OwnerImportReport,
     OwnerListReport,
     OwnerReport,
-    WordsReport,
 )
-from lumos.annotations.rules import owner_name
-from lumos.annotations.selection import chosen, is_dataset
-from lumos.annotations.writer import AnnotationWriter, Wanted
+from lumos.annotations.rules import owner_key
+from lumos.annotations.writer import AnnotationChanges, AnnotationWriter
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName, did_you_mean
+from lumos.model.annotation import AnnotationKey, AnnotationMap
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Dataset, Owner
-from lumos.model.words import Key, Words
+from lumos.names import find_datasets, is_dataset
 from lumos.store import DatasetFilter
 
-TYPES: Final = (
+OWNERSHIP_TYPES: Final = (
     "TECHNICAL_OWNER",
     "BUSINESS_OWNER",
     "DATA_STEWARD",
@@ -39,11 +39,11 @@ TYPES: Final = (
 
 
 class UnknownOwner(MisuseError):
-    """A user or group that was never added."""
+    """A user or group that is not registered."""
 
-    def __init__(self, name: str, known: Iterable[str], *, then: str = "") -> None:
+    def __init__(self, name: str, known: Iterable[str], *, next_command: str = "") -> None:
         self.name = name
-        assign = f" && {then}" if then else ""
+        assign = f" && {next_command}" if next_command else ""
         super().__init__(
             f"No owner named '{name}'.{did_you_mean(name, known)} "
             f"Add one (--group for a group) with: lumos owner add {quote(name)}{assign}"
@@ -51,12 +51,12 @@ class UnknownOwner(MisuseError):
 
 
 class Owners:
-    """Users and groups, and the datasets that they answer for."""
+    """Registers users and groups, and assigns them to datasets."""
 
-    def __init__(self, settings: Settings, scribe: AnnotationWriter) -> None:
+    def __init__(self, settings: Settings, writer: AnnotationWriter) -> None:
         self._settings = settings
-        self._scribe = scribe
-        self._items = Items(scribe)
+        self._writer = writer
+        self._items = ItemStore(writer)
 
     def add(
         self,
@@ -69,7 +69,7 @@ class Owners:
         description: str | None = None,
         members: Sequence[str] = (),
     ) -> OwnerAddReport:
-        """Adds a user or a group, or what is new about one; members join those it has."""
+        """Adds or updates a user or a group; members are added to those of the group."""
         name = name.strip()
         if not name:
             raise MisuseError("An owner needs a name.")
@@ -79,7 +79,7 @@ class Owners:
         users, groups = self._items.all(User), self._items.all(Group)
         if name in (users if group else groups):
             other = "user" if group else "group"
-            raise MisuseError(f"'{name}' is a {other} already; owners are told apart by name.")
+            raise MisuseError(f"'{name}' is already a {other}. Choose another name.")
         before: User | Group | None
         after: User | Group
         new: list[User | Group] = []
@@ -87,7 +87,7 @@ class Owners:
             before = groups.get(name)
             known = before or Group(name=name)
             joined = tuple(dict.fromkeys((*known.members, *members)))
-            after = changed(
+            after = replace_given(
                 known,
                 email=email,
                 display_name=display_name,
@@ -96,11 +96,11 @@ class Owners:
             )
             for each in joined:
                 if each == name or each in groups:
-                    raise MisuseError(f"'{each}' is a group, and the members of one are users.")
+                    raise MisuseError(f"'{each}' is a group; only users can be members of a group.")
             new = [User(name=each) for each in joined if each not in users]
         else:
             before = users.get(name)
-            after = changed(
+            after = replace_given(
                 before or User(name=name), email=email, display_name=display_name, title=title
             )
         self._items.put([*new, after], action="owner add")
@@ -111,25 +111,25 @@ class Owners:
         owner: str,
         dataset: str,
         *,
-        type: str = TYPES[0],
+        type: str = OWNERSHIP_TYPES[0],
         remove: bool = False,
         dry_run: bool = False,
-    ) -> WordsReport:
-        """Makes somebody an owner of datasets, or with `remove` no longer one."""
-        urns = [each.urn for each in chosen(self._scribe.store, dataset)]
-        kind = self._kind(owner, may_be_told=remove)
+    ) -> AnnotationReport:
+        """Adds an owner to datasets, or with `remove` removes one."""
+        urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
+        kind = self._kind(owner, may_be_unregistered=remove)
         wanted = Owner(name=owner, kind=kind, type=owner_type(type))
         value = None if remove else ""
 
-        def edit(each: Dataset, _own: Words) -> Wanted:
+        def edit(each: Dataset, _own: AnnotationMap) -> AnnotationChanges:
             if not remove:
-                return {Key("", "owner", owner_name(wanted)): value}
-            # Whoever is named as no owner is meant whatever kind the place took them for.
+                return {AnnotationKey("", "owner", owner_key(wanted)): value}
+            # The data source may have reported the owner with another kind.
             owners = each.ownership.owners if each.ownership else ()
-            gone = [one for one in owners if (one.name, one.type) == (owner, wanted.type)]
-            return {Key("", "owner", owner_name(one)): value for one in gone}
+            same = [one for one in owners if (one.name, one.type) == (owner, wanted.type)]
+            return {AnnotationKey("", "owner", owner_key(one)): value for one in same}
 
-        return self._scribe.write(
+        return self._writer.write(
             urns,
             edit,
             action="owner remove" if remove else "owner assign",
@@ -138,36 +138,38 @@ class Owners:
         )
 
     def in_order(self, first: str, second: str) -> tuple[str, str]:
-        """The dataset and the owner that two words mean; the owner came first in earlier versions.
+        """Returns the dataset and the owner among two arguments, which may be in either order.
 
-        The new order counts where both are possible.
+        Earlier versions took the owner first. If both orders are possible, the dataset is first.
         """
-        known = {*self._items.all(User), *self._items.all(Group), *self._told()}
-        store = self._scribe.store
+        known = {*self._items.all(User), *self._items.all(Group), *self._assigned_names()}
+        store = self._writer.store
         if not is_dataset(store, second):
             return first, second
         if is_dataset(store, first) and (second in known or first not in known):
             return first, second
         if first in known:
             return second, first
-        then = f"lumos owner assign {quote(second)} {quote(first)}"
-        raise UnknownOwner(first, known, then=then)
+        command = f"lumos owner assign {quote(second)} {quote(first)}"
+        raise UnknownOwner(first, known, next_command=command)
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
-        """Who owns how much, and how much nobody owns; of some datasets also which."""
-        store = self._scribe.store
-        known = list(store.list(DatasetFilter())) if dataset is None else chosen(store, dataset)
+        """How many datasets each owner has and how many have none; with `dataset` also which."""
+        store = self._writer.store
+        known = (
+            list(store.list(DatasetFilter())) if dataset is None else find_datasets(store, dataset)
+        )
         ownership = store.aspects("ownership")
         owners_of = {
             each.urn: ownership[each.urn].owners if each.urn in ownership else () for each in known
         }
-        lacking = [each for each in known if not owners_of[each.urn]]
-        shown = lacking if unowned else known if dataset is not None else []
+        without_owner = [each for each in known if not owners_of[each.urn]]
+        shown = without_owner if unowned else known if dataset is not None else []
         return OwnerListReport(
             datasets=len(known),
-            unowned=len(lacking),
-            unowned_share=round(len(lacking) / len(known), 4) if known else 0.0,
-            owners=tuple(self._reports(owners_of.values(), every=dataset is None)),
+            unowned=len(without_owner),
+            unowned_share=round(len(without_owner) / len(known), 4) if known else 0.0,
+            owners=tuple(self._owner_reports(owners_of.values(), every=dataset is None)),
             owned=tuple(
                 OwnedDataset(
                     urn=each.urn,
@@ -187,20 +189,20 @@ class Owners:
         *,
         root: str | Path | None = None,
         name: str | None = None,
-        type: str = TYPES[0],
+        type: str = OWNERSHIP_TYPES[0],
         dry_run: bool = False,
     ) -> OwnerImportReport:
-        """Takes owners over from a CODEOWNERS file or a dbt manifest.
+        """Imports owners from a CODEOWNERS file or a dbt manifest.
 
-        Paths of CODEOWNERS hang on `root`, else on the folder of the repository it lies in. What
-        an earlier import of the same file, or under the same `name`, said and this one does not is
-        taken back.
+        Paths in CODEOWNERS are relative to `root`, by default the repository of the file. Owners
+        from an earlier import of the same file, or under the same `name`, are retracted unless
+        they are repeated.
         """
         from lumos.annotations.owner_import import import_owners
 
         return import_owners(
             self._settings,
-            self._scribe,
+            self._writer,
             Path(file),
             root=None if root is None else Path(root),
             name=name,
@@ -208,20 +210,23 @@ class Owners:
             dry_run=dry_run,
         )
 
-    def _kind(self, name: str, *, may_be_told: bool) -> Literal["user", "group"]:
-        """What an owner is; one that nobody added may be one whom a place told of."""
+    def _kind(self, name: str, *, may_be_unregistered: bool) -> Literal["user", "group"]:
+        """Whether an owner is a user or a group; fails if it is neither registered nor assigned."""
         users, groups = self._items.all(User), self._items.all(Group)
         if name in groups:
             return "group"
-        if name in users or (may_be_told and name in self._told()):
+        if name in users or (may_be_unregistered and name in self._assigned_names()):
             return "user"
         raise UnknownOwner(name, [*users, *groups])
 
-    def _told(self) -> set[str]:
-        ownership = self._scribe.store.aspects("ownership").values()
+    def _assigned_names(self) -> set[str]:
+        """The names of all owners of datasets."""
+        ownership = self._writer.store.aspects("ownership").values()
         return {owner.name for each in ownership for owner in each.owners}
 
-    def _reports(self, owned: Iterable[Sequence[Owner]], *, every: bool) -> Iterable[OwnerReport]:
+    def _owner_reports(
+        self, owned: Iterable[Sequence[Owner]], *, every: bool
+    ) -> Iterable[OwnerReport]:
         counts: dict[tuple[str, str], Counter[str]] = {}
         for owners in owned:
             for owner in owners:
@@ -244,8 +249,8 @@ class Owners:
 
 
 def owner_type(text: str) -> str:
-    """A kind of responsibility as it is written everywhere."""
+    """An ownership type in its canonical spelling."""
     type = text.strip().upper().replace("-", "_").replace(" ", "_")
-    if type not in TYPES:
-        raise UnknownName("ownership type", text, TYPES)
+    if type not in OWNERSHIP_TYPES:
+        raise UnknownName("ownership type", text, OWNERSHIP_TYPES)
     return type

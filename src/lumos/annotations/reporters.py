@@ -1,109 +1,122 @@
-"""What reporters such as dbt projects and SQL files say of datasets, as words of theirs."""
+"""Annotations of tools such as dbt projects and SQL files, replaced as a whole by each report."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
-from lumos.annotations.directory import Directory
-from lumos.annotations.items import Item, Items, kind_of
-from lumos.annotations.reports import WordsReport
-from lumos.annotations.rules import owner_name, owner_of
-from lumos.annotations.selection import fields_in
-from lumos.annotations.writer import UNSAID, AnnotationWriter, Wanted
-from lumos.lineage.reported_lineage import ReportedAnnotations
+from lumos.annotations.items import ItemStore, OwnerDirectory, label_of
+from lumos.annotations.reports import AnnotationReport
+from lumos.annotations.rules import owner_from_key, owner_key
+from lumos.annotations.writer import RETRACT, AnnotationChanges, AnnotationWriter
+from lumos.model.annotation import AnnotationKey, AnnotationMap
 from lumos.model.dataset import Dataset, Owner
-from lumos.model.words import Key, Words
+from lumos.names import find_fields
 
-# What a reporter says, by URN. Paths are as it spells them.
-Report: TypeAlias = Mapping[str, Mapping[Key, str]]
+# The annotations that a reporter makes, by URN; field paths are spelled as the reporter does.
+ReportedAnnotations: TypeAlias = Mapping[str, Mapping[AnnotationKey, str]]
 
 
-def apply_described(
-    scribe: AnnotationWriter,
+class DatasetDescription(Protocol):
+    """What a tool reports about a dataset, and about its columns by name."""
+
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def owners(self) -> tuple[Owner, ...]: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def columns(self) -> Mapping[str, str]: ...
+    @property
+    def column_tags(self) -> Mapping[str, tuple[str, ...]]: ...
+
+
+def apply_descriptions(
+    writer: AnnotationWriter,
     reporter: str,
-    described: Iterable[tuple[str, ReportedAnnotations]],
+    descriptions: Iterable[tuple[str, DatasetDescription]],
     *,
     only: Collection[str] | None = None,
     dry_run: bool = False,
-) -> WordsReport:
-    """Makes what a reporter says of datasets, by URN, all that it says of any.
+) -> AnnotationReport:
+    """Replaces all annotations of a reporter by its descriptions of datasets, by URN.
 
-    People's words win over the reporter's, and what it does not repeat goes, unless others say it
-    as well. Datasets that the store does not have are passed by. Of two descriptions of one
-    dataset the later one completes the earlier. With `only` some datasets, its words on others
-    stay.
+    Annotations of people win over the reporter's. Annotations that it does not repeat are
+    retracted. Datasets that the store does not have are skipped; a later description of the same
+    dataset completes an earlier one. With `only`, annotations of other datasets stay.
     """
-    report: dict[str, dict[Key, str]] = {}
-    told = list(described)
-    people = Directory(scribe).meant(owner for _, each in told for owner in each.owners)
-    for urn, each in told:
-        report.setdefault(urn, {}).update(_words(each, people))
-    return apply_report(scribe, reporter, report, only=only, dry_run=dry_run, action="describe")
+    report: dict[str, dict[AnnotationKey, str]] = {}
+    described = list(descriptions)
+    owners = OwnerDirectory(writer).resolve(owner for _, each in described for owner in each.owners)
+    for urn, each in described:
+        report.setdefault(urn, {}).update(_values(each, owners))
+    return apply_report(writer, reporter, report, only=only, dry_run=dry_run, action="describe")
 
 
 def apply_report(
-    scribe: AnnotationWriter,
+    writer: AnnotationWriter,
     reporter: str,
-    report: Report,
+    report: ReportedAnnotations,
     *,
     only: Collection[str] | None = None,
     dry_run: bool,
     action: str,
-) -> WordsReport:
-    """Makes the words in a report all that its reporter says of any dataset, or of `only` some."""
-    store = scribe.store
-    now = {store.resolve(urn): words for urn, words in report.items()}
+) -> AnnotationReport:
+    """Replaces all annotations of a reporter, or those of `only` some datasets, by a report."""
+    store = writer.store
+    by_urn = {store.resolve(urn): values for urn, values in report.items()}
 
-    def edit(dataset: Dataset, own: Words) -> Wanted:
-        said = _found(dataset, now.get(dataset.urn, {}))
-        return {**dict.fromkeys(own.keys() - said.keys(), UNSAID), **said}
+    def edit(dataset: Dataset, own: AnnotationMap) -> AnnotationChanges:
+        wanted = _with_field_paths(dataset, by_urn.get(dataset.urn, {}))
+        return {**dict.fromkeys(own.keys() - wanted.keys(), RETRACT), **wanted}
 
-    written = scribe.write(
-        [*now, *(urn for urn in store.remarks.urns(reporter) if only is None or urn in only)],
+    annotated = store.annotations.urns(reporter)
+    written = writer.write(
+        [*by_urn, *(urn for urn in annotated if only is None or urn in only)],
         edit,
         action=action,
         target=reporter,
         reporter=reporter,
         dry_run=dry_run,
     )
-    keys = [key for words in report.values() for key in words]
-    new = _new_items(scribe, keys) if keys else []
-    items = tuple(f"{kind_of(each).singular} {each.name}" for each in new)
-    if new and not dry_run:
-        items = tuple(Items(scribe).put(new, action=action))
-    return msgspec.structs.replace(written, items=items)
+    keys = [key for values in report.values() for key in values]
+    if not keys:
+        return written
+    items = ItemStore(writer)
+    new = [
+        *items.new_owners(owner_from_key(key.name) for key in keys if key.slot == "owner"),
+        *items.new_terms(key.name for key in keys if key.slot == "term"),
+    ]
+    labels = items.put(new, action=action) if new and not dry_run else map(label_of, new)
+    return msgspec.structs.replace(written, items=tuple(labels))
 
 
-def _new_items(scribe: AnnotationWriter, keys: Iterable[Key]) -> list[Item]:
-    items = Items(scribe)
-    named = list(keys)
-    owners = items.unknown_owners(owner_of(key.name) for key in named if key.slot == "owner")
-    terms = items.unknown_terms(key.name for key in named if key.slot == "term")
-    return [*owners, *terms]
-
-
-def _found(dataset: Dataset, words: Mapping[Key, str]) -> dict[Key, str]:
-    """The words on the fields that a dataset has; those on others wait under their own path."""
-    found: dict[Key, str] = {}
+def _with_field_paths(
+    dataset: Dataset, values: Mapping[AnnotationKey, str]
+) -> dict[AnnotationKey, str]:
+    """The values by paths as the dataset spells them; those of unknown fields keep their path."""
+    found: dict[AnnotationKey, str] = {}
     paths: dict[str, str] = {"": ""}
-    for key, value in words.items():
+    for key, value in values.items():
         if key.path not in paths:
-            paths[key.path] = next(iter(fields_in(dataset.schema, [key.path])), key.path)
+            paths[key.path] = next(iter(find_fields(dataset.schema, [key.path])), key.path)
         found[key._replace(path=paths[key.path])] = value
     return found
 
 
-def _words(described: ReportedAnnotations, people: Mapping[Owner, Owner]) -> dict[Key, str]:
-    words: dict[Key, str] = {}
-    if described.description:
-        words[Key("", "description")] = described.description
-    words |= {Key("", "owner", owner_name(people[owner])): "" for owner in described.owners}
-    words |= {Key("", "tag", tag): "" for tag in described.tags}
-    words |= {Key("", "property", name): text for name, text in described.properties.items()}
-    for column, text in described.columns.items():
+def _values(each: DatasetDescription, owners: Mapping[Owner, Owner]) -> dict[AnnotationKey, str]:
+    values: dict[AnnotationKey, str] = {}
+    if each.description:
+        values[AnnotationKey("", "description")] = each.description
+    values |= {AnnotationKey("", "owner", owner_key(owners[owner])): "" for owner in each.owners}
+    values |= {AnnotationKey("", "tag", tag): "" for tag in each.tags}
+    values |= {AnnotationKey("", "property", name): text for name, text in each.properties.items()}
+    for column, text in each.columns.items():
         if text:
-            words[Key(column, "description")] = text
-    for column, tags in described.column_tags.items():
-        words |= {Key(column, "tag", tag): "" for tag in tags}
-    return words
+            values[AnnotationKey(column, "description")] = text
+    for column, tags in each.column_tags.items():
+        values |= {AnnotationKey(column, "tag", tag): "" for tag in tags}
+    return values

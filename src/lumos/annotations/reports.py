@@ -1,19 +1,15 @@
-"""What the commands on owners and enrichment print as JSON and the SDK returns."""
+"""Reports of the commands on annotations and owners, as the SDK returns and --json prints them."""
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 
-import msgspec
-
+from lumos.model.annotation import Slot
 from lumos.model.catalog import GlossaryTerm
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.model.words import Slot
-
-MOST_KEPT: Final = 50
 
 
-class RewordedDataset(Report, frozen=True, kw_only=True):
-    """A dataset of which something else is said now; without an event nothing was written."""
+class AnnotatedDataset(Report, frozen=True, kw_only=True):
+    """A dataset whose annotations changed; without an `event_id` nothing was written."""
 
     urn: str
     name: str
@@ -23,8 +19,8 @@ class RewordedDataset(Report, frozen=True, kw_only=True):
     event_id: str | None = None
 
 
-class KeptWord(Report, frozen=True, kw_only=True):
-    """What was meant to be said and does not count, since others said something else."""
+class OverruledAnnotation(Report, frozen=True, kw_only=True):
+    """An annotation that does not count because of another one of higher rank, made by `by`."""
 
     urn: str
     field: str
@@ -32,11 +28,11 @@ class KeptWord(Report, frozen=True, kw_only=True):
     by: str
 
 
-class WordsReport(Report, frozen=True, kw_only=True):
-    """The answer of every command that changes what is said of datasets.
+class AnnotationReport(Report, frozen=True, kw_only=True):
+    """The answer of every command that changes annotations.
 
-    `matched` datasets were meant and `changed` ones are different now, or would be in a dry run.
-    `kept` are words of others that count instead.
+    `matched` datasets were selected and `changed` ones differ now, or would in a dry run. `kept`
+    are annotations that others overrule.
     """
 
     format_version: str = FORMAT_VERSION
@@ -44,29 +40,17 @@ class WordsReport(Report, frozen=True, kw_only=True):
     dry_run: bool
     matched: int
     changed: int
-    datasets: tuple[RewordedDataset, ...]
-    kept: tuple[KeptWord, ...] = ()
+    datasets: tuple[AnnotatedDataset, ...]
+    kept: tuple[OverruledAnnotation, ...] = ()
     # Users, groups and terms that were written, such as `term Customer`.
     items: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    def joined(self, other: "WordsReport") -> "WordsReport":
-        """Both reports as one."""
-        return msgspec.structs.replace(
-            self,
-            matched=self.matched + other.matched,
-            changed=self.changed + other.changed,
-            datasets=(*self.datasets, *other.datasets),
-            kept=(*self.kept, *other.kept),
-            items=(*self.items, *other.items),
-            remarks=(*self.remarks, *other.remarks),
-        )
 
+class ListedAnnotation(Report, frozen=True, kw_only=True):
+    """An annotation of a dataset or a field, with its reporter, author and time if known.
 
-class SaidWord(Report, frozen=True, kw_only=True):
-    """One thing that is said of a dataset or a field, by whom and since when, where that is known.
-
-    A field that is gone keeps what is said of it until it comes back.
+    Annotations of a field that is gone are kept until the field comes back.
     """
 
     urn: str
@@ -81,7 +65,7 @@ class SaidWord(Report, frozen=True, kw_only=True):
     state: Literal["said", "field gone"] = "said"
 
 
-class Label(Report, frozen=True, kw_only=True):
+class LabelCount(Report, frozen=True, kw_only=True):
     """A tag, term, label or property, and how many datasets and fields have it."""
 
     name: str
@@ -89,13 +73,13 @@ class Label(Report, frozen=True, kw_only=True):
     fields: int
 
 
-class WordListReport(Report, frozen=True, kw_only=True):
-    """The answer of `list`: what is said of datasets, and how often."""
+class AnnotationListReport(Report, frozen=True, kw_only=True):
+    """The answer of `list`: annotations of datasets, and how often each label is used."""
 
     format_version: str = FORMAT_VERSION
     datasets: int
-    labels: tuple[Label, ...]
-    words: tuple[SaidWord, ...]
+    labels: tuple[LabelCount, ...]
+    words: tuple[ListedAnnotation, ...]
     glossary: tuple[GlossaryTerm, ...] | None = None
 
 
@@ -109,7 +93,7 @@ class MissingDocs(Report, frozen=True, kw_only=True):
 
 
 class ExemptDataset(Report, frozen=True, kw_only=True):
-    """A dataset that needs no documentation, and why."""
+    """A dataset that is exempt from required documentation, and why."""
 
     urn: str
     name: str
@@ -118,7 +102,7 @@ class ExemptDataset(Report, frozen=True, kw_only=True):
 
 
 class MissingDocsReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos doc list --missing`; `blocks` says that the configuration forbids it."""
+    """The answer of `lumos doc list --missing`; `blocks` if that is an error."""
 
     format_version: str = FORMAT_VERSION
     required: tuple[str, ...]
@@ -131,7 +115,7 @@ class MissingDocsReport(Report, frozen=True, kw_only=True):
 
 
 class OwnerReport(Report, frozen=True, kw_only=True):
-    """A user or a group, and how many datasets they own by kind of responsibility."""
+    """A user or a group, and how many datasets they own by ownership type."""
 
     name: str
     kind: Literal["user", "group"]
@@ -143,7 +127,7 @@ class OwnerReport(Report, frozen=True, kw_only=True):
 
 
 class OwnedDataset(Report, frozen=True, kw_only=True):
-    """A dataset and who answers for it."""
+    """A dataset and its owners."""
 
     urn: str
     name: str
@@ -158,7 +142,7 @@ class OwnerListReport(Report, frozen=True, kw_only=True):
     unowned: int
     unowned_share: float
     owners: tuple[OwnerReport, ...]
-    # Told where datasets were asked for.
+    # Filled if datasets were named, or with --unowned.
     owned: tuple[OwnedDataset, ...] = ()
 
 
@@ -172,8 +156,8 @@ class OwnerAddReport(Report, frozen=True, kw_only=True):
     changed: bool
 
 
-class OwnerImportReport(WordsReport, frozen=True, kw_only=True):
-    """The answer of `lumos owner import`: which rule named the owners of how many datasets."""
+class OwnerImportReport(AnnotationReport, frozen=True, kw_only=True):
+    """The answer of `lumos owner import`; `rules` is the number of rules or models with owners."""
 
     kind: Literal["codeowners", "dbt"]
     rules: int
@@ -181,7 +165,7 @@ class OwnerImportReport(WordsReport, frozen=True, kw_only=True):
 
 
 class TermReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos term set`."""
+    """The answer of `lumos term set` and `lumos term undefine`."""
 
     format_version: str = FORMAT_VERSION
     term: GlossaryTerm

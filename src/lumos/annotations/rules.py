@@ -1,8 +1,7 @@
-"""Whose words count, and a dataset or a schema with other words.
+"""Which annotation counts where reporters disagree, and how annotations change a dataset.
 
-People's words go before those of reporters, reporters' before those of the place, and what is only
-inferred comes last. Of equals, who spoke last is heard. A word without a value says that something
-is not so, and silences those below it.
+People rank before tools, tools before the data source, and inferred annotations come last. Within
+a rank the newest counts. An annotation without a value denies those of lower rank.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,115 +9,195 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership
+from lumos.errors import MisuseError
+from lumos.model.annotation import (
+    DATA_SOURCE,
+    FILE,
+    IMPORT,
+    INFERRED,
+    USER,
+    Annotation,
+    AnnotationKey,
+    AnnotationsByReporter,
+    Slot,
+)
+from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership, Properties
+from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.type_path import nested_parts
+from lumos.model.type_path import field_paths, nested_parts
 from lumos.model.types import quoted_name
-from lumos.model.words import FILE, IMPORT, INFERRED, PLACE, USER, Key, Said, Slot, Word
 from lumos.schemas.paths import column_of
 
-_REPORTERS: Final = 1
-_RANKS: Final = {USER: 0, IMPORT: 0, PLACE: 2, INFERRED: 3}
-DOCUMENTED: Final[tuple[Slot, ...]] = ("description", "business_context", "domain")
+_RANK_OF_TOOLS: Final = 1
+_RANKS: Final = {USER: 0, IMPORT: 0, DATA_SOURCE: 2, INFERRED: 3}
+DOC_SLOTS: Final[tuple[Slot, ...]] = ("description", "business_context", "domain")
 _LABELS: Final[Mapping[Slot, str]] = {"tag": "tags", "term": "terms", "compliance": "compliance"}
+# Properties `<platform>.comment` and `<platform>.owner` hold what the data source reported last.
+COMMENT_PROPERTY: Final = "comment"
+OWNER_PROPERTY: Final = "owner"
 
 
-class Settled(NamedTuple):
-    """The word that counts, and whose it is."""
+class ResolvedAnnotation(NamedTuple):
+    """The annotation that counts, and its reporter."""
 
     reporter: str
-    word: Word
+    annotation: Annotation
 
 
-def is_person(reporter: str) -> bool:
-    """Whether words of this reporter are somebody's own."""
-    return _rank(reporter) == 0
-
-
-def _rank(reporter: str) -> int:
-    return 0 if reporter.startswith(FILE) else _RANKS.get(reporter, _REPORTERS)
-
-
-def settle(said: Said, key: Key) -> Settled | None:
-    """The word that counts of all that is said about one thing."""
-    candidates = [Settled(reporter, words[key]) for reporter, words in said.items() if key in words]
+def resolve(annotations: AnnotationsByReporter, key: AnnotationKey) -> ResolvedAnnotation | None:
+    """The annotation that counts for a key."""
+    candidates = [
+        ResolvedAnnotation(reporter, own[key])
+        for reporter, own in annotations.items()
+        if key in own
+    ]
     return min(candidates, key=_precedence, default=None)
 
 
-def _precedence(candidate: Settled) -> tuple[int, float, str]:
-    at = candidate.word.at
+def resolve_value(annotations: AnnotationsByReporter, key: AnnotationKey) -> str | None:
+    """The value that counts for a key; None if there is none or it is denied."""
+    resolved = resolve(annotations, key)
+    return None if resolved is None else resolved.annotation.value
+
+
+def _precedence(candidate: ResolvedAnnotation) -> tuple[int, float, str]:
+    at = candidate.annotation.at
     return _rank(candidate.reporter), -at.timestamp() if at else 0.0, candidate.reporter
 
 
-def words_in(dataset: Dataset) -> dict[Key, str]:
-    """All that a dataset and its fields say now."""
-    documented, governance = dataset.documentation, dataset.governance
-    found: dict[Key, str] = {}
-    for slot in DOCUMENTED:
-        if (text := getattr(documented, slot, None)) is not None:
-            found[Key("", slot)] = text
-    for owner in dataset.ownership.owners if dataset.ownership else ():
-        found[Key("", "owner", owner_name(owner))] = ""
-    for slot, labels in _LABELS.items():
-        found |= {Key("", slot, name): "" for name in getattr(governance, labels, ())}
-    found |= {Key("", "property", name): text for name, text in (dataset.properties or {}).items()}
-    return found if dataset.schema is None else found | words_on_fields(dataset.schema)
+def _rank(reporter: str) -> int:
+    return 0 if reporter.startswith(FILE) else _RANKS.get(reporter, _RANK_OF_TOOLS)
 
 
-def words_on_fields(schema: Schema) -> dict[Key, str]:
-    """All that is said of the fields of a schema."""
-    found: dict[Key, str] = {}
-    for field in schema.fields:
-        if _says_anything(field):
-            found |= _words_on(field, quoted_name(field.name))
-        for note in field.nested:
-            if _says_anything(note):
-                found |= _words_on(note, note.path)
-    return found
-
-
-def _says_anything(field: Field | NestedField) -> bool:
-    # Of most fields nobody says anything.
-    return bool(
-        field.description or field.tags or field.terms or field.compliance or field.properties
-    )
-
-
-def _words_on(field: Field | NestedField, path: str) -> dict[Key, str]:
-    found: dict[Key, str] = {}
-    if field.description:
-        found[Key(path, "description")] = field.description
-    for slot, labels in _LABELS.items():
-        found |= {Key(path, slot, name): "" for name in getattr(field, labels)}
-    return found | {Key(path, "property", name): text for name, text in field.properties.items()}
-
-
-def owner_name(owner: Owner) -> str:
-    """An owner and the kind of responsibility, as the name of a word."""
+def owner_key(owner: Owner) -> str:
+    """The name in the key of an owner's annotation: type, kind and name of the owner."""
     return f"{owner.type}:{owner.kind}:{owner.name}"
 
 
-def owner_of(name: str) -> Owner:
-    """The owner that the name of a word means."""
-    type, kind, who = name.split(":", 2)
-    return Owner(name=who, kind="group" if kind == "group" else "user", type=type)
+def owner_from_key(name: str) -> Owner:
+    """The owner with such a key."""
+    type, kind, owner = name.split(":", 2)
+    return Owner(name=owner, kind="group" if kind == "group" else "user", type=type)
 
 
-def paths_of(schema: Schema) -> list[str]:
-    """The paths of all fields, nested ones after those that they are in."""
-    return [
-        path
-        for field in schema.fields
-        for path in (quoted_name(field.name), *(part.path for part in nested_parts(field)))
-    ]
+# Annotations of datasets
 
 
-def reworded(dataset: Dataset, changes: Mapping[Key, str | None]) -> Dataset:
-    """The dataset where these things are said, or are no longer said (None)."""
+def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
+    """The values that a dataset and its fields have now, by key."""
+    documentation, governance = dataset.documentation, dataset.governance
+    found: dict[AnnotationKey, str] = {}
+    for slot in DOC_SLOTS:
+        if (text := getattr(documentation, slot, None)) is not None:
+            found[AnnotationKey("", slot)] = text
+    for owner in dataset.ownership.owners if dataset.ownership else ():
+        found[AnnotationKey("", "owner", owner_key(owner))] = ""
+    for slot, labels in _LABELS.items():
+        found |= {AnnotationKey("", slot, name): "" for name in getattr(governance, labels, ())}
+    for name, text in (dataset.properties or {}).items():
+        found[AnnotationKey("", "property", name)] = text
+    return found if dataset.schema is None else found | field_annotations(dataset.schema)
+
+
+def field_annotations(schema: Schema) -> dict[AnnotationKey, str]:
+    """The values that the fields of a schema have now, by key."""
+    found: dict[AnnotationKey, str] = {}
+    for field in schema.fields:
+        _collect(found, field, quoted_name(field.name))
+        for note in field.nested:
+            _collect(found, note, note.path)
+    return found
+
+
+def _collect(found: dict[AnnotationKey, str], field: Field | NestedField, path: str) -> None:
+    if field.description:
+        found[AnnotationKey(path, "description")] = field.description
+    for name in field.tags:
+        found[AnnotationKey(path, "tag", name)] = ""
+    for name in field.terms:
+        found[AnnotationKey(path, "term", name)] = ""
+    for name in field.compliance:
+        found[AnnotationKey(path, "compliance", name)] = ""
+    for name, text in field.properties.items():
+        found[AnnotationKey(path, "property", name)] = text
+
+
+def keys_of_missing_fields(
+    schema: Schema | None, annotations: AnnotationsByReporter
+) -> Iterator[AnnotationKey]:
+    """The keys of annotations on fields that the schema does not have now."""
+    present = frozenset(field_paths(schema)) if schema is not None else frozenset()
+    keys = {key for own in annotations.values() for key in own}
+    yield from sorted(key for key in keys if key.path and key.path not in present)
+
+
+# Annotations that the data source reports
+
+
+def source_properties(metadata: SourceMetadata) -> Properties:
+    """The properties that a data source reports, its comment and its owner among them."""
+    facts = {
+        **metadata.properties,
+        COMMENT_PROPERTY: metadata.description,
+        OWNER_PROPERTY: None if metadata.owner is None else metadata.owner.name,
+    }
+    return {name: text for name, text in facts.items() if text is not None}
+
+
+def source_annotations(metadata: SourceMetadata, platform: str) -> dict[AnnotationKey, str]:
+    """The metadata that a data source reports, as values by key."""
+    values = {
+        AnnotationKey("", "property", f"{platform}.{name}"): text
+        for name, text in source_properties(metadata).items()
+    }
+    if metadata.description is not None:
+        values[AnnotationKey("", "description")] = metadata.description
+    if metadata.owner is not None:
+        values[AnnotationKey("", "owner", owner_key(metadata.owner))] = ""
+    return values
+
+
+def is_from_source(dataset: Dataset, key: AnnotationKey) -> bool:
+    """Whether the data source itself reported the value that a dataset has for a key."""
+    prefix, properties = f"{dataset.platform}.", dataset.properties or {}
+    match key.slot:
+        case "description":
+            comment = properties.get(f"{prefix}{COMMENT_PROPERTY}")
+            return dataset.documentation is not None and (
+                dataset.documentation.description == comment
+            )
+        case "owner":
+            name, owner = properties.get(f"{prefix}{OWNER_PROPERTY}"), owner_from_key(key.name)
+            return name is not None and owner == Owner(name=name, kind=owner.kind)
+        case "property":
+            return key.name.startswith(prefix)
+        case _:
+            return False
+
+
+def check_editable_properties(dataset: Dataset, names: Iterable[str]) -> None:
+    """Fails for properties that come from the data source and would be overwritten by scans."""
+    prefix = f"{dataset.platform}."
+    has_source_properties = any(name.startswith(prefix) for name in dataset.properties or {})
+    if dataset.definition is None and not has_source_properties:
+        return
+    for name in names:
+        if name.startswith(prefix):
+            raise MisuseError(
+                f"Cannot edit '{name}': properties starting with '{prefix}' come from the data "
+                "source. Choose another name."
+            )
+
+
+# Datasets and schemas with other annotations
+
+
+def annotate(dataset: Dataset, changes: Mapping[AnnotationKey, str | None]) -> Dataset:
+    """The dataset with other values for some keys; None removes a value."""
     own = {key: value for key, value in changes.items() if not key.path}
     schema = dataset.schema
     if schema is not None and len(own) < len(changes):
-        schema = reworded_schema(schema, changes)
+        schema = annotate_schema(schema, changes)
     return msgspec.structs.replace(
         dataset,
         schema=schema,
@@ -130,25 +209,31 @@ def reworded(dataset: Dataset, changes: Mapping[Key, str | None]) -> Dataset:
 
 
 def _documentation(
-    before: Documentation | None, changes: Mapping[Key, str | None]
+    before: Documentation | None, changes: Mapping[AnnotationKey, str | None]
 ) -> Documentation | None:
-    said = {key.slot: value for key, value in changes.items() if key.slot in DOCUMENTED}
-    if not said:
+    texts = {key.slot: value for key, value in changes.items() if key.slot in DOC_SLOTS}
+    if not texts:
         return before
-    after = msgspec.structs.replace(before or Documentation(), **said)
+    after = msgspec.structs.replace(before or Documentation(), **texts)
     return None if before is None and after == Documentation() else after
 
 
-def _ownership(before: Ownership | None, changes: Mapping[Key, str | None]) -> Ownership | None:
-    said = {owner_of(key.name): value for key, value in changes.items() if key.slot == "owner"}
-    if not said:
+def _ownership(
+    before: Ownership | None, changes: Mapping[AnnotationKey, str | None]
+) -> Ownership | None:
+    wanted = {
+        owner_from_key(key.name): value for key, value in changes.items() if key.slot == "owner"
+    }
+    if not wanted:
         return before
-    owners = _members(before.owners if before else (), said)
+    owners = _updated_members(before.owners if before else (), wanted)
     return Ownership(owners=owners) if owners or before is not None else None
 
 
-def _governance(before: Governance | None, changes: Mapping[Key, str | None]) -> Governance | None:
-    labels = _labelled(before or Governance(), changes)
+def _governance(
+    before: Governance | None, changes: Mapping[AnnotationKey, str | None]
+) -> Governance | None:
+    labels = _changed_labels(before or Governance(), changes)
     if not labels:
         return before
     after = msgspec.structs.replace(before or Governance(), **labels)
@@ -156,88 +241,79 @@ def _governance(before: Governance | None, changes: Mapping[Key, str | None]) ->
 
 
 def _properties(
-    before: dict[str, str] | None, changes: Mapping[Key, str | None]
+    before: dict[str, str] | None, changes: Mapping[AnnotationKey, str | None]
 ) -> dict[str, str] | None:
-    said = {key.name: value for key, value in changes.items() if key.slot == "property"}
-    if not said:
+    wanted = {key.name: value for key, value in changes.items() if key.slot == "property"}
+    if not wanted:
         return before
-    after = _mapped(before or {}, said)
+    after = _updated_mapping(before or {}, wanted)
     return after if after or before is not None else None
 
 
-def _labelled(holder: Any, changes: Mapping[Key, str | None]) -> dict[str, tuple[str, ...]]:
-    """Those of the tags, terms and labels of a dataset or a field that change."""
+def _changed_labels(
+    holder: Governance | Field | NestedField, changes: Mapping[AnnotationKey, str | None]
+) -> dict[str, tuple[str, ...]]:
+    """The tags, terms and compliance labels of a dataset or a field that change."""
     labels: dict[str, tuple[str, ...]] = {}
     for slot, name in _LABELS.items():
-        said = {key.name: value for key, value in changes.items() if key.slot == slot}
-        if said:
-            labels[name] = _members(getattr(holder, name), said)
+        wanted = {key.name: value for key, value in changes.items() if key.slot == slot}
+        if wanted:
+            labels[name] = _updated_members(getattr(holder, name), wanted)
     return labels
 
 
-def _members(before: Sequence[Any], said: Mapping[Any, str | None]) -> tuple[Any, ...]:
-    kept = [each for each in before if said.get(each, "") is not None]
-    return (
-        *kept,
-        *(each for each, value in said.items() if value is not None and each not in kept),
-    )
+def _updated_members(before: Sequence[Any], wanted: Mapping[Any, str | None]) -> tuple[Any, ...]:
+    staying = [each for each in before if wanted.get(each, "") is not None]
+    new = (each for each, value in wanted.items() if value is not None and each not in staying)
+    return (*staying, *new)
 
 
-def _mapped(before: Mapping[str, str], said: Mapping[str, str | None]) -> dict[str, str]:
-    after = {**before, **said}
-    return {name: value for name, value in after.items() if value is not None}
+def _updated_mapping(before: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**before, **wanted}.items() if value is not None}
 
 
-def reworded_schema(schema: Schema, changes: Mapping[Key, str | None]) -> Schema:
-    """The schema with other words on its fields; what is said of fields it has not is passed by."""
-    by_column: dict[str, dict[str, dict[Key, str | None]]] = {}
+def annotate_schema(schema: Schema, changes: Mapping[AnnotationKey, str | None]) -> Schema:
+    """The schema with other values on its fields; keys of fields that it lacks are ignored."""
+    by_column: dict[str, dict[str, dict[AnnotationKey, str | None]]] = {}
     for key, value in changes.items():
         if key.path:
             paths = by_column.setdefault(column_of(key.path), {})
             paths.setdefault(key.path, {})[key] = value
-    fields = tuple(
-        _reworded_field(field, by_column[name])
-        if (name := quoted_name(field.name)) in by_column
-        else field
-        for field in schema.fields
+    return Schema(
+        fields=tuple(
+            _annotate_field(field, by_column[name])
+            if (name := quoted_name(field.name)) in by_column
+            else field
+            for field in schema.fields
+        )
     )
-    return Schema(fields=fields)
 
 
-def _reworded_field(field: Field, changes: Mapping[str, Mapping[Key, str | None]]) -> Field:
-    name = quoted_name(field.name)
-    inside = {path: said for path, said in changes.items() if path != name}
-    words = _field_words(field, changes.get(name, {}))
-    if inside:
-        words["nested"] = _notes(field, inside)
-    return msgspec.structs.replace(field, **words)
+def _annotate_field(
+    field: Field, changes: Mapping[str, Mapping[AnnotationKey, str | None]]
+) -> Field:
+    column = quoted_name(field.name)
+    facts = _changed_facts(field, changes.get(column, {}))
+    if changes.keys() - {column}:
+        notes = {note.path: note for note in field.nested}
+        for part in nested_parts(field):
+            if (own := changes.get(part.path)) is not None:
+                note = notes.get(part.path) or NestedField(path=part.path)
+                notes[part.path] = msgspec.structs.replace(note, **_changed_facts(note, own))
+        facts["nested"] = tuple(
+            note for note in notes.values() if note != NestedField(path=note.path)
+        )
+    return msgspec.structs.replace(field, **facts)
 
 
-def _notes(
-    field: Field, changes: Mapping[str, Mapping[Key, str | None]]
-) -> tuple[NestedField, ...]:
-    notes = {note.path: note for note in field.nested}
-    for part in nested_parts(field):
-        if (said := changes.get(part.path)) is None:
-            continue
-        note = notes.get(part.path) or NestedField(path=part.path)
-        notes[part.path] = msgspec.structs.replace(note, **_field_words(note, said))
-    return tuple(note for note in notes.values() if note != NestedField(path=note.path))
-
-
-def _field_words(field: Field | NestedField, changes: Mapping[Key, str | None]) -> dict[str, Any]:
-    words: dict[str, Any] = dict(_labelled(field, changes))
+def _changed_facts(
+    field: Field | NestedField, changes: Mapping[AnnotationKey, str | None]
+) -> dict[str, Any]:
+    facts: dict[str, Any] = dict(_changed_labels(field, changes))
     for key, value in changes.items():
         if key.slot == "description":
-            words["description"] = value
-    said = {key.name: value for key, value in changes.items() if key.slot == "property"}
-    if said:
-        words["properties"] = _mapped(field.properties, said)
-    return words
-
-
-def vanished(schema: Schema | None, said: Said) -> Iterator[Key]:
-    """What is said of fields that are not there now."""
-    there = frozenset(paths_of(schema)) if schema is not None else frozenset()
-    keys: Iterable[Key] = {key for words in said.values() for key in words}
-    yield from sorted(key for key in keys if key.path and key.path not in there)
+            facts["description"] = value
+    properties = {key.name: value for key, value in changes.items() if key.slot == "property"}
+    if properties:
+        facts["properties"] = _updated_mapping(field.properties, properties)
+    return facts

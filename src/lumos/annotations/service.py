@@ -1,91 +1,427 @@
-"""All that people say of datasets, under one roof."""
+"""The service behind `lumos tag`, `compliance`, `doc`, `property`, `term` and `enrich`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
+from typing import Final, TypeAlias
 
+import msgspec
+
+from lumos.annotations.items import ItemStore, label_of, replace_given
+from lumos.annotations.lists import list_annotations, stored_entries
 from lumos.annotations.owners import Owners
-from lumos.annotations.reports import MissingDocsReport, WordsReport
-from lumos.annotations.selection import is_dataset
-from lumos.annotations.verbs import Docs, Labels, Properties, Terms
-from lumos.annotations.writer import AnnotationWriter
+from lumos.annotations.reporters import DatasetDescription, apply_descriptions
+from lumos.annotations.reports import (
+    AnnotationListReport,
+    AnnotationReport,
+    MissingDocsReport,
+    TermReport,
+)
+from lumos.annotations.rules import DOC_SLOTS, check_editable_properties, keys_of_missing_fields
+from lumos.annotations.writer import RETRACT, AnnotationChanges, AnnotationWriter, Retraction
 from lumos.config import Settings
-from lumos.lineage.reported_lineage import ReportedAnnotations
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.annotation import AnnotationKey, AnnotationMap, Slot
+from lumos.model.catalog import GlossaryTerm
+from lumos.model.dataset import Dataset
+from lumos.model.schema import Schema
+from lumos.names import find_datasets, find_fields, is_dataset, match_paths, unknown_field_error
+from lumos.store import Store
+from lumos.store.annotations import annotations_in
+
+# New values by slot and name, for a dataset or for each of some fields.
+AnnotationValues: TypeAlias = Mapping[tuple[Slot, str], str | Retraction | None]
+_LONGEST: Final = 100_000
+
+
+class AnnotationEditor:
+    """Edits and lists the annotations in some slots, for the person at the command line."""
+
+    def __init__(self, writer: AnnotationWriter, *slots: Slot, noun: str) -> None:
+        self._writer = writer
+        self._slots = slots
+        self._noun = noun
+
+    def list(
+        self, dataset: str | None = None, *, fields: Sequence[str] = ()
+    ) -> AnnotationListReport:
+        """The annotations of datasets, or of some of their fields."""
+        return list_annotations(self._writer.store, dataset, slots=self._slots, fields=fields)
+
+    def _edit(
+        self,
+        verb: str,
+        dataset: str,
+        values: AnnotationValues,
+        *,
+        fields: Sequence[str],
+        dry_run: bool,
+        check: Callable[[Dataset], None] = lambda _dataset: None,
+    ) -> AnnotationReport:
+        """Writes values for datasets, or for some of their fields."""
+        known = find_datasets(self._writer.store, dataset)
+        is_removal = not any(isinstance(value, str) for value in values.values())
+        store = self._writer.store
+        gone = _annotated_missing_fields(store, dataset, fields) if fields and is_removal else {}
+        searched: list[Schema] = []
+        has_field = False
+
+        def edit(each: Dataset, _own: AnnotationMap) -> AnnotationChanges:
+            nonlocal has_field
+            check(each)
+            paths = [*find_fields(each.schema, fields), *gone.get(each.urn, ())] if fields else [""]
+            has_field = has_field or bool(paths)
+            if not has_field and each.schema is not None:
+                searched.append(each.schema)
+            return {
+                AnnotationKey(path, slot, name): value
+                for path in paths
+                for (slot, name), value in values.items()
+            }
+
+        report = self._writer.write(
+            [each.urn for each in known],
+            edit,
+            action=f"{self._noun} {verb}",
+            target=dataset,
+            dry_run=dry_run,
+        )
+        if fields and not has_field:
+            owner = known[0].urn if len(known) == 1 else f"'{dataset}'"
+            raise unknown_field_error(fields, owner, searched)
+        return report
+
+
+def _annotated_missing_fields(
+    store: Store, dataset: str, fields: Sequence[str]
+) -> dict[str, list[str]]:
+    """The named fields that are gone but still have annotations, by URN."""
+    found = {}
+    for stored in stored_entries(store, dataset):
+        annotations = annotations_in(stored.beside)
+        paths = [key.path for key in keys_of_missing_fields(stored.dataset.schema, annotations)]
+        if paths:
+            found[stored.known.urn] = match_paths(fields, list(dict.fromkeys(paths)))
+    return found
+
+
+class LabelEditor(AnnotationEditor):
+    """Tags or compliance labels."""
+
+    def __init__(self, writer: AnnotationWriter, slot: Slot, *, noun: str) -> None:
+        super().__init__(writer, slot, noun=noun)
+        self._slot: Slot = slot
+
+    def set(
+        self,
+        dataset: str,
+        *names: str,
+        fields: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Adds labels to datasets, or to some of their fields."""
+        values: AnnotationValues = {(self._slot, name): "" for name in _check(names, self._noun)}
+        return self._edit("set", dataset, values, fields=fields, dry_run=dry_run)
+
+    def remove(
+        self,
+        dataset: str,
+        *names: str,
+        fields: Sequence[str] = (),
+        mine: bool = False,
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Removes labels, whoever added them; `mine` only retracts those that people added."""
+        gone = RETRACT if mine else None
+        values: AnnotationValues = {(self._slot, name): gone for name in _check(names, self._noun)}
+        return self._edit("remove", dataset, values, fields=fields, dry_run=dry_run)
+
+
+class DocEditor(AnnotationEditor):
+    """Descriptions, business context and domains."""
+
+    def __init__(self, writer: AnnotationWriter) -> None:
+        super().__init__(writer, *DOC_SLOTS, noun="doc")
+
+    def set(
+        self,
+        dataset: str,
+        description: str | None = None,
+        *,
+        context: str | None = None,
+        domain: str | None = None,
+        fields: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Writes documentation; texts that are not given stay as they are."""
+        given = {"description": description, "business_context": context, "domain": domain}
+        texts = {slot: text.strip() for slot, text in given.items() if text is not None}
+        if not texts:
+            raise MisuseError(
+                "Nothing to write. Give a description, --context or --domain: "
+                "lumos doc set DATASET TEXT"
+            )
+        for slot, text in texts.items():
+            if not text:
+                raise MisuseError(
+                    f"The {slot.replace('_', ' ')} is empty. "
+                    "To remove one: lumos doc remove DATASET"
+                )
+            if len(text) > _LONGEST:
+                raise MisuseError(f"The {slot} has more than {_LONGEST:,} characters.")
+        if fields and texts.keys() - {"description"}:
+            raise MisuseError(
+                "Fields only have a description; --context and --domain are for datasets."
+            )
+        values = {(slot, ""): texts[slot] for slot in DOC_SLOTS if slot in texts}
+        return self._edit("set", dataset, values, fields=fields, dry_run=dry_run)
+
+    def remove(
+        self,
+        dataset: str,
+        *,
+        description: bool = False,
+        context: bool = False,
+        domain: bool = False,
+        fields: Sequence[str] = (),
+        mine: bool = False,
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Removes the given documentation, or all of it if none is given."""
+        named = {"description": description, "business_context": context, "domain": domain}
+        if fields:
+            named = {"description": True}
+        slots = [slot for slot in DOC_SLOTS if named.get(slot)] or list(DOC_SLOTS)
+        values: AnnotationValues = {(slot, ""): RETRACT if mine else None for slot in slots}
+        return self._edit("remove", dataset, values, fields=fields, dry_run=dry_run)
+
+
+class PropertyEditor(AnnotationEditor):
+    """Free-form properties."""
+
+    def __init__(self, writer: AnnotationWriter) -> None:
+        super().__init__(writer, "property", noun="property")
+
+    def set(
+        self,
+        dataset: str,
+        properties: Mapping[str, str],
+        *,
+        fields: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Sets properties of datasets, or of some of their fields."""
+        names = _check(tuple(properties), self._noun)
+        return self._write(
+            "set", dataset, {name: properties[name] for name in names}, fields, dry_run
+        )
+
+    def remove(
+        self,
+        dataset: str,
+        *names: str,
+        fields: Sequence[str] = (),
+        mine: bool = False,
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Removes properties."""
+        values = dict.fromkeys(_check(names, self._noun), RETRACT if mine else None)
+        return self._write("remove", dataset, values, fields, dry_run)
+
+    def _write(
+        self,
+        verb: str,
+        dataset: str,
+        properties: Mapping[str, str | Retraction | None],
+        fields: Sequence[str],
+        dry_run: bool,
+    ) -> AnnotationReport:
+        def check(each: Dataset) -> None:
+            if not fields:
+                check_editable_properties(each, properties)
+
+        values: AnnotationValues = {("property", name): text for name, text in properties.items()}
+        return self._edit(verb, dataset, values, fields=fields, dry_run=dry_run, check=check)
+
+
+class TermEditor(LabelEditor):
+    """Glossary terms: their definitions, and the data that they are about."""
+
+    def __init__(self, writer: AnnotationWriter) -> None:
+        super().__init__(writer, "term", noun="term")
+        self._items = ItemStore(writer)
+
+    def set(
+        self,
+        dataset: str,
+        *names: str,
+        fields: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Adds terms to datasets or fields; new terms are added to the glossary."""
+        with self._writer.batch_publishing():
+            report = super().set(dataset, *names, fields=fields, dry_run=dry_run)
+            new = self._items.new_terms(_check(names, self._noun))
+            if not new:
+                return report
+            labels = map(label_of, new) if dry_run else self._items.put(new, action="term define")
+            hints = (
+                f"'{term.name}' is a new term without a definition. Write one with: "
+                f"lumos term set {quote(term.name)} --definition TEXT"
+                for term in new
+            )
+            return msgspec.structs.replace(report, items=tuple(labels), remarks=tuple(hints))
+
+    def define(
+        self,
+        name: str,
+        *,
+        definition: str | None = None,
+        display_name: str | None = None,
+        parent: str | None = None,
+        domain: str | None = None,
+        related: Sequence[str] | None = None,
+        owners: Sequence[str] | None = None,
+    ) -> TermReport:
+        """Defines a term; facts that are not given stay as they are."""
+        (name,) = _check((name,), self._noun)
+        known = self._items.all(GlossaryTerm)
+        for other in (*filter(None, (parent,)), *(related or ())):
+            if other not in known:
+                raise unknown_term_error(other, known)
+        term = replace_given(
+            known.get(name) or GlossaryTerm(name=name),
+            definition=definition,
+            display_name=display_name,
+            parent=parent,
+            domain=domain,
+            related=None if related is None else tuple(related),
+            owners=None if owners is None else tuple(owners),
+        )
+        _check_parents(term, known)
+        self._items.put([term], action="term define")
+        return TermReport(term=term, created=name not in known, changed=known.get(name) != term)
+
+    def undefine(self, name: str) -> TermReport:
+        """Removes a term from the glossary; fails while it is used."""
+        known = self._items.all(GlossaryTerm)
+        if name not in known:
+            raise unknown_term_error(name, known)
+        if below := [each.name for each in known.values() if each.parent == name]:
+            raise MisuseError(
+                f"The term '{name}' is still the parent of {below[0]}. Give that another one with: "
+                f"lumos term set {quote(below[0])} --parent TERM"
+            )
+        if used := [each.dataset for each in self.list().words if each.name == name]:
+            raise MisuseError(
+                f"The term '{name}' is still used by {used[0]}. Remove it with: "
+                f"lumos term remove {quote(used[0])} {quote(name)}"
+            )
+        with self._writer.store.transaction() as transaction:
+            self._items.erase(transaction, known[name], action="term undefine")
+        self._writer.publish()
+        return TermReport(term=known[name], created=False, changed=True)
+
+    def list(
+        self, dataset: str | None = None, *, fields: Sequence[str] = ()
+    ) -> AnnotationListReport:
+        """The glossary, and the terms of datasets and fields."""
+        report = super().list(dataset, fields=fields)
+        glossary = tuple(self._items.all(GlossaryTerm).values())
+        return msgspec.structs.replace(report, glossary=glossary)
+
+
+def unknown_term_error(name: str, known: Iterable[str]) -> UnknownName:
+    """The error for a term that the glossary does not have."""
+    return UnknownName("term", name, known, next=f"Add it with: lumos term set {quote(name)}")
+
+
+def _check_parents(term: GlossaryTerm, known: Mapping[str, GlossaryTerm]) -> None:
+    above, seen = term.parent, [term.name]
+    while above is not None:
+        if above in seen:
+            raise MisuseError(f"A term cannot be its own ancestor: {' < '.join((*seen, above))}")
+        seen.append(above)
+        above = known[above].parent if above in known else None
+
+
+def _check(names: Sequence[str], noun: str) -> list[str]:
+    """The distinct names, stripped; fails if there are none or one is empty."""
+    stripped = [name.strip() for name in names]
+    if not stripped or not all(stripped):
+        raise MisuseError(f"Give at least one {noun}; it must not be empty.")
+    return list(dict.fromkeys(stripped))
 
 
 class Annotations:
-    """Owners, tags, documentation, properties, terms and compliance labels of one store."""
+    """All annotations of one store: owners, tags, documentation, properties and terms."""
 
-    def __init__(self, settings: Settings, scribe: AnnotationWriter) -> None:
+    def __init__(self, settings: Settings, writer: AnnotationWriter) -> None:
         self._settings = settings
-        self._scribe = scribe
+        self._writer = writer
 
     @cached_property
     def owners(self) -> Owners:
-        """Users and groups, and what they answer for."""
-        return Owners(self._settings, self._scribe)
+        """Users and groups, and the datasets that they own."""
+        return Owners(self._settings, self._writer)
 
     @cached_property
-    def tags(self) -> Labels:
-        """Free labels."""
-        return Labels(self._scribe, "tag", noun="tag")
+    def tags(self) -> LabelEditor:
+        """Free-form tags."""
+        return LabelEditor(self._writer, "tag", noun="tag")
 
     @cached_property
-    def compliance(self) -> Labels:
-        """Labels that rules of law hang on, such as GDPR."""
-        return Labels(self._scribe, "compliance", noun="compliance label")
+    def compliance(self) -> LabelEditor:
+        """Labels of regulations, such as GDPR."""
+        return LabelEditor(self._writer, "compliance", noun="compliance label")
 
     @cached_property
-    def docs(self) -> Docs:
+    def docs(self) -> DocEditor:
         """Descriptions, business context and domains."""
-        return Docs(self._scribe)
+        return DocEditor(self._writer)
 
     @cached_property
-    def properties(self) -> Properties:
+    def properties(self) -> PropertyEditor:
         """Free-form properties."""
-        return Properties(self._scribe)
+        return PropertyEditor(self._writer)
 
     @cached_property
-    def terms(self) -> Terms:
-        """The glossary, and what is about its terms."""
-        return Terms(self._scribe)
+    def terms(self) -> TermEditor:
+        """The glossary, and the terms of datasets and fields."""
+        return TermEditor(self._writer)
 
     def is_dataset(self, text: str) -> bool:
         """Whether a URN, a name or a pattern means a live dataset."""
-        return is_dataset(self._scribe.store, text)
+        return is_dataset(self._writer.store, text)
 
-    def enrich(self, file: str | Path, *, dry_run: bool = False) -> WordsReport:
-        """Brings the store to what a YAML file under review says.
-
-        What an earlier version of the file said and this one does not is taken back.
-        """
+    def enrich(self, file: str | Path, *, dry_run: bool = False) -> AnnotationReport:
+        """Applies a reviewed YAML file; annotations of its earlier versions are retracted."""
         from lumos.annotations.enrichment import enrich
 
-        with self._scribe.herald.together():
-            return enrich(self._settings, self._scribe, Path(file), dry_run=dry_run)
+        with self._writer.batch_publishing():
+            return enrich(self._settings, self._writer, Path(file), dry_run=dry_run)
 
-    def infer(self, *, dry_run: bool = False) -> WordsReport:
-        """Describes what nobody described, from names, by the rules of the configuration."""
+    def infer(self, *, dry_run: bool = False) -> AnnotationReport:
+        """Fills empty descriptions and terms from names, by the rules of the configuration."""
         from lumos.annotations.inference import infer
 
-        with self._scribe.herald.together():
-            return infer(self._settings, self._scribe, dry_run=dry_run)
+        with self._writer.batch_publishing():
+            return infer(self._settings, self._writer, dry_run=dry_run)
 
     def missing(self, dataset: str | None = None) -> MissingDocsReport:
-        """Which datasets lack documentation that the configuration requires."""
-        from lumos.annotations.requirements import missing
+        """The datasets that lack documentation which the configuration requires."""
+        from lumos.annotations.requirements import find_missing_docs
 
-        return missing(self._settings.documentation, self._scribe.store, dataset)
+        return find_missing_docs(self._settings.documentation, self._writer.store, dataset)
 
     def describe(
         self,
         reporter: str,
-        described: Iterable[tuple[str, ReportedAnnotations]],
+        descriptions: Iterable[tuple[str, DatasetDescription]],
         *,
         dry_run: bool = False,
-    ) -> WordsReport:
-        """Makes what a reporter says of datasets, by URN, all that it says; people's words stay."""
-        from lumos.annotations.reporters import apply_described
-
-        with self._scribe.herald.together():
-            return apply_described(self._scribe, reporter, described, dry_run=dry_run)
+    ) -> AnnotationReport:
+        """Replaces all annotations of a tool by its descriptions of datasets, by URN."""
+        with self._writer.batch_publishing():
+            return apply_descriptions(self._writer, reporter, descriptions, dry_run=dry_run)

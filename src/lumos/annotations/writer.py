@@ -1,75 +1,111 @@
-"""Writes what somebody says of datasets: words, and the event that tells of them."""
+"""Writes annotations of datasets, each change with an event that records it."""
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.annotations.attribution import attributed
-from lumos.annotations.phrases import sentences_of, summary_of_words
-from lumos.annotations.reports import KeptWord, RewordedDataset, WordsReport
-from lumos.annotations.rules import paths_of, reworded, settle, words_in
-from lumos.catalogs.auto_publisher import AutoPublisher
+from lumos.annotations.attribution import attribute
+from lumos.annotations.reports import AnnotatedDataset, AnnotationReport, OverruledAnnotation
+from lumos.annotations.rules import (
+    DOC_SLOTS,
+    annotate,
+    annotations_of,
+    owner_from_key,
+    resolve,
+    resolve_value,
+)
 from lumos.config.settings import OwnerRules
+from lumos.model.annotation import (
+    DATA_SOURCE,
+    USER,
+    Annotation,
+    AnnotationKey,
+    AnnotationMap,
+    AnnotationsByReporter,
+    Slot,
+)
 from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.dataset import ASPECTS, Dataset
-from lumos.model.words import PLACE, USER, Key, Said, Word, Words
+from lumos.model.type_path import field_paths
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.version_rules import level_of
-from lumos.schemas.versions.steps import Steps, step_id
-from lumos.snapshots.store_entries import is_scanned
+from lumos.schemas.version_writer import VersionWriter, version_event_id
+from lumos.schemas.wording import few
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.actor import audit, who
-from lumos.store.entries import StoredEntry
-from lumos.store.remarks import said_of
+from lumos.store.annotations import annotations_in
+from lumos.store.entries import StoredEntry, is_scanned
 
-_TOGETHER: Final = 50
+_BATCH_SIZE: Final = 50
+_MOST_PHRASES: Final = 5
+_NOUNS: Final[Mapping[Slot, str]] = {
+    "description": "description",
+    "business_context": "business context",
+    "domain": "domain",
+    "owner": "owner",
+    "tag": "tag",
+    "term": "term",
+    "compliance": "compliance label",
+    "property": "property",
+}
+_PLURALS: Final = {"property": "properties"}
 
 
-class Unsaid(enum.Enum):
-    """That somebody takes a word back."""
+class Retraction(enum.Enum):
+    """The value by which a reporter retracts its own annotation; those of others count again."""
 
-    UNSAID = "unsaid"
-
-
-UNSAID: Final = Unsaid.UNSAID
-Wanted: TypeAlias = Mapping[Key, str | Unsaid | None]
-# What a reporter wants to say of a dataset, given what it has said of it so far. None says that
-# something is not so.
-Edit: TypeAlias = Callable[[Dataset, Words], Wanted]
+    RETRACT = "retract"
 
 
-class Revision(NamedTuple):
-    """A dataset with other words, and what is said of it then."""
+RETRACT: Final = Retraction.RETRACT
+AnnotationChanges: TypeAlias = Mapping[AnnotationKey, str | Retraction | None]
+# The changes that a reporter makes to a dataset, given its annotations so far. None denies what
+# others state.
+AnnotationEdit: TypeAlias = Callable[[Dataset, AnnotationMap], AnnotationChanges]
+
+
+class AnnotationRevision(NamedTuple):
+    """A dataset after an edit, all its annotations, and how they differ from before."""
 
     dataset: Dataset
-    said: Said
-    changes: dict[Key, str | None]
-    before: dict[Key, str]
-    # What is no longer said of fields that are gone, which changes nothing of the dataset.
-    forgotten: dict[Key, None]
-    kept: tuple[tuple[Key, str], ...]
+    annotations: AnnotationsByReporter
+    changes: dict[AnnotationKey, str | None]
+    before: dict[AnnotationKey, str]
+    # Annotations of missing fields that were removed; the dataset itself stays the same.
+    removed_from_missing_fields: dict[AnnotationKey, None]
+    # Keys where another reporter's annotation counts instead, with its author or reporter.
+    overruled: tuple[tuple[AnnotationKey, str], ...]
 
 
 class AnnotationWriter:
-    """Writes words into one store; the herald tells a catalog of them."""
+    """Writes annotations into one store and has them published to the configured catalog.
+
+    `check_catalog` fails if the catalog is not configured correctly, `publish` publishes what
+    changed, and inside of `batch_publishing` that is done once at the end.
+    """
 
     def __init__(
         self,
         store: Callable[[], Store],
-        steps: Steps,
+        versions: VersionWriter,
         *,
-        herald: AutoPublisher,
+        check_catalog: Callable[[], None],
+        publish: Callable[[], object],
+        batch_publishing: Callable[[], AbstractContextManager[None]],
         owner_rules: OwnerRules,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open = store
-        self._steps = steps
-        self.herald = herald
+        self._versions = versions
+        self.check_catalog = check_catalog
+        self.publish = publish
+        self.batch_publishing = batch_publishing
         self.owner_rules = owner_rules
         self._clock = clock
 
@@ -85,243 +121,229 @@ class AnnotationWriter:
     def write(
         self,
         urns: Iterable[str],
-        edit: Edit,
+        edit: AnnotationEdit,
         *,
         action: str,
         target: str,
         reporter: str = USER,
         dry_run: bool = False,
-    ) -> WordsReport:
-        """Lets a reporter say something of some datasets; those that are gone are passed by.
+    ) -> AnnotationReport:
+        """Applies a reporter's edit to some datasets; those that are not live are skipped.
 
-        The datasets are written some at a time. A dataset of which all is said already is left
-        alone, and nobody is told.
+        Datasets are written in batches. A dataset that the edit does not change is not written.
         """
         store, at = self._open(), self._clock()
-        writing = _Writing(edit, reporter=reporter, at=at, author=who())
+        run = _EditRun(edit, reporter=reporter, at=at, author=who())
         if not dry_run:
-            self.herald.check()
+            self.check_catalog()
         remaining = iter(dict.fromkeys(urns))
-        while some := list(islice(remaining, _TOGETHER)):
+        while batch := list(islice(remaining, _BATCH_SIZE)):
             if dry_run:
-                for stored in store.entries.some(some).values():
-                    writing.plan(stored)
+                for stored in store.entries.some(batch).values():
+                    run.plan(stored)
                 continue
             with store.transaction() as transaction:
-                for revised in list(self._revised(transaction, some, writing)):
-                    self._save(transaction, *revised, writing=writing)
-        report = writing.report(action, dry_run=dry_run)
+                for revised in list(self._revise(transaction, batch, run)):
+                    self._save(transaction, *revised, run=run)
+        report = run.report(action, dry_run=dry_run)
         if report.changed and not dry_run:
             with store.transaction() as transaction:
                 details = f"{report.changed} of {report.matched} datasets"
                 audit(transaction, action, target, at=at, details=details)
-            self._steps.written([each.urn for each in report.datasets])
+            self._versions.on_written([each.urn for each in report.datasets])
         return report
 
-    def _revised(
-        self, transaction: Transaction, urns: Sequence[str], writing: "_Writing"
-    ) -> Iterator[tuple[StoredEntry, Revision]]:
+    def _revise(
+        self, transaction: Transaction, urns: Sequence[str], run: "_EditRun"
+    ) -> Iterator[tuple[StoredEntry, AnnotationRevision]]:
         for urn in urns:
             transaction.known(urn)
         for stored in transaction.entries.get(urns).values():
-            if (revision := writing.revise(stored)) is not None:
+            if (revision := run.revise(stored)) is not None:
                 yield stored, revision
 
     def _save(
         self,
         transaction: Transaction,
         stored: StoredEntry,
-        revision: Revision,
+        revision: AnnotationRevision,
         *,
-        writing: "_Writing",
+        run: "_EditRun",
     ) -> None:
-        urn, before = stored.known.urn, said_of(stored.beside)
-        for reporter in before.keys() | revision.said.keys():
-            if before.get(reporter) != revision.said.get(reporter):
-                transaction.remarks.put(urn, reporter, revision.said.get(reporter, {}))
+        urn, before = stored.known.urn, annotations_in(stored.beside)
+        for reporter in before.keys() | revision.annotations.keys():
+            if before.get(reporter) != revision.annotations.get(reporter):
+                own = revision.annotations.get(reporter, {})
+                transaction.annotations.put(urn, reporter, own)
         if not revision.changes:
-            if revision.forgotten:
-                writing.note(stored.known, revision, None)
+            if revision.removed_from_missing_fields:
+                run.add(stored.known, revision, None)
             return
         findings = _findings(stored.dataset, revision.dataset)
-        after = self._after(transaction, stored.known, revision, findings, at=writing.at)
+        after = self._versions.next_version(stored.known, level_of(findings), at=run.at)
+        if (schema := revision.dataset.schema) is not None:
+            hash = transaction.save_schema(schema)
+            after = msgspec.structs.replace(after, schema_hash=hash, fingerprint=schema.full)
         event = ChangeEvent(
-            event_id=step_id("words", urn, after.cloud_version),
+            event_id=version_event_id("words", urn, after.cloud_version),
             urn=urn,
             type=EventType.METADATA_CHANGED,
-            at=writing.at,
+            at=run.at,
             cause="user",
-            author=writing.author,
+            author=run.author,
             cloud_version=after.cloud_version,
             schema_version=after.schema_version,
             source_path=stored.dataset.location.uri if stored.dataset.location else None,
             old_schema=stored.known.schema_hash,
             new_schema=after.schema_hash,
             findings=findings,
-            summary=summary_of_words(revision.before, revision.changes),
-            metadata={"reporter": writing.reporter, "source": stored.known.source},
+            summary=summarise_changes(revision.before, revision.changes),
+            metadata={"reporter": run.reporter, "source": stored.known.source},
         )
         aspects = {name: getattr(revision.dataset, name) for name in ASPECTS}
-        transaction.entries.put(
-            after, aspects, before=stored, writer=writing.reporter, at=writing.at
-        )
+        transaction.entries.put(after, aspects, before=stored, writer=run.reporter, at=run.at)
         transaction.save_event(event)
         if findings:
             transaction.save_schema_version(after, event)
-        writing.note(after, revision, event.event_id)
-
-    def _after(
-        self,
-        transaction: Transaction,
-        known: KnownDataset,
-        revision: Revision,
-        findings: tuple[Finding, ...],
-        *,
-        at: datetime,
-    ) -> KnownDataset:
-        after = self._steps.after(known, level_of(findings), at=at)
-        schema = revision.dataset.schema
-        if schema is None:
-            return after
-        return msgspec.structs.replace(
-            after, schema_hash=transaction.save_schema(schema), fingerprint=schema.full
-        )
+        run.add(after, revision, event.event_id)
 
 
-class _Writing:
-    """One reporter's edit of many datasets, and what it came to."""
+class _EditRun:
+    """One reporter's edit of many datasets, and its results so far."""
 
-    def __init__(self, edit: Edit, *, reporter: str, at: datetime, author: str) -> None:
+    def __init__(self, edit: AnnotationEdit, *, reporter: str, at: datetime, author: str) -> None:
         self._edit = edit
         self.reporter = reporter
         self.at = at
         self.author = author
         self._matched = 0
-        self._datasets: list[RewordedDataset] = []
-        self._kept: list[KeptWord] = []
+        self._datasets: list[AnnotatedDataset] = []
+        self._overruled: list[OverruledAnnotation] = []
 
-    def revise(self, stored: StoredEntry) -> Revision | None:
-        """What becomes of a dataset; nothing where it is gone or nothing is to be written."""
+    def revise(self, stored: StoredEntry) -> AnnotationRevision | None:
+        """The dataset after the edit; None if it is not live or the edit is empty."""
         if stored.known.state != "live":
             return None
         self._matched += 1
-        said = said_of(stored.beside)
-        own = said.get(self.reporter, {})
-        wanted = self._edit(stored.dataset, own)
-        if not wanted:
+        annotations = annotations_in(stored.beside)
+        changes = self._edit(stored.dataset, annotations.get(self.reporter, {}))
+        if not changes:
             return None
-        revision = revised(
+        revision = revise(
             stored.dataset,
-            said,
-            wanted,
+            annotations,
+            changes,
             reporter=self.reporter,
             at=self.at,
             author=self.author,
             is_scanned=is_scanned(stored),
         )
-        self._kept += [
-            KeptWord(urn=stored.known.urn, field=key.path, what=_what(key), by=by)
-            for key, by in revision.kept
+        self._overruled += [
+            OverruledAnnotation(
+                urn=stored.known.urn,
+                field=key.path,
+                what=f"{key.slot.replace('_', ' ')} {key.name}".strip(),
+                by=by,
+            )
+            for key, by in revision.overruled
         ]
         return revision
 
     def plan(self, stored: StoredEntry) -> None:
-        """Notes what would become of a dataset."""
+        """Adds what the edit would do to a dataset."""
         revision = self.revise(stored)
-        if revision is not None and (revision.changes or revision.forgotten):
-            self.note(stored.known, revision, None)
+        if revision is not None and (revision.changes or revision.removed_from_missing_fields):
+            self.add(stored.known, revision, None)
 
-    def note(self, known: KnownDataset, revision: Revision, event_id: str | None) -> None:
-        """Keeps account of a dataset that changed."""
+    def add(self, known: KnownDataset, revision: AnnotationRevision, event_id: str | None) -> None:
+        """Adds a dataset that changed to the report."""
+        changes = {**revision.changes, **revision.removed_from_missing_fields}
         self._datasets.append(
-            RewordedDataset(
+            AnnotatedDataset(
                 urn=known.urn,
                 name=known.name,
-                changes=tuple(
-                    sentences_of(revision.before, {**revision.changes, **revision.forgotten})
-                ),
+                changes=tuple(describe_changes(revision.before, changes)),
                 cloud_version=known.cloud_version,
                 schema_version=known.schema_version,
                 event_id=event_id,
             )
         )
 
-    def report(self, action: str, *, dry_run: bool) -> WordsReport:
-        """What it came to."""
-        return WordsReport(
+    def report(self, action: str, *, dry_run: bool) -> AnnotationReport:
+        """The result of the edit."""
+        return AnnotationReport(
             action=action,
             dry_run=dry_run,
             matched=self._matched,
             changed=len(self._datasets),
             datasets=tuple(self._datasets),
-            kept=tuple(self._kept),
+            kept=tuple(self._overruled),
         )
 
 
-def revised(
+def revise(
     dataset: Dataset,
-    said: Said,
-    wanted: Wanted,
+    annotations: AnnotationsByReporter,
+    wanted: AnnotationChanges,
     *,
     reporter: str,
     at: datetime,
     author: str | None,
     is_scanned: bool,
-) -> Revision:
-    """A dataset of which one reporter says something else."""
-    before = words_in(dataset)
-    said = attributed(said, dataset, before, wanted, is_scanned=is_scanned)
-    others = {each: words for each, words in said.items() if each != reporter}
-    own = dict(said.get(reporter, {}))
+) -> AnnotationRevision:
+    """A dataset after one reporter changed some of its annotations."""
+    before = annotations_of(dataset)
+    annotations = attribute(annotations, dataset, before, wanted, is_scanned=is_scanned)
+    others = {each: theirs for each, theirs in annotations.items() if each != reporter}
+    own = dict(annotations.get(reporter, {}))
     for key, value in wanted.items():
-        if value is UNSAID or (value is None and not _is_said(others, key)):
+        if value is RETRACT or (value is None and resolve_value(others, key) is None):
             own.pop(key, None)
         elif key not in own or own[key].value != value:
-            assert not isinstance(value, Unsaid)
-            own[key] = Word(value=value, author=author, at=at)
-    after = _without_needless({**others, reporter: own})
-    changes: dict[Key, str | None] = {}
-    kept = []
+            assert not isinstance(value, Retraction)
+            own[key] = Annotation(value=value, author=author, at=at)
+    every = {**others, reporter: own}
+    after = _without_uncontested_source(every)
     is_on_fields = any(key.path for key in wanted)
-    there = set(paths_of(dataset.schema)) if is_on_fields and dataset.schema else set()
-    forgotten: dict[Key, None] = {}
+    present = set(field_paths(dataset.schema)) if is_on_fields and dataset.schema else set()
+    changes: dict[AnnotationKey, str | None] = {}
+    removed_from_missing_fields: dict[AnnotationKey, None] = {}
+    overruled = []
     for key in wanted:
-        if key.path and key.path not in there:
-            if _is_said(said, key) and not _is_said(after, key):
-                forgotten[key] = None
+        if key.path and key.path not in present:
+            was_stated = resolve_value(annotations, key) is not None
+            if was_stated and resolve_value(after, key) is None:
+                removed_from_missing_fields[key] = None
             continue
-        found = settle({**others, reporter: own}, key)
-        value = None if found is None else found.word.value
+        resolved = resolve(every, key)
+        value = None if resolved is None else resolved.annotation.value
         if before.get(key) != value:
             changes[key] = value
-        if found is not None and key in own and own[key].value != value:
-            by = found.word.author if found.reporter == USER else None
-            kept.append((key, by or found.reporter))
-    return Revision(
-        dataset=reworded(dataset, changes) if changes else dataset,
-        said=after,
+        if resolved is not None and key in own and own[key].value != value:
+            by = resolved.annotation.author if resolved.reporter == USER else None
+            overruled.append((key, by or resolved.reporter))
+    return AnnotationRevision(
+        dataset=annotate(dataset, changes) if changes else dataset,
+        annotations=after,
         changes=changes,
         before={key: before[key] for key in changes if key in before},
-        forgotten=forgotten,
-        kept=tuple(kept),
+        removed_from_missing_fields=removed_from_missing_fields,
+        overruled=tuple(overruled),
     )
 
 
-def _is_said(said: Said, key: Key) -> bool:
-    found = settle(said, key)
-    return found is not None and found.word.value is not None
-
-
-def _without_needless(said: Said) -> Said:
-    """What is said, without a place's words that nobody has others for."""
-    claimed = {key for reporter, words in said.items() if reporter != PLACE for key in words}
-    kept = {
-        reporter: words
-        if reporter != PLACE
-        else {key: word for key, word in words.items() if key in claimed}
-        for reporter, words in said.items()
+def _without_uncontested_source(annotations: AnnotationsByReporter) -> AnnotationsByReporter:
+    """The annotations without those of the data source that no other reporter contests."""
+    claimed = {
+        key for reporter, own in annotations.items() if reporter != DATA_SOURCE for key in own
     }
-    return {reporter: words for reporter, words in kept.items() if words}
+    needed = {
+        reporter: own
+        if reporter != DATA_SOURCE
+        else {key: each for key, each in own.items() if key in claimed}
+        for reporter, own in annotations.items()
+    }
+    return {reporter: own for reporter, own in needed.items() if own}
 
 
 def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
@@ -330,5 +352,41 @@ def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
     return judge(compare(before.schema, after.schema), format=after.format)
 
 
-def _what(key: Key) -> str:
-    return f"{key.slot.replace('_', ' ')} {key.name}".strip()
+def summarise_changes(
+    before: Mapping[AnnotationKey, str], changes: Mapping[AnnotationKey, str | None]
+) -> str:
+    """The changes in one line."""
+    shown, more = few(describe_changes(before, changes), _MOST_PHRASES)
+    return "; ".join([*shown, *([f"{more} more changes"] if more else [])])
+
+
+def describe_changes(
+    before: Mapping[AnnotationKey, str], changes: Mapping[AnnotationKey, str | None]
+) -> list[str]:
+    """The changes as phrases, one for each kind: `tags pii, gold added to email`."""
+    groups: dict[tuple[str, Slot, str], list[str]] = {}
+    for key, value in changes.items():
+        if value is None:
+            verb = "removed"
+        elif key.slot in DOC_SLOTS or key.slot == "property":
+            verb = "changed" if key in before else "written"
+        else:
+            verb = "added"
+        name = key.name
+        if key.slot == "owner":
+            owner = owner_from_key(key.name)
+            name = f"{owner.name} ({owner.type})"
+        groups.setdefault((key.path, key.slot, verb), []).append(name)
+    return [_phrase(path, slot, verb, names) for (path, slot, verb), names in groups.items()]
+
+
+def _phrase(path: str, slot: Slot, verb: str, names: Sequence[str]) -> str:
+    noun = _NOUNS[slot]
+    if len(names) > 1:
+        noun = _PLURALS.get(noun, f"{noun}s")
+    subject = f"{noun} {', '.join(names)}" if names[0] else noun
+    if not path:
+        return f"{subject} {verb}"
+    if slot == "description" or verb not in ("added", "removed"):
+        return f"{subject} of {path} {verb}"
+    return f"{subject} {verb} {'to' if verb == 'added' else 'from'} {path}"

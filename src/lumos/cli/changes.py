@@ -21,7 +21,7 @@ from lumos.cli.options import (
 from lumos.cli.schema import ExitCode
 
 if TYPE_CHECKING:
-    from lumos.schemas.changes import EventReport, Tally
+    from lumos.schemas.changes import ChangesTally, EventReport
 
 # As many lines as somebody may want to scroll back on a terminal.
 _SCREENFUL: Final = 100
@@ -73,11 +73,11 @@ def changes(
     json: AsJson = False,
 ) -> None:
     """List what changed in datasets, newest first."""
-    from lumos.schemas.changes import Tally
+    from lumos.schemas.changes import ChangesTally
 
     screenful = _SCREENFUL if limit is None and not json and sys.stdout.isatty() else None
     lumos = lumos_of(config, store)
-    tally = Tally(
+    tally = ChangesTally(
         lumos.iter_changes(
             since=since,
             until=until,
@@ -101,7 +101,7 @@ def changes(
         raise typer.Exit(BREAKING)
 
 
-def _print_json(tally: "Tally") -> None:
+def _print_json(tally: "ChangesTally") -> None:
     """One object, written as the events come: there may be millions."""
     from lumos.model.json_codec import to_json
     from lumos.model.report import FORMAT_VERSION
@@ -116,7 +116,7 @@ def _print_json(tally: "Tally") -> None:
     out.flush()
 
 
-def _print(tally: "Tally", names: Names) -> None:
+def _print(tally: "ChangesTally", names: Names) -> None:
     from rich.text import Text
 
     from lumos.cli.screen import STYLES, plural, stdout

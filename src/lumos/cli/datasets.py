@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from lumos.datasets.reports import ListedDataset, ListReport, ShowReport, SplitDataset
+    from lumos.datasets.reports import ListedDataset, ListReport, ShowReport
+    from lumos.schemas.changes import SplitDataset
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")

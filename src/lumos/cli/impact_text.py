@@ -17,7 +17,7 @@ from lumos.impact.reports import (
     ImpactsReport,
     ReasonReport,
 )
-from lumos.schemas.wording import few, listed, position
+from lumos.schemas.wording import few, format_position, join_names
 
 _MOST_REASONS: Final = 4
 _MOST_COLUMNS: Final = 6
@@ -97,7 +97,7 @@ def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
     untouched = [row.urn for row in report.downstream if not row.is_listed]
     if untouched:
         yield _Line("")
-        unaffected = listed([names(urn) for urn in untouched], _MOST_NAMES)
+        unaffected = join_names([names(urn) for urn in untouched], _MOST_NAMES)
         verb = "uses" if len(untouched) == 1 else "use"
         yield _Line(
             f"{plural(len(untouched), 'dataset')} {verb} nothing that changes: {unaffected}.", "dim"
@@ -143,7 +143,7 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
 
 
 def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
-    parts = (names(reason.text), position(reason.file, reason.line))
+    parts = (names(reason.text), format_position(reason.file, reason.line))
     yield _Line(", ".join(filter(None, parts)), indent=16)
     clause = " ".join((reason.clause or "").split())
     if clause and clause != "*":
@@ -170,7 +170,7 @@ def _change_in_words(name: str, before: object, after: object) -> str:
 
 def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
     for told in () if row.spark_check is UNSET else row.spark_check:
-        where = position(told.file, told.line)
+        where = format_position(told.file, told.line)
         where = f" ({where})" if where else ""
         words = {"ok": "works", "fails": "fails", "cannot": "could not check"}[told.state]
         error = f": {' '.join(told.error.split())}" if told.error else ""

@@ -18,7 +18,7 @@ from lumos.cli.options import (
 from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 
 if TYPE_CHECKING:
-    from lumos.annotations.verbs import Labels
+    from lumos.annotations.service import LabelEditor
     from lumos.sdk import Lumos
 
 
@@ -40,8 +40,8 @@ def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
         metavar=f"{metavar}...", help="One or more.", show_default=False
     )
 
-    def labels_of(lumos: "Lumos") -> "Labels":
-        labels: Labels = getattr(lumos.people, desk)
+    def labels_of(lumos: "Lumos") -> "LabelEditor":
+        labels: LabelEditor = getattr(lumos.people, desk)
         return labels
 
     @add_command(

@@ -300,7 +300,7 @@ def _tables(tables: "Sequence[TableReport]", names: Names) -> object:
 
 def _complain(report: "LineageIngestReport") -> None:
     from lumos.cli.screen import plural
-    from lumos.schemas.wording import few, listed
+    from lumos.schemas.wording import few, join_names
 
     if not report.files:
         say(
@@ -318,7 +318,7 @@ def _complain(report: "LineageIngestReport") -> None:
     if rest:
         problem(f"... and {rest:,} more; --json lists them all")
     if report.unrecognised:
-        files = listed(report.unrecognised, _MOST_NOT_FOUND)
+        files = join_names(report.unrecognised, _MOST_NOT_FOUND)
         remark(f"skipped, no lineage in there: {files}")
     if report.held:
         problem(

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         DatasetDiff,
         DiffReport,
         EvolutionReport,
-        ExportReport,
         HistoryReport,
+        SchemaExportReport,
         TimelineReport,
     )
 
@@ -451,7 +451,7 @@ def _print_evolution(report: "EvolutionReport", names: Names) -> None:
     )
 
 
-def _print_export(report: "ExportReport") -> None:
+def _print_export(report: "SchemaExportReport") -> None:
     from lumos.cli.screen import plural, stdout
 
     stdout().print(

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
     from lumos.model.change import Verdict
-    from lumos.schemas.affected import AffectedReport
-    from lumos.schemas.findings import ChangeRow, Side
+    from lumos.schemas.findings import ChangeRow, ChangeValue
+    from lumos.schemas.report_parts import AffectedReport
 
 # Tables of a lake may be empty, and yet are made of files.
 _WITH_LOGS: Final = ("delta", "hudi", "iceberg")
@@ -296,7 +296,7 @@ def _sides(change: "ChangeRow") -> Text:
     return shown
 
 
-def _shown(side: "Side", words: tuple[str, str]) -> str:
+def _shown(side: "ChangeValue", words: tuple[str, str]) -> str:
     if isinstance(side, bool):
         return words[side]
     text = " ".join((", ".join(side) if isinstance(side, tuple) else str(side)).split())

@@ -29,7 +29,7 @@ from lumos.cli.words import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.annotations.reports import WordListReport, WordsReport
+    from lumos.annotations.reports import AnnotationListReport, AnnotationReport
     from lumos.sdk import Lumos
 
 app = typer.Typer(
@@ -81,7 +81,7 @@ def _put_on(
     parent: str | None,
     *,
     dry_run: bool,
-) -> "WordsReport":
+) -> "AnnotationReport":
     glossary = lumos.people.terms
     with dataset_first(lumos, "term add", dataset, terms):
         if definition is not None or parent is not None:
@@ -234,7 +234,7 @@ def set_(
         say(f"term {term}: {verb}")
 
 
-def _print_glossary(report: "WordListReport") -> None:
+def _print_glossary(report: "AnnotationListReport") -> None:
     from lumos.cli.screen import aligned
 
     counts = {label.name: label for label in report.labels}

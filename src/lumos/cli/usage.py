@@ -319,7 +319,7 @@ def _evidence(report: "UsageShowReport") -> str:
 
 def _print_unread(report: "UnreadReport", names: Names) -> None:
     from lumos.cli.screen import plural, stdout, table
-    from lumos.schemas.wording import listed
+    from lumos.schemas.wording import join_names
 
     console = stdout()
     if report.datasets:
@@ -331,7 +331,9 @@ def _print_unread(report: "UnreadReport", names: Names) -> None:
         console.print()
     for unread in report.columns or ():
         columns = f"{len(unread.columns)} of {unread.of} columns unread"
-        console.print(f"{names(unread.urn)}: {columns}: {listed(unread.columns, _COLUMNS_SHOWN)}")
+        console.print(
+            f"{names(unread.urn)}: {columns}: {join_names(unread.columns, _COLUMNS_SHOWN)}"
+        )
     through = f" ({report.read_through_views:,} through views)" if report.read_through_views else ""
     console.print(
         f"Since {report.since}: {plural(len(report.datasets), 'unread dataset')}, "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from lumos.schemas.versions.reports import (
+    from lumos.schemas.reports import (
         ScannedVersion,
         VersionBumpReport,
         VersionMapReport,

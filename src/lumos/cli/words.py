@@ -12,7 +12,7 @@ from lumos.cli.names import Names
 from lumos.errors import MisuseError, question
 
 if TYPE_CHECKING:
-    from lumos.annotations.reports import SaidWord, WordListReport, WordsReport
+    from lumos.annotations.reports import AnnotationListReport, AnnotationReport, ListedAnnotation
     from lumos.sdk import Lumos
 
 _MOST: Final = 20
@@ -44,12 +44,12 @@ def dataset_first(
     lumos: "Lumos", command: str, dataset: str, words: Sequence[str]
 ) -> Iterator[None]:
     """Names the right order where no dataset is found because it did not come first."""
-    from lumos.annotations.selection import NothingMatches
+    from lumos.names import NoMatchingDataset
     from lumos.store.errors import UnknownDataset
 
     try:
         yield
-    except (UnknownDataset, NothingMatches) as problem:
+    except (UnknownDataset, NoMatchingDataset) as problem:
         near = problem.nearest if isinstance(problem, UnknownDataset) else ()
         meant = f" {question(near)}" if near else ""
         for word in words:
@@ -62,7 +62,7 @@ def dataset_first(
         raise
 
 
-def print_words(report: "WordsReport", lumos: "Lumos") -> None:
+def print_words(report: "AnnotationReport", lumos: "Lumos") -> None:
     """What a command changed, in a line for each dataset and a sum."""
     from lumos.cli.screen import aligned, plural
     from lumos.schemas.wording import few
@@ -90,7 +90,7 @@ def print_words(report: "WordsReport", lumos: "Lumos") -> None:
         remark(names(text))
 
 
-def print_list(report: "WordListReport", lumos: "Lumos", *, noun: str, whole: bool) -> None:
+def print_list(report: "AnnotationListReport", lumos: "Lumos", *, noun: str, whole: bool) -> None:
     """How often each annotation is used, or all annotations of the datasets asked for."""
     from lumos.cli.screen import aligned, plural
 
@@ -124,7 +124,7 @@ def print_list(report: "WordListReport", lumos: "Lumos", *, noun: str, whole: bo
         say(f"No {noun} on {datasets}. Add some with: lumos {command} --help")
 
 
-def _by(word: "SaidWord") -> str:
+def _by(word: "ListedAnnotation") -> str:
     """The source of an annotation, and whether its field no longer exists."""
     name = word.author if word.by == "user" and word.author else word.by or ""
     return name if word.state == "said" else f"{name} (the field is gone)"

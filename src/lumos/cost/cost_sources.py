@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from lumos.annotations.selection import found_urn
 from lumos.config import Settings
 from lumos.config.prices import CurrencyMix, engine_of, exact_decimal, overrides_of, prices_of
 from lumos.cost.meters.compression import UnreadableMeter
@@ -16,6 +15,7 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.cost import COST_TYPES, CostType, MeteredUsage
 from lumos.model.money import amount_of, micros
 from lumos.model.report import FORMAT_VERSION, Report
+from lumos.names import find_urn
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.actor import audit, who
@@ -346,7 +346,7 @@ def _import_summary(
 def _resolve_urn(store: Store, name: str) -> str:
     """The URN of a dataset or job."""
     try:
-        return found_urn(store, name)
+        return find_urn(store, name)
     except UnknownDataset:
         jobs = [job.urn for job in store.lineage.jobs() if name in (job.urn, job.name)]
         if len(jobs) == 1:

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
-from lumos.annotations.selection import NothingMatches, found_urn, matching
 from lumos.config import Settings
 from lumos.config.prices import NoPrices, engine_of, features_of, method_of, prices_of, provider_of
 from lumos.cost.history import CostHistory, record, trend_point
@@ -44,6 +43,7 @@ from lumos.model.cost import METHODS, AttributionMethod
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.money import amount_of
 from lumos.model.period import Period, month_before, month_of, period_of, recent
+from lumos.names import NoMatchingDataset, find_matching, find_urn
 from lumos.store import Store
 from lumos.store.actor import audit
 from lumos.store.errors import AmbiguousName, UnknownDataset
@@ -333,7 +333,7 @@ def find_node(store: Store, ledger: CostLedger, name: str) -> int:
     if name in ledger.node_by_urn:
         return ledger.node_by_urn[name]
     try:
-        urn = found_urn(store, name)
+        urn = find_urn(store, name)
     except UnknownDataset as unknown:
         return _find_job(ledger, name, unknown)
     if urn not in ledger.node_by_urn:
@@ -367,11 +367,11 @@ def feature_nodes(store: Store, settings: Settings, ledger: CostLedger, name: st
             f"cost_calculation: {{features: {{{name}: {{patterns: ['{name}/*']}}}}}}"
         )
     feature = features[name]
-    urns = [found_urn(store, each) for each in feature.datasets]
+    urns = [find_urn(store, each) for each in feature.datasets]
     for pattern in feature.patterns:
-        found = matching(store, DatasetPattern(pattern))
+        found = find_matching(store, DatasetPattern(pattern))
         if not found:
-            raise NothingMatches(pattern)
+            raise NoMatchingDataset(pattern)
         urns += [each.urn for each in found]
     urns += [urn for tag in feature.tags for urn in ledger.labels.tagged(tag)]
     nodes = [ledger.node_by_urn[urn] for urn in dict.fromkeys(urns) if urn in ledger.node_by_urn]

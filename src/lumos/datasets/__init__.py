@@ -1,1 +1,1 @@
-"""Datasets as they are listed, shown and searched."""
+"""Listing, searching and showing datasets."""

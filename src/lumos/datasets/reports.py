@@ -5,9 +5,6 @@ from typing import Any
 
 import msgspec
 
-from lumos.model.change import (
-    ChangeEvent,
-)
 from lumos.model.dataset import (
     ColumnStatistics,
     Dataset,
@@ -18,12 +15,13 @@ from lumos.model.json_codec import to_plain
 from lumos.model.privacy import allowed_quality, allowed_statistics
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
-from lumos.schemas.schema_report import SchemaReport
+from lumos.schemas.changes import SplitDataset
+from lumos.schemas.report_parts import SchemaReport
 from lumos.store import KnownDataset, State
 
 
 def flags_of(schema: Schema | None) -> tuple[str, ...]:
-    """What engines may stumble over in a schema."""
+    """Warnings about a schema that may confuse engines."""
     same = schema.names_that_differ_only_in_case() if schema else ()
     return tuple(f"case-only: {', '.join(names)}" for names in same)
 
@@ -72,24 +70,6 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
         )
 
 
-class SplitDataset(Report, frozen=True, kw_only=True):
-    """A dataset that came apart, and the first 1,000 of the `part_count` datasets in its place."""
-
-    urn: str
-    summary: str
-    parts: tuple[str, ...]
-    part_count: int
-
-    @classmethod
-    def of(cls, event: ChangeEvent) -> "SplitDataset":
-        return cls(
-            urn=event.urn,
-            summary=event.summary,
-            parts=tuple(str(event.metadata["parts"]).split()),
-            part_count=int(event.metadata["part_count"]),
-        )
-
-
 class ListedDataset(Report, frozen=True, kw_only=True):
     urn: str
     name: str
@@ -113,9 +93,9 @@ class ListReport(Report, frozen=True, kw_only=True):
 
 
 class ShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos show`: the dataset with every aspect that is known.
+    """The answer of `lumos show`: the dataset with all its aspects.
 
-    `split` names the datasets that took its place, where it was split.
+    `split` lists its parts if it was split.
     """
 
     format_version: str = FORMAT_VERSION

@@ -8,15 +8,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.annotations.attribution import respelled, seen_again
-from lumos.annotations.rules import paths_of
+from lumos.annotations.attribution import match_field_case, refresh_source_annotations
+from lumos.model.annotation import AnnotationMap
 from lumos.model.change import Cause, ChangeEvent, EventType
 from lumos.model.dataset import Location
 from lumos.model.dataset_pattern import strip_extensions
 from lumos.model.discovery import FoundDataset, PastSchema, TableState
 from lumos.model.schema import Schema
+from lumos.model.type_path import field_paths
 from lumos.model.urn import Urn
-from lumos.model.words import Words
 from lumos.schemas.wording import split_summary
 from lumos.store import KnownDataset, Transaction
 
@@ -39,7 +39,7 @@ class InheritedAnnotations(NamedTuple):
     """What a part inherits from the dataset that it was split from."""
 
     aspects: Mapping[str, Any] = {}
-    annotations: Mapping[str, Words] = {}
+    annotations: Mapping[str, AnnotationMap] = {}
 
 
 class DatasetSuccession:
@@ -98,15 +98,17 @@ class DatasetSuccession:
                 for name, text in properties.items()
                 if not name.startswith(f"{old.platform}.")
             }
-        paths = {"", *paths_of(found.schema)}
-        stated = {} if transaction.remarks.get(str(urn)) else transaction.remarks.get(old.urn)
+        paths = {"", *field_paths(found.schema)}
+        stated = (
+            {} if transaction.annotations.get(str(urn)) else transaction.annotations.get(old.urn)
+        )
         annotations = {
             reporter: {key: word for key, word in words.items() if key.path in paths}
-            for reporter, words in respelled(stated, found.schema).items()
+            for reporter, words in match_field_case(stated, found.schema).items()
         }
         return InheritedAnnotations(
             {name: value for name, value in aspects.items() if value and name not in own},
-            seen_again(annotations, found.schema, found.told, urn.platform),
+            refresh_source_annotations(annotations, found.schema, found.told, urn.platform),
         )
 
     def split(

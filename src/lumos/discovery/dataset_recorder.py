@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lumos.annotations.attribution import adopted, retold, seen_again, written
+from lumos.annotations.attribution import (
+    adopt_imported,
+    annotate_scanned_dataset,
+    annotate_scanned_schema,
+    refresh_source_annotations,
+)
 from lumos.discovery.dataset_history import (
     ChangeClock,
     ChangeTime,
@@ -27,13 +32,18 @@ from lumos.discovery.source_metadata import (
     is_same_metadata,
     is_unchanged,
 )
+from lumos.model.annotation import AnnotationsByReporter
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
-from lumos.model.words import Said
-from lumos.schemas.sightings import Decision, OnRecord, Sighting, decide
+from lumos.schemas.version_rules import (
+    EventDecision,
+    ObservedDataset,
+    RecordedDataset,
+    decide_event,
+)
 from lumos.schemas.wording import summary_of
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.records import IMPORTED
@@ -98,8 +108,8 @@ class DatasetRecorder:
         return self._store.aspects("governance", source=self._source)
 
     @cached_property
-    def _annotations(self) -> dict[str, Said]:
-        return self._store.remarks.of_source(self._source)
+    def _annotations(self) -> dict[str, AnnotationsByReporter]:
+        return self._store.annotations.of_source(self._source)
 
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
@@ -200,7 +210,7 @@ class DatasetRecorder:
         if found.told is None or urn not in self._annotations:
             return False
         annotations = self._annotations[urn]
-        return annotations != seen_again(
+        return annotations != refresh_source_annotations(
             annotations, found.schema, found.told, Urn.parse(urn).platform
         )
 
@@ -329,13 +339,15 @@ class DatasetRecorder:
         found = _with_field_annotations(found, annotations)
         dataset = dataset_of(found, urn, **inherited.aspects)
         if metadata is not None and before is not None:
-            dataset = retold(apply_source_metadata(dataset, metadata, before=before), annotations)
+            dataset = annotate_scanned_dataset(
+                apply_source_metadata(dataset, metadata, before=before), annotations
+            )
         elif metadata is not None:
-            dataset = retold(dataset, annotations)
+            dataset = annotate_scanned_dataset(dataset, annotations)
         seen = _sighting(found)
         if found.table is not None and before is not None:
             seen = msgspec.structs.replace(seen, retold=not is_same_metadata(before, dataset))
-        decision = decide(seen, self._on_record(transaction, past.known), prefix=self._prefix)
+        decision = decide_event(seen, self._on_record(transaction, past.known), prefix=self._prefix)
         if decision is None:
             assert past.known is not None
             if metadata is not None:
@@ -371,7 +383,7 @@ class DatasetRecorder:
         found: FoundDataset,
         urn: Urn,
         known: KnownDataset | None,
-        annotations: Said,
+        annotations: AnnotationsByReporter,
     ) -> "_RecordedPast":
         """Record the schema changes in a table's log since the last scan, or all if it is new."""
         table = found.table
@@ -394,7 +406,7 @@ class DatasetRecorder:
             )
             then = msgspec.structs.replace(then, content=event_id(step.version, step.schema.full))
             seen = _sighting(then)
-            decision = decide(seen, self._on_record(transaction, known), prefix=self._prefix)
+            decision = decide_event(seen, self._on_record(transaction, known), prefix=self._prefix)
             if decision is None or not decision.schema_changed:
                 continue
             moment = clock.time_of(step, is_creation=known is None)
@@ -412,26 +424,30 @@ class DatasetRecorder:
 
     def _refresh_annotations(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None
-    ) -> Said:
+    ) -> AnnotationsByReporter:
         """The annotations of a dataset, updated with those of its source."""
         if known is None:
             return {}
-        before = transaction.remarks.get(known.urn)
+        before = transaction.annotations.get(known.urn)
         annotations = before
         if known.source == IMPORTED and known.schema_hash is not None:
-            annotations = adopted(annotations, transaction.schema(known.schema_hash), found.schema)
+            annotations = adopt_imported(
+                annotations, transaction.schema(known.schema_hash), found.schema
+            )
         if annotations:
-            annotations = seen_again(annotations, found.schema, found.told, urn.platform)
+            annotations = refresh_source_annotations(
+                annotations, found.schema, found.told, urn.platform
+            )
         for reporter in annotations.keys() | before.keys():
             if annotations.get(reporter) != before.get(reporter):
-                transaction.remarks.put(known.urn, reporter, annotations.get(reporter, {}))
+                transaction.annotations.put(known.urn, reporter, annotations.get(reporter, {}))
         return annotations
 
     @staticmethod
-    def _on_record(transaction: Transaction, known: KnownDataset | None) -> OnRecord | None:
+    def _on_record(transaction: Transaction, known: KnownDataset | None) -> RecordedDataset | None:
         if known is None or known.schema_hash is None:
             return None
-        return OnRecord(
+        return RecordedDataset(
             schema=transaction.schema(known.schema_hash),
             content=known.content,
             cloud_version=CloudVersion.parse(known.cloud_version),
@@ -458,7 +474,7 @@ class DatasetRecorder:
         transaction: Transaction,
         found: FoundDataset,
         urn: Urn,
-        decision: Decision,
+        decision: EventDecision,
         known: KnownDataset | None,
         before: Dataset | None,
         moment: ChangeTime,
@@ -539,7 +555,7 @@ class DatasetRecorder:
         if inherited.aspects:
             transaction.save_aspects(urn, inherited.aspects, writer=_WRITER, at=self._at)
         for reporter, words in inherited.annotations.items():
-            transaction.remarks.put(urn, reporter, words)
+            transaction.annotations.put(urn, reporter, words)
 
     def _origin(self, found: FoundDataset) -> str | None:
         """The URN of the dataset that this one was split from."""
@@ -577,8 +593,8 @@ class _RecordedPast(NamedTuple):
     steps: tuple[ChangeEvent, ...] = ()
 
 
-def _sighting(found: FoundDataset) -> Sighting:
-    return Sighting(
+def _sighting(found: FoundDataset) -> ObservedDataset:
+    return ObservedDataset(
         schema=found.schema,
         content=found.content,
         told=found.is_reported_by_source,
@@ -587,12 +603,17 @@ def _sighting(found: FoundDataset) -> Sighting:
     )
 
 
-def _with_field_annotations(found: FoundDataset, annotations: Said) -> FoundDataset:
+def _with_field_annotations(
+    found: FoundDataset, annotations: AnnotationsByReporter
+) -> FoundDataset:
     """A found dataset with the effective annotations of its fields."""
     if not annotations:
         return found
     return msgspec.structs.replace(
-        found, schema=written(found.schema, seen_again(annotations, found.schema, found.told, ""))
+        found,
+        schema=annotate_scanned_schema(
+            found.schema, refresh_source_annotations(annotations, found.schema, found.told, "")
+        ),
     )
 
 

@@ -10,7 +10,6 @@ import msgspec
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
-from lumos.datasets.reports import SplitDataset
 from lumos.discovery.dataset_recorder import RecordingOutcome
 from lumos.discovery.reports import (
     DatasetReport,
@@ -26,9 +25,9 @@ from lumos.errors import LumosError
 from lumos.model.change import EventType, Verdict
 from lumos.model.discovery import Problem
 from lumos.progress import Progress
-from lumos.schemas.affected import AffectedReport
-from lumos.schemas.changes import forget_old_events
-from lumos.schemas.mirror import mirror_schemas
+from lumos.schemas.changes import SplitDataset, forget_old_events
+from lumos.schemas.export import mirror_schemas
+from lumos.schemas.report_parts import AffectedReport
 from lumos.sources.addresses import access_of
 from lumos.storage.errors import StorageFault
 from lumos.store import Store

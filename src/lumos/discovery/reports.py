@@ -4,12 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from lumos.catalogs.reports import PublishReport
-from lumos.datasets.reports import (
-    LocationReport,
-    SplitDataset,
-    StatisticsReport,
-    flags_of,
-)
+from lumos.datasets.reports import LocationReport, StatisticsReport, flags_of
 from lumos.model.change import (
     ChangeEvent,
     Verdict,
@@ -22,9 +17,9 @@ from lumos.model.dataset import (
 from lumos.model.discovery import Problem, Suggestion
 from lumos.model.privacy import allowed_statistics
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.schemas.affected import AffectedReport
+from lumos.schemas.changes import SplitDataset
 from lumos.schemas.findings import ChangeRow, change_rows
-from lumos.schemas.schema_report import SchemaReport
+from lumos.schemas.report_parts import AffectedReport, SchemaReport
 
 ScanChange = Literal["new", "changed", "unchanged"]
 

@@ -9,18 +9,15 @@ from typing import Final
 
 import msgspec
 
-from lumos.annotations.rules import owner_name, owner_of
+from lumos.annotations.rules import COMMENT_PROPERTY, OWNER_PROPERTY, source_properties
 from lumos.model.dataset import Dataset, Documentation, Location, Owner, Ownership, Properties
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
-from lumos.model.words import Key
 
 SOURCE_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
-_COMMENT: Final = "comment"
-_OWNER: Final = "owner"
 _MOST_TYPES: Final = 3
 # Properties that change with every commit are not reported as changes.
 _CHANGES_ALWAYS: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
-_LABELS: Final = {_COMMENT: "description", _OWNER: "owner"}
+_LABELS: Final = {COMMENT_PROPERTY: "description", OWNER_PROPERTY: "owner"}
 
 
 def apply_source_metadata(
@@ -32,9 +29,9 @@ def apply_source_metadata(
     return msgspec.structs.replace(
         dataset,
         documentation=_documentation(
-            before.documentation, earlier.get(_COMMENT), metadata.description
+            before.documentation, earlier.get(COMMENT_PROPERTY), metadata.description
         ),
-        ownership=_ownership(before.ownership, earlier.get(_OWNER), metadata.owner),
+        ownership=_ownership(before.ownership, earlier.get(OWNER_PROPERTY), metadata.owner),
         definition=metadata.definition,
         properties=_properties(before, metadata),
     )
@@ -45,7 +42,7 @@ def is_unchanged(
 ) -> bool:
     """Whether the metadata of a source is the same as recorded."""
     return (
-        _own_properties(properties, platform) == _facts(found.told or SourceMetadata())
+        _own_properties(properties, platform) == source_properties(found.told or SourceMetadata())
         and location is not None
         and location.partitioning == found.location.partitioning
     )
@@ -70,33 +67,6 @@ def describe_differences(before: Dataset, found: FoundDataset) -> str:
     return "; ".join(parts)
 
 
-def source_annotations(metadata: SourceMetadata, platform: str) -> dict[Key, str]:
-    """The metadata of a source as annotations of its dataset."""
-    words = {
-        Key("", "property", f"{platform}.{name}"): text for name, text in _facts(metadata).items()
-    }
-    if metadata.description is not None:
-        words[Key("", "description")] = metadata.description
-    if metadata.owner is not None:
-        words[Key("", "owner", owner_name(metadata.owner))] = ""
-    return words
-
-
-def is_from_source(dataset: Dataset, key: Key) -> bool:
-    """Whether an annotation of a dataset was last reported by the source itself."""
-    earlier = last_source_properties(dataset)
-    match key.slot:
-        case "description":
-            known = dataset.documentation
-            return known is not None and known.description == earlier.get(_COMMENT)
-        case "owner":
-            return _is_owner_named(owner_of(key.name), earlier.get(_OWNER))
-        case "property":
-            return key.name.startswith(f"{dataset.platform}.")
-        case _:
-            return False
-
-
 def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
     """Columns whose native type changed, but not their type: `a changed: json -> jsonb`."""
     for field in found.schema.fields:
@@ -112,7 +82,7 @@ def _changed(before: Dataset, found: FoundDataset, metadata: SourceMetadata) -> 
         yield "query"
     if _partitioning(before) != found.location.partitioning:
         yield "partitioning"
-    old, new = last_source_properties(before), _facts(metadata)
+    old, new = last_source_properties(before), source_properties(metadata)
     for name in sorted((old.keys() | new.keys()) - _CHANGES_ALWAYS):
         if old.get(name) != new.get(name):
             yield _LABELS.get(name, name.replace("constraint.", "constraint "))
@@ -120,15 +90,6 @@ def _changed(before: Dataset, found: FoundDataset, metadata: SourceMetadata) -> 
 
 def _partitioning(dataset: Dataset) -> str | None:
     return dataset.location.partitioning if dataset.location else None
-
-
-def _facts(metadata: SourceMetadata) -> Properties:
-    facts = {
-        **metadata.properties,
-        _COMMENT: metadata.description,
-        _OWNER: None if metadata.owner is None else metadata.owner.name,
-    }
-    return {name: text for name, text in facts.items() if text is not None}
 
 
 def last_source_properties(dataset: Dataset) -> Properties:
@@ -150,7 +111,10 @@ def _properties(dataset: Dataset, metadata: SourceMetadata) -> Properties | None
     others = {
         name: text for name, text in (dataset.properties or {}).items() if not name.startswith(mark)
     }
-    return {**others, **{f"{mark}{name}": text for name, text in _facts(metadata).items()}} or None
+    return {
+        **others,
+        **{f"{mark}{name}": text for name, text in source_properties(metadata).items()},
+    } or None
 
 
 def _documentation(

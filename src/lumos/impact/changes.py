@@ -26,12 +26,12 @@ from lumos.model.types import UNKNOWN, DataType, SchemaSyntaxError, parse_type, 
 from lumos.model.urn import Urn
 from lumos.schemas.apply import apply
 from lumos.schemas.compatibility import judge
-from lumos.schemas.fingerprint_diff import Known, findings_between
+from lumos.schemas.findings import FingerprintedSchema, findings_between
 from lumos.schemas.paths import child, parent_of
-from lumos.schemas.proposals import understood, unknown_types
+from lumos.schemas.proposals import complete_proposal, unknown_types
 
 if TYPE_CHECKING:
-    from lumos.schemas.proposal_reader import Kind, Proposal
+    from lumos.schemas.proposal_reader import ProposalKind, SchemaProposal
 
 
 _MOST_LISTED: Final = 12
@@ -377,7 +377,7 @@ class ProposedFile(NamedTuple):
     """A file with a proposed schema, as for `lumos schema predict`."""
 
     file: str | Path
-    kind: "Kind | None"
+    kind: "ProposalKind | None"
     model: str | None
 
 
@@ -404,7 +404,7 @@ def case_from_options(
                 "dataset first (lumos ingest), or use --change."
             )
         shown = proposal.rendered(present)
-        base = understood(present, shown, proposal.schema, proposal.form)
+        base = complete_proposal(present, shown, proposal.schema, proposal.form)
         remarks += proposal.remarks
     after = apply_requested_changes(urn, platform, base, requested, dialect=dialect)
     findings = judge_changes(context, present, after.schema, after.changes)
@@ -424,18 +424,22 @@ def judge_changes(
     format = None if entry is None else entry.known.format
     if present is None or proposed is None:
         return judge(changes, format=format)
-    return findings_between(Known.of(present), Known.of(proposed, format))
+    return findings_between(
+        FingerprintedSchema.of(present), FingerprintedSchema.of(proposed, format)
+    )
 
 
-def _proposal(context: ImpactContext, file: ProposedFile, dialect: Dialect | None) -> "Proposal":
+def _proposal(
+    context: ImpactContext, file: ProposedFile, dialect: Dialect | None
+) -> "SchemaProposal":
     # Imported late: only needed for proposed files.
-    from lumos.schemas.output import given
-    from lumos.schemas.proposal_reader import Wanted, read_proposal
+    from lumos.schemas.output import require_text
+    from lumos.schemas.proposal_reader import ProposalTarget, read_proposal
 
-    given(str(file.file), "file of the proposed schema")
+    require_text(str(file.file), "file of the proposed schema")
     urn = Urn.parse(context.urn)
     entry = context.store.entries.get(context.urn)
-    wanted = Wanted(
+    wanted = ProposalTarget(
         name=urn.name if entry is None else entry.known.name,
         platform=urn.platform,
         model=file.model,

@@ -26,10 +26,10 @@ from lumos.model.json_codec import decode_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType, SchemaSyntaxError, parse_type
 from lumos.schemas.apply import apply
+from lumos.schemas.export import RecordedUrn, portable_urns
 from lumos.schemas.findings import ChangeRow
-from lumos.schemas.output import given
+from lumos.schemas.output import require_text
 from lumos.schemas.paths import parent_of
-from lumos.schemas.portable import Recorded, portable_urns
 from lumos.schemas.reports import DatasetDiff, DiffReport
 from lumos.store import Store
 
@@ -41,7 +41,7 @@ _DATASET: Final = ""
 
 def read_diff_report(file: str | Path) -> tuple[DatasetDiff, ...]:
     """The changed datasets in a report of `lumos schema diff` or `lumos schema predict`."""
-    path = Path(given(str(file), "file of changes"))
+    path = Path(require_text(str(file), "file of changes"))
     if not path.is_file():
         raise MisuseError(f"File not found: {path}. Create it with: lumos schema diff --base main")
     try:
@@ -56,7 +56,7 @@ def read_diff_report(file: str | Path) -> tuple[DatasetDiff, ...]:
 def stored_urns(store: Store, urns: Collection[str]) -> dict[str, str]:
     """The stored URN of each URN, which may come from a schema export."""
     resolved = {urn: store.resolve(urn) for urn in urns}
-    recorded = [Recorded(*each) for each in store.archive.sources()]
+    recorded = [RecordedUrn(*each) for each in store.archive.sources()]
     known = {each.urn for each in recorded}
     if known.issuperset(resolved.values()):
         return resolved

@@ -16,7 +16,7 @@ from lumos.impact.reports import (
     counted,
 )
 from lumos.impact.rules.recommendations import name_of
-from lumos.schemas.wording import position
+from lumos.schemas.wording import format_position
 
 _MOST_ROWS: Final = 100
 _MOST_REASONS: Final = 10
@@ -120,7 +120,7 @@ def _details(row: DownstreamReport) -> Iterator[str]:
 
 
 def _reason(reason: ReasonReport) -> str:
-    where = position(reason.file, reason.line)
+    where = format_position(reason.file, reason.line)
     if reason.file is not None:
         where = _code(where)
     return ", ".join(filter(None, (escape(reason.text), where)))

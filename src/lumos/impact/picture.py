@@ -16,7 +16,7 @@ from lumos.impact.reports import (
 from lumos.impact.rules.recommendations import name_of
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Mark, Picture
 from lumos.model.types import quoted_name
-from lumos.schemas.wording import position
+from lumos.schemas.wording import format_position
 
 _MARKS: Final[dict[VerdictWord, Mark]] = {
     "BREAKING": "breaking",
@@ -112,7 +112,7 @@ def _reason(reason: ReasonReport) -> BoxReason:
         text=reason.text,
         verdict=_MARKS[reason.verdict],
         clause=reason.clause or "",
-        where=position(reason.file, reason.line),
+        where=format_position(reason.file, reason.line),
         path=tuple(f"{name_of(urn)}.{column}" for urn, _, column in steps),
     )
 

@@ -10,7 +10,7 @@ from lumos.impact.rules.type_uses import ValueType
 from lumos.model.change import FieldAdded, Finding, Verdict
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import quoted_name
-from lumos.schemas.findings import ChangeRow, Side, change_rows
+from lumos.schemas.findings import ChangeRow, ChangeValue, change_rows
 
 if TYPE_CHECKING:
     from lumos.impact.spark_check import SparkCheckReport
@@ -27,8 +27,8 @@ class ChangeReport(Report, frozen=True, kw_only=True):
     urn: str
     path: str
     kind: str
-    before: Side
-    after: Side
+    before: ChangeValue
+    after: ChangeValue
 
 
 class ReasonReport(Report, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from lumos.impact.rules.results import Impact
 from lumos.lineage.view import find_dataset, has_lineage
 from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
-from lumos.schemas.wording import position
+from lumos.schemas.wording import format_position
 from lumos.store import Store
 from lumos.store.collecting import with_all_set_aside
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lumos.lineage.drawing.picture import Picture
     from lumos.model.change import Finding
     from lumos.model.conversions.sql_types import Dialect
-    from lumos.schemas.proposal_reader import Kind
+    from lumos.schemas.proposal_reader import ProposalKind
 
 # How many files a remark names.
 _MOST_FILES: Final = 20
@@ -58,7 +58,7 @@ class ImpactService:
         drop: Sequence[str] = (),
         rename: Sequence[str] = (),
         proposed: str | Path | None = None,
-        kind: "Kind | None" = None,
+        kind: "ProposalKind | None" = None,
         model: str | None = None,
         dialect: "Dialect | None" = None,
         check_on_spark: bool = False,
@@ -220,7 +220,7 @@ def _remarks(
 ) -> Iterator[str]:
     """Remarks about missing lineage, unparsable statements, deleted datasets and cycles."""
     if unparsed:
-        files = list(dict.fromkeys(position(each.file or each.reporter, each.line)
+        files = list(dict.fromkeys(format_position(each.file or each.reporter, each.line)
                                    for each in unparsed))  # fmt: skip
         more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
         yield (

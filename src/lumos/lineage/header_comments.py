@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lumos.annotations.owner_names import is_said, owners_of
+from lumos.annotations.owner_names import is_filled_in, parse_owners
 from lumos.model.dataset import Owner
 
 SLA: Final = "sla"
@@ -203,8 +203,8 @@ def _read(lines: list[str]) -> HeaderComment:
     described = facts.of("description")
     return HeaderComment(
         description=(described[0] if described else " ".join(_first_paragraph(words))) or None,
-        owners=owners_of(facts.of("owner")),
-        sla=next(filter(is_said, facts.of("sla")), None),
+        owners=parse_owners(facts.of("owner")),
+        sla=next(filter(is_filled_in, facts.of("sla")), None),
         tags=tuple(
             dict.fromkeys(
                 name

@@ -249,7 +249,7 @@ class LineageIngest:
         """
         if self._store is None:
             return [], []
-        remarks = self._store.remarks
+        remarks = self._store.annotations
         unparsed = {reporter for reporter, _ in self._store.lineage.unparsed()}
         known = [
             each.name

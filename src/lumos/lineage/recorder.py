@@ -89,7 +89,7 @@ class LineageRecorder:
         assert self._store is not None
         # Most files have no annotations of known datasets, and never had any.
         descriptions = [each for each in resolved.descriptions if each[0] in self._names]
-        if not descriptions and not self._store.remarks.urns(resolved.reporter):
+        if not descriptions and not self._store.annotations.urns(resolved.reporter):
             return 0
         return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
 

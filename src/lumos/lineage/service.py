@@ -213,9 +213,9 @@ class LineageService:
         *,
         dry_run: bool,
     ) -> int:
-        from lumos.annotations.reporters import apply_described
+        from lumos.annotations.reporters import apply_descriptions
 
         annotations = self._annotations()
-        return apply_described(
+        return apply_descriptions(
             annotations, reporter, descriptions, only=only, dry_run=dry_run
         ).changed

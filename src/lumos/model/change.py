@@ -1,11 +1,13 @@
 """Schema changes, their verdicts, and the events that record them."""
 
 import enum
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from lumos.errors import UnknownName
 from lumos.model.schema import Field
 from lumos.model.types import DataType
 
@@ -252,3 +254,14 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
             return Verdict.BREAKING
         found = {finding.consumer for finding in self.findings}
         return next((verdict for verdict in Verdict if verdict in found), None)
+
+
+def event_types(names: Iterable[EventType | str]) -> tuple[EventType, ...]:
+    """The event types with the given names, in any case; a single name may be given alone."""
+    known = {each.value: each for each in EventType}
+    found = []
+    for name in (names,) if isinstance(names, str) else names:
+        if str(name).upper() not in known:
+            raise UnknownName("event type", str(name), known)
+        found.append(known[str(name).upper()])
+    return tuple(found)

@@ -192,3 +192,12 @@ def _leaves(
             yield from _leaves(member.type, place.member(member.name), (*names, member.name))
     else:
         yield place.path, names, type
+
+
+def field_paths(schema: Schema) -> list[str]:
+    """The paths of all fields, nested ones after those that they are in."""
+    return [
+        path
+        for field in schema.fields
+        for path in (quoted_name(field.name), *(part.path for part in nested_parts(field)))
+    ]

@@ -1,1 +1,1 @@
-"""Who is told of a change and in which words, and how a message gets out."""
+"""Notifications about changes: routing, message texts and delivery."""

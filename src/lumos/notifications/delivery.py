@@ -1,22 +1,136 @@
-"""Takes messages out of the outbox, one by one, until none is due."""
+"""Delivers messages from the outbox to channels, with retries and without leaking secrets."""
 
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime, timedelta
+import logging
+import os
+import re
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Final, Protocol
 
 import msgspec
 
-from lumos.model.notification import PostedNotification
-from lumos.notifications.channels import HOPELESS, Channel
+from lumos.config.secret import Secret
+from lumos.config.settings import Notifications
+from lumos.errors import LumosError, MissingDependency
+from lumos.model.notification import Notification, PostedNotification
+from lumos.store import NotificationOutbox
 
+# A service that has not answered within this time is tried again later.
+_TIMEOUT_SECONDS: Final = 30.0
+# Some services need several requests for one message.
+_TOTAL_TIMEOUT_SECONDS: Final = 90.0
+UNREACHABLE: Final = "the service cannot be reached"
+TIMED_OUT: Final = f"the service did not answer within {_TIMEOUT_SECONDS:.0f} seconds"
+# After these problems other messages to the same channel would fail as well.
+_CHANNEL_DOWN: Final = (UNREACHABLE, TIMED_OUT)
+_WARNINGS: Final = ("WARNING", "ERROR", "CRITICAL")
+_EXCEPTION: Final = "Socket Exception"
+_STATUS: Final = re.compile(r"\berror=(\d{3})\b")
+# These loggers write addresses, with the tokens in them.
+_LEAKING_LOGGERS: Final = ("apprise", "urllib3", "requests_oauthlib", "oauthlib")
 # Longer than the slowest service may take, so that only a dead sender loses its claim.
 _CLAIM: Final = timedelta(minutes=2)
-_FIRST_WAIT: Final = timedelta(seconds=30)
-_LONGEST_WAIT: Final = timedelta(hours=1)
+_FIRST_DELAY: Final = timedelta(seconds=30)
+_LONGEST_DELAY: Final = timedelta(hours=1)
+# How long the background thread goes on after the last wake-up, and how long a failed channel is
+# left alone.
+_GRACE_SECONDS: Final = 30.0
+_log = logging.getLogger(__name__)
 
 
-class Outbox(Protocol):
-    """Where messages wait."""
+class NotificationChannel(Protocol):
+    """A way to reach people or programs."""
+
+    def send(self, notification: Notification) -> str | None:
+        """Sends a message; returns the reason if that failed."""
+
+
+class AppriseChannel:
+    """One apprise address: a chat, a mailbox, a webhook."""
+
+    def __init__(self, address: Secret) -> None:
+        try:
+            from apprise import Apprise, AppriseAsset
+        except ModuleNotFoundError:
+            raise MissingDependency("Sending notifications", "apprise", "notify") from None
+        asset = AppriseAsset(app_id="Lumos", app_desc="Lumos", storage_mode="memory")
+        self._apprise = Apprise(asset=asset)
+        with _muted_loggers():
+            service = Apprise.instantiate(address.reveal(), asset=asset)
+        if service is not None:
+            # An address may set its own timeouts (rto, cto). Apprise's default of 4 seconds is too
+            # short for some services, which would then get every message twice.
+            for name in ("socket_read_timeout", "socket_connect_timeout"):
+                if name not in vars(service):
+                    setattr(service, name, _TIMEOUT_SECONDS)
+            self._apprise.add(service)
+
+    def send(self, notification: Notification) -> str | None:
+        from apprise import NotifyFormat, NotifyType
+
+        if not len(self._apprise):
+            return "apprise does not understand its address"
+        kind = NotifyType.WARNING if notification.urgent else NotifyType.INFO
+        with _muted_loggers():
+            result = self._apprise.notify(
+                # Apprise sends nothing at all if the body is empty.
+                body=notification.body or notification.title or f"{notification.urn} changed.",
+                title=notification.title,
+                notify_type=kind,
+                # Field names must not be interpreted as markup or as mentions.
+                body_format=NotifyFormat.TEXT,
+                timeout=_TOTAL_TIMEOUT_SECONDS,
+                log_level=logging.DEBUG,
+            )
+            with result:
+                messages = [
+                    entry.message
+                    for entry in result.logs()
+                    # Other log entries quote the notification itself.
+                    if entry.level in _WARNINGS or entry.message.startswith(_EXCEPTION)
+                ]
+        return None if result else _failure_reason(" ".join(messages))
+
+
+def _failure_reason(log: str) -> str:
+    """The reason of a failure in our own words: log messages may quote addresses with tokens."""
+    if status := _STATUS.search(log):
+        return f"the service answered {status.group(1)}"
+    if "Read timed out" in log or "did not finish within" in log:
+        return TIMED_OUT
+    if "onnection" in log or "ocket" in log or "imed out" in log:
+        return UNREACHABLE
+    return "the service did not accept the message"
+
+
+@contextmanager
+def _muted_loggers() -> Iterator[None]:
+    """Keeps log records of libraries out of the logs of the process."""
+    loggers = [logging.getLogger(name) for name in _LEAKING_LOGGERS]
+    before = [(logger.propagate, logger.level) for logger in loggers]
+    null_handler = logging.NullHandler()
+    for logger in loggers:
+        logger.propagate = False
+        # Time-outs are only recognisable from debug records.
+        logger.setLevel(logging.DEBUG)
+        # Without any handler Python itself would print warnings.
+        logger.addHandler(null_handler)
+    try:
+        yield
+    finally:
+        for logger, (propagated, level) in zip(loggers, before, strict=True):
+            logger.propagate = propagated
+            logger.setLevel(level)
+            logger.removeHandler(null_handler)
+
+
+class NotificationQueue(Protocol):
+    """What delivery needs of the outbox."""
 
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
@@ -31,8 +145,8 @@ class Outbox(Protocol):
     def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None: ...
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """What one round of sending came to; `problems` by channel."""
+class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one round of sending; `problems` by channel."""
 
     sent: int = 0
     failed: int = 0
@@ -40,26 +154,26 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     problems: dict[str, str] = {}
 
 
-def wait_after(tries: int) -> timedelta:
+def retry_delay(tries: int) -> timedelta:
     """How long a message waits after its nth failure."""
-    # 2 ** 7 halves of a minute are more than an hour; higher powers would only overflow.
-    return min(_LONGEST_WAIT, _FIRST_WAIT * (1 << min(tries - 1, 7)))
+    # 2 ** 7 half minutes exceed an hour; higher powers would only overflow.
+    return min(_LONGEST_DELAY, _FIRST_DELAY * (1 << min(tries - 1, 7)))
 
 
 def deliver(
-    outbox: Outbox,
-    channels: Mapping[str, Channel],
+    outbox: NotificationQueue,
+    channels: Mapping[str, NotificationChannel],
     *,
     sender: str,
     max_tries: int,
     clock: Callable[[], datetime],
     go_on: Callable[[], bool] = lambda: True,
     all: bool = False,
-) -> Delivery:
-    """Sends what is due while `go_on` says so; a channel that fails is left alone for the round.
+) -> DeliveryResult:
+    """Sends due messages while `go_on` returns true; a channel that fails is skipped afterwards.
 
-    Of `all`, those that wait for later and those that were given up have one try each, and only a
-    channel that does not answer is left alone.
+    With `all`, messages that wait for a retry or were given up are tried once each, and only a
+    channel that does not answer is skipped.
     """
     working = set(channels)
     sent = failed = given_up = last = 0
@@ -84,10 +198,110 @@ def deliver(
         tries = posted.tries + 1
         was_dead = posted.state == "dead"
         is_last = was_dead or tries >= max_tries
-        due_at = None if is_last else clock() + wait_after(tries)
+        due_at = None if is_last else clock() + retry_delay(tries)
         outbox.failed(posted.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
-        if not all or problem in HOPELESS:
+        if not all or problem in _CHANNEL_DOWN:
             working.discard(channel)
         failed, given_up = failed + 1, given_up + (is_last and not was_dead)
-    return Delivery(sent=sent, failed=failed, given_up=given_up, problems=problems)
+    return DeliveryResult(sent=sent, failed=failed, given_up=given_up, problems=problems)
+
+
+class NotificationSender:
+    """Sends due messages in a background thread that ends when nothing is due any more.
+
+    At exit the process waits for that thread, but not for long: messages that are left are sent by
+    the next process that records something, by `lumos watch` or by `lumos notify send`.
+    """
+
+    def __init__(self, settings: Notifications, outbox: Callable[[], NotificationOutbox]) -> None:
+        self._settings = settings
+        self._outbox = outbox
+        self._sender_id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._lock = threading.Lock()
+        self._channels: dict[str, AppriseChannel] = {}
+        self._running = False
+        self._deadline = 0.0
+        self._failed_at: dict[str, float] = {}
+
+    def wake(self) -> None:
+        """Starts sending in the background."""
+        with self._lock:
+            self._deadline = monotonic() + _GRACE_SECONDS
+            if self._running:
+                return
+            self._running = True
+        threading.Thread(target=self._run, name="lumos-notifications").start()
+
+    def deliver(self, *, all: bool = False) -> DeliveryResult:
+        """Sends due messages in this thread; with `all`, everything that is not sent."""
+        return self._deliver(self._settings.channels, all=all)
+
+    def _deliver(
+        self,
+        channels: Collection[str],
+        *,
+        all: bool = False,
+        go_on: Callable[[], bool] = lambda: True,
+    ) -> DeliveryResult:
+        connected = self._connected_channels()
+        return deliver(
+            self._outbox(),
+            {name: connected[name] for name in channels},
+            sender=self._sender_id,
+            max_tries=self._settings.max_tries,
+            clock=lambda: datetime.now(UTC),
+            go_on=go_on,
+            all=all,
+        )
+
+    def send_now(self, message: Notification) -> str | None:
+        """Sends one message without the outbox; returns the reason if that failed."""
+        return self._connected_channels()[message.channel].send(message)
+
+    def _due_channels(self) -> list[str]:
+        """The channels that have not failed recently, if a message is due on any of them."""
+        channels = [
+            name
+            for name in self._settings.channels
+            if self._failed_at.get(name, -_GRACE_SECONDS) <= monotonic() - _GRACE_SECONDS
+        ]
+        due_at = self._outbox().next_due(channels)
+        return channels if due_at is not None and due_at <= datetime.now(UTC) else []
+
+    def _connected_channels(self) -> dict[str, AppriseChannel]:
+        if not self._channels:
+            addresses = self._settings.channels
+            self._channels = {name: AppriseChannel(each) for name, each in addresses.items()}
+        return self._channels
+
+    def _run(self) -> None:
+        seen = None
+        while True:
+            with self._lock:
+                # A wake-up since the last round means that more may be due.
+                if seen == self._deadline:
+                    self._running = False
+                    return
+                seen = self._deadline
+            try:
+                if not (channels := self._due_channels()):
+                    continue
+                result = self._deliver(channels, go_on=lambda: monotonic() < self._deadline)
+            except LumosError as problem:
+                _log.warning("notifications stay in the outbox: %s", problem)
+            else:
+                self._failed_at |= dict.fromkeys(result.problems, monotonic())
+                _log_result(result)
+
+
+def _log_result(result: DeliveryResult) -> None:
+    for channel, problem in result.problems.items():
+        _log.warning("channel '%s': %s; its messages will be retried later", channel, problem)
+    if result.given_up:
+        _log.warning(
+            "messages given up after their last try: %d; lumos notify send --all tries them again",
+            result.given_up,
+        )
+    if result.sent:
+        _log.info("messages sent", extra={"facts": {"sent": result.sent}})

@@ -1,1 +1,1 @@
-"""The verbs of `lumos schema`: compare, look back, predict, and keep schemas as code."""
+"""Schemas: comparison, compatibility rules, history, versions, proposals and schema files."""

@@ -1,4 +1,4 @@
-"""Takes a schema through changes: what `compare` tells apart, this puts back together."""
+"""Applies changes to a schema: the inverse of `compare`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
@@ -25,8 +25,10 @@ from lumos.model.types import Array, DataType, Map, Member, Struct
 from lumos.schemas.paths import ELEMENT, KEY, VALUE, child, column_of, is_within, parent_of
 
 Part = TypeVar("Part", Field, Member)
-_Words: TypeAlias = DefaultChanged | DescriptionChanged | TagsChanged
-_Properties: TypeAlias = _Words | NullabilityChanged | KeyChanged | PartitioningChanged
+_AnnotationChange: TypeAlias = DefaultChanged | DescriptionChanged | TagsChanged
+_PropertyChange: TypeAlias = (
+    _AnnotationChange | NullabilityChanged | KeyChanged | PartitioningChanged
+)
 _PROPERTIES: Final[dict[type[AnySchemaChange], str]] = {
     NullabilityChanged: "nullable",
     KeyChanged: "key",
@@ -38,9 +40,9 @@ _PROPERTIES: Final[dict[type[AnySchemaChange], str]] = {
 
 
 def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
-    """The schema after the changes: of `compare(a, b)` on `a`, one with b's full fingerprint.
+    """The schema after the changes; `compare(a, b)` applied to `a` has the full fingerprint of `b`.
 
-    Field ids stay. Native types stay where the type does, since nobody told the new ones.
+    Field ids stay. Native types stay where the type does, since changes do not contain them.
     """
     changes = tuple(changes)
     by_column: dict[str, list[AnySchemaChange]] = {}
@@ -51,10 +53,10 @@ def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
         own = by_column.get(path)
         return field if own is None else _Inside(own).column(field, path)
 
-    return Schema(fields=tuple(_Level(changes).rebuilt(schema.fields, "", changed, _itself)))
+    return Schema(fields=tuple(_Level(changes).rebuilt(schema.fields, "", changed, _same)))
 
 
-def _itself(field: Field) -> Field:
+def _same(field: Field) -> Field:
     return field
 
 
@@ -63,7 +65,7 @@ def _member(field: Field) -> Member:
 
 
 class _Level:
-    """Which siblings come, go and change places, by the path of what holds them."""
+    """Which siblings are added, removed and reordered, by the path of their parent."""
 
     def __init__(self, changes: Iterable[AnySchemaChange]) -> None:
         self._removed: set[str] = set()
@@ -94,8 +96,8 @@ class _Level:
         order = self._order.get(parent, tuple(kept))
         if kept.keys() != set(order):
             raise MisuseError(
-                f"The changes are not of this schema: they put {', '.join(order)} in order where "
-                f"it has {', '.join(kept)}."
+                f"The changes do not fit this schema: they reorder {', '.join(order)}, but it has "
+                f"{', '.join(kept)}."
             )
         result = [kept[name] for name in order]
         for added in sorted(self._added.get(parent, ()), key=lambda each: each.position):
@@ -123,7 +125,7 @@ class _Inside:
         facts: dict[str, Any] = {
             _PROPERTIES[type(change)]: change.after
             for change in self._changes
-            if change.path == path and isinstance(change, _Properties)
+            if change.path == path and isinstance(change, _PropertyChange)
         }
         type_after = self._type(field.type, path)
         gone = removed_paths(field, msgspec.structs.replace(field, type=type_after))
@@ -140,16 +142,16 @@ class _Inside:
             case Struct(members) if len({member.name for member in members}) == len(members):
                 return Struct(self._level.rebuilt(members, path, self._changed_member, _member))
             case Array(element, nullable):
-                place = path + ELEMENT
+                inner = path + ELEMENT
                 return Array(
-                    self._type(element, place), element_nullable=self._nulls(place, nullable)
+                    self._type(element, inner), element_nullable=self._nulls(inner, nullable)
                 )
             case Map(key, value, nullable):
-                place = path + VALUE
+                inner = path + VALUE
                 return Map(
                     self._types.get(path + KEY, key),
-                    self._type(value, place),
-                    value_nullable=self._nulls(place, nullable),
+                    self._type(value, inner),
+                    value_nullable=self._nulls(inner, nullable),
                 )
             case _:
                 return type
@@ -172,10 +174,10 @@ class _Inside:
             if isinstance(change, FieldAdded):
                 notes[change.path] = _note_of(change.after, change.path)
                 notes.update((note.path, note) for note in change.after.nested)
-            elif isinstance(change, _Words) and change.path != column:
+            elif isinstance(change, _AnnotationChange) and change.path != column:
                 known = notes.get(change.path) or NestedField(path=change.path)
-                word = {_PROPERTIES[type(change)]: change.after}
-                notes[change.path] = msgspec.structs.replace(known, **word)
+                fact = {_PROPERTIES[type(change)]: change.after}
+                notes[change.path] = msgspec.structs.replace(known, **fact)
         return [note for note in notes.values() if note != NestedField(path=note.path)]
 
 

@@ -1,22 +1,19 @@
-"""`lumos changes`: what happened to datasets, newest first, and how long it is remembered."""
+"""The events behind `lumos changes`: filtering, reporting and pruning them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from lumos.datasets.reports import SplitDataset
 from lumos.errors import MisuseError
-from lumos.model.change import Cause, ChangeEvent, EventType
+from lumos.model.change import Cause, ChangeEvent, EventType, event_types
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.time_expression import parse_duration, parse_time
 from lumos.model.version import ChangeType, CloudVersion
-from lumos.notifications.handlers import event_types
-from lumos.schemas.affected import AffectedReport
 from lumos.schemas.findings import ChangeRow, change_rows
-from lumos.schemas.schema_report import SchemaReport
-from lumos.schemas.version_rules import Step, change_type_of, versions_by_cloud_version
+from lumos.schemas.report_parts import AffectedReport, SchemaReport
+from lumos.schemas.version_rules import VersionStep, change_type_of, versions_by_cloud_version
 from lumos.store import KnownDataset, Store
 from lumos.store.actor import audit
 from lumos.store.change_log import ChangeLog, EventFilter
@@ -28,17 +25,17 @@ MILESTONES: Final = (
     EventType.MERGED,
     EventType.SPLIT,
 )
-_TOGETHER: Final = 200
-_EVER: Final = datetime.max.replace(tzinfo=UTC)
-_REMEMBERED_SCHEMAS: Final = 5_000
-_FORGOTTEN_AT_ONCE: Final = 10_000
+_BATCH_SIZE: Final = 200
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+_MOST_CACHED_SCHEMAS: Final = 5_000
+_PRUNED_AT_ONCE: Final = 10_000
 
 
 class EventReport(Report, frozen=True, kw_only=True):
-    """A change event; schemas are told where they changed, came or went.
+    """A change event; it has schemas if the schema changed.
 
-    `affected_downstream` are the datasets that `affected` tells more of: which of them break by the
-    change and which may, whose they were, and where. It is null where nothing hung on the dataset.
+    `affected_downstream` are the datasets that the change affects; `affected` tells which of them
+    break or may break, where, and who owned them. It is null if nothing was downstream.
     """
 
     event_id: str
@@ -63,7 +60,7 @@ class EventReport(Report, frozen=True, kw_only=True):
 
 
 class ChangesSummary(Report, frozen=True, kw_only=True):
-    """What a list of events came to."""
+    """The number of events and of their datasets."""
 
     events: int
     breaking: int
@@ -71,7 +68,7 @@ class ChangesSummary(Report, frozen=True, kw_only=True):
 
 
 class ChangesReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos changes`: the events, newest first, and what they came to."""
+    """The answer of `lumos changes`: the events, newest first, and their counts."""
 
     format_version: str = FORMAT_VERSION
     events: tuple[EventReport, ...]
@@ -79,7 +76,7 @@ class ChangesReport(Report, frozen=True, kw_only=True):
 
 
 class Milestone(Report, frozen=True, kw_only=True):
-    """What became of a dataset as a whole: gone, back, renamed, merged with others or split."""
+    """An event of a dataset as a whole: deleted, restored, renamed, merged or split."""
 
     timestamp: datetime
     event: EventType
@@ -88,15 +85,33 @@ class Milestone(Report, frozen=True, kw_only=True):
     summary: str
 
 
+class SplitDataset(Report, frozen=True, kw_only=True):
+    """A dataset that was split, and the first 1,000 of its `part_count` parts."""
+
+    urn: str
+    summary: str
+    parts: tuple[str, ...]
+    part_count: int
+
+    @classmethod
+    def of(cls, event: ChangeEvent) -> "SplitDataset":
+        return cls(
+            urn=event.urn,
+            summary=event.summary,
+            parts=tuple(str(event.metadata["parts"]).split()),
+            part_count=int(event.metadata["part_count"]),
+        )
+
+
 class ForgetReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos db prune`: how many events of new data were let go."""
+    """The answer of `lumos db prune`: how many events of new data were deleted."""
 
     format_version: str = FORMAT_VERSION
     before: datetime | None
     removed: int
 
 
-def wanted_events(
+def event_filter(
     log: ChangeLog,
     *,
     since: str | datetime | None,
@@ -106,7 +121,7 @@ def wanted_events(
     dataset: str | None,
     limit: int | None,
 ) -> EventFilter:
-    """The filter that a user's words mean; fails where no dataset can be meant."""
+    """The filter for the options of a user; fails if no dataset has the given name."""
     now = datetime.now(UTC)
     start, end = _moment(since, now), _moment(until, now, end=True)
     if start is not None and end is not None and start > end:
@@ -126,7 +141,7 @@ def wanted_events(
 def _urns(log: ChangeLog, text: str) -> frozenset[str]:
     pattern = DatasetPattern(text)
     urns = log.urns(pattern)
-    # A pattern may match nothing yet; a name that does not exist is a slip.
+    # A pattern may match nothing yet, but a name that does not exist is a mistake.
     if not urns and not pattern.is_open:
         raise log.unknown(text)
     return urns
@@ -136,26 +151,26 @@ def _moment(given: str | datetime | None, now: datetime, *, end: bool = False) -
     return parse_time(given, now=now, end=end) if isinstance(given, str) else given
 
 
-def reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
-    """The events as they are printed, read from the store as they are asked for."""
+def event_reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
+    """Reports of the events that match, read from the store lazily."""
     schemas: dict[str, SchemaReport] = {}
     events = log.events(wanted)
-    while some := list(islice(events, _TOGETHER)):
-        needed = {hash for event in some for hash in _changed_schemas(event) if hash}
-        if len(schemas) > _REMEMBERED_SCHEMAS:
+    while batch := list(islice(events, _BATCH_SIZE)):
+        needed = {hash for event in batch for hash in _changed_schemas(event) if hash}
+        if len(schemas) > _MOST_CACHED_SCHEMAS:
             schemas.clear()
         if new := needed - schemas.keys():
             found = log.schemas(new)
             schemas.update({hash: SchemaReport.of(schema) for hash, schema in found.items()})
-        for event in some:
-            yield _report(event, schemas)
+        for event in batch:
+            yield _event_report(event, schemas)
 
 
-def report_of(log: ChangeLog, event: ChangeEvent) -> EventReport:
-    """One event as it is printed."""
+def event_report(log: ChangeLog, event: ChangeEvent) -> EventReport:
+    """The report of one event."""
     found = log.schemas({hash for hash in _changed_schemas(event) if hash})
     schemas = {hash: SchemaReport.of(schema) for hash, schema in found.items()}
-    return _report(event, schemas)
+    return _event_report(event, schemas)
 
 
 def events_of(
@@ -181,27 +196,27 @@ def _own_events(
     return EventFilter(urns=urns, types=types, since=known.created_at, limit=limit)
 
 
-def versions_of(store: Store, known: KnownDataset) -> dict[str, str]:
+def schema_versions_of(store: Store, known: KnownDataset) -> dict[str, str]:
     """The schema version of every cloud version that a dataset had, oldest first."""
     begun = [
         _step(each.cloud_version, each.version)
-        for each in store.archive.steps(urn=known.urn, until=_EVER)
+        for each in store.archive.steps(urn=known.urn, until=_END_OF_TIME)
     ]
     recorded = [
         _step(each.cloud_version, each.schema_version)
         for each in store.change_log.steps(_own_events(store, known))
     ]
-    present = _step(known.cloud_version, known.schema_version)
-    # Newest first: the last event of a cloud version tells what became of it.
-    return versions_by_cloud_version([*begun, present], reversed(recorded))
+    current = _step(known.cloud_version, known.schema_version)
+    # Recorded newest first: the last event of a cloud version decides.
+    return versions_by_cloud_version([*begun, current], reversed(recorded))
 
 
-def _step(cloud_version: str, schema_version: str) -> Step:
-    return Step(CloudVersion.parse(cloud_version), schema_version)
+def _step(cloud_version: str, schema_version: str) -> VersionStep:
+    return VersionStep(CloudVersion.parse(cloud_version), schema_version)
 
 
 def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
-    """When a dataset was gone, back, renamed, merged or split, newest first."""
+    """When a dataset was deleted, restored, renamed, merged or split, newest first."""
     return tuple(
         Milestone(
             timestamp=event.at,
@@ -215,7 +230,7 @@ def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
 
 
 def last_split(store: Store, urn: str) -> SplitDataset | None:
-    """Into which datasets one was split most recently."""
+    """The most recent split of a dataset."""
     wanted = EventFilter(urns=frozenset({urn}), types=(EventType.SPLIT,), limit=1)
     return next(map(SplitDataset.of, store.change_log.events(wanted)), None)
 
@@ -225,7 +240,7 @@ def _changed_schemas(event: ChangeEvent) -> tuple[str | None, str | None]:
     return (None, None) if same else (event.old_schema, event.new_schema)
 
 
-def _report(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport:
+def _event_report(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport:
     old, new = _changed_schemas(event)
     return EventReport(
         event_id=event.event_id,
@@ -250,8 +265,8 @@ def _report(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport
     )
 
 
-class Tally:
-    """Counts events as they pass by."""
+class ChangesTally:
+    """Counts events while they are iterated."""
 
     def __init__(self, events: Iterable[EventReport]) -> None:
         self._events = events
@@ -268,21 +283,21 @@ class Tally:
 
     @property
     def summary(self) -> ChangesSummary:
-        """The sums of what has passed by."""
+        """The counts of the events so far."""
         return ChangesSummary(
             events=self._count, breaking=self._breaking, datasets=len(self._datasets)
         )
 
 
 def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -> ForgetReport:
-    """Lets go of events of new data of some age, else of some days (0 keeps them all)."""
+    """Deletes events of new data older than an age, by default some days (0 keeps all)."""
     now = datetime.now(UTC)
     length = _age(age) if age is not None else timedelta(days=days) if days else None
     if length is None:
         return ForgetReport(before=None, removed=0)
     before, removed = now - length, 0
-    # In portions, so that nobody who writes has to wait for long.
-    while portion := store.change_log.forget_modified(before=before, at_most=_FORGOTTEN_AT_ONCE):
+    # In portions, so that other writers do not wait for long.
+    while portion := store.change_log.forget_modified(before=before, at_most=_PRUNED_AT_ONCE):
         removed += portion
     if removed:
         details = f"{removed} before {before:%Y-%m-%dT%H:%M:%SZ}"
@@ -296,5 +311,5 @@ def _age(given: str | timedelta) -> timedelta:
         return given
     age = parse_duration(given)
     if age is None:
-        raise MisuseError(f"'{given}' is no age. One looks like 90d, 12h or 30m")
+        raise MisuseError(f"'{given}' is not an age. Use for example 90d, 12h or 30m.")
     return age

@@ -1,4 +1,4 @@
-"""What differs between two schemas, at any depth."""
+"""Compares two schemas at any depth."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -22,11 +22,11 @@ from lumos.model.type_path import removed_paths
 from lumos.model.types import Array, DataType, Map, Member, Struct, quoted_name
 from lumos.schemas.paths import ELEMENT, KEY, VALUE, child, is_within
 
-Words = TypeVar("Words", Field, NestedField)
+FieldT = TypeVar("FieldT", Field, NestedField)
 
 
 class _Notes(NamedTuple):
-    """What is said of the places inside a column, by path, before and after."""
+    """The annotations of fields inside a column, by path, before and after."""
 
     before: Mapping[str, NestedField]
     after: Mapping[str, NestedField]
@@ -36,7 +36,7 @@ class _Notes(NamedTuple):
         return cls(_by_path(before.nested), _by_path(after.nested))
 
     def staying(self, gone: Collection[str]) -> "_Notes":
-        """The same without what was said of places that are gone, since it went with them."""
+        """The same without annotations of fields that are gone, which went with them."""
         kept = {path: note for path, note in self.before.items() if path not in gone}
         return _Notes(kept, self.after)
 
@@ -45,10 +45,10 @@ _NO_NOTES: Final = _Notes({}, {})
 
 
 def compare(before: Schema, after: Schema) -> tuple[AnySchemaChange, ...]:
-    """The changes that lead from one schema to the other, in the order of the fields.
+    """The changes from one schema to the other, in the order of the fields.
 
-    There are none just when both have the same full fingerprint: native types and field ids are
-    no changes.
+    There are none exactly if both have the same full fingerprint: native types and field ids do not
+    count.
     """
     if before == after:
         return ()
@@ -62,8 +62,8 @@ def _check_names(schema: Schema) -> None:
     if _has_repeats(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise MisuseError(
-            f"The field {quoted_name(twice)} stands twice in a schema; "
-            "schemas can be compared when each of their fields has a name of its own."
+            f"The field {quoted_name(twice)} is defined twice in a schema. "
+            "Only schemas with unique field names can be compared."
         )
 
 
@@ -99,7 +99,7 @@ def _siblings(
 
 
 def _whole(part: Field | Member, path: str, notes: Mapping[str, NestedField]) -> Field:
-    """A column, or a member with all that is said of it and of the places inside it."""
+    """A column, or a struct member with its annotations and those of the fields inside it."""
     if isinstance(part, Field):
         return part
     own = notes.get(path) or NestedField(path=path)
@@ -116,7 +116,7 @@ def _whole(part: Field | Member, path: str, notes: Mapping[str, NestedField]) ->
         compliance=own.compliance,
         properties=own.properties,
         nested=tuple(
-            note for place, note in notes.items() if place != path and is_within(place, path)
+            note for inner, note in notes.items() if inner != path and is_within(inner, path)
         ),
     )
 
@@ -149,9 +149,9 @@ def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]
         yield PartitioningChanged(path=path, before=before.partition, after=after.partition)
     if (before.description or None) != (after.description or None):
         yield DescriptionChanged(path=path, before=before.description, after=after.description)
-    yield from _words(before, after, path)
+    yield from _annotations(before, after, path)
     staying = notes.staying(removed_paths(before, after)) if notes.before else notes
-    yield from _words_inside(staying, inside)
+    yield from _annotations_inside(staying, inside)
 
 
 def _column_type(
@@ -201,15 +201,17 @@ def _repeats_members(members: Sequence[Member]) -> bool:
     return _has_repeats([member.name for member in members])
 
 
-def _words(before: Words, after: Words, path: str) -> Iterator[AnySchemaChange]:
+def _annotations(before: FieldT, after: FieldT, path: str) -> Iterator[AnySchemaChange]:
     if before.default != after.default:
         yield DefaultChanged(path=path, before=before.default, after=after.default)
     if sorted(before.tags) != sorted(after.tags):
         yield TagsChanged(path=path, before=before.tags, after=after.tags)
 
 
-def _words_inside(notes: _Notes, inside: Sequence[AnySchemaChange]) -> Iterator[AnySchemaChange]:
-    """Words on places inside a column; members that came or went bring or take theirs along."""
+def _annotations_inside(
+    notes: _Notes, inside: Sequence[AnySchemaChange]
+) -> Iterator[AnySchemaChange]:
+    """Changed annotations inside a column, but for those of members that were added or removed."""
     if notes.before == notes.after:
         return
     whole = [change.path for change in inside if isinstance(change, FieldAdded | FieldRemoved)]
@@ -220,7 +222,7 @@ def _words_inside(notes: _Notes, inside: Sequence[AnySchemaChange]) -> Iterator[
         old, new = notes.before.get(path, nothing), notes.after.get(path, nothing)
         if old.description != new.description:
             yield DescriptionChanged(path=path, before=old.description, after=new.description)
-        yield from _words(old, new, path)
+        yield from _annotations(old, new, path)
 
 
 def _by_path(nested: Iterable[NestedField]) -> dict[str, NestedField]:

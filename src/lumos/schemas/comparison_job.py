@@ -1,6 +1,6 @@
-"""Compares two snapshots of schemas, also such as no single machine can hold.
+"""Compares two schema inventories on Spark, of any size.
 
-Fingerprints are joined first; only schemas that differ are fetched, and executors decode them.
+Fingerprints are joined first; only schemas that differ are read, and executors decode them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lumos.errors import MisuseError
-from lumos.schemas.inventory_files import SNAPSHOT
+from lumos.schemas.inventory_file import INVENTORY_COLUMNS
 
 _TEXT: Final = pa.string()
 _CHANGES: Final = pa.schema(
@@ -19,7 +19,7 @@ _CHANGES: Final = pa.schema(
         ("urn", _TEXT),
         ("path", _TEXT),
         ("kind", _TEXT),
-        # Both sides are JSON, since they may be texts, lists of names, or yes and no.
+        # Both sides are JSON, since they may be texts, lists of names, or flags.
         ("before", _TEXT),
         ("after", _TEXT),
         ("consumer", _TEXT),
@@ -34,15 +34,15 @@ _CHANGES_IN_SPARK: Final = ", ".join(
     f"{field.name} {'string' if field.type == _TEXT else 'array<string>'}" for field in _CHANGES
 )
 
-# Gives the changes of one dataset as rows, from its URN, both schemas' JSON and its format.
+# Returns the changes of one dataset as rows, from its URN, both schemas as JSON and its format.
 Judge: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
 
-# So many URNs fit into the memory of every executor; beyond, they are joined like any table.
-_FEW: Final = 500_000
+# Up to this number, URNs are broadcast to the executors.
+_MOST_BROADCAST: Final = 500_000
 
 
-class Sums(NamedTuple):
-    """How many datasets changed, came and went, and the changes by consumer verdict."""
+class InventoryDiffCounts(NamedTuple):
+    """How many datasets were changed, added and removed, and the changes by consumer verdict."""
 
     changed: int
     added: int
@@ -50,11 +50,13 @@ class Sums(NamedTuple):
     verdicts: dict[str, int]
 
 
-def compare_snapshots(before: DataFrame, after: DataFrame, *, judge: Judge, to: str) -> Sums:
-    """Writes what differs between two snapshots into a new folder, as Parquet, and sums it up.
+def compare_inventories(
+    before: DataFrame, after: DataFrame, *, judge: Judge, to: str
+) -> InventoryDiffCounts:
+    """Writes the differences of two inventories to a new folder, as Parquet, and counts them.
 
-    `datasets` tells of each that differs whether it was added, removed or changed; `changes` has
-    a row for each judged change. In neither snapshot may a URN stand twice.
+    `datasets` has a row for each dataset that was added, removed or changed; `changes` has a row
+    for each judged change. URNs must be unique in each inventory.
     """
     spark = before.sparkSession
     for frame in (before, after):
@@ -64,11 +66,11 @@ def compare_snapshots(before: DataFrame, after: DataFrame, *, judge: Judge, to: 
     counts = _counts(datasets, "change")
     changed = datasets.where(F.col("change") == "changed").select("urn")
     pairs = differing_schemas(
-        before, after, changed=changed, are_few=counts.get("changed", 0) <= _FEW
+        before, after, changed=changed, are_few=counts.get("changed", 0) <= _MOST_BROADCAST
     )
-    pairs.mapInArrow(judging(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
+    pairs.mapInArrow(apply_judge(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
     changes = spark.read.parquet(f"{to}/changes")
-    return Sums(
+    return InventoryDiffCounts(
         changed=changes.select("urn").distinct().count(),
         added=counts.get("added", 0),
         removed=counts.get("removed", 0),
@@ -77,11 +79,11 @@ def compare_snapshots(before: DataFrame, after: DataFrame, *, judge: Judge, to: 
 
 
 def _check_columns(frame: DataFrame) -> None:
-    missing = [name for name in SNAPSHOT.names if name not in frame.columns]
+    missing = [name for name in INVENTORY_COLUMNS.names if name not in frame.columns]
     if missing:
         raise MisuseError(
-            f"This is no snapshot of schemas: it has no column {', '.join(missing)}. "
-            f"One has {', '.join(SNAPSHOT.names)}."
+            f"This is not a schema inventory: it has no column {', '.join(missing)}. "
+            f"An inventory has {', '.join(INVENTORY_COLUMNS.names)}."
         )
 
 
@@ -91,7 +93,7 @@ def _counts(frame: DataFrame, column: str) -> dict[str, int]:
 
 
 def differing_datasets(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Datasets whose fingerprints differ, and what became of them; no schema is read for it."""
+    """Datasets whose fingerprints differ, and how; no schema is read."""
     old = before.select("urn", F.col("fingerprint").alias("was"))
     new = after.select("urn", F.col("fingerprint").alias("now"))
     joined = old.join(new, on="urn", how="full_outer")
@@ -108,7 +110,7 @@ def differing_schemas(
     before: DataFrame, after: DataFrame, *, changed: DataFrame, are_few: bool
 ) -> DataFrame:
     """Both schemas of the datasets that changed."""
-    # Schemas pack so well that Spark takes a whole snapshot for small enough to send around.
+    # Schemas compress so well that Spark would underestimate an inventory and broadcast it.
     wanted = F.broadcast(changed) if are_few else changed.hint("merge")
     old = before.join(wanted, on="urn", how="left_semi").hint("merge")
     new = after.join(wanted, on="urn", how="left_semi")
@@ -119,15 +121,15 @@ def differing_schemas(
     )
 
 
-def judging(
+def apply_judge(
     judge: Callable[..., Iterable[dict[str, Any]]], rows: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Gives a judge the columns of each row, and what it says as rows of that schema."""
+    """A function for mapInArrow that calls a judge with the columns of each row."""
 
-    def judged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def judge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             datasets = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            said = [row for dataset in datasets for row in judge(*dataset)]
-            yield pa.RecordBatch.from_pylist(said, schema=rows)
+            judged = [row for dataset in datasets for row in judge(*dataset)]
+            yield pa.RecordBatch.from_pylist(judged, schema=rows)
 
-    return judged
+    return judge_batches

@@ -21,13 +21,12 @@ from lumos.model.change import (
 )
 from lumos.model.schema import Field
 from lumos.schemas.paths import KEY, parent_of
-from lumos.schemas.regrouped_fields import regrouped_paths
-from lumos.schemas.renames import RENAME_NOTE, suggest_renames
+from lumos.schemas.renames import RENAME_NOTE, regrouped_paths, suggest_renames
 from lumos.schemas.rules import BREAKING, RULES, Judgement
 from lumos.schemas.type_rules import judge_types
 
-# Formats that declare no partition columns: their types are guessed from the values in paths.
-_GUESSED_PARTITIONS: Final = frozenset({"parquet", "avro", "orc", "csv", "json"})
+# Formats without declared partition columns: their types are inferred from values in paths.
+_INFERRED_PARTITIONS: Final = frozenset({"parquet", "avro", "orc", "csv", "json"})
 _ORDER: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _CASE_ONLY: Final = ("case-only",)
 _COST: Final = ("cost",)
@@ -36,26 +35,26 @@ _COST: Final = ("cost",)
 def judge(changes: Iterable[AnySchemaChange], *, format: str | None = None) -> tuple[Finding, ...]:
     """Each change with its verdicts, worst for consumers first."""
     changes = tuple(changes)
-    company = _Company.of(changes)
-    findings = [_finding(change, format, company) for change in changes]
+    related = _RelatedChanges.of(changes)
+    findings = [_finding(change, format, related) for change in changes]
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.consumer]))
 
 
 def worst(findings: Iterable[Finding]) -> Verdict | None:
-    """The gravest consumer verdict among the findings."""
+    """The worst consumer verdict among the findings."""
     verdicts = {finding.consumer for finding in findings}
     return next((verdict for verdict in Verdict if verdict in verdicts), None)
 
 
-class _Company(NamedTuple):
-    """What the other changes of a schema say about one of them, by its path."""
+class _RelatedChanges(NamedTuple):
+    """Facts about a change that follow from the other changes of the schema, by its path."""
 
     case_only: frozenset[str]
     regrouped: frozenset[str]
     renames: dict[str, str]
 
     @classmethod
-    def of(cls, changes: Sequence[AnySchemaChange]) -> "_Company":
+    def of(cls, changes: Sequence[AnySchemaChange]) -> "_RelatedChanges":
         notes: dict[str, str] = {}
         renames = suggest_renames(changes)
         for rename in renames:
@@ -73,16 +72,16 @@ def _case_only(changes: Sequence[AnySchemaChange]) -> frozenset[str]:
     return frozenset(path for path in removed | added if path.casefold() in both)
 
 
-def _finding(change: AnySchemaChange, format: str | None, company: _Company) -> Finding:
-    if isinstance(change, FieldRemoved) and change.path in company.regrouped:
+def _finding(change: AnySchemaChange, format: str | None, related: _RelatedChanges) -> Finding:
+    if isinstance(change, FieldRemoved) and change.path in related.regrouped:
         judgement = RULES["fields-regrouped"]
     else:
         judgement = _judgement(change, format)
     flags, notes = judgement.flags, judgement.notes
-    if change.path in company.case_only:
+    if change.path in related.case_only:
         flags += _CASE_ONLY
-    if change.path in company.renames and isinstance(change, FieldAdded | FieldRemoved):
-        notes = (company.renames[change.path], *notes)
+    if change.path in related.renames and isinstance(change, FieldAdded | FieldRemoved):
+        notes = (related.renames[change.path], *notes)
     return Finding(
         change=change,
         consumer=judgement.consumer,
@@ -98,7 +97,7 @@ def _finding(change: AnySchemaChange, format: str | None, company: _Company) -> 
 def _judgement(change: AnySchemaChange, format: str | None) -> Judgement:
     match change:
         case TypeChanged(partition=True):
-            if format in _GUESSED_PARTITIONS:
+            if format in _INFERRED_PARTITIONS:
                 return RULES["partition-type"]
             return _with_cost(judge_types(change.before, change.after))
         case TypeChanged(before=before, after=after, path=path, key=key):
@@ -134,7 +133,7 @@ def _added(field: Field, *, is_column: bool) -> Judgement:
         key = RULES["key-field-added"]
         judgement = key._replace(engines=judgement.engines, any_engine=judgement.any_engine)
     if not is_column:
-        # Nothing addresses the members of a struct by position.
+        # Queries do not address struct members by position.
         judgement = judgement._replace(remarks=(), breaks_if=())
     return _with_cost(judgement) if field.partition else judgement
 
@@ -144,7 +143,7 @@ def _with_cost(judgement: Judgement) -> Judgement:
 
 
 def _of_key(judgement: Judgement, key: bool) -> Judgement:
-    """What may break a key does break one."""
+    """A change that may break a key breaks it if the field is one."""
     if (
         key
         and ConsumerUse.KEY in judgement.breaks_if

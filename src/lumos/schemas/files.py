@@ -1,4 +1,4 @@
-"""Schemas as text files: what stands in one, and what it is called in a folder."""
+"""Schema files: reading and writing their text, and their names in a folder."""
 
 import hashlib
 import os
@@ -12,20 +12,120 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.schema import Schema, comments_in
+from lumos.model.schema import Field, Schema, comments_in, parse_schema
+from lumos.model.types import (
+    Array,
+    DataType,
+    Map,
+    Member,
+    SchemaSyntaxError,
+    Struct,
+    Union,
+)
 from lumos.model.urn import DEFAULT_ENVIRONMENT, Urn
 from lumos.model.version import SchemaVersion
-from lumos.schemas.errors import UnreadableSchema
-from lumos.schemas.texts import decoded, parsed_text
 
-ENDING: Final = ".schema"
+
+class UnreadableSchema(MisuseError):
+    """A schema file that cannot be read, with the position of the problem."""
+
+    def __init__(
+        self, file: str, problem: str, *, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.file = file
+        self.line = line
+        self.column = column
+        position = ":".join(str(part) for part in (file, line, column) if part is not None)
+        super().__init__(f"{position}: {problem}" + ("" if problem.endswith((".", "?")) else "."))
+
+
+_MOST_BYTES: Final = 50 * 1024 * 1024
+
+
+def read_text(file: Path) -> str:
+    """The text of a file; fails with the position if it is not UTF-8."""
+    with file.open("rb") as stream:
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UnreadableSchema(str(file), f"it is larger than {_MOST_BYTES // 1024**2} MB")
+    return decode_text(str(file), data)
+
+
+def decode_text(file: str, data: bytes) -> str:
+    """The bytes of a file as text."""
+    try:
+        # Names may hold lone surrogates, as `lumos schema export` writes them.
+        return data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
+    except UnicodeDecodeError as problem:
+        before = data[: problem.start]
+        raise UnreadableSchema(
+            file,
+            "this is not UTF-8 text",
+            line=before.count(b"\n") + 1,
+            column=problem.start - before.rfind(b"\n"),
+        ) from None
+
+
+def parse_schema_text(file: str, text: str) -> Schema:
+    """The schema written in Lumos text form."""
+    try:
+        schema = parse_schema(text, strict=True)
+    except SchemaSyntaxError as problem:
+        raise UnreadableSchema(
+            file, problem.problem, line=problem.line, column=problem.column
+        ) from None
+    check_unique_fields(file, schema)
+    return schema
+
+
+def check_unique_fields(file: str, schema: Schema) -> None:
+    """Fails for a schema in which a field is repeated."""
+    repeated = find_repeated_field(schema)
+    if repeated is not None:
+        raise UnreadableSchema(file, f"the field '{repeated}' is defined twice")
+
+
+def _repeated(type: DataType, path: str) -> str | None:
+    match type:
+        case Struct(members):
+            return _repeated_among(members, path)
+        case Array(element):
+            return _repeated(element, f"{path}[]")
+        case Map(key, value):
+            return _repeated(key, f"{path}{{key}}") or _repeated(value, f"{path}{{}}")
+        case Union(options):
+            found = (_repeated(each, f"{path}<{n}>") for n, each in enumerate(options))
+            return next((inner for inner in found if inner is not None), None)
+        case _:
+            return None
+
+
+def _repeated_among(siblings: Iterable[Field | Member], parent: str) -> str | None:
+    names: set[str] = set()
+    for each in siblings:
+        path = f"{parent}.{each.name}" if parent else each.name
+        if each.name in names:
+            return path
+        names.add(each.name)
+        inner = _repeated(each.type, path)
+        if inner is not None:
+            return inner
+    return None
+
+
+def find_repeated_field(schema: Schema) -> str | None:
+    """The path of the first field with the name of a sibling, at any depth."""
+    return _repeated_among(schema.fields, "")
+
+
+SCHEMA_SUFFIX: Final = ".schema"
 WRITER: Final = "lumos schema export"
-# Files that carry no URN are datasets of this platform, called after their path.
-UNNAMED: Final = "schema"
+# The platform of datasets whose files have no URN; they are named after the file.
+UNNAMED_PLATFORM: Final = "schema"
 _HEADER: Final = re.compile(r"#[ \t]*(urn|version|format|written by):[ \t]*(.*?)[ \t\r]*\Z")
-_SAFE: Final = "-_~=@+,."
-_LONGEST_NAME: Final = 200
-_GLANCE: Final = 10_000
+_SAFE_CHARACTERS: Final = "-_~=@+,."
+_LONGEST_FILE_NAME: Final = 200
+_MOST_FILES_CHECKS: Final = 10_000
 _URN_LINE: Final = re.compile(r"^[ \t]*#[ \t]*urn:", re.MULTILINE)
 FORMATS: Final = (
     "parquet", "avro", "orc", "csv", "json", "iceberg", "delta",
@@ -33,8 +133,8 @@ FORMATS: Final = (
 )  # fmt: skip
 
 
-class Described(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset's schema at one time, as far as it is known from where it was taken."""
+class DatasetSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset's schema at one time, with the version and format if they are known."""
 
     urn: str
     schema: Schema
@@ -42,50 +142,50 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     format: str | None = None
 
 
-def written(described: Described) -> str:
+def schema_file_text(described: DatasetSchema) -> str:
     """The text of a dataset's file."""
     lines = [f"# urn: {described.urn}"]
     if described.version is not None:
         lines.append(f"# version: {described.version}")
-    # Other tools have formats of which no rule speaks.
+    # Only formats that compatibility rules know are written.
     if described.format in FORMATS:
         lines.append(f"# format: {described.format}")
     lines.append(f"# written by: {WRITER}")
     return "\n".join([*lines, *map(str, described.schema.fields)]) + "\n"
 
 
-def read(file: str, data: bytes, *, called: str) -> Described:
-    """What a file's bytes describe; `called` names it where it carries no URN."""
-    text = decoded(file, data)
-    told = dict[str, str]()
-    for line, key, value in _told(text):
-        if key in told:
-            raise UnreadableSchema(file, f"'# {key}:' stands a second time", line=line)
+def read_schema(file: str, data: bytes, *, called: str) -> DatasetSchema:
+    """The schema in the content of a file; `called` names the dataset if the file has no URN."""
+    text = decode_text(file, data)
+    facts = dict[str, str]()
+    for line, key, value in _header_lines(text):
+        if key in facts:
+            raise UnreadableSchema(file, f"'# {key}:' is defined twice", line=line)
         try:
-            told[key] = _CHECKED.get(key, str)(value)
+            facts[key] = _CHECKS.get(key, str)(value)
         except MisuseError as problem:
             raise UnreadableSchema(file, str(problem), line=line) from None
-    _refuse_late_urn(file, text)
-    return Described(
-        urn=told.get("urn") or _urn_without_header(called),
-        schema=parsed_text(file, text),
-        version=told.get("version"),
-        format=told.get("format"),
+    _check_urn_position(file, text)
+    return DatasetSchema(
+        urn=facts.get("urn") or _urn_without_header(called),
+        schema=parse_schema_text(file, text),
+        version=facts.get("version"),
+        format=facts.get("format"),
     )
 
 
-def urn_in(data: bytes, *, called: str) -> str:
-    """The URN of a file that need not be read any further."""
-    told = header(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")).get("urn")
+def read_urn(data: bytes, *, called: str) -> str:
+    """The URN in a file, without parsing its schema."""
+    urn = read_header(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")).get("urn")
     try:
-        return str(Urn.parse(told)) if told else _urn_without_header(called)
+        return str(Urn.parse(urn)) if urn else _urn_without_header(called)
     except MisuseError:
-        # Whoever reads the file in full will say what is wrong with it.
-        return told or ""
+        # Reading the schema of the file will report the problem.
+        return urn or ""
 
 
 def _urn_without_header(called: str) -> str:
-    return str(Urn.of(UNNAMED, called.split("/")))
+    return str(Urn.of(UNNAMED_PLATFORM, called.split("/")))
 
 
 def _format(text: str) -> str:
@@ -94,19 +194,19 @@ def _format(text: str) -> str:
     return text.lower()
 
 
-_CHECKED: Final[dict[str, Callable[[str], str]]] = {
+_CHECKS: Final[dict[str, Callable[[str], str]]] = {
     "urn": lambda text: str(Urn.parse(text)),
     "version": lambda text: str(SchemaVersion.parse(text)),
     "format": _format,
 }
 
 
-def header(text: str) -> dict[str, str]:
-    """What the comments at the beginning of a file say."""
-    return {key: value for _, key, value in _told(text)}
+def read_header(text: str) -> dict[str, str]:
+    """The facts in the comments at the beginning of a file."""
+    return {key: value for _, key, value in _header_lines(text)}
 
 
-def _told(text: str) -> Iterator[tuple[int, str, str]]:
+def _header_lines(text: str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.startswith("#"):
             return
@@ -115,108 +215,116 @@ def _told(text: str) -> Iterator[tuple[int, str, str]]:
             yield number, match.group(1), match.group(2)
 
 
-def _refuse_late_urn(file: str, text: str) -> None:
-    """Refuses a URN that stands behind the first field, where nobody would look for it."""
-    head = {line for line, key, _ in _told(text) if key == "urn"}
+def _check_urn_position(file: str, text: str) -> None:
+    """Fails for a URN after the first field, which would otherwise be ignored."""
+    head = {line for line, key, _ in _header_lines(text) if key == "urn"}
     if len(_URN_LINE.findall(text)) == len(head):
-        # Reading every comment takes as long as reading the schema.
+        # Saves parsing every comment, which takes as long as parsing the schema.
         return
     for line, comment in comments_in(text):
         match = _HEADER.match(comment)
         if match is not None and match.group(1) == "urn" and line not in head:
-            problem = "'# urn:' stands behind the first field; it belongs to the top of the file"
+            problem = "'# urn:' must be at the top of the file, before the first field"
             raise UnreadableSchema(file, problem, line=line)
 
 
-def read_file(file: Path) -> Described:
-    """What one file describes."""
-    return read(str(file), file.read_bytes(), called=called(Path(file.name)))
+def read_file(file: Path) -> DatasetSchema:
+    """The schema in one file."""
+    return read_schema(str(file), file.read_bytes(), called=name_of_file(Path(file.name)))
 
 
-def read_folders(before: Path, after: Path) -> tuple[dict[str, Described], dict[str, Described]]:
-    """What the files of two folders describe, by URN; files that are the same are not parsed."""
+def read_folders(
+    before: Path, after: Path
+) -> tuple[dict[str, DatasetSchema], dict[str, DatasetSchema]]:
+    """The schemas in the files of two folders, by URN; equal files are not parsed."""
     old, new = _contents(before), _contents(after)
-    alike = {place for place, data in old.items() if new.get(place) == data}
+    alike = {path for path, data in old.items() if new.get(path) == data}
     return _described(before, old, alike), _described(after, new, alike)
 
 
 def _contents(folder: Path) -> dict[Path, bytes]:
-    return {file.relative_to(folder): file.read_bytes() for file in files_in(folder)}
+    return {file.relative_to(folder): file.read_bytes() for file in schema_files_in(folder)}
 
 
 def _described(
     folder: Path, contents: dict[Path, bytes], alike: Collection[Path]
-) -> dict[str, Described]:
-    return by_urn(
+) -> dict[str, DatasetSchema]:
+    return index_by_urn(
         (
-            (str(folder / place), read(str(folder / place), data, called=called(place)))
-            for place, data in sorted(contents.items())
-            if place not in alike
+            (
+                str(folder / path),
+                read_schema(str(folder / path), data, called=name_of_file(path)),
+            )
+            for path, data in sorted(contents.items())
+            if path not in alike
         ),
-        beside={
-            urn_in(contents[place], called=called(place)): str(folder / place) for place in alike
+        others={
+            read_urn(contents[path], called=name_of_file(path)): str(folder / path)
+            for path in alike
         },
     )
 
 
-def files_in(folder: Path) -> Iterator[Path]:
-    """The schema files of a folder and of those below it, in order."""
-    return iter(sorted(path for path in folder.rglob(f"*{ENDING}") if path.is_file()))
+def schema_files_in(folder: Path) -> Iterator[Path]:
+    """The schema files of a folder and its subfolders, in order."""
+    return iter(sorted(path for path in folder.rglob(f"*{SCHEMA_SUFFIX}") if path.is_file()))
 
 
-def has_files(folder: Path) -> bool:
-    """Whether a folder holds schema files, as far as a glance tells."""
-    # A folder that is called like its dataset may be a lake of millions of files.
-    glance = islice((name for _, _, names in os.walk(folder) for name in names), _GLANCE)
-    return any(name.endswith(ENDING) for name in glance)
+def has_schema_files(folder: Path) -> bool:
+    """Whether there is a schema file among the first files of a folder."""
+    # A folder with the name of a dataset may be a lake of millions of files.
+    names = islice((name for _, _, names in os.walk(folder) for name in names), _MOST_FILES_CHECKS)
+    return any(name.endswith(SCHEMA_SUFFIX) for name in names)
 
 
-def called(place: PurePosixPath | Path) -> str:
-    """What a file of a folder is called without its ending, if anything is left then."""
-    path = place.as_posix()
-    return path if place.name == ENDING else path.removesuffix(ENDING)
+def name_of_file(path: PurePosixPath | Path) -> str:
+    """The path of a file without its suffix, unless nothing would be left."""
+    text = path.as_posix()
+    return text if path.name == SCHEMA_SUFFIX else text.removesuffix(SCHEMA_SUFFIX)
 
 
-def by_urn(
-    found: Iterable[tuple[str, Described]], *, beside: Mapping[str, str]
-) -> dict[str, Described]:
-    """The datasets of several files; two that describe the same one are refused.
+def index_by_urn(
+    found: Iterable[tuple[str, DatasetSchema]], *, others: Mapping[str, str]
+) -> dict[str, DatasetSchema]:
+    """The schemas of several files by URN; fails if two describe the same dataset.
 
-    `beside` are the URNs in further files of the same folder.
+    `others` are the URNs in further files of the same folder, with their files.
     """
-    files = dict(beside)
-    datasets: dict[str, Described] = {}
+    files = dict(others)
+    datasets: dict[str, DatasetSchema] = {}
     for file, described in found:
         if described.urn in files:
-            raise UnreadableSchema(file, f"{described.urn} stands in {files[described.urn]} too")
+            raise UnreadableSchema(file, f"{described.urn} is also in {files[described.urn]}")
         files[described.urn] = file
         datasets[described.urn] = described
     return datasets
 
 
-def place_of(urn: Urn) -> PurePosixPath:
-    """Where a dataset's file lies in a folder: `s3@eu/lake/raw/orders.schema`.
+def file_path_of(urn: Urn) -> PurePosixPath:
+    """The path of a dataset's file in a folder: `s3@eu/lake/raw/orders.schema`.
 
-    Other environments than the default one are folders above. Different URNs have different
-    places, and no place leads out of the folder, whatever stands in a name.
+    Environments other than the default are folders above. Different URNs have different paths, and
+    no path leads out of the folder, whatever a name contains.
     """
-    instance = f"@{_named(urn.instance)}" if urn.instance else ""
+    instance = f"@{_file_name(urn.instance)}" if urn.instance else ""
     above = [] if urn.environment == DEFAULT_ENVIRONMENT else [urn.environment]
-    *folders, last = map(_named, urn.path)
-    # A folder must not take the name of another dataset's file.
+    *folders, last = map(_file_name, urn.path)
+    # A folder must not have the name of another dataset's file.
     folders = [
-        f"{name.removesuffix(ENDING)}%2E{ENDING[1:]}" if name.endswith(ENDING) else name
+        f"{name.removesuffix(SCHEMA_SUFFIX)}%2E{SCHEMA_SUFFIX[1:]}"
+        if name.endswith(SCHEMA_SUFFIX)
+        else name
         for name in folders
     ]
-    return PurePosixPath(*above, f"{urn.platform}{instance}", *folders, f"{last}{ENDING}")
+    return PurePosixPath(*above, f"{urn.platform}{instance}", *folders, f"{last}{SCHEMA_SUFFIX}")
 
 
-def _named(segment: str) -> str:
-    """A segment as a file's name: never empty, hidden, `.`, `..` or too long."""
-    name = quote(segment, safe=_SAFE, errors="surrogatepass")
+def _file_name(segment: str) -> str:
+    """A segment as a file name that is never empty, hidden, `.`, `..` or too long."""
+    name = quote(segment, safe=_SAFE_CHARACTERS, errors="surrogatepass")
     if name.startswith("."):
         name = f"%2E{name[1:]}"
-    if len(name) > _LONGEST_NAME:
+    if len(name) > _LONGEST_FILE_NAME:
         digest = hashlib.blake2b(segment.encode("utf-8", "surrogatepass"), digest_size=8)
-        name = f"{name[: _LONGEST_NAME - 18]}%~{digest.hexdigest()}"
+        name = f"{name[: _LONGEST_FILE_NAME - 18]}%~{digest.hexdigest()}"
     return name or "%"

@@ -1,4 +1,4 @@
-"""Whole estates: a snapshot of all schemas in Parquet, and two of them compared on Spark."""
+"""Schema inventories: all schemas of a store in a Parquet file, compared on Spark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,71 +7,74 @@ from lumos.config import Settings
 from lumos.model.change import Verdict
 from lumos.model.json_codec import to_json
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.schemas.findings import Summary
-from lumos.schemas.fingerprint_diff import table_rows
+from lumos.schemas.findings import ChangeCounts, change_table_rows
 from lumos.sources.addresses import is_address
 from lumos.store import Store
 
 
-class SnapshotReport(Report, frozen=True, kw_only=True):
-    """Where a snapshot was written, and how many datasets it has."""
+class InventoryReport(Report, frozen=True, kw_only=True):
+    """The file of an inventory, and the number of its datasets."""
 
     format_version: str = FORMAT_VERSION
     file: str
     datasets: int
 
 
-class EstateDiffReport(Report, frozen=True, kw_only=True):
-    """Where the differences were written, and their sums; `datasets` counts what changed."""
+class InventoryDiffReport(Report, frozen=True, kw_only=True):
+    """The folder of the differences, and their counts; `datasets` is how many changed."""
 
     format_version: str = FORMAT_VERSION
     folder: str
     added: int
     removed: int
-    summary: Summary
+    summary: ChangeCounts
 
 
-class Estates:
-    """Estates of any size, as `Lumos().estates` offers them."""
+class SchemaInventory:
+    """Writes and compares inventories of any size."""
 
     def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
         self._settings = settings
         self._store = store
 
-    def snapshot(self, file: str | Path) -> SnapshotReport:
-        """Writes the present schema of every dataset that is there into a Parquet file."""
-        from lumos.schemas.inventory_files import SnapshotRow, write_snapshot
+    def snapshot(self, file: str | Path) -> InventoryReport:
+        """Writes the current schema of every live dataset to a Parquet file."""
+        from lumos.schemas.inventory_file import InventoryRow, write_inventory
 
         rows = (
-            SnapshotRow(live.urn, live.schema.full, to_json(live.schema), live.format)
+            InventoryRow(live.urn, live.schema.full, to_json(live.schema), live.format)
             for live in self._store().archive.live()
         )
-        return SnapshotReport(file=str(file), datasets=write_snapshot(rows, file))
+        return InventoryReport(file=str(file), datasets=write_inventory(rows, file))
 
-    def compare(self, before: str | Path, after: str | Path, *, to: str | Path) -> EstateDiffReport:
-        """Compares two snapshots on Spark and writes what differs into a folder, as Parquet.
+    def compare(
+        self, before: str | Path, after: str | Path, *, to: str | Path
+    ) -> InventoryDiffReport:
+        """Compares two inventories on Spark and writes the differences to a new folder, as Parquet.
 
-        `datasets` tells of each that differs whether it was added, removed or changed; `changes`
-        has a row for each judged change. The folder must be new.
+        `datasets` has a row for each dataset that was added, removed or changed; `changes` has a
+        row for each judged change.
         """
-        from lumos.schemas.comparison_job import compare_snapshots
+        from lumos.schemas.comparison_job import compare_inventories
         from lumos.spark.session import spark_session
 
         spark = self._settings.spark
         with spark_session(
             master=spark.master, settings=spark.properties(), short=False
         ) as session:
-            old, new = (session.read.parquet(_place(path)) for path in (before, after))
-            sums = compare_snapshots(old, new, judge=table_rows, to=_place(to))
-        verdicts = {verdict.value: sums.verdicts.get(verdict.value, 0) for verdict in Verdict}
-        return EstateDiffReport(
+            old, new = (session.read.parquet(_spark_path(path)) for path in (before, after))
+            counts = compare_inventories(old, new, judge=change_table_rows, to=_spark_path(to))
+        verdicts = {verdict.value: counts.verdicts.get(verdict.value, 0) for verdict in Verdict}
+        return InventoryDiffReport(
             folder=str(to),
-            added=sums.added,
-            removed=sums.removed,
-            summary=Summary(datasets=sums.changed, changes=sum(sums.verdicts.values()), **verdicts),
+            added=counts.added,
+            removed=counts.removed,
+            summary=ChangeCounts(
+                datasets=counts.changed, changes=sum(counts.verdicts.values()), **verdicts
+            ),
         )
 
 
-def _place(path: str | Path) -> str:
-    """The path as Spark finds it: its working folder is not ours."""
+def _spark_path(path: str | Path) -> str:
+    """An absolute path, since the working folder of Spark is a different one."""
     return str(path) if is_address(str(path)) else str(Path(path).absolute())

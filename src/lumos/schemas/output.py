@@ -1,4 +1,4 @@
-"""Reports in files that somebody named."""
+"""Writes reports to files that the user named."""
 
 import os
 import stat
@@ -9,8 +9,8 @@ from lumos.storage import storage_of
 
 
 def write_output(output: str | Path, data: bytes) -> None:
-    """Writes a file whole or not at all; through a link into what it leads to."""
-    given(str(output), "output file")
+    """Writes a file atomically; a link is followed."""
+    require_text(str(output), "output file")
     file = Path(output)
     mode = file.stat().st_mode if file.exists() else stat.S_IFREG
     if stat.S_ISDIR(mode):
@@ -18,21 +18,18 @@ def write_output(output: str | Path, data: bytes) -> None:
     if stat.S_ISSOCK(mode):
         raise MisuseError(f"{output} is a socket. Name a file to write the report to.")
     if stat.S_ISREG(mode):
-        _write_whole(Path(os.path.realpath(file)), data)
+        file = Path(os.path.realpath(file))
+        if not file.parent.is_dir():
+            raise MisuseError(f"There is no folder {file.parent} for {file.name}. Create it first.")
+        storage_of(str(file)).write(str(file), data)
     else:
-        # A device or a pipe takes what is written into it, and must stay what it is.
+        # A device or a pipe must not be replaced by a file.
         with file.open("wb") as stream:
             stream.write(data)
 
 
-def _write_whole(file: Path, data: bytes) -> None:
-    if not file.parent.is_dir():
-        raise MisuseError(f"There is no folder {file.parent} for {file.name}. Make it first.")
-    storage_of(str(file)).write(str(file), data)
-
-
-def given(text: str, what: str) -> str:
-    """The text of an argument that must not be empty."""
+def require_text(text: str, what: str) -> str:
+    """The text itself; fails if it is empty."""
     if not text.strip():
         raise MisuseError(f"The {what} is empty. Name one, or leave the argument out.")
     return text

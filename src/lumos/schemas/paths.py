@@ -1,6 +1,6 @@
 """Paths into a schema: `orders.items[].price`, map values `{}`, map keys `{key}`.
 
-Odd names stand in backticks, so a mark outside them is always a step.
+Special names are in backticks, so a mark outside of them is always a step.
 """
 
 import re
@@ -17,21 +17,21 @@ _MARKS: Final = (".", "[", "{", "<")
 
 
 def child(parent: str, name: str) -> str:
-    """The path of a named part; columns have the parent ''."""
+    """The path of a named field; the parent of columns is ''."""
     return f"{parent}.{quoted_name(name)}" if parent else quoted_name(name)
 
 
 def parent_of(path: str) -> str:
-    """The path of what holds the part that a path leads to."""
+    """The path of the parent."""
     return "".join(_STEP.findall(path)[:-1])
 
 
 def column_of(path: str) -> str:
-    """The path of the column that a path leads into."""
+    """The path of the column that contains the field."""
     match = _STEP.match(path)
     return match.group() if match else path
 
 
 def is_within(path: str, whole: str) -> bool:
-    """Whether a path is that of `whole` or leads into it."""
+    """Whether a path is `whole` or inside of it."""
     return path == whole or (path.startswith(whole) and path[len(whole)] in _MARKS)

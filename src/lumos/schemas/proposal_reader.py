@@ -1,42 +1,175 @@
-"""Reads the schema that somebody proposes, in whatever form it is written."""
+"""Reads proposed schemas: JSON Schema, Avro, SQL, dbt, Parquet and Lumos text."""
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import msgspec
 
+from lumos.config.yaml_tree import (
+    ConfigNode,
+    ConfigPosition,
+    ConfigProblem,
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    ScalarNode,
+    parse_yaml,
+)
 from lumos.errors import UnknownName
 from lumos.model.conversions.avro import schema_from_avro, schema_to_avro
 from lumos.model.conversions.json_schema import schema_from_json_schema, schema_to_json_schema
 from lumos.model.conversions.sql_table import SqlTable, rendered_in_sql, tables_from_sql
 from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
-from lumos.model.conversions.sql_types import Dialect
+from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.type_path import TOO_DEEP, TOO_LARGE
 from lumos.model.types import MAX_DEPTH, UNKNOWN, SchemaSyntaxError, Unknown
-from lumos.schemas.dbt_models import Model, models_from_dbt
-from lumos.schemas.errors import UnreadableSchema
-from lumos.schemas.proposals import Form, unknown_types
-from lumos.schemas.texts import parsed_text, read_text, refuse_repeated
-from lumos.schemas.vague_types import (
-    Vague,
-    nothing_is_vague,
-    precise_numbers,
-    vague_in_hive,
-    vague_in_json_schema,
-    vague_in_postgres,
-    vague_in_snowflake,
+from lumos.schemas.files import UnreadableSchema, check_unique_fields, parse_schema_text, read_text
+from lumos.schemas.proposals import (
+    ProposalFormat,
+    TypeAmbiguity,
+    is_ambiguous_in_hive,
+    is_ambiguous_in_json_schema,
+    is_ambiguous_in_postgres,
+    is_ambiguous_in_snowflake,
+    is_ambiguous_with_sized_numbers,
+    is_never_ambiguous,
+    unknown_types,
 )
 
-Kind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-Named = TypeVar("Named", SqlTable, Model)
+_SECTIONS: Final = ("models", "seeds", "snapshots", "tables")
+_TESTS: Final = ("tests", "data_tests")
+
+
+class DbtModel(NamedTuple):
+    """A model, seed, snapshot or source table of a dbt schema.yml, and its listed columns.
+
+    Only an `enforced` contract makes the list complete. `untyped` columns have no data_type,
+    `unquoted` names match in any case, `nested` ones are fields inside columns.
+    """
+
+    name: str
+    schema: Schema
+    enforced: bool
+    has_key: bool
+    untyped: frozenset[str]
+    unquoted: frozenset[str]
+    nested: tuple[str, ...]
+
+
+def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel, ...]:
+    """Every model of the text; raises ConfigurationError with file and line."""
+    root, problems = parse_yaml(text, place=ConfigPosition(origin=file, folder=""), environment={})
+    if problems:
+        raise ConfigurationError(problems)
+    return tuple(_model(block, dialect) for block in _models(root))
+
+
+def _models(root: MappingNode) -> Iterator[MappingNode]:
+    for section in _SECTIONS:
+        yield from (block for block in _blocks(root, section) if _text(block, "name"))
+    for source in _blocks(root, "sources"):
+        yield from _models(source)
+
+
+def _model(block: MappingNode, dialect: Dialect) -> DbtModel:
+    fields: dict[str, Field] = {}
+    untyped, unquoted, nested = set(), set(), []
+    keys = {
+        name.casefold()
+        for constraint in _blocks(block, "constraints")
+        if _text(constraint, "type") == "primary_key"
+        for name in _texts(constraint, "columns")
+    }
+    for column in _blocks(block, "columns"):
+        name = _text(column, "name")
+        if not name:
+            raise _error(column, "A column has no name.")
+        if name in fields or name in nested:
+            raise _error(column, f"The column '{name}' is defined twice.")
+        if "." in name:
+            nested.append(name)
+            continue
+        fields[name] = _field(column, name, dialect, is_key=name.casefold() in keys)
+        if not _text(column, "data_type"):
+            untyped.add(name)
+        if _text(column, "quote").lower() != "true":
+            unquoted.add(name)
+    contract = _block(_block(block, "config"), "contract") or _block(block, "contract")
+    return DbtModel(
+        name=_text(block, "name"),
+        schema=Schema(fields=tuple(fields.values())),
+        enforced=contract is not None and _text(contract, "enforced").lower() == "true",
+        has_key=any(field.key for field in fields.values()),
+        untyped=frozenset(untyped),
+        unquoted=frozenset(unquoted),
+        nested=tuple(nested),
+    )
+
+
+def _field(column: MappingNode, name: str, dialect: Dialect, *, is_key: bool) -> Field:
+    constraints = {_text(each, "type") for each in _blocks(column, "constraints")}
+    tests = {test for section in _TESTS for test in _test_names(column, section)}
+    is_key = is_key or "primary_key" in constraints
+    data_type = _text(column, "data_type")
+    return Field(
+        name=name,
+        type=type_from_sql(data_type, dialect) if data_type else UNKNOWN,
+        nullable=not (is_key or "not_null" in constraints or "not_null" in tests),
+        key=is_key,
+        description=_text(column, "description") or None,
+        native_type=data_type or None,
+    )
+
+
+def _test_names(column: MappingNode, section: str) -> Iterator[str]:
+    for item in _items(column, section):
+        if isinstance(item, ScalarNode):
+            yield item.written or item.text
+        elif isinstance(item, MappingNode):
+            yield from item.entries
+
+
+def _items(block: MappingNode, key: str) -> tuple[ConfigNode, ...]:
+    entry = block.entries.get(key)
+    return entry.node.items if entry is not None and isinstance(entry.node, ListNode) else ()
+
+
+def _blocks(block: MappingNode, key: str) -> Iterator[MappingNode]:
+    return (item for item in _items(block, key) if isinstance(item, MappingNode))
+
+
+def _block(block: MappingNode | None, key: str) -> MappingNode | None:
+    entry = block.entries.get(key) if block is not None else None
+    return entry.node if entry is not None and isinstance(entry.node, MappingNode) else None
+
+
+def _texts(block: MappingNode, key: str) -> Iterator[str]:
+    return (
+        item.written or item.text for item in _items(block, key) if isinstance(item, ScalarNode)
+    )
+
+
+def _text(block: MappingNode, key: str) -> str:
+    """The value as written, since dbt has its own variables."""
+    entry = block.entries.get(key)
+    node = None if entry is None else entry.node
+    return (node.written or node.text).strip() if isinstance(node, ScalarNode) else ""
+
+
+def _error(block: MappingNode, text: str) -> ConfigurationError:
+    return ConfigurationError([ConfigProblem(place=block.place, key=block.path, text=text)])
+
+
+ProposalKind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]
+PROPOSAL_KINDS: Final[tuple[ProposalKind, ...]] = get_args(ProposalKind)
+TableT = TypeVar("TableT", SqlTable, DbtModel)
 DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
 
-_ENDINGS: Final[dict[str, Kind]] = {
+_KIND_OF_SUFFIX: Final[dict[str, ProposalKind]] = {
     ".schema": "lumos",
     ".avsc": "avro",
     ".sql": "sql",
@@ -49,35 +182,37 @@ _ENDINGS: Final[dict[str, Kind]] = {
 }
 _CREATE: Final = re.compile(r"\bcreate\b[^;(]*\btable\b", re.IGNORECASE)
 _DBT: Final = re.compile(r"^(models|sources|seeds|snapshots)\s*:", re.MULTILINE)
-_JSON_SCHEMA_WORDS: Final = frozenset((
+_JSON_SCHEMA_KEYWORDS: Final = frozenset((
     "$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "allOf", "anyOf",
     "oneOf", "enum", "const",
 ))  # fmt: skip
-# Numbers of a size that JSON Schema itself does not have, as OpenAPI writes them.
-_SIZED: Final = re.compile(r'"format": "(?:int64|double)"')
+# Sizes of numbers as OpenAPI writes them; JSON Schema itself has none.
+_NUMBER_SIZE: Final = re.compile(r'"format": "(?:int64|double)"')
 _REFERENCE: Final = '"$ref"'
-_CUT: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
-_DATA: Final = frozenset({".csv", ".tsv", ".psv", ".avro", ".orc", ".jsonl", ".ndjson", ".xlsx"})
-_VAGUE: Final[dict[Dialect, Vague]] = {
-    "snowflake": vague_in_snowflake,
-    "postgres": vague_in_postgres,
-    "hive": vague_in_hive,
-    "bigquery": nothing_is_vague,
+_TRUNCATED: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
+_DATA_SUFFIXES: Final = frozenset(
+    {".csv", ".tsv", ".psv", ".avro", ".orc", ".jsonl", ".ndjson", ".xlsx"}
+)
+_AMBIGUITY: Final[dict[Dialect, TypeAmbiguity]] = {
+    "snowflake": is_ambiguous_in_snowflake,
+    "postgres": is_ambiguous_in_postgres,
+    "hive": is_ambiguous_in_hive,
+    "bigquery": is_never_ambiguous,
 }
 
 
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A proposed schema, its form, and how the form would show another schema."""
+class SchemaProposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A proposed schema, its format, and a function that renders other schemas in that format."""
 
-    kind: Kind
+    kind: ProposalKind
     schema: Schema
-    form: Form
+    form: ProposalFormat
     rendered: Callable[[Schema], Schema]
     remarks: tuple[str, ...] = ()
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose schema is proposed: which table or model of a file it is, in which dialect."""
+class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The dataset of a proposal, the table or model in the file, and the SQL dialect."""
 
     name: str
     platform: str
@@ -85,19 +220,21 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect | None = None
 
 
-def read_proposal(file: Path, *, kind: Kind | None, wanted: Wanted) -> Proposal:
-    """The schema in a file, whose ending or content tells the kind unless it is given."""
+def read_proposal(
+    file: Path, *, kind: ProposalKind | None, wanted: ProposalTarget
+) -> SchemaProposal:
+    """The schema in a file, whose kind is detected by suffix or content unless it is given."""
     if file.is_dir():
         raise UnreadableSchema(str(file), "this is a folder; name the file of the proposed schema")
     if not file.is_file():
         raise UnreadableSchema(str(file), "there is no such file")
-    if kind is None and file.suffix.lower() in _DATA:
+    if kind is None and file.suffix.lower() in _DATA_SUFFIXES:
         raise UnreadableSchema(
             str(file),
             "this is data, not a schema. A proposal is a JSON Schema, an Avro schema (.avsc), SQL, "
             "a dbt schema.yml, a Parquet file or Lumos text (.schema); --as says which",
         )
-    kind = kind or kind_of(file)
+    kind = kind or detect_kind(file)
     if kind == "parquet":
         return _checked(file, _parquet(file))
     text = read_text(file)
@@ -113,9 +250,9 @@ def read_proposal(file: Path, *, kind: Kind | None, wanted: Wanted) -> Proposal:
     return _checked(file, proposal)
 
 
-def kind_of(file: Path) -> Kind:
-    """What a file is by its ending, or else by how it begins."""
-    named = _ENDINGS.get(file.suffix.lower())
+def detect_kind(file: Path) -> ProposalKind:
+    """The kind of a file by its suffix, or else by its content."""
+    named = _KIND_OF_SUFFIX.get(file.suffix.lower())
     if named is not None:
         return named
     with file.open("rb") as stream:
@@ -129,8 +266,8 @@ def kind_of(file: Path) -> Kind:
     return "dbt" if _DBT.search(text) else "lumos"
 
 
-def _checked(file: Path, proposal: Proposal) -> Proposal:
-    refuse_repeated(str(file), proposal.schema)
+def _checked(file: Path, proposal: SchemaProposal) -> SchemaProposal:
+    check_unique_fields(str(file), proposal.schema)
     if not proposal.schema.fields:
         raise UnreadableSchema(str(file), "it names no field")
     cut = [f.name for f in proposal.schema.fields if "UNKNOWN('too deep')" in f.type.text]
@@ -140,36 +277,36 @@ def _checked(file: Path, proposal: Proposal) -> Proposal:
     return msgspec.structs.replace(proposal, remarks=(*proposal.remarks, remark))
 
 
-def _lumos(file: Path, text: str) -> Proposal:
-    return Proposal(
+def _lumos(file: Path, text: str) -> SchemaProposal:
+    return SchemaProposal(
         kind="lumos",
-        schema=parsed_text(str(file), text),
-        form=Form(),
+        schema=parse_schema_text(str(file), text),
+        form=ProposalFormat(),
         rendered=lambda current: parse_schema(str(current)),
     )
 
 
-def _parquet(file: Path) -> Proposal:
-    # Arrow is slow to import, and only this form needs it.
+def _parquet(file: Path) -> SchemaProposal:
+    # Imported late: Arrow is slow to import.
     from lumos.formats.interface import UnreadableFile
     from lumos.formats.parquet import Parquet
     from lumos.storage import storage_of
 
     try:
         with storage_of(str(file)).open(str(file.absolute())) as opened:
-            schema = _without_words(Parquet().read(opened).schema)
+            schema = _names_and_types(Parquet().read(opened).schema)
     except UnreadableFile as problem:
         raise UnreadableSchema(str(file), problem.reason) from None
-    return Proposal(
+    return SchemaProposal(
         kind="parquet",
         schema=schema,
-        form=Form(has_partitions=False),
-        rendered=_without_words,
+        form=ProposalFormat(has_partitions=False),
+        rendered=_names_and_types,
     )
 
 
-def _without_words(current: Schema) -> Schema:
-    """The schema as files show it: of keys, defaults and descriptions they need not know."""
+def _names_and_types(current: Schema) -> Schema:
+    """The schema without keys, defaults and descriptions, which data files need not have."""
     return Schema(
         fields=tuple(
             Field(name=field.name, type=field.type, nullable=field.nullable)
@@ -178,56 +315,56 @@ def _without_words(current: Schema) -> Schema:
     )
 
 
-def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> Proposal:
+def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> SchemaProposal:
     value = _parsed_json(file, text)
-    form = Form(ordered=kind == "avro", has_partitions=False)
+    form = ProposalFormat(ordered=kind == "avro", has_partitions=False)
     if kind == "avro":
         if not isinstance(value, str | dict | list):
-            raise UnreadableSchema(str(file), "this is no Avro schema")
-        return Proposal(
+            raise UnreadableSchema(str(file), "this is not an Avro schema")
+        return SchemaProposal(
             kind=kind,
-            schema=_known(file, schema_from_avro(value)),
+            schema=_check_known_types(file, schema_from_avro(value)),
             form=form,
             rendered=lambda current: schema_from_avro(schema_to_avro(current)),
         )
-    if not isinstance(value, dict) or _JSON_SCHEMA_WORDS.isdisjoint(value):
+    if not isinstance(value, dict) or _JSON_SCHEMA_KEYWORDS.isdisjoint(value):
         raise UnreadableSchema(
             str(file), "this is neither a JSON Schema nor an Avro schema; --as says what it is"
         )
-    return Proposal(
+    return SchemaProposal(
         kind=kind,
-        schema=_known(file, schema_from_json_schema(value)),
+        schema=_check_known_types(file, schema_from_json_schema(value)),
         form=msgspec.structs.replace(
-            form, vague=vague_in_json_schema, vague_in=_precise_columns(value)
+            form, vague=is_ambiguous_in_json_schema, vague_in=_columns_with_sized_numbers(value)
         ),
         rendered=lambda current: schema_from_json_schema(schema_to_json_schema(current)),
     )
 
 
-def _precise_columns(document: dict[str, Any]) -> dict[str, Vague]:
-    """The columns whose numbers have a size: nobody writes it of some and forgets it of others."""
-    whole = _says_sizes(document)
+def _columns_with_sized_numbers(document: dict[str, Any]) -> dict[str, TypeAmbiguity]:
+    """The columns with a number that has a size; all numbers in them are taken to have one."""
+    whole = _has_sizes(document)
     properties = document.get("properties")
     return {
-        name: precise_numbers
+        name: is_ambiguous_with_sized_numbers
         for name, schema in (properties.items() if isinstance(properties, dict) else ())
-        # What a reference leads to may stand anywhere in the document.
-        if _says_sizes(schema) or (whole and _REFERENCE in json.dumps(schema))
+        # A reference may lead anywhere in the document.
+        if _has_sizes(schema) or (whole and _REFERENCE in json.dumps(schema))
     }
 
 
-def _says_sizes(schema: object) -> bool:
-    return _SIZED.search(json.dumps(schema)) is not None
+def _has_sizes(schema: object) -> bool:
+    return _NUMBER_SIZE.search(json.dumps(schema)) is not None
 
 
-def _known(file: Path, schema: Schema) -> Schema:
-    """Refuses types that are nowhere defined, with the path to the first of them."""
+def _check_known_types(file: Path, schema: Schema) -> Schema:
+    """Returns the schema; fails with the path of the first type that is not defined."""
     for path, name in unknown_types(schema):
         if name.startswith("ref:#"):
             problem = f"the reference {name.removeprefix('ref:')} leads to nothing in this file"
         elif name.startswith("recursive:") and path == "value":
-            problem = "this refers to nothing but itself"
-        elif name in _CUT or name.startswith(("recursive:", "ref:")):
+            problem = "this only refers to itself"
+        elif name in _TRUNCATED or name.startswith(("recursive:", "ref:")):
             continue
         else:
             problem = f"there is no type named '{name}'"
@@ -236,7 +373,7 @@ def _known(file: Path, schema: Schema) -> Schema:
 
 
 def _is_avro(value: object) -> bool:
-    """Whether JSON of no telling name is an Avro record rather than a JSON Schema."""
+    """Whether JSON is an Avro record rather than a JSON Schema."""
     return isinstance(value, dict) and value.get("type") == "record" and "fields" in value
 
 
@@ -246,7 +383,7 @@ def _parsed_json(file: Path, text: str) -> Any:
         if len(built) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise UnreadableSchema(str(file), f"the name '{twice}' stands twice in one object")
+            raise UnreadableSchema(str(file), f"the name '{twice}' is defined twice in one object")
         return built
 
     try:
@@ -262,12 +399,12 @@ def _parsed_json(file: Path, text: str) -> Any:
         raise UnreadableSchema(str(file), "this JSON nests too deeply to be a schema") from None
 
 
-def _sql(file: Path, text: str, wanted: Wanted) -> Proposal:
+def _sql(file: Path, text: str, wanted: ProposalTarget) -> SchemaProposal:
     def tables(dialect: Dialect) -> SqlTable:
         found = tables_from_sql(text, dialect)
         if not found:
-            raise UnreadableSchema(str(file), "it holds no CREATE TABLE statement")
-        return _picked(file, "table", found, wanted)
+            raise UnreadableSchema(str(file), "it contains no CREATE TABLE statement")
+        return _pick(file, "table", found, wanted)
 
     try:
         dialect = _dialect(wanted, lambda dialect: tables(dialect).schema)
@@ -276,22 +413,22 @@ def _sql(file: Path, text: str, wanted: Wanted) -> Proposal:
         raise UnreadableSchema(
             str(file), problem.problem, line=problem.line, column=problem.column
         ) from None
-    # Only Hive's statement always tells: elsewhere files or the platform see to partitions.
-    told = dialect == "hive" or any(field.partition for field in table.schema.fields)
-    return Proposal(
+    # Only Hive statements always declare partitions.
+    has_partitions = dialect == "hive" or any(field.partition for field in table.schema.fields)
+    return SchemaProposal(
         kind="sql",
         schema=table.schema,
-        form=Form(any_case=table.unquoted, vague=_VAGUE[dialect]),
-        rendered=lambda current: rendered_in_sql(current, dialect, partitions=told),
+        form=ProposalFormat(any_case=table.unquoted, vague=_AMBIGUITY[dialect]),
+        rendered=lambda current: rendered_in_sql(current, dialect, partitions=has_partitions),
     )
 
 
-def _dbt(file: Path, text: str, wanted: Wanted) -> Proposal:
-    def models(dialect: Dialect) -> Model:
+def _dbt(file: Path, text: str, wanted: ProposalTarget) -> SchemaProposal:
+    def models(dialect: Dialect) -> DbtModel:
         found = models_from_dbt(text, file=str(file), dialect=dialect)
         if not found:
-            raise UnreadableSchema(str(file), "it holds no models, seeds, snapshots or sources")
-        return _picked(file, "model", found, wanted)
+            raise UnreadableSchema(str(file), "it contains no models, seeds, snapshots or sources")
+        return _pick(file, "model", found, wanted)
 
     dialect = _dialect(wanted, lambda dialect: models(dialect).schema)
     model = models(dialect)
@@ -301,23 +438,23 @@ def _dbt(file: Path, text: str, wanted: Wanted) -> Proposal:
             f"the contract of {model.name} is not enforced: columns that are not listed count as "
             "removed, although dbt may still build them"
         )
-    return Proposal(
+    return SchemaProposal(
         kind="dbt",
         schema=model.schema,
-        form=Form(ordered=False, any_case=model.unquoted, vague=_VAGUE[dialect]),
+        form=ProposalFormat(ordered=False, any_case=model.unquoted, vague=_AMBIGUITY[dialect]),
         rendered=lambda current: _rendered_in_dbt(current, model, dialect),
         remarks=tuple(remarks),
     )
 
 
-def _rendered_in_dbt(current: Schema, model: Model, dialect: Dialect) -> Schema:
+def _rendered_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Schema:
     untyped = {name.casefold() for name in model.untyped}
     return Schema(
         fields=tuple(
             Field(
                 name=field.name,
                 type=UNKNOWN if field.name.casefold() in untyped else field.type,
-                # Without a contract, a test that is missing allows nothing.
+                # Without a contract, a missing not_null test does not mean that it is nullable.
                 nullable=field.nullable if model.enforced else True,
                 key=field.key and model.has_key,
             )
@@ -326,8 +463,8 @@ def _rendered_in_dbt(current: Schema, model: Model, dialect: Dialect) -> Schema:
     )
 
 
-def _picked(file: Path, what: str, found: Iterable[Named], wanted: Wanted) -> Named:
-    """The one that is asked for, or is called like the dataset, or is the only one."""
+def _pick(file: Path, what: str, found: Iterable[TableT], wanted: ProposalTarget) -> TableT:
+    """The one that was requested, has the name of the dataset, or is the only one."""
     by_name = {each.name.casefold(): each for each in found}
     names = [each.name for each in by_name.values()]
     if wanted.model is not None:
@@ -340,14 +477,14 @@ def _picked(file: Path, what: str, found: Iterable[Named], wanted: Wanted) -> Na
         return next(iter(by_name.values()))
     choice = ", ".join(names)
     raise UnreadableSchema(
-        str(file), f"no {what} in it is called '{wanted.name}'; choose with --model from: {choice}"
+        str(file), f"no {what} in it is named '{wanted.name}'; choose with --model from: {choice}"
     )
 
 
-def _dialect(wanted: Wanted, read: Callable[[Dialect], Schema]) -> Dialect:
-    told = wanted.dialect or DIALECT_OF_PLATFORM.get(wanted.platform)
-    if told is not None:
-        return told
+def _dialect(wanted: ProposalTarget, read: Callable[[Dialect], Schema]) -> Dialect:
+    known = wanted.dialect or DIALECT_OF_PLATFORM.get(wanted.platform)
+    if known is not None:
+        return known
     return min(GUESSED_DIALECTS, key=lambda dialect: _unknown_types(read(dialect)))
 
 

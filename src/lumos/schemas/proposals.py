@@ -1,47 +1,131 @@
-"""What a proposed schema says about a dataset, and what its form leaves unsaid."""
+"""Proposed schemas: which types are ambiguous, and what the current schema adds to a proposal.
 
-from collections.abc import Iterable, Iterator
+A plain `integer` of JSON Schema reads as INT64, but may as well mean the INT32 of the dataset.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
 
 import msgspec
 
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
+    FLOAT64,
+    FLOATS,
+    INT64,
+    SIGNED,
+    STRING,
+    UNSIGNED,
+    UUID,
     Array,
+    Binary,
     DataType,
+    Decimal,
+    Enum,
     Map,
     Member,
+    String,
     Struct,
+    Time,
+    Timestamp,
     Union,
     Unknown,
     quoted_name,
 )
 from lumos.schemas.paths import ELEMENT, KEY, VALUE, child
-from lumos.schemas.vague_types import Vague, nothing_is_vague
+
+# Whether the proposed type (second) may mean the present one (first).
+TypeAmbiguity: TypeAlias = Callable[[DataType, DataType], bool]
+
+_SNOWFLAKE_INTEGER: Final = Decimal(38, 0)
+
+
+def is_never_ambiguous(_present: DataType, _proposed: DataType) -> bool:
+    """For formats that have a name for every type."""
+    return False
+
+
+def is_ambiguous_in_json_schema(present: DataType, proposed: DataType) -> bool:
+    """Numbers, strings and timestamps of JSON Schema without the formats that Lumos writes."""
+    return is_ambiguous_number(present, proposed) or _is_ambiguous_text(present, proposed)
+
+
+def is_ambiguous_number(present: DataType, proposed: DataType) -> bool:
+    """An integer or a number without a size."""
+    if proposed == INT64:
+        return _is_integer(present)
+    return proposed == FLOAT64 and (present in FLOATS or isinstance(present, Decimal))
+
+
+def is_ambiguous_with_sized_numbers(present: DataType, proposed: DataType) -> bool:
+    """The same for columns whose numbers have a size: `format: int64`."""
+    return _is_ambiguous_text(present, proposed)
+
+
+def _is_ambiguous_text(present: DataType, proposed: DataType) -> bool:
+    if proposed == STRING:
+        return present == UUID or isinstance(present, Enum | String | Binary)
+    return proposed == Timestamp("us", zoned=True) and isinstance(present, Timestamp)
+
+
+def is_ambiguous_in_snowflake(present: DataType, proposed: DataType) -> bool:
+    """INTEGER has no size, and UUIDs and enums are VARCHAR."""
+    if proposed == _SNOWFLAKE_INTEGER:
+        return _is_integer(present)
+    if proposed == STRING:
+        return present == UUID or isinstance(present, Enum)
+    return _same_but_unit(present, proposed, "ns")
+
+
+def is_ambiguous_in_postgres(present: DataType, proposed: DataType) -> bool:
+    """Times without a precision."""
+    return _same_but_unit(present, proposed, "us")
+
+
+def is_ambiguous_in_hive(present: DataType, proposed: DataType) -> bool:
+    """TIMESTAMP has a time zone in Spark, and none in Hive."""
+    return proposed == Timestamp("ns") and isinstance(present, Timestamp)
+
+
+def _is_integer(type: DataType) -> bool:
+    return type in SIGNED or type in UNSIGNED
+
+
+def _same_but_unit(present: DataType, proposed: DataType, usual: str) -> bool:
+    match present, proposed:
+        case Timestamp(_, one), Timestamp(unit, other):
+            return one == other and unit == usual
+        case Time(), Time(unit):
+            return unit == usual
+        case _:
+            return False
+
 
 _FACTS = ("nullable", "key", "partition", "default", "description", "tags", "nested")
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said in the form that a proposal is written in.
+class ProposalFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """What the format of a proposal can express.
 
-    `ordered` if the order of fields means something; `has_partitions` unless it describes single
-    files, which do not hold the columns that stand in their paths; `any_case` are names that stand
-    for whatever differs from them in case only; `vague` tells whether a proposed type may mean a
-    present one, and `vague_in` does for single columns.
+    `ordered` if the order of fields has a meaning; `has_partitions` unless it describes single
+    files, which lack the columns in their paths; `any_case` are names that match in any case;
+    `vague` tells whether a proposed type may mean the present one, `vague_in` for single columns.
     """
 
     ordered: bool = True
     has_partitions: bool = True
     any_case: frozenset[str] = frozenset()
-    vague: Vague = nothing_is_vague
-    vague_in: dict[str, Vague] = {}
+    vague: TypeAmbiguity = is_never_ambiguous
+    vague_in: dict[str, TypeAmbiguity] = {}
 
 
-def understood(current: Schema, rendered: Schema, proposed: Schema, form: Form) -> Schema:
-    """The proposed schema with everything from the current one that its form cannot tell.
+def complete_proposal(
+    current: Schema, rendered: Schema, proposed: Schema, form: ProposalFormat
+) -> Schema:
+    """The proposed schema, completed by facts of the current one that its format cannot express.
 
-    `rendered` is the current schema as the form would show it. Where the proposal says the same,
-    nothing is meant to change, whatever the form lost.
+    `rendered` is the current schema as the format would show it. Where the proposal equals it,
+    nothing is meant to change, even if the format lost something.
     """
     now = {field.name: field for field in current.fields}
     shown = {field.name: field for field in rendered.fields}
@@ -56,7 +140,9 @@ def understood(current: Schema, rendered: Schema, proposed: Schema, form: Form) 
     return Schema(fields=tuple(fields[name] for name in names))
 
 
-def _field(current: Field | None, shown: Field | None, proposed: Field, form: Form) -> Field:
+def _field(
+    current: Field | None, shown: Field | None, proposed: Field, form: ProposalFormat
+) -> Field:
     assert current is not None
     assert shown is not None
     facts = {
@@ -74,11 +160,11 @@ def _field(current: Field | None, shown: Field | None, proposed: Field, form: Fo
     )
 
 
-def _form_of(column: str, form: Form) -> Form:
+def _form_of(column: str, form: ProposalFormat) -> ProposalFormat:
     return msgspec.structs.replace(form, vague=form.vague_in.get(column, form.vague))
 
 
-def _type(current: DataType, shown: DataType, proposed: DataType, form: Form) -> DataType:
+def _type(current: DataType, shown: DataType, proposed: DataType, form: ProposalFormat) -> DataType:
     if proposed == shown or form.vague(current, proposed):
         return current
     match current, shown, proposed:
@@ -101,7 +187,7 @@ def _type(current: DataType, shown: DataType, proposed: DataType, form: Form) ->
             return proposed
 
 
-def _struct(current: Struct, shown: Struct, proposed: Struct, form: Form) -> Struct:
+def _struct(current: Struct, shown: Struct, proposed: Struct, form: ProposalFormat) -> Struct:
     now = {member.name: member for member in current.members}
     seen = {member.name: member for member in shown.members}
     members: dict[str, Member] = {}
@@ -120,61 +206,28 @@ def _struct(current: Struct, shown: Struct, proposed: Struct, form: Form) -> Str
 def _spelled(
     fields: Iterable[Field], known: dict[str, Field], any_case: frozenset[str]
 ) -> list[Field]:
-    """The fields, called as the dataset calls them where their case means nothing."""
+    """The fields, with the dataset's spelling of names whose case does not matter."""
     folded: dict[str, list[str]] = {}
     for name in known:
         folded.setdefault(name.casefold(), []).append(name)
     spelled = []
     for field in fields:
-        alike = folded.get(field.name.casefold(), [])
-        if field.name in any_case and field.name not in known and len(alike) == 1:
-            field = msgspec.structs.replace(field, name=alike[0])
+        candidates = folded.get(field.name.casefold(), [])
+        if field.name in any_case and field.name not in known and len(candidates) == 1:
+            field = msgspec.structs.replace(field, name=candidates[0])
         spelled.append(field)
     return spelled
 
 
 def _in_order_of(known: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names in the known order, new ones behind."""
+    """The names in the known order, new ones at the end."""
     wanted = dict.fromkeys(names)
     familiar = [name for name in known if name in wanted]
     return [*familiar, *(name for name in wanted if name not in set(familiar))]
 
 
-def repeated_name(schema: Schema) -> str | None:
-    """The path of the first field that stands twice beside its siblings, at any depth."""
-    return _repeated_among(schema.fields, "")
-
-
-def _repeated_among(siblings: Iterable[Field | Member], parent: str) -> str | None:
-    names: set[str] = set()
-    for each in siblings:
-        path = f"{parent}.{each.name}" if parent else each.name
-        if each.name in names:
-            return path
-        names.add(each.name)
-        inner = _repeated(each.type, path)
-        if inner is not None:
-            return inner
-    return None
-
-
-def _repeated(type: DataType, path: str) -> str | None:
-    match type:
-        case Struct(members):
-            return _repeated_among(members, path)
-        case Array(element):
-            return _repeated(element, f"{path}[]")
-        case Map(key, value):
-            return _repeated(key, f"{path}{{key}}") or _repeated(value, f"{path}{{}}")
-        case Union(options):
-            found = (_repeated(each, f"{path}<{n}>") for n, each in enumerate(options))
-            return next((inner for inner in found if inner is not None), None)
-        case _:
-            return None
-
-
 def unknown_types(schema: Schema) -> Iterator[tuple[str, str]]:
-    """The paths and the names of all types in a schema that the algebra does not have."""
+    """Path and name of every type in a schema that Lumos does not know."""
     for field in schema.fields:
         yield from _unknown(field.type, quoted_name(field.name))
 

@@ -1,21 +1,22 @@
-"""Which removed and added fields may be one field under another name; suggestions, never more."""
+"""Removed and added fields that may have been renamed or regrouped; only suggestions."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from lumos.model.change import AnySchemaChange, FieldAdded, FieldRemoved
 from lumos.model.schema import Field
-from lumos.schemas.paths import parent_of
+from lumos.model.types import Array, DataType, Map, Struct
+from lumos.schemas.paths import ELEMENT, VALUE, child, parent_of
 
-# How the note on a finding begins that is about a likely rename.
+# The beginning of the note on a likely rename.
 RENAME_NOTE: Final = "perhaps renamed"
 Evidence: TypeAlias = Literal["field id", "position"]
 
 
 class Rename(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that may have got another name among the same siblings, and what speaks for it."""
+    """A field that may have been renamed among the same siblings, and the evidence."""
 
     before: str
     after: str
@@ -23,7 +24,7 @@ class Rename(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suggest_renames(changes: Iterable[AnySchemaChange]) -> tuple[Rename, ...]:
-    """The likely renames: by field id, then by the same place with the same type and properties."""
+    """The likely renames: by field id, then by equal position, type and properties."""
     levels: dict[str, tuple[list[FieldRemoved], list[FieldAdded]]] = {}
     for change in changes:
         if isinstance(change, FieldRemoved):
@@ -39,13 +40,13 @@ def _renames(removed: Sequence[FieldRemoved], added: Sequence[FieldAdded]) -> It
     by_id = _by_id(removed, added)
     for gone, new in by_id:
         yield Rename(before=gone.path, after=new.path, evidence="field id")
-    settled = {change.path for pair in by_id for change in pair}
-    places = dict(zip(_places([change.position for change in added]), added, strict=True))
-    for gone, place in zip(removed, _places([change.position for change in removed]), strict=True):
-        found = places.get(place)
-        if place is None or found is None or {gone.path, found.path} & settled:
+    paired = {change.path for pair in by_id for change in pair}
+    by_position = dict(zip(_relative_positions(added), added, strict=True))
+    for gone, position in zip(removed, _relative_positions(removed), strict=True):
+        found = by_position.get(position)
+        if position is None or found is None or {gone.path, found.path} & paired:
             continue
-        if _looks_the_same(gone.before, found.after):
+        if _is_alike(gone.before, found.after):
             yield Rename(before=gone.path, after=found.path, evidence="position")
 
 
@@ -61,21 +62,24 @@ def _by_id(
     ]
 
 
-def _places(positions: Sequence[int | None]) -> list[tuple[int, int] | None]:
-    """Where each field stands: after how many that stay, and how far behind the last of these.
+def _relative_positions(
+    changes: Sequence[FieldAdded | FieldRemoved],
+) -> list[tuple[int, int] | None]:
+    """For each field, how many staying fields precede it, and its distance from the last of them.
 
-    So a place stays the same whatever comes or goes elsewhere.
+    These do not change when fields are added or removed elsewhere.
     """
+    positions = [change.position for change in changes]
     taken = {position for position in positions if position is not None}
     order = sorted(taken)
-    places: dict[int, tuple[int, int]] = {}
+    relative: dict[int, tuple[int, int]] = {}
     for rank, position in enumerate(order):
-        run = places[position - 1][1] + 1 if position - 1 in taken else 0
-        places[position] = (position - rank, run)
-    return [None if position is None else places[position] for position in positions]
+        run = relative[position - 1][1] + 1 if position - 1 in taken else 0
+        relative[position] = (position - rank, run)
+    return [None if position is None else relative[position] for position in positions]
 
 
-def _looks_the_same(before: Field, after: Field) -> bool:
+def _is_alike(before: Field, after: Field) -> bool:
     ids = {before.field_id, after.field_id} - {None}
     return len(ids) < 2 and _properties(before) == _properties(after)
 
@@ -89,3 +93,55 @@ def _properties(field: Field) -> tuple[object, ...]:
         field.default,
         frozenset(field.tags),
     )
+
+
+class _Part(NamedTuple):
+    """A field that was added or removed by itself, or inside another whose path is `change`."""
+
+    name: str
+    type: DataType
+    parent: str
+    change: str
+
+
+def regrouped_paths(
+    changes: Iterable[AnySchemaChange], renames: Collection[tuple[str, str]]
+) -> frozenset[str]:
+    """The removed fields that were added under another parent, completely or in part.
+
+    Parts that a likely rename of a whole field, from and to the paths in `renames`, takes along
+    have not moved.
+    """
+    gone: list[_Part] = []
+    new: dict[tuple[str, DataType], list[_Part]] = {}
+    for change in changes:
+        if isinstance(change, FieldRemoved):
+            gone += _parts(change.path, change.before)
+        elif isinstance(change, FieldAdded):
+            for part in _parts(change.path, change.after):
+                new.setdefault((part.name, part.type), []).append(part)
+    return frozenset(
+        part.change
+        for part in gone
+        if any(
+            part.parent != other.parent and (part.change, other.change) not in renames
+            for other in new.get((part.name, part.type), ())
+        )
+    )
+
+
+def _parts(path: str, field: Field) -> Iterator[_Part]:
+    yield _Part(field.name, field.type, parent_of(path), path)
+    yield from _inside(field.type, path, path)
+
+
+def _inside(type: DataType, path: str, change: str) -> Iterator[_Part]:
+    match type:
+        case Struct(members):
+            for member in members:
+                yield _Part(member.name, member.type, path, change)
+                yield from _inside(member.type, child(path, member.name), change)
+        case Array(element):
+            yield from _inside(element, path + ELEMENT, change)
+        case Map(_, value):
+            yield from _inside(value, path + VALUE, change)

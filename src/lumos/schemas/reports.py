@@ -1,19 +1,64 @@
-"""What `lumos schema ...` prints as JSON and the SDK returns; these names are a promise."""
+"""Reports of `lumos schema` and `lumos version`, as the SDK returns and --json prints them."""
 
-from datetime import datetime
-from typing import Final
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
-from lumos.model.change import Verdict
+from lumos.model.change import DECLARED_BREAKING, Cause, ChangeEvent, EventType, Verdict
 from lumos.model.notification import AlertState
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.schemas.affected import AffectedReport
+from lumos.model.version import ChangeType, Level
 from lumos.schemas.changes import Milestone
-from lumos.schemas.evolution import Evolution, changes_in
-from lumos.schemas.findings import ChangeRow, Summary, change_rows
-from lumos.schemas.schema_report import SchemaReport
+from lumos.schemas.findings import ChangeCounts, ChangeRow, change_rows, kind_of
+from lumos.schemas.report_parts import AffectedReport, SchemaReport
+from lumos.store import KnownDataset, State
 from lumos.store.archive import Step, Version
+
+_DAY: Final = timedelta(days=1)
+_DECLARED: Final = "declared"
+
+
+class Evolution(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes in a period; `change_frequency` is changes per day."""
+
+    total_versions: int
+    breaking_versions: int
+    total_changes: int
+    breaking_changes: int
+    changes_by_kind: dict[str, int]
+    change_frequency: float
+
+
+def count_changes(event: ChangeEvent) -> int:
+    """The number of changes of an event; a manually declared breaking change is one more."""
+    return len(event.findings) + (DECLARED_BREAKING in event.flags)
+
+
+def summarise_evolution(
+    events: Sequence[ChangeEvent], *, start: datetime, end: datetime
+) -> Evolution:
+    """The counts over events that began a schema version within the period."""
+    findings = [finding for event in events for finding in event.findings]
+    declared = sum(DECLARED_BREAKING in event.flags for event in events)
+    kinds = Counter(kind_of(finding.change) for finding in findings)
+    if declared:
+        kinds[_DECLARED] = declared
+    total = sum(map(count_changes, events))
+    days = max((end - start) / _DAY, 1.0)
+    return Evolution(
+        total_versions=len(events),
+        breaking_versions=sum(event.breaking for event in events),
+        total_changes=total,
+        breaking_changes=declared
+        + sum(finding.consumer is Verdict.BREAKING for finding in findings),
+        changes_by_kind=dict(sorted(kinds.items())),
+        change_frequency=round(total / days, 4),
+    )
+
 
 SCHEMA_DIFF: Final = "schema_diff.json"
 
@@ -32,35 +77,35 @@ class DiffReport(Report, frozen=True, kw_only=True):
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[DatasetDiff, ...]
-    summary: Summary
+    summary: ChangeCounts
 
 
 class RevisionsReport(DiffReport, frozen=True, kw_only=True):
-    """The answer of `lumos schema diff --base`; what was left out at the base is remarked."""
+    """The answer of `lumos schema diff --base`; `remarks` name files that were left out."""
 
     remarks: tuple[str, ...] | UnsetType = UNSET
 
 
-class Proposed(Report, frozen=True, kw_only=True):
-    """Where a proposed schema was read, and as what."""
+class ProposalSource(Report, frozen=True, kw_only=True):
+    """The file of a proposed schema, and its kind."""
 
     file: str
     kind: str
 
 
 class PredictReport(DiffReport, frozen=True, kw_only=True):
-    """The answer of `lumos schema predict`; `to_version` is what the version would be."""
+    """The answer of `lumos schema predict`; `to_version` is what the version would become."""
 
-    proposed: Proposed
+    proposed: ProposalSource
     remarks: tuple[str, ...]
 
 
 class VersionReport(Report, frozen=True, kw_only=True):
-    """One schema version, why it began, and the schema itself.
+    """One schema version, the event that began it, and the schema itself.
 
-    `timestamp` is when it happened, `recorded_at` when Lumos wrote it down. `source` is where it
-    was seen, `author` the person behind it, if there is one. `affected_downstream` are the datasets
-    that `affected` tells more of, as it was known then.
+    `timestamp` is when it happened, `recorded_at` when Lumos recorded it. `source` is where it was
+    seen, `author` the person who made it, if any. `affected_downstream` are the datasets that it
+    affected, with details in `affected`, as known at that time.
     """
 
     schema_version: str
@@ -106,7 +151,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
 class HistoryReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos schema history`, newest first.
 
-    Milestones are when the dataset was gone, back, renamed, merged or split.
+    Milestones are when the dataset was deleted, restored, renamed, merged or split.
     """
 
     format_version: str = FORMAT_VERSION
@@ -117,7 +162,7 @@ class HistoryReport(Report, frozen=True, kw_only=True):
 
 
 class TimelineEntry(Report, frozen=True, kw_only=True):
-    """A schema version at a glance."""
+    """A schema version in brief."""
 
     schema_version: str
     cloud_version: str
@@ -172,7 +217,7 @@ class EvolutionStep(Report, frozen=True, kw_only=True):
         return cls(
             schema_version=step.version,
             timestamp=step.recorded_at,
-            changes=changes_in(step.event),
+            changes=count_changes(step.event),
             breaking=step.event.breaking,
             summary=step.event.summary,
         )
@@ -196,10 +241,10 @@ class EvolutionReport(Report, frozen=True, kw_only=True):
     summary: Evolution
 
 
-class ExportReport(Report, frozen=True, kw_only=True):
+class SchemaExportReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos schema export`: files by their path in the folder.
 
-    Of those that were written, `replaced` are such as a person had put there.
+    `replaced` are those of the written files that a person had put there.
     """
 
     format_version: str = FORMAT_VERSION
@@ -208,3 +253,109 @@ class ExportReport(Report, frozen=True, kw_only=True):
     written: tuple[str, ...]
     replaced: tuple[str, ...]
     removed: tuple[str, ...]
+
+
+VersionNeed = Literal["none", "first version", "schema", "prefix"]
+
+
+class VersionEntry(Report, frozen=True, kw_only=True):
+    """One schema version in a dataset's history; `version` is the cloud version it began with."""
+
+    version: str
+    schema_version: str
+    timestamp: datetime
+    change_type: ChangeType
+    author: str | None
+    breaking: bool
+    verdict: Verdict | None
+    changes: tuple[str, ...]
+
+
+class ChangeDetails(Report, frozen=True, kw_only=True):
+    """The event behind the last step of the cloud version."""
+
+    event: EventType
+    summary: str
+    breaking: bool
+    changes: tuple[str, ...]
+
+
+class VersionShowReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos version show`: history oldest first, milestones newest first."""
+
+    format_version: str = FORMAT_VERSION
+    urn: str
+    name: str
+    state: State
+    cloud_version: str
+    schema_version: str
+    timestamp: datetime
+    author: str | None
+    cause: Cause | None
+    change_type: ChangeType
+    change_details: ChangeDetails
+    previous_version: str | None
+    version_history: tuple[VersionEntry, ...]
+    milestones: tuple[Milestone, ...]
+
+
+class VersionMapReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos version map`: the schema version of every cloud version."""
+
+    format_version: str = FORMAT_VERSION
+    urn: str
+    name: str
+    versions: dict[str, str]
+
+
+class DatasetVersions(Report, frozen=True, kw_only=True):
+    """Both versions of a dataset."""
+
+    cloud_version: str
+    schema_version: str
+
+    @classmethod
+    def of(cls, known: KnownDataset) -> "DatasetVersions":
+        return cls(cloud_version=known.cloud_version, schema_version=known.schema_version)
+
+
+class VersionBumpReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos version bump`; not `applied` if its key was used before."""
+
+    format_version: str = FORMAT_VERSION
+    urn: str
+    name: str
+    event_id: str
+    change_type: ChangeType
+    level: Level
+    before: DatasetVersions
+    after: DatasetVersions
+    applied: bool
+
+
+class ScannedVersion(Report, frozen=True, kw_only=True):
+    """The versions a dataset has, and those it needs."""
+
+    urn: str
+    name: str
+    has: DatasetVersions
+    needs: DatasetVersions
+    need: VersionNeed
+    level: Level
+    changes: tuple[str, ...]
+
+
+class VersionScanSummary(Report, frozen=True, kw_only=True):
+    """How many datasets were checked, are outdated, and were updated."""
+
+    datasets: int
+    outdated: int
+    updated: int
+
+
+class VersionScanReport(Report, frozen=True, kw_only=True):
+    """The answer of `lumos version scan`."""
+
+    format_version: str = FORMAT_VERSION
+    summary: VersionScanSummary
+    datasets: tuple[ScannedVersion, ...]

@@ -1,4 +1,4 @@
-"""The table of rules: what each means to consumers, and to the engines that read old data."""
+"""The table of compatibility rules: verdicts for consumers, and for engines that read old data."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -11,10 +11,10 @@ INFORMATIONAL: Final = Verdict.INFORMATIONAL
 UNDETERMINED: Final = Verdict.UNDETERMINED
 
 ENGINES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
-# Read or not; where only newer tables of an engine can, the verdict depends on the table's version.
+# Readable or not; `3` if it depends on the version of the table.
 _MARKS: Final = {"y": COMPATIBLE, "n": BREAKING, "3": UNDETERMINED}
-# Which engine's rules decide whether files of a format stay readable; text formats have no
-# engine of their own and follow their consumers.
+# The engine whose rules decide whether files of a format stay readable; text formats have none
+# and follow the consumer verdict.
 _ENGINE_OF_FORMAT: Final = {
     "avro": "avro",
     "iceberg": "iceberg",
@@ -25,7 +25,7 @@ _ENGINE_OF_FORMAT: Final = {
 
 
 class Judgement(NamedTuple):
-    """A rule's verdicts: the consumer's, and for storage those of engines or one for all."""
+    """The verdicts of a rule: for consumers, and for storage by engine or one for all engines."""
 
     rule: str
     consumer: Verdict
@@ -37,7 +37,7 @@ class Judgement(NamedTuple):
     holds_if: tuple[ConsumerUse, ...]
 
     def storage(self, format: str | None) -> Verdict:
-        """The storage verdict for a format; an engine that says nothing follows consumers."""
+        """The storage verdict for a format; by default the consumer verdict."""
         engine = _ENGINE_OF_FORMAT.get(format or "", "spark")
         if engine is None:
             return self.consumer
@@ -45,7 +45,7 @@ class Judgement(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where engines disagree, and what else there is to say."""
+        """Notes on engines that disagree, and the remarks of the rule."""
         verdicts = self.engines.items()
         safe = [ENGINES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
         breaks = [ENGINES[engine] for engine, verdict in verdicts if verdict is not COMPATIBLE]
@@ -66,8 +66,8 @@ def _rule(
 ) -> Judgement:
     """A row of the table; `engines` are marks for Avro, Iceberg, Delta and Spark."""
     marks = zip(ENGINES, engines.split(), strict=True)
-    told = {engine: _MARKS[mark] for engine, mark in marks if mark != "-"}
-    return Judgement(rule, consumer, told, storage, flags, notes, breaks_if, holds_if)
+    verdicts = {engine: _MARKS[mark] for engine, mark in marks if mark != "-"}
+    return Judgement(rule, consumer, verdicts, storage, flags, notes, breaks_if, holds_if)
 
 
 _NUMBERS: Final = (
@@ -191,7 +191,7 @@ _OTHER_TYPES: Final = (
     _rule("type-to-null", BREAKING, "n n n n"),
     _rule("unknown-type", UNDETERMINED),
     _rule("unrelated-types", BREAKING, "n n n n"),
-    # The type was only ever guessed from the values in the paths.
+    # The type was only inferred from the values in paths.
     _rule("partition-type", COMPATIBLE, flags=("cost",)),
 )
 _POSITIONAL: Final = "breaking where SELECT * feeds a positional INSERT or a UNION"

@@ -1,6 +1,6 @@
-"""Which rule speaks of a type that became another.
+"""Selects the compatibility rule for a changed type.
 
-A pair that no rule names is breaking on both axes.
+A pair of types without a rule is breaking for consumers and for storage.
 """
 
 from collections.abc import Callable
@@ -32,16 +32,16 @@ from lumos.model.types import (
 )
 from lumos.schemas.rules import BREAKING, COMPATIBLE, RULES, Judgement
 
-# Digits that hold every integer of so many bits.
+# Decimal digits that hold every integer of this many bits.
 _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
-# Delta and Spark's Parquet reader want one more for 64 bits than the largest value has.
+# Delta and the Parquet reader of Spark need one more for 64 bits than the largest value has.
 _FEWEST_DIGITS_FOR_INT64: Final = 20
 _FEWEST_DIGITS_IN_DELTA: Final = 10
 _MOST_DIGITS: Final = 38
 
 
 def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) -> Judgement:
-    """The verdicts on a type that became another one."""
+    """The verdicts on a changed type."""
     if isinstance(before, Unknown) or isinstance(after, Unknown):
         return RULES["unknown-type"]
     found = (rule for family in _FAMILIES if (rule := family(before, after)) is not None)
@@ -91,7 +91,7 @@ _NESTED: Final = (Array, Map, Struct)
 _PAIRS_OF_NESTED: Final[dict[tuple[type[DataType], type[DataType]], str]] = {
     (Struct, Map): "struct-and-map",
     (Map, Struct): "struct-and-map",
-    # Others are compared member by member.
+    # Structs with unique members are compared member by member.
     (Struct, Struct): "repeated-members",
 }
 
@@ -159,7 +159,7 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
             remarks=_without_delta(rule.remarks),
         )
     if whole_digits < _FEWEST_DIGITS_IN_DELTA:
-        # What Delta does not widen at all, it does not widen by hand either.
+        # Delta does not widen to these at all, not even manually.
         return rule._replace(
             engines={**rule.engines, **_NO_DELTA}, remarks=_without_delta(rule.remarks)
         )
@@ -167,7 +167,7 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
 
 
 def _in_tables(rule: Judgement, precision: int) -> Judgement:
-    """The judgement on a decimal of so many digits, of which tables hold no more than 38."""
+    """The judgement on a decimal with this precision; tables support at most 38 digits."""
     if precision <= _MOST_DIGITS:
         return rule
     remark = f"Iceberg, Delta and Spark have no more than {_MOST_DIGITS} digits"
@@ -201,7 +201,7 @@ def _decimals(before: DataType, after: DataType) -> Judgement | None:
         is_number = _is_exact(after) or after in FLOATS
         return RULES["decimal-to-other-number"] if is_number else None
     if after.precision is None:
-        # As many digits as one likes, before and after the point.
+        # Without a precision there is no limit of digits.
         return RULES["decimal-scale-up"]
     if before.precision is None:
         return RULES["decimal-shrunk"]

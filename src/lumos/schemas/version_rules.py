@@ -1,15 +1,19 @@
-"""How a dataset's two versions move, and which schema version each cloud version had."""
+"""Which event a scan records for a dataset, and how its two versions move."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple, assert_never
 
-from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
-from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
-from lumos.schemas.compatibility import worst
+import msgspec
 
-# How far a person's word moves the schema version where they do not say it.
-USUAL_LEVEL: Final[Mapping[ChangeType, Level]] = {
+from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
+from lumos.model.schema import Schema
+from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge, worst
+
+# How far a manual bump moves the schema version without --level.
+DEFAULT_LEVEL: Final[Mapping[ChangeType, Level]] = {
     ChangeType.SCHEMA_CHANGE: "minor",
     ChangeType.DATA_UPDATE: "patch",
     ChangeType.METADATA_UPDATE: "patch",
@@ -21,7 +25,7 @@ EVENT_OF_CHANGE: Final[Mapping[ChangeType, EventType]] = {
 }
 
 
-class Step(NamedTuple):
+class VersionStep(NamedTuple):
     """A cloud version and the schema version that it has."""
 
     cloud_version: CloudVersion
@@ -49,7 +53,7 @@ def next_schema_version(version: SchemaVersion, findings: Iterable[Finding]) -> 
 
 
 def change_type_of(event: ChangeEvent) -> ChangeType:
-    """What an event was about: the schema, the data, or what is said of them."""
+    """Whether an event is about the schema, the data, or their metadata."""
     match event.type:
         case EventType.CREATED | EventType.SCHEMA_CHANGED:
             return ChangeType.SCHEMA_CHANGE
@@ -64,13 +68,13 @@ def change_type_of(event: ChangeEvent) -> ChangeType:
 
 
 def versions_by_cloud_version(
-    landmarks: Iterable[Step], recorded: Iterable[Step] = ()
+    landmarks: Iterable[VersionStep], recorded: Iterable[VersionStep] = ()
 ) -> dict[str, str]:
     """The schema version of every cloud version: {"S-311": "1.0.0", "S-312": "1.1.0"}.
 
-    `landmarks` are the steps at which the schema version moved and the present one, `recorded`
-    all others that are still on record. Those in between are counted, unless the prefix changed
-    there: nobody can tell how they were spelled.
+    `landmarks` are the steps at which the schema version moved and the current one, `recorded` are
+    all others that are still stored. Those in between are derived by counting, unless the prefix
+    changed there: then their spelling is unknown.
     """
     known = {step.cloud_version.number: step for step in (*recorded, *landmarks)}
     steps = [known[number] for number in sorted(known)]
@@ -83,3 +87,79 @@ def versions_by_cloud_version(
     for cloud, version in steps[-1:]:
         versions[str(cloud)] = version
     return versions
+
+
+class ObservedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as a scan sees it: its schema and a fingerprint of its content.
+
+    The content are the data files or, if `told`, the metadata that its source reports. `retold` if
+    a table, which has both, reports other metadata than before.
+    """
+
+    schema: Schema
+    content: str
+    told: bool = False
+    retold: bool = False
+    format: str | None = None
+    reverted: bool = False
+
+
+class RecordedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset as it was last recorded, with its versions and whether it is live."""
+
+    schema: Schema
+    content: str
+    cloud_version: CloudVersion
+    schema_version: SchemaVersion
+    is_live: bool = True
+
+
+class EventDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The event to record and the versions that follow."""
+
+    type: EventType
+    cloud_version: CloudVersion
+    schema_version: SchemaVersion
+    findings: tuple[Finding, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @property
+    def schema_changed(self) -> bool:
+        """Whether a new schema version begins."""
+        return self.type is EventType.CREATED or bool(self.findings)
+
+
+def decide_event(
+    observed: ObservedDataset, known: RecordedDataset | None, *, prefix: str
+) -> EventDecision | None:
+    """What to record for a scanned dataset; None if nothing changed."""
+    if known is None:
+        return EventDecision(
+            type=EventType.CREATED,
+            cloud_version=CloudVersion(prefix=prefix),
+            schema_version=SchemaVersion(),
+        )
+    findings = judge(compare(known.schema, observed.schema), format=observed.format)
+    event = _event(observed, known, findings)
+    if event is None:
+        return None
+    return EventDecision(
+        type=event,
+        cloud_version=known.cloud_version.next(prefix=prefix),
+        schema_version=next_schema_version(known.schema_version, findings),
+        findings=findings,
+        flags=("reverted",) if observed.reverted and findings else (),
+    )
+
+
+def _event(
+    observed: ObservedDataset, known: RecordedDataset, findings: tuple[Finding, ...]
+) -> EventType | None:
+    if not known.is_live:
+        return EventType.RESTORED
+    if observed.schema.shape != known.schema.shape:
+        return EventType.SCHEMA_CHANGED
+    is_same_content = observed.content == known.content
+    if findings or (observed.retold if is_same_content else observed.told):
+        return EventType.METADATA_CHANGED
+    return None if is_same_content else EventType.MODIFIED

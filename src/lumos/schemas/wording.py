@@ -1,4 +1,4 @@
-"""What happened to a dataset, in words for people."""
+"""Sentences about changes, for events, messages and screens."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from lumos.schemas.renames import RENAME_NOTE
 _NAMED: Final = 3
 _NAMED_FIELDS: Final = 6
 _LONGEST_TYPE: Final = 60
-# How a scan writes down that a column of some files is another: both sides, or `nothing`.
+# How scans record that a column of some files differs: both sides, or `nothing`.
 _DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
 _FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
 _NOTHING: Final = "nothing"
@@ -46,23 +46,23 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
     """One line: `1 field removed: discount; 2 fields added: city, zip`."""
     groups: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        groups.setdefault(_kind(finding.change), []).append(_place(finding.change))
+        groups.setdefault(_kind(finding.change), []).append(_subject(finding.change))
     if not groups:
         return _WITHOUT_FINDINGS.get(type, "")
     parts = ["back again"] if type is EventType.RESTORED else []
-    parts += [_counted(words, places) for words, places in groups.items()]
+    parts += [_counted(nouns, names) for nouns, names in groups.items()]
     if "reverted" in flags:
         parts.append("back to an earlier schema")
     return "; ".join(parts)
 
 
 def few(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
-    """The first items and how many more there are: none or several, since one is shown as well."""
+    """The first items and how many more there are; never just one, which is shown instead."""
     return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)
 
 
-def listed(names: Sequence[str], most: int, total: int | None = None) -> str:
-    """`a`, `a, b`, `a, b and 3 more`; there may be more in total than have names."""
+def join_names(names: Sequence[str], most: int, total: int | None = None) -> str:
+    """`a`, `a, b`, `a, b and 3 more`; `total` may be more than the names."""
     shown, more = few(names, most)
     more += max(0, (total or 0) - len(names))
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
@@ -84,9 +84,9 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
     one = file_count == 1
     have, still = ("has" if one else "have"), (" still" if are_older else " also")
     clauses = [
-        *([f"lack{'s' if one else ''} {listed(lacking, _NAMED_FIELDS)}"] if lacking else []),
-        *([f"{have} {listed(retyped, _NAMED)}"] if retyped else []),
-        *([f"{still.strip()} {have} {listed(extra, _NAMED_FIELDS)}"] if extra else []),
+        *([f"lack{'s' if one else ''} {join_names(lacking, _NAMED_FIELDS)}"] if lacking else []),
+        *([f"{have} {join_names(retyped, _NAMED)}"] if retyped else []),
+        *([f"{still.strip()} {have} {join_names(extra, _NAMED_FIELDS)}"] if extra else []),
         *(f"{have} {text}" for text in other),
     ] or [f"{have} the columns in another order"]
     age = "older " if are_older else ""
@@ -96,7 +96,7 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
 
 
 def _sides_of(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
-    """Name and type of a column in drifted files and in the dataset; None where it has none."""
+    """Name and type of a column in drifted files and in the dataset; None if it is missing."""
     match = _DIFFERENCE.fullmatch(difference)
     if match is None:
         return None, None
@@ -110,7 +110,7 @@ def split_summary(names: list[str]) -> str:
 
 
 def sentence_of(change: AnySchemaChange) -> str:
-    """One change as somebody would tell it: `Added email field`."""
+    """One change as a sentence: `Added email field`."""
     path = change.path
     match change:
         case FieldAdded():
@@ -172,8 +172,8 @@ def gone_clause(urn: str) -> str:
     return f"{display_names([urn], {})[urn]} is gone"
 
 
-def position(file: str | None, line: int | None) -> str:
-    """Where something is written, in words; what lies in no file is the SQL that was kept."""
+def format_position(file: str | None, line: int | None) -> str:
+    """File and line as text; without a file the line is one of the stored SQL."""
     if file is None:
         return "" if line is None else f"line {line} of its SQL"
     return file if line is None else f"{file}:{line}"
@@ -182,12 +182,12 @@ def position(file: str | None, line: int | None) -> str:
 def breakage_of(affected: Affected, name: str, use: AffectedUse | None = None) -> str:
     """What breaks, and where: `breaks customer_360 (analytics-team), customer_360.sql:7`."""
     use = use or next(iter(affected.uses), AffectedUse())
-    parts = (_owned(affected, name), position(use.file, use.line))
+    parts = (_owned(affected, name), format_position(use.file, use.line))
     return f"{_verb(affected.verdict)} {', '.join(filter(None, parts))}"
 
 
 def blast_radius_of(affected: BlastRadius) -> str:
-    """What a change does down the stream: `breaks 2 datasets: sessions (web), scores (ml)`."""
+    """The downstream effect of a change: `breaks 2 datasets: sessions (web), scores (ml)`."""
     if affected.problem is not None:
         return "what breaks downstream is not known"
     names = display_names([each.urn for each in affected.datasets], {})
@@ -206,11 +206,11 @@ def blast_radius_of(affected: BlastRadius) -> str:
 
 
 def affected_sentence_of(affected: Affected) -> str:
-    """One dataset down the stream: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
+    """One affected dataset: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
     owners = _owned(affected, "").strip()
     use = next(iter(affected.uses), AffectedUse())
-    words = " ".join(filter(None, (affected.urn, _verb(affected.verdict), owners)))
-    return ", ".join(filter(None, (words, position(use.file, use.line))))
+    clause = " ".join(filter(None, (affected.urn, _verb(affected.verdict), owners)))
+    return ", ".join(filter(None, (clause, format_position(use.file, use.line))))
 
 
 def _verb(verdict: Verdict) -> str:
@@ -225,7 +225,7 @@ def _owned(affected: Affected, name: str) -> str:
 
 
 def _kind(change: AnySchemaChange) -> tuple[str, str]:
-    """What one such change is called, and what several are."""
+    """The noun for one such change, and for several."""
     match change:
         case FieldAdded():
             return "field added", "fields added"
@@ -254,7 +254,7 @@ def _kind(change: AnySchemaChange) -> tuple[str, str]:
             assert_never(unreachable)
 
 
-def _place(change: AnySchemaChange) -> str:
+def _subject(change: AnySchemaChange) -> str:
     if isinstance(change, TypeChanged):
         before, after = (_short(type.text) for type in (change.before, change.after))
         return f"{change.path} {before} -> {after}"
@@ -265,8 +265,8 @@ def _short(type: str) -> str:
     return type if len(type) <= _LONGEST_TYPE else f"{type[: _LONGEST_TYPE - 3]}..."
 
 
-def _counted(words: tuple[str, str], places: Sequence[str], total: int | None = None) -> str:
-    one, several = words
-    total = len(places) if total is None else total
+def _counted(nouns: tuple[str, str], names: Sequence[str], total: int | None = None) -> str:
+    one, several = nouns
+    total = len(names) if total is None else total
     count = f"1 {one}" if total == 1 else f"{total:,} {several}"
-    return f"{count}: {listed(places, _NAMED, total)}" if places else count
+    return f"{count}: {join_names(names, _NAMED, total)}" if names else count

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.schemas.comparison_job import differing_datasets, differing_schemas, judging
+from lumos.schemas.comparison_job import apply_judge, differing_datasets, differing_schemas
 
 _TEXT: Final = pa.string()
 _DIFFERENCE: Final = pa.schema(
@@ -71,7 +71,9 @@ def compare_datasets(
         F.when(F.col("change") == "removed", there).otherwise(nothing).alias("before"),
         F.when(F.col("change") == "added", there).otherwise(nothing).alias("after"),
     )
-    judged = pairs.unionByName(alone).mapInArrow(judging(judge, _DIFFERENCE), _DIFFERENCE_IN_SPARK)
+    judged = pairs.unionByName(alone).mapInArrow(
+        apply_judge(judge, _DIFFERENCE), _DIFFERENCE_IN_SPARK
+    )
     judged.write.parquet(f"{to}/differences")
     differences = spark.read.parquet(f"{to}/differences")
     return Sums(

@@ -36,7 +36,6 @@ from lumos.snapshots.imported_versions import findings_between, versions_after
 from lumos.snapshots.store_entries import (
     entry_of,
     erase_entry,
-    is_scanned,
     names_in,
     put_entry,
     versions_of,
@@ -45,7 +44,7 @@ from lumos.snapshots.store_entries import (
 from lumos.snapshots.targets import RefusedEntry, Target, Undone, by_kind, item_plan, values_of
 from lumos.store import Transaction
 from lumos.store.actor import who
-from lumos.store.entries import StoredEntry, StoredItem
+from lumos.store.entries import StoredEntry, StoredItem, is_scanned
 from lumos.store.journal import ImportRun, ImportStep
 from lumos.store.records import IMPORTED
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.annotations.attribution import after_import
+from lumos.annotations.attribution import annotations_after_import
 from lumos.errors import MisuseError
 from lumos.model.catalog import CatalogEntry, Timestamps
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding
@@ -23,7 +23,7 @@ from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.store import KnownDataset, State, Transaction
-from lumos.store.entries import NewVersion, StoredEntry, StoredVersion
+from lumos.store.entries import NewVersion, StoredEntry, StoredVersion, is_scanned
 from lumos.store.lineage.aspect import fingerprint, given_out, left_to_tell, says_all
 from lumos.store.records import IMPORTED
 
@@ -109,7 +109,7 @@ def put_entry(
     after = StoredEntry(known, told, {}, versions, reported)
     beside = _beside(entry, after)
     if before is not None:
-        beside |= after_import(entry, before, is_scanned=is_scanned(before), at=at)
+        beside |= annotations_after_import(entry, before, is_scanned=is_scanned(before), at=at)
     if beside != ({} if before is None else before.beside):
         transaction.entries.put_beside(entry.urn, beside, is_new=before is None)
 
@@ -118,11 +118,6 @@ def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
     """Takes a dataset out of the store with the history that came with it."""
     transaction.entries.forget_events(_of_history(stored.versions))
     transaction.entries.erase(stored.known.urn)
-
-
-def is_scanned(stored: StoredEntry) -> bool:
-    """Whether the store has seen the dataset itself, and does not only know it from others."""
-    return stored.known.source != IMPORTED
 
 
 def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tuple[str, str]:

@@ -22,11 +22,12 @@ from lumos.model.schema import Schema
 from lumos.store import search, tables
 from lumos.store.database import Database
 from lumos.store.lineage.aspect import ReportedUpstream, reported_upstream
-from lumos.store.records import KnownDataset
+from lumos.store.records import IMPORTED, KnownDataset
 from lumos.store.rows import replace
 
 if TYPE_CHECKING:
     from lumos.store.transaction import Transaction
+
 
 # Aspects that tables of their own hold.
 _DERIVED: Final = frozenset({"schema", "versioning"})
@@ -378,3 +379,8 @@ _ERASE: Final = (
     delete(tables.alias).where(tables.alias.c.dataset_urn == _WANTED),
     delete(tables.dataset).where(tables.dataset.c.urn == _WANTED),
 )
+
+
+def is_scanned(stored: StoredEntry) -> bool:
+    """Whether a scan has seen the dataset, rather than only an import."""
+    return stored.known.source != IMPORTED

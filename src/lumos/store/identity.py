@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, select, update
 
-from lumos.store import remarks, search, tables
+from lumos.store import search, tables
+from lumos.store.annotations import copy_annotations
 
 # What a scan writes about a dataset is about its files; the rest was said of it by people.
 _OF_FILES: Final = ("location", "statistics", "drift")
@@ -34,4 +35,4 @@ def hand_over(connection: Connection, urn: str, into: str) -> None:
     ).all()
     for row in rows:
         connection.execute(tables.aspect.insert().values(**{**row._mapping, "urn": into}))
-    remarks.hand_over(connection, urn, into)
+    copy_annotations(connection, urn, into)

@@ -25,6 +25,7 @@ from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn, name_in
 from lumos.store import notification_outbox as outbox
 from lumos.store import search, tables
+from lumos.store.annotations import StoredAnnotations
 from lumos.store.archive import SchemaArchive
 from lumos.store.catalog_outbox import CatalogOutbox
 from lumos.store.change_log import ChangeLog
@@ -60,7 +61,6 @@ from lumos.store.records import (
     SchemaRecord,
     State,
 )
-from lumos.store.remarks import Remarks
 from lumos.store.rows import insert_if_new, portions
 from lumos.store.search import Facets, Hits
 from lumos.store.transaction import Transaction, schema_row, searched
@@ -199,9 +199,9 @@ class Store:
         return Entries(self._database)
 
     @property
-    def remarks(self) -> Remarks:
-        """Which words about datasets are whose."""
-        return Remarks(self._database)
+    def annotations(self) -> StoredAnnotations:
+        """The annotations of all datasets, by reporter."""
+        return StoredAnnotations(self._database)
 
     @property
     def usage(self) -> UsageRecord:

@@ -28,6 +28,7 @@ from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.store import identity, search, tables
 from lumos.store import notification_outbox as outbox
+from lumos.store.annotations import AnnotationRows
 from lumos.store.catalog_outbox import CatalogOutboxWriter
 from lumos.store.costs import CostWriter, size_row
 from lumos.store.database import Database
@@ -42,7 +43,6 @@ from lumos.store.lineage import LineageWriter
 from lumos.store.listening import Completer
 from lumos.store.locks import lock_key
 from lumos.store.records import KnownDataset, Scan
-from lumos.store.remarks import RemarkWriter
 from lumos.store.rows import insert_if_new, replace
 from lumos.store.search import Searched, SearchedSchema
 from lumos.store.usage import UsageWriter
@@ -72,9 +72,9 @@ class Transaction:
         return EntryWriter(self, self._connection)
 
     @property
-    def remarks(self) -> RemarkWriter:
-        """Reads and writes whose words are whose."""
-        return RemarkWriter(self._connection)
+    def annotations(self) -> AnnotationRows:
+        """Reads and writes the annotations of datasets."""
+        return AnnotationRows(self._connection)
 
     @property
     def usage(self) -> UsageWriter:

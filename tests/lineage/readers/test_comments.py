@@ -2,14 +2,14 @@
 
 import pytest
 
-from lumos.annotations.owner_names import UnmarkedOwner
+from lumos.annotations.owner_names import OwnerOfUnknownKind
 from lumos.lineage.header_comments import HeaderComment, file_header, header_above, header_of
 from lumos.model.dataset import Owner
 
-BOTH = (UnmarkedOwner(name="ann"), UnmarkedOwner(name="bob"))
+BOTH = (OwnerOfUnknownKind(name="ann"), OwnerOfUnknownKind(name="bob"))
 LIFETIME = HeaderComment(
     description="Customer lifetime value calculation",
-    owners=(UnmarkedOwner(name="analytics-team"),),
+    owners=(OwnerOfUnknownKind(name="analytics-team"),),
     sla="Updated daily by 6am UTC",
 )
 
@@ -116,12 +116,12 @@ CREATE TABLE d AS SELECT 1;
         (
             4,
             HeaderComment(
-                description="The daily load.", owners=(UnmarkedOwner(name="platform-team"),)
+                description="The daily load.", owners=(OwnerOfUnknownKind(name="platform-team"),)
             ),
         ),
         (8, HeaderComment(description="All of b", sla="hourly")),
         (9, HeaderComment()),
-        (12, HeaderComment(description="What d is.", owners=(UnmarkedOwner(name="jane"),))),
+        (12, HeaderComment(description="What d is.", owners=(OwnerOfUnknownKind(name="jane"),))),
     ],
 )
 def test_a_statement_has_the_comments_right_above_it(line, expected):
@@ -135,12 +135,12 @@ def test_a_statement_has_the_comments_right_above_it(line, expected):
         (
             "-- Description: Every order,\n-- Web shop included.\n-- Owner: ann",
             HeaderComment(
-                description="Every order, Web shop included.", owners=(UnmarkedOwner(name="ann"),)
+                description="Every order, Web shop included.", owners=(OwnerOfUnknownKind(name="ann"),)
             ),
         ),
         (
             "/**\n * All orders\n *\n * @owner a-team\n * @sla hourly\n */",
-            HeaderComment(description="All orders", owners=(UnmarkedOwner(name="a-team"),), sla="hourly"),
+            HeaderComment(description="All orders", owners=(OwnerOfUnknownKind(name="a-team"),), sla="hourly"),
         ),
         ("-- Owner:\n--   - ann\n--   - bob\n-- SLA: daily", HeaderComment(owners=BOTH, sla="daily")),
         ("/*\n * Owners:\n * - ann\n * - bob\n */", HeaderComment(owners=BOTH)),

@@ -13,7 +13,7 @@ from lineage.readers.dbt_projects import (
     node,
     write_project,
 )
-from lumos.annotations.owner_names import UnmarkedOwner
+from lumos.annotations.owner_names import OwnerOfUnknownKind
 from lumos.lineage.dbt import (
     DbtRelations,
     UnreadableManifest,
@@ -149,7 +149,7 @@ def test_docs_owners_tags_and_slas_are_told(tmp_path):
     told = {each.dataset: each for each in reported(tmp_path).descriptions}
     orders, view, source = told[MODEL], told[VIEW], told[SOURCE]
     assert orders.description == "One row for each order"
-    assert orders.owners == (UnmarkedOwner(name="sales-team"),)
+    assert orders.owners == (OwnerOfUnknownKind(name="sales-team"),)
     assert (orders.tags, orders.properties) == (("tier-1",), {"sla": "daily by 6am UTC"})
     assert (orders.columns, orders.column_tags) == ({"amount": "In euros"}, {"amount": ("money",)})
     assert (view.description, view.properties) == ("Totals of all customers", {"sla": "hourly"})

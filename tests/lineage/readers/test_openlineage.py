@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.annotations.owner_names import UnmarkedOwner
+from lumos.annotations.owner_names import OwnerOfUnknownKind
 from lumos.lineage.openlineage import OpenLineageEvent, is_event, read_events, report_events
 from lumos.lineage.openlineage.naming import dataset_reference
 from lumos.lineage.reported_lineage import (
@@ -280,7 +280,7 @@ def test_what_is_told_of_datasets_and_jobs_is_kept():
     assert described.description == "All orders"
     assert described.owners == (
         Owner(name="sales", kind="group", type="MAINTAINER"),
-        UnmarkedOwner(name="jane"),
+        OwnerOfUnknownKind(name="jane"),
     )
     assert (described.columns, described.tags) == ({"id": "The key"}, ("pii",))
     assert described.column_tags == {"id": ("tier:1",)}

@@ -4,7 +4,7 @@ from time import monotonic
 
 import pytest
 
-from lumos.annotations.owner_names import UnmarkedOwner
+from lumos.annotations.owner_names import OwnerOfUnknownKind
 from lumos.config.sql_names import NameTemplate
 from lumos.errors import MisuseError
 from lumos.lineage.reported_lineage import ReportedLineage, TableName
@@ -65,7 +65,7 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
     (told,) = found.descriptions
     assert told.dataset == TableName(parts=("customer_value",))
     assert told.description == "Customer lifetime value calculation"
-    assert told.owners == (UnmarkedOwner(name="analytics-team"),)
+    assert told.owners == (OwnerOfUnknownKind(name="analytics-team"),)
     assert told.properties == {"sla": "Updated daily by 6am UTC"}
 
 
@@ -158,10 +158,10 @@ def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
     )
     told = {each.dataset.parts[0]: each for each in found.descriptions}
     assert told["totals"].description == "All totals"
-    assert told["totals"].owners == (UnmarkedOwner(name="platform-team"),)
+    assert told["totals"].owners == (OwnerOfUnknownKind(name="platform-team"),)
     assert told["log"].description is None
     assert (told["log"].owners, told["log"].properties) == (
-        (UnmarkedOwner(name="jane"),),
+        (OwnerOfUnknownKind(name="jane"),),
         {"sla": "hourly"},
     )
 
@@ -276,7 +276,7 @@ def test_the_comment_of_the_first_table_says_nothing_of_the_others():
         "CREATE TABLE refunds AS SELECT id FROM orders;"
     )
     assert [(each.dataset.parts, each.owners, each.properties) for each in found.descriptions] == [
-        (("items",), (UnmarkedOwner(name="ann"),), {"sla": "hourly"})
+        (("items",), (OwnerOfUnknownKind(name="ann"),), {"sla": "hourly"})
     ]
 
 
@@ -285,7 +285,7 @@ def test_the_head_of_a_file_holds_for_its_only_table_whatever_comes_first():
         "-- Owner: ann\nDROP TABLE IF EXISTS items;\n\nCREATE TABLE items AS SELECT id FROM orders;"
     )
     assert [(each.dataset.parts, each.owners) for each in found.descriptions] == [
-        (("items",), (UnmarkedOwner(name="ann"),))
+        (("items",), (OwnerOfUnknownKind(name="ann"),))
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.annotations.owner_names import owners_of, people_in
+from lumos.annotations.owner_names import owner_texts, parse_owners
 from lumos.lineage.dbt.project import (
     DbtCatalogColumn,
     DbtNode,
@@ -237,8 +237,8 @@ class _Report:
     def _owners(self, node: DbtNode, header: HeaderComment) -> tuple[Owner, ...]:
         """The owners from meta or the key `owner`, from the header comment, or from the group."""
         meta = _meta(node)
-        people_named = (*people_in(meta.get("owner")), *people_in(meta.get("owners")))
-        named = owners_of((*people_named, *people_in(node.owner)))
+        people_named = (*owner_texts(meta.get("owner")), *owner_texts(meta.get("owners")))
+        named = parse_owners((*people_named, *owner_texts(node.owner)))
         if named or header.owners:
             return named or header.owners
         group = node.group or (node.config.group if node.config else None)
@@ -248,9 +248,9 @@ class _Report:
             person
             for each in self._project.groups.values()
             if each.name == group
-            for person in people_in(each.owner)
+            for person in owner_texts(each.owner)
         ]
-        return (Owner(name=group, kind="group"), *owners_of(people))
+        return (Owner(name=group, kind="group"), *parse_owners(people))
 
     def _without_sql(self, jobs: Iterable[str]) -> Iterator[LineageProblem]:
         bare = [

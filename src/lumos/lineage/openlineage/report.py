@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from lumos.annotations.owner_names import owner_of
+from lumos.annotations.owner_names import parse_owner
 from lumos.lineage.openlineage.events import DatasetKey, OpenLineageEvent
 from lumos.lineage.openlineage.facets import (
     FACET_NAMES,
@@ -184,7 +184,7 @@ class _JobReport:
             urn=self._urn,
             name=self._key.name,
             platform=Urn.parse(self._urn).platform,
-            owner=owner_of(owners[0].name).name if owners else None,
+            owner=parse_owner(owners[0].name).name if owners else None,
             description=(documentation.description if documentation else None) or None,
             runs=tuple(self._job_runs()),
             properties={name: text for name, text in properties.items() if text},
@@ -385,7 +385,7 @@ def _described(key: DatasetKey, facets: Facets, reader: _Facets) -> ReportedAnno
         dataset=dataset_reference(*key),
         description=(documentation.description if documentation else None) or None,
         owners=tuple(
-            owner_of(owner.name, type=owner.type.upper() if owner.type else "TECHNICAL_OWNER")
+            parse_owner(owner.name, type=owner.type.upper() if owner.type else "TECHNICAL_OWNER")
             for owner in (ownership.owners if ownership else None) or ()
         ),
         tags=tuple(_tag(tag.key, tag.value) for tag in marks if tag.field is None),

@@ -7,15 +7,22 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, NamedTuple
 
 from lumos.errors import LumosError, MisuseError
-from lumos.schemas.errors import UnreadableSchema
-from lumos.schemas.files import ENDING, Described, by_urn, called, read, urn_in
+from lumos.schemas.files import (
+    SCHEMA_SUFFIX,
+    DatasetSchema,
+    UnreadableSchema,
+    index_by_urn,
+    name_of_file,
+    read_schema,
+    read_urn,
+)
 
 _REMOTE: Final = "origin"
-USUAL_FOLDER: Final = "schemas"
+DEFAULT_FOLDER: Final = "schemas"
 
 
 class GitFailed(LumosError):
-    """Git did not do what it was asked."""
+    """A git command failed."""
 
 
 class UnknownRevision(MisuseError):
@@ -31,24 +38,24 @@ class UnknownRevision(MisuseError):
         super().__init__(f"There is no revision '{revision}' in this repository. {hint}")
 
 
-class Compared(NamedTuple):
-    """The datasets that differ, before and after, and what had to be left out."""
+class RevisionSchemas(NamedTuple):
+    """The datasets that differ, before and after, and remarks on files that were left out."""
 
-    before: dict[str, Described]
-    after: dict[str, Described]
+    before: dict[str, DatasetSchema]
+    after: dict[str, DatasetSchema]
     remarks: tuple[str, ...]
 
 
-class _Readable(NamedTuple):
-    """Datasets of a revision, and the files and URNs of which nothing certain can be said."""
+class _ReadableSchemas(NamedTuple):
+    """Datasets of a revision, and the files and URNs that could not be read unambiguously."""
 
-    datasets: dict[str, Described]
+    datasets: dict[str, DatasetSchema]
     unreadable: frozenset[str]
     remarks: tuple[str, ...]
 
 
-class Repository:
-    """The git repository that a folder lies in."""
+class GitRepository:
+    """The git repository of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,15 +63,15 @@ class Repository:
         if done.stdout.strip() != b"true":
             raise MisuseError(
                 f"{folder} is not inside a git repository that can be read"
-                f"{_complaint(done)}. Compare two folders instead: "
+                f"{_error_text(done)}. Compare two folders instead: "
                 "lumos schema diff OLD_FOLDER NEW_FOLDER"
             )
 
-    def compared(self, base: str, head: str, *, folder: str | None) -> Compared:
+    def compare(self, base: str, head: str, *, folder: str | None) -> RevisionSchemas:
         """The datasets that differ between the merge base of two revisions and the second one.
 
-        Files that are the same on both sides are not parsed. What cannot be read at the base is
-        left out with a remark, as the head may be what mends it.
+        Files that are equal on both sides are not parsed. Files that cannot be read at the base are
+        left out with a remark, since the head may be what repairs them.
         """
         new = self._commit(head)
         old = self._merge_base(base, self._commit(base), head, new)
@@ -77,41 +84,41 @@ class Repository:
         before, after = before or {}, after or {}
         alike = dict(before.items() & after.items())
         if before.keys() == after.keys() == alike.keys():
-            return Compared({}, {}, ())
-        beside = self._urns(alike)
-        found = self._readable(_without(before, alike), beside, place=f"{base}:{folder}")
-        place = f"{head}:{folder}"
+            return RevisionSchemas({}, {}, ())
+        urns_of_alike = self._urns(alike)
+        found = self._readable(_without(before, alike), urns_of_alike, location=f"{base}:{folder}")
+        location = f"{head}:{folder}"
         read_at_head = {
-            name: read(f"{place}/{name}", data, called=called(PurePosixPath(name)))
+            name: read_schema(f"{location}/{name}", data, called=name_of_file(PurePosixPath(name)))
             for name, data in self._read(_without(after, alike))
         }
-        datasets = by_urn(
-            ((f"{place}/{name}", each) for name, each in read_at_head.items()),
-            beside={urn: f"{place}/{name}" for urn, name in beside.items()},
+        datasets = index_by_urn(
+            ((f"{location}/{name}", each) for name, each in read_at_head.items()),
+            others={urn: f"{location}/{name}" for urn, name in urns_of_alike.items()},
         )
-        mended = {read_at_head[name].urn for name in found.unreadable & read_at_head.keys()}
-        for urn in mended | found.unreadable:
+        repaired = {read_at_head[name].urn for name in found.unreadable & read_at_head.keys()}
+        for urn in repaired | found.unreadable:
             datasets.pop(urn, None)
-        return Compared(found.datasets, datasets, found.remarks)
+        return RevisionSchemas(found.datasets, datasets, found.remarks)
 
     def _folder_at(
         self, old: str, new: str, folder: str | None
     ) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
-        """The files of the folder that is meant; the usual one may lie at the root, too."""
-        usual = os.path.join(self._top(), USUAL_FOLDER)
-        for name in (folder,) if folder is not None else (USUAL_FOLDER, usual):
+        """The files of the folder at both commits; the default one may be here or at the root."""
+        at_root = os.path.join(self._top(), DEFAULT_FOLDER)
+        for name in (folder,) if folder is not None else (DEFAULT_FOLDER, at_root):
             before, after = self._files(old, name), self._files(new, name)
             if before is not None or after is not None:
                 break
-        return folder or USUAL_FOLDER, before, after
+        return folder or DEFAULT_FOLDER, before, after
 
     def _commit(self, revision: str) -> str:
-        """The commit that a revision names, also where only the remote's branch is there."""
-        # What begins with a dash would be an option to git, whatever is done about it.
+        """The commit of a revision, which may be a branch that only the remote has."""
+        # Git would take a name with a leading dash for an option.
         if revision and not revision.startswith("-"):
             for name in (revision, f"{_REMOTE}/{revision}"):
-                words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
-                found = self._git(*words, f"{name}^{{commit}}", check=False).decode().strip()
+                command = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+                found = self._git(*command, f"{name}^{{commit}}", check=False).decode().strip()
                 if found:
                     return found
         raise UnknownRevision(revision, shallow=self._is_shallow())
@@ -131,7 +138,7 @@ class Repository:
         return self._git("rev-parse", "--is-shallow-repository", check=False).strip() == b"true"
 
     def _files(self, commit: str, folder: str) -> dict[str, str] | None:
-        """The schema files of a folder with the ids of their contents, or nothing without it."""
+        """The schema files of a folder with their blob ids; None if there is no such folder."""
         tree = commit
         if (path := self._path(folder)) != ".":
             entry = self._git("ls-tree", "-d", "-z", "--full-tree", commit, "--", path)
@@ -142,50 +149,50 @@ class Repository:
         for entry in self._git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
             facts, _, name = entry.partition(b"\t")
             path = os.fsdecode(name)
-            # Links and submodules are no files of their own.
-            if path.endswith(ENDING) and facts.startswith(b"100"):
+            # Skips links and submodules.
+            if path.endswith(SCHEMA_SUFFIX) and facts.startswith(b"100"):
                 files[path] = facts.split()[2].decode()
         return files
 
     def _path(self, folder: str) -> str:
-        """A folder's path in the repository; relative ones are seen from where one stands."""
-        place = os.path.abspath(os.path.join(self._folder, folder))
-        for inside in (place, os.path.realpath(place)):
+        """A folder's path in the repository; relative ones start at the current folder."""
+        absolute = os.path.abspath(os.path.join(self._folder, folder))
+        for inside in (absolute, os.path.realpath(absolute)):
             path = os.path.relpath(inside, self._top())
             if path.split(os.sep)[0] != os.pardir:
                 return PurePath(path).as_posix()
-        raise MisuseError(f"The folder {folder} lies outside of the git repository.")
+        raise MisuseError(f"The folder {folder} is outside of the git repository.")
 
     def _top(self) -> str:
         top = self._git("rev-parse", "--show-toplevel")
         return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
 
     def _urns(self, files: Mapping[str, str]) -> dict[str, str]:
-        """The files of the URNs in some files, which are not read any further."""
-        return {urn_in(data, called=called(PurePosixPath(name))): name
+        """The names of some files by the URNs in their headers."""
+        return {read_urn(data, called=name_of_file(PurePosixPath(name))): name
                 for name, data in self._read(files)}  # fmt: skip
 
     def _readable(
-        self, files: Mapping[str, str], beside: Mapping[str, str], *, place: str
-    ) -> "_Readable":
-        """The datasets of those files that can be read, and of which there is one only."""
-        datasets: dict[str, Described] = {}
+        self, files: Mapping[str, str], others: Mapping[str, str], *, location: str
+    ) -> "_ReadableSchemas":
+        """The datasets of the files that can be read and describe different URNs."""
+        datasets: dict[str, DatasetSchema] = {}
         unreadable: set[str] = set()
         remarks: list[str] = []
         for name, data in self._read(files):
-            file, own_name = f"{place}/{name}", called(PurePosixPath(name))
+            file, own_name = f"{location}/{name}", name_of_file(PurePosixPath(name))
             try:
-                described = read(file, data, called=own_name)
+                described = read_schema(file, data, called=own_name)
             except UnreadableSchema as problem:
-                unreadable |= {name, urn_in(data, called=own_name)}
+                unreadable |= {name, read_urn(data, called=own_name)}
                 remarks.append(f"left out: {problem}")
                 continue
-            if described.urn in datasets or described.urn in beside:
+            if described.urn in datasets or described.urn in others:
                 unreadable.add(described.urn)
-                remarks.append(f"left out: {file}: {described.urn} stands in another file too.")
+                remarks.append(f"left out: {file}: {described.urn} is in another file as well.")
             datasets[described.urn] = described
         kept = {urn: each for urn, each in datasets.items() if urn not in unreadable}
-        return _Readable(kept, frozenset(unreadable), tuple(remarks))
+        return _ReadableSchemas(kept, frozenset(unreadable), tuple(remarks))
 
     def _read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The contents of some files, in the order of their names."""
@@ -194,8 +201,8 @@ class Repository:
         return zip(names, contents, strict=True)
 
     def _contents(self, ids: Iterable[str]) -> list[bytes]:
-        asked = "".join(f"{id}\n" for id in ids).encode()
-        answer = self._git("cat-file", "--batch", given=asked)
+        requested = "".join(f"{id}\n" for id in ids).encode()
+        answer = self._git("cat-file", "--batch", stdin=requested)
         contents = []
         at = 0
         while at < len(answer):
@@ -208,16 +215,16 @@ class Repository:
             at = end + size + 2
         return contents
 
-    def _git(self, *words: str, given: bytes = b"", check: bool = True) -> bytes:
-        done = self._run(*words, given=given)
+    def _git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> bytes:
+        done = self._run(*arguments, stdin=stdin)
         if check and done.returncode != 0:
-            raise GitFailed(f"git {words[0]} failed{_complaint(done)}.")
+            raise GitFailed(f"git {arguments[0]} failed{_error_text(done)}.")
         return done.stdout
 
-    def _run(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-        command = ["git", "--literal-pathspecs", "-C", str(self._folder), *words]
+    def _run(self, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        command = ["git", "--literal-pathspecs", "-C", str(self._folder), *arguments]
         try:
-            return subprocess.run(command, input=given, capture_output=True, check=False)
+            return subprocess.run(command, input=stdin, capture_output=True, check=False)
         except FileNotFoundError:
             raise GitFailed(
                 "Comparing revisions needs the git command, which is not installed."
@@ -228,6 +235,6 @@ def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, s
     return {name: id for name, id in files.items() if name not in others}
 
 
-def _complaint(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _error_text(done: "subprocess.CompletedProcess[bytes]") -> str:
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return f" ({lines[0].rstrip('.')})" if lines else ""

@@ -1,4 +1,4 @@
-"""How a step of a dataset's versions that no scan took is written down."""
+"""Moves the versions of datasets outside of scans, and records the event."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from lumos.model.version import CloudVersion, Level, SchemaVersion
 from lumos.store import KnownDataset, Transaction
 
 
-class Steps:
-    """Takes steps with a prefix; `written` is told which datasets took one."""
+class VersionWriter:
+    """Moves versions; `on_written` is called with the URNs of datasets whose step is committed."""
 
-    def __init__(self, *, prefix: str, written: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, *, prefix: str, on_written: Callable[[Sequence[str]], None]) -> None:
         self.prefix = prefix
-        self._written = written
+        self.on_written = on_written
 
-    def after(self, known: KnownDataset, level: Level, *, at: datetime) -> KnownDataset:
-        """The dataset one step further."""
+    def next_version(self, known: KnownDataset, level: Level, *, at: datetime) -> KnownDataset:
+        """The dataset with the next cloud version, and a schema version raised by `level`."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self.prefix)
         schema_version = SchemaVersion.parse(known.schema_version).next(level)
         return msgspec.structs.replace(
@@ -38,23 +38,19 @@ class Steps:
         *,
         begins_version: bool,
     ) -> None:
-        """Writes a step."""
+        """Writes a dataset with its new versions and the event that led to them."""
         transaction.save(after)
         transaction.save_event(event)
         if begins_version and after.schema_hash is not None:
             transaction.save_schema_version(after, event)
 
-    def written(self, urns: Sequence[str]) -> None:
-        """Tells others, once the steps are safe."""
-        self._written(urns)
-
 
 def source_path(transaction: Transaction, urn: str) -> str | None:
-    """Where the data of a dataset lies, as far as it is on record."""
+    """The recorded location of a dataset's data."""
     location: Location | None = transaction.aspect(urn, "location")
     return None if location is None else location.uri
 
 
-def step_id(*facts: str) -> str:
-    """The same step always has the same id."""
+def version_event_id(*facts: str) -> str:
+    """A deterministic event id, so that repeating a step does not record it twice."""
     return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()

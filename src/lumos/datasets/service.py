@@ -1,0 +1,74 @@
+"""The service behind `lumos list`, `search` and `show`."""
+
+from collections.abc import Callable, Collection
+
+from lumos.config.secret import mask_arguments
+from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
+from lumos.model.urn import display_names
+from lumos.names import find_urn
+from lumos.store import DatasetFilter, Facets, Store
+
+
+class Datasets:
+    """Lists, finds and shows the datasets of one store."""
+
+    def __init__(
+        self, store: Callable[[], Store], *, existing_store: Callable[[], Store | None]
+    ) -> None:
+        self._store = store
+        self._existing_store = existing_store
+
+    def list(
+        self,
+        *,
+        platform: str | None = None,
+        format: str | None = None,
+        contains: str | None = None,
+        limit: int | None = None,
+    ) -> ListReport:
+        """The live datasets that match the filters."""
+        wanted = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
+        return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(wanted))))
+
+    def search(
+        self,
+        text: str,
+        *,
+        platform: str | None = None,
+        owner: str | None = None,
+        tag: str | None = None,
+        format: str | None = None,
+        limit: int = 20,
+    ) -> SearchReport:
+        """The datasets that contain every word of a text, best first, with matching fields."""
+        facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
+        datasets, hits = self._store().search(text, facets, limit=limit)
+        return SearchReport(
+            query=mask_arguments([text], text),
+            total=hits.total,
+            all_counted=hits.all_counted,
+            results=tuple(
+                SearchResult.of(dataset, hits.fields.get(dataset.urn, ())) for dataset in datasets
+            ),
+            suggestion=hits.suggestion,
+        )
+
+    def show(self, name: str) -> ShowReport:
+        """Everything that is known about a dataset."""
+        # Imported late: `list` and `search` start faster without it.
+        from lumos.schemas.changes import last_split
+
+        store = self._store()
+        urn = find_urn(store, name)
+        state = store.state(urn)
+        split = last_split(store, urn) if state == "split" else None
+        return ShowReport.of(store.get(urn), state=state, split=split)
+
+    def data_platforms(self) -> tuple[str, ...]:
+        """The platforms that datasets are stored on: s3, file, postgres and the like."""
+        return self._store().data_platforms()
+
+    def display_names(self, urns: Collection[str]) -> dict[str, str]:
+        """Short names of datasets; ends of paths where several datasets share a name."""
+        store = self._existing_store()
+        return display_names(urns, {} if store is None else store.names_like(urns))

@@ -1,0 +1,82 @@
+"""Annotations of datasets and their fields, and who made them.
+
+Aspects and schemas hold the values that count. The annotations of each reporter are stored in
+addition, so that a reporter can retract its own without touching those of others.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+Slot: TypeAlias = Literal[
+    "description",
+    "business_context",
+    "domain",
+    "owner",
+    "tag",
+    "term",
+    "compliance",
+    "property",
+]
+
+# Reporters. The source of the data itself: comments of a database, documentation in files.
+DATA_SOURCE: Final = "place"
+# People: on the command line, in another catalog, and in reviewed files (`file:<path>`).
+USER: Final = "user"
+IMPORT: Final = "import"
+FILE: Final = "file:"
+# Inferred from names by rules of the configuration.
+INFERRED: Final = "inferred"
+
+
+class AnnotationKey(NamedTuple):
+    """What an annotation is about: a field (`path` is empty for the dataset itself) and a slot.
+
+    `name` is the tag, term, label, property or owner (`TYPE:kind:name`).
+    """
+
+    path: str
+    slot: Slot
+    name: str = ""
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The value of one annotation; None denies what reporters of lower rank state."""
+
+    value: str | None = ""
+    author: str | None = None
+    at: datetime | None = None
+
+
+AnnotationMap: TypeAlias = Mapping[AnnotationKey, Annotation]
+AnnotationsByReporter: TypeAlias = Mapping[str, AnnotationMap]
+"""All annotations of one dataset."""
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    path: str = ""
+    slot: Slot
+    name: str = ""
+    annotation: Annotation = msgspec.field(name="word")
+
+
+class ReporterAnnotations(msgspec.Struct, frozen=True, kw_only=True):
+    """All annotations that one reporter makes of a dataset, as they are stored."""
+
+    reporter: str
+    rows: tuple[_Row, ...] = ()
+
+    @classmethod
+    def of(cls, reporter: str, annotations: AnnotationMap) -> "ReporterAnnotations":
+        rows = (
+            _Row(path=key.path, slot=key.slot, name=key.name, annotation=annotation)
+            for key, annotation in sorted(annotations.items())
+        )
+        return cls(reporter=reporter, rows=tuple(rows))
+
+    @property
+    def annotations(self) -> dict[AnnotationKey, Annotation]:
+        """The annotations by key."""
+        return {AnnotationKey(row.path, row.slot, row.name): row.annotation for row in self.rows}

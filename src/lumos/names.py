@@ -1,0 +1,176 @@
+"""Finds datasets, columns and fields by the names that people type.
+
+A dataset is named by its URN, by its name, or by the end of its path, as long as only one dataset
+has it; a column as `dataset.column`. A name that does not exist is an error that lists the nearest
+ones.
+"""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from lumos.errors import MisuseError, did_you_mean
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.schema import Schema
+from lumos.model.type_path import field_paths
+from lumos.model.types import quoted_name
+from lumos.model.urn import SCHEME
+from lumos.store import DatasetFilter, KnownDataset, Store
+from lumos.store.errors import AmbiguousName, UnknownDataset
+
+_NESTING_MARKS: Final = ("[]", "{}", "{key}")
+_MOST_SUGGESTED: Final = 3
+
+
+class NoMatchingDataset(MisuseError):
+    """A pattern that no dataset matches."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        super().__init__(f"No dataset matches '{pattern}'. See them all with: lumos list")
+
+
+class UnknownField(MisuseError):
+    """A field that a dataset does not have."""
+
+    def __init__(self, field: str, owner: str, known: Iterable[str]) -> None:
+        self.field = field
+        question = did_you_mean(field, known, limit=_MOST_SUGGESTED)
+        super().__init__(f"No field '{field}' in {owner}.{question}")
+
+
+class ColumnName(NamedTuple):
+    """A column of a dataset; the dataset as a whole without one."""
+
+    urn: str
+    column: str | None
+
+
+def find_dataset(store: Store, text: str) -> KnownDataset:
+    """The dataset that a URN, a name or the end of a path means, whether or not it is live.
+
+    Raises UnknownDataset, with the nearest names, or AmbiguousName.
+    """
+    return store.ledger.known(store.find(_not_empty(text)))
+
+
+def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
+    """The URN of the same; `with_lineage` also of a dataset that is only known from lineage."""
+    if not with_lineage:
+        return find_dataset(store, text).urn
+    try:
+        urn = store.find(_not_empty(text))
+    except UnknownDataset:
+        urns = () if text.startswith(SCHEME) else store.lineage.named(text)
+        if len(urns) > 1:
+            raise AmbiguousName(text, urns) from None
+        if not urns:
+            raise
+        return urns[0]
+    if store.entries.get(urn) is None and not has_lineage(store, urn):
+        raise store.unknown(text)
+    return urn
+
+
+def has_lineage(store: Store, urn: str) -> bool:
+    """Whether any lineage edge leads into or out of a dataset."""
+    return bool(
+        store.lineage.edges_of(urn, "upstream") or store.lineage.edges_of(urn, "downstream")
+    )
+
+
+def find_column(store: Store, text: str, *, with_lineage: bool = False) -> ColumnName:
+    """The column that `orders.customer_id` means, or the whole dataset that `orders` means.
+
+    Names of datasets may contain dots, so the longest name of a dataset wins.
+    """
+    try:
+        return ColumnName(find_urn(store, text, with_lineage=with_lineage), None)
+    except UnknownDataset as unknown:
+        name, dot, column = text.rpartition(".")
+        while dot and name and not name.endswith("/"):
+            try:
+                return ColumnName(find_urn(store, name, with_lineage=with_lineage), column)
+            except UnknownDataset:
+                name, dot, parent = name.rpartition(".")
+                column = f"{parent}.{column}"
+        raise unknown from None
+
+
+def find_datasets(store: Store, text: str) -> list[KnownDataset]:
+    """The live datasets that a name or a pattern means; fails if there are none."""
+    pattern = DatasetPattern(text)
+    if pattern.is_open:
+        found = find_matching(store, pattern)
+        if not found:
+            raise NoMatchingDataset(text)
+        return found
+    known = find_dataset(store, text)
+    if known.state != "live":
+        raise MisuseError(f"{known.urn} {known.absence}")
+    return [known]
+
+
+def find_matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
+    """The live datasets that match a pattern."""
+    everything = store.list(DatasetFilter())
+    return [each for each in everything if pattern.matches(each.urn, each.name)]
+
+
+def is_dataset(store: Store, text: str) -> bool:
+    """Whether a name or a pattern means one or several live datasets."""
+    try:
+        return bool(find_datasets(store, text))
+    except AmbiguousName:
+        return True
+    except MisuseError:
+        return False
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise MisuseError("The name of a dataset is empty. See them all with: lumos list")
+    return text
+
+
+def find_fields(schema: Schema | None, names: Sequence[str]) -> list[str]:
+    """The paths of the fields that names mean in a schema; unknown names are left out."""
+    return match_paths(names, [] if schema is None else field_paths(schema))
+
+
+def match_paths(names: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Those of some field paths that names mean, each once."""
+    return list(dict.fromkeys(path for name in names for path in _match_path(name, paths)))
+
+
+def unknown_field_error(
+    names: Sequence[str], owner: str, schemas: Iterable[Schema]
+) -> UnknownField:
+    """The error for the first of some names that is a field of none of the schemas."""
+    paths = list(dict.fromkeys(path for schema in schemas for path in field_paths(schema)))
+    unknown = next((name for name in names if not _match_path(name, paths)), names[0])
+    return UnknownField(unknown, owner, paths)
+
+
+def _match_path(name: str, paths: Sequence[str]) -> list[str]:
+    """A path as it is, quoted, as a glob, without nesting marks, or in another case."""
+    if not name:
+        return []
+    for candidate in (name, quoted_name(name)):
+        if candidate in paths:
+            return [candidate]
+    if any(sign in name for sign in "*?"):
+        return [path for path in paths if fnmatchcase(path, name)]
+    plain = [path for path in paths if _without_marks(path) == _without_marks(name)]
+    if plain:
+        return plain[:1]
+    folded = _without_marks(name).casefold()
+    alike = [path for path in paths if _without_marks(path).casefold() == folded]
+    return alike if len(alike) == 1 else []
+
+
+def _without_marks(path: str) -> str:
+    """`items.price` for `items[].price`, as people write it."""
+    for mark in _NESTING_MARKS:
+        path = path.replace(mark, "")
+    return path

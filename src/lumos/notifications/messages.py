@@ -1,0 +1,208 @@
+"""Which channels are notified of a change, by which rule, and with which text."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Final, NamedTuple
+
+from lumos.config.settings import PLACEHOLDER, ChangeRule
+from lumos.model.change import BlastRadius, ChangeEvent, EventType, Verdict
+from lumos.model.dataset import Ownership
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.notification import Notification
+from lumos.model.urn import Urn
+from lumos.schemas.wording import affected_sentence_of, blast_radius_of, sentence_of
+from lumos.store import Transaction
+
+_MOST_LINES: Final = 20
+_pattern = cache(DatasetPattern)
+
+
+class RoutedChange(NamedTuple):
+    """The facts of a change that rules look at; `verdicts` are those of its schema changes."""
+
+    urn: str
+    name: str
+    type: EventType
+    verdicts: frozenset[Verdict]
+    owners: tuple[str, ...] = ()
+
+
+def route_change(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str, ChangeRule]:
+    """The channels to notify of a change, each with the first rule that names it."""
+    found: dict[str, ChangeRule] = {}
+    for rule in rules:
+        if _matches(rule, change):
+            for channel in rule.channels:
+                found.setdefault(channel, rule)
+    return found
+
+
+def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
+    """Whether a rule covers events of this type with these verdicts, whatever the dataset."""
+    if type is EventType.SPLIT:
+        # One message about the split replaces those about its parts, so every rule covers it.
+        return True
+    if rule.events and type not in rule.events:
+        return False
+    if not rule.events and not verdicts:
+        return False
+    # Only schema changes have verdicts; an event type that a rule names is sent without one too.
+    return not (rule.verdicts and verdicts and verdicts.isdisjoint(rule.verdicts))
+
+
+def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
+    if not is_about(rule, change.type, change.verdicts):
+        return False
+    if rule.owners and not any(
+        fnmatchcase(owner, pattern) for pattern in rule.owners for owner in change.owners
+    ):
+        return False
+    return not rule.datasets or any(
+        _pattern(text).matches(change.urn, change.name) for text in rule.datasets
+    )
+
+
+def fill_template(template: str, facts: Mapping[str, str]) -> str:
+    """The text with facts for `{name}`; a line whose facts are all empty is left out."""
+    lines = (_fill_line(line, facts) for line in template.splitlines())
+    return "\n".join(line for line in lines if line is not None).strip()
+
+
+def _fill_line(line: str, facts: Mapping[str, str]) -> str | None:
+    names = [match.group(2) for match in PLACEHOLDER.finditer(line) if match.group(2)]
+    if names and not any(facts[name] for name in names):
+        return None
+
+    def replacement(match: re.Match[str]) -> str:
+        escaped, name = match.groups()
+        return f"{{{escaped}}}" if escaped else facts[name]
+
+    return PLACEHOLDER.sub(replacement, line)
+
+
+def printable_text(value: str) -> str:
+    """A value as one line of printable text.
+
+    Names in a lake may contain line breaks, or bytes that are not text.
+    """
+    text = value.encode("utf-8", "replace").decode()
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+class Notifier:
+    """Listens to events and writes messages about them into the outbox, in the same transaction."""
+
+    def __init__(self, rules: tuple[ChangeRule, ...], wake_sender: Callable[[], None]) -> None:
+        self._rules = rules
+        self._wake_sender = wake_sender
+        self._has_posted = False
+
+    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+        if event.type is EventType.SPLIT:
+            self._post_splits(transaction, event)
+            return
+        verdicts = _verdicts(event)
+        # Checked first because most events of a first scan match no rule. Events of the parts of a
+        # split are covered by the message about the split.
+        if "split_from" in event.metadata or not any(
+            is_about(rule, event.type, verdicts) for rule in self._rules
+        ):
+            return
+        change = _routed_change(transaction, event)
+        facts = _facts(event, change)
+        for channel, rule in route_change(change, self._rules).items():
+            message = Notification(
+                event_id=event.event_id,
+                channel=channel,
+                urn=event.urn,
+                title=fill_template(rule.title, facts),
+                body=fill_template(rule.template, facts),
+                urgent=event.breaking,
+            )
+            transaction.post(message, at=event.at)
+            self._has_posted = True
+
+    def _post_splits(self, transaction: Transaction, event: ChangeEvent) -> None:
+        """Posts one message per channel about all datasets that a scan split."""
+        splits = [each for each in transaction.new_events if each.type is EventType.SPLIT]
+        if event is not splits[0]:
+            return
+        by_channel: dict[str, list[ChangeEvent]] = {}
+        for each in splits:
+            for channel in route_change(_routed_change(transaction, each), self._rules):
+                by_channel.setdefault(channel, []).append(each)
+        for channel, events in by_channel.items():
+            datasets = "1 dataset was" if len(events) == 1 else f"{len(events):,} datasets were"
+            parts = sum(int(each.metadata["part_count"]) for each in events)
+            lines = [f"{each.urn}: {each.summary}" for each in events]
+            message = Notification(
+                event_id=events[0].event_id,
+                channel=channel,
+                urn=events[0].urn,
+                title=f"Grouping changed: {datasets} split into {parts:,}",
+                body=_bullet_list(lines, len(lines)),
+                urgent=False,
+            )
+            transaction.post(message, at=event.at)
+            self._has_posted = True
+
+    def after(self, event: ChangeEvent) -> None:  # noqa: ARG002 - the outbox knows what is due
+        if self._has_posted:
+            self._has_posted = False
+            self._wake_sender()
+
+
+def _routed_change(transaction: Transaction, event: ChangeEvent) -> RoutedChange:
+    known = transaction.known(event.urn)
+    ownership: Ownership | None = transaction.aspect(event.urn, "ownership")
+    return RoutedChange(
+        urn=event.urn,
+        name=Urn.parse(event.urn).name if known is None else known.name,
+        type=event.type,
+        verdicts=_verdicts(event),
+        owners=tuple(owner.name for owner in ownership.owners) if ownership else (),
+    )
+
+
+def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:
+    declared = {Verdict.BREAKING} if event.breaking else set()
+    return frozenset({finding.consumer for finding in event.findings} | declared)
+
+
+def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
+    """The values of all placeholders that a template may use."""
+    # Verdicts are defined from the worst to the most harmless.
+    worst = next((each for each in Verdict if each in change.verdicts), None)
+    changes = [f"{sentence_of(each.change)} ({each.consumer})" for each in event.findings]
+    downstream = event.affected or BlastRadius()
+    affected = [affected_sentence_of(each) for each in downstream.datasets]
+    facts = {
+        "dataset_name": change.name,
+        "urn": event.urn,
+        "location": event.source_path or "",
+        "owner_name": ", ".join(change.owners),
+        "event": event.type.value,
+        "event_id": event.event_id,
+        "verdict": worst or event.type.value.lower(),
+        "summary": event.summary,
+        "schema_version": event.schema_version,
+        "cloud_version": event.cloud_version,
+        "time": f"{event.at:%Y-%m-%d %H:%M:%S} UTC",
+        "blast_radius": blast_radius_of(downstream),
+        "affected_owners": ", ".join(downstream.owners),
+    }
+    return {
+        **{name: printable_text(fact) for name, fact in facts.items()},
+        "changes": _bullet_list(changes, len(changes)),
+        "affected": _bullet_list(affected, downstream.count),
+    }
+
+
+def _bullet_list(sentences: Sequence[str], count: int) -> str:
+    """A line for each of the first sentences, and how many of `count` are left out."""
+    lines = [f"- {printable_text(each)}" for each in sentences[:_MOST_LINES]]
+    if (more := count - len(lines)) > 0:
+        lines.append(f"- and {more:,} more")
+    return "\n".join(lines)

@@ -1,0 +1,378 @@
+"""The service behind `lumos version`: shows, moves and checks the versions of datasets."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final, NamedTuple, get_args
+
+import msgspec
+
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding, Verdict
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.version import ChangeType, CloudVersion, Level
+from lumos.names import find_dataset, find_urn
+from lumos.schemas.changes import events_of, milestones_of, schema_versions_of
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+from lumos.schemas.output import require_text
+from lumos.schemas.reports import (
+    ChangeDetails,
+    DatasetVersions,
+    ScannedVersion,
+    VersionBumpReport,
+    VersionEntry,
+    VersionMapReport,
+    VersionNeed,
+    VersionScanReport,
+    VersionScanSummary,
+    VersionShowReport,
+)
+from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
+from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
+from lumos.schemas.wording import sentence_of, summary_of
+from lumos.snapshots.store_entries import utc, versions_on_record
+from lumos.store import KnownDataset, Store, Transaction
+from lumos.store.actor import audit, who
+from lumos.store.change_log import ChangeLog
+from lumos.store.errors import UnknownDataset
+from lumos.store.ledger import Entry
+
+_BATCH_SIZE: Final = 50
+_EVENTS: Final[dict[VersionNeed, EventType]] = {
+    "first version": EventType.CREATED,
+    "schema": EventType.SCHEMA_CHANGED,
+    "prefix": EventType.METADATA_CHANGED,
+}
+
+
+class _VersionNeed(NamedTuple):
+    """A dataset, why it needs another version, and the dataset with that version."""
+
+    entry: Entry
+    need: VersionNeed
+    after: KnownDataset
+    findings: tuple[Finding, ...] = ()
+
+
+def scan_versions(
+    store: Store, writer: VersionWriter, wanted: DatasetPattern, *, update: bool
+) -> VersionScanReport:
+    """The versions that datasets have and need; `update` writes those that they need."""
+    at = datetime.now(UTC)
+    entries = store.ledger.entries()
+    matching = (entry for entry in entries if wanted.matches(entry.known.urn, entry.known.name))
+    needed = list(_needs(matching, store.change_log, writer, at))
+    outdated = [each for each in needed if each.need != "none"]
+    updated = _update(store, writer, outdated, wanted, at) if update and outdated else []
+    return VersionScanReport(
+        summary=VersionScanSummary(
+            datasets=len(needed), outdated=len(outdated), updated=len(updated)
+        ),
+        datasets=tuple(map(_report, needed)),
+    )
+
+
+def _needs(
+    entries: Iterable[Entry], log: ChangeLog, writer: VersionWriter, at: datetime
+) -> Iterator[_VersionNeed]:
+    for entry in entries:
+        known, last = entry.known, entry.last
+        if last is None:
+            yield _VersionNeed(entry, "first version", known)
+            continue
+        findings: tuple[Finding, ...] = ()
+        if known.schema_hash is not None and last.schema_hash != known.schema_hash:
+            schemas = log.schemas([last.schema_hash, known.schema_hash])
+            before, after = schemas[last.schema_hash], schemas[known.schema_hash]
+            findings = judge(compare(before, after), format=known.format)
+        if findings:
+            yield _VersionNeed(
+                entry, "schema", writer.next_version(known, level_of(findings), at=at), findings
+            )
+        elif CloudVersion.parse(known.cloud_version).prefix != writer.prefix:
+            yield _VersionNeed(entry, "prefix", writer.next_version(known, "none", at=at))
+        else:
+            yield _VersionNeed(entry, "none", known)
+
+
+def _update(
+    store: Store,
+    writer: VersionWriter,
+    outdated: list[_VersionNeed],
+    wanted: DatasetPattern,
+    at: datetime,
+) -> list[str]:
+    updated: list[str] = []
+    remaining = iter(outdated)
+    while batch := list(islice(remaining, _BATCH_SIZE)):
+        with store.transaction() as transaction:
+            for each in batch:
+                known = transaction.known(each.entry.known.urn)
+                # A dataset that changed meanwhile got its version with that change.
+                if known != each.entry.known:
+                    continue
+                begins = each.need != "prefix"
+                event = _event(each, writer.prefix, source_path(transaction, known.urn), at)
+                writer.write(transaction, each.after, event, begins_version=begins)
+                updated.append(known.urn)
+    with store.transaction() as transaction:
+        details = f"{len(updated)} datasets"
+        audit(transaction, "update versions", wanted.text, at=at, details=details)
+    writer.on_written(updated)
+    return updated
+
+
+def _event(needed: _VersionNeed, prefix: str, path: str | None, at: datetime) -> ChangeEvent:
+    known, after = needed.entry.known, needed.after
+    last = needed.entry.last
+    type = _EVENTS[needed.need]
+    prefix_changed = f"cloud versions begin with {prefix} from here"
+    return ChangeEvent(
+        event_id=version_event_id(
+            "update", known.urn, needed.need, after.cloud_version, after.fingerprint
+        ),
+        urn=known.urn,
+        type=type,
+        at=at,
+        cause="user",
+        author=who(),
+        cloud_version=after.cloud_version,
+        schema_version=after.schema_version,
+        source_path=path,
+        old_schema=None if last is None else last.schema_hash,
+        new_schema=known.schema_hash,
+        findings=needed.findings,
+        summary=prefix_changed if needed.need == "prefix" else summary_of(type, needed.findings),
+        metadata={"source": known.source},
+    )
+
+
+def _report(needed: _VersionNeed) -> ScannedVersion:
+    return ScannedVersion(
+        urn=needed.entry.known.urn,
+        name=needed.entry.known.name,
+        has=DatasetVersions.of(needed.entry.known),
+        needs=DatasetVersions.of(needed.after),
+        need=needed.need,
+        level=level_of(needed.findings),
+        changes=tuple(sentence_of(finding.change) for finding in needed.findings),
+    )
+
+
+# Events that do not move the cloud version.
+_EVENTS_WITHOUT_STEP: Final = (EventType.RENAMED, EventType.MERGED, EventType.SPLIT)
+_MOST_RECENT: Final = 20
+_EVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class VersionService:
+    """Shows, maps and moves the versions in one store."""
+
+    def __init__(self, store: Callable[[], Store], writer: VersionWriter) -> None:
+        self._open = store
+        self._writer = writer
+
+    def show(self, name: str) -> VersionShowReport:
+        """The versions of a dataset, its last version step and its history."""
+        store = self._open()
+        known = find_dataset(store, name)
+        event = _last_step(store, known)
+        history = _history(store, known.urn)
+        cloud_versions = tuple(schema_versions_of(store, known))
+        return VersionShowReport(
+            urn=known.urn,
+            name=known.name,
+            state=known.state,
+            cloud_version=known.cloud_version,
+            schema_version=known.schema_version,
+            timestamp=known.updated_at if event is None else event.at,
+            author=None if event is None else event.author,
+            cause=None if event is None else event.cause,
+            # Only events of new data are ever pruned.
+            change_type=ChangeType.DATA_UPDATE if event is None else change_type_of(event),
+            change_details=_details(event),
+            previous_version=cloud_versions[-2] if len(cloud_versions) > 1 else None,
+            version_history=history,
+            milestones=milestones_of(store, known),
+        )
+
+    def map(self, name: str) -> VersionMapReport:
+        """The schema version of every cloud version that a dataset had."""
+        store = self._open()
+        known = find_dataset(store, name)
+        versions = schema_versions_of(store, known)
+        return VersionMapReport(urn=known.urn, name=known.name, versions=versions)
+
+    def bump(
+        self,
+        name: str,
+        type: ChangeType | str,
+        *,
+        level: Level | None = None,
+        reason: str = "",
+        key: str | None = None,
+        author: str | None = None,
+    ) -> VersionBumpReport:
+        """Moves a dataset's versions by hand.
+
+        Without a level, a schema change is minor and everything else a patch. The same `key` moves
+        the versions only once.
+        """
+        if key is not None:
+            require_text(key, "key")
+        change = _change_type(type)
+        moved = DEFAULT_LEVEL[change] if level is None else _level(level)
+        store, at, by = self._open(), datetime.now(UTC), author or who()
+        urn = find_urn(store, name)
+        event_id = None if key is None else version_event_id("bump", urn, key)
+        with store.transaction() as transaction:
+            known = _live(transaction, urn)
+            done = None if event_id is None else transaction.event(event_id)
+            if done is not None:
+                return _bumped(known, done, applied=False)
+            after = self._writer.next_version(known, moved, at=at)
+            event = ChangeEvent(
+                event_id=event_id or version_event_id("bump", urn, after.cloud_version),
+                urn=urn,
+                type=EVENT_OF_CHANGE[change],
+                at=at,
+                cause="user",
+                author=by,
+                cloud_version=after.cloud_version,
+                schema_version=after.schema_version,
+                source_path=source_path(transaction, urn),
+                old_schema=known.schema_hash,
+                new_schema=known.schema_hash,
+                flags=(DECLARED_BREAKING,) if moved == "major" else (),
+                summary=reason or f"declared by {by}",
+                metadata={
+                    "level": moved,
+                    "previous_cloud_version": known.cloud_version,
+                    "previous_schema_version": known.schema_version,
+                },
+            )
+            self._writer.write(transaction, after, event, begins_version=moved != "none")
+            details = f"{known.cloud_version} {known.schema_version} -> "
+            details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
+            audit(transaction, "bump version", urn, at=at, details=details)
+        self._writer.on_written([urn])
+        return _bumped(known, event, applied=True)
+
+    def scan(self, pattern: str | None = None, *, update: bool = False) -> VersionScanReport:
+        """Finds datasets that need another version; `update` writes it."""
+        wanted = DatasetPattern("*" if pattern is None else pattern)
+        store = self._open()
+        report = scan_versions(store, self._writer, wanted, update=update)
+        if not report.datasets and not wanted.is_open:
+            raise store.unknown(wanted.text)
+        return report
+
+
+def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
+    own = [
+        VersionEntry(
+            version=step.cloud_version,
+            schema_version=step.version,
+            timestamp=step.recorded_at,
+            change_type=change_type_of(step.event),
+            author=step.event.author,
+            breaking=step.event.breaking,
+            verdict=step.event.verdict,
+            changes=_changes(step.event),
+        )
+        for step in store.archive.steps(urn=urn, until=_EVER)
+    ]
+    imported = {
+        (each.version, each.schema_version): each for each in _imported_versions(store, urn)
+    }
+    for number, each in enumerate(own):
+        other = imported.pop((each.version, each.schema_version), each)
+        own[number] = msgspec.structs.replace(each, changes=each.changes or other.changes)
+    return tuple(sorted((*own, *imported.values()), key=lambda each: each.timestamp))
+
+
+def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
+    """The versions that were imported with a dataset, perhaps without their schemas."""
+    stored = store.entries.get(urn)
+    for record in versions_on_record(stored).history if stored is not None else ():
+        yield VersionEntry(
+            version=record.cloud_version,
+            schema_version=record.schema_version,
+            timestamp=utc(record.at),
+            change_type=ChangeType.SCHEMA_CHANGE,
+            author=record.author,
+            breaking=record.breaking,
+            verdict=Verdict.BREAKING if record.breaking else None,
+            changes=record.changes,
+        )
+
+
+def _last_step(store: Store, known: KnownDataset) -> ChangeEvent | None:
+    """The event that led to the current cloud version, unless it was pruned."""
+    return next(
+        (
+            event
+            for event in events_of(store, known, limit=_MOST_RECENT)
+            if event.cloud_version == known.cloud_version and event.type not in _EVENTS_WITHOUT_STEP
+        ),
+        None,
+    )
+
+
+def _details(event: ChangeEvent | None) -> ChangeDetails:
+    if event is None:
+        summary = summary_of(EventType.MODIFIED, ())
+        return ChangeDetails(event=EventType.MODIFIED, summary=summary, breaking=False, changes=())
+    return ChangeDetails(
+        event=event.type, summary=event.summary, breaking=event.breaking, changes=_changes(event)
+    )
+
+
+def _changes(event: ChangeEvent) -> tuple[str, ...]:
+    """The changes of a version in sentences; without any, the reason that its author gave."""
+    changes = tuple(sentence_of(finding.change) for finding in event.findings)
+    return changes if changes or event.author is None else (event.summary,)
+
+
+def _change_type(name: ChangeType | str) -> ChangeType:
+    try:
+        return ChangeType(name.upper())
+    except ValueError:
+        raise UnknownName("change type", name, [each.value for each in ChangeType]) from None
+
+
+def _level(name: str) -> Level:
+    levels: tuple[Level, ...] = get_args(Level)
+    for level in levels:
+        if name.lower() == level:
+            return level
+    raise UnknownName("level", name, levels)
+
+
+def _live(transaction: Transaction, urn: str) -> KnownDataset:
+    known = transaction.known(urn)
+    if known is None:
+        raise UnknownDataset(urn)
+    if known.state != "live":
+        back = " Its versions move again when it returns." if known.state == "missing" else ""
+        raise MisuseError(f"{urn} {known.absence}{back}")
+    return known
+
+
+def _bumped(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
+    return VersionBumpReport(
+        urn=event.urn,
+        name=known.name,
+        event_id=event.event_id,
+        change_type=change_type_of(event),
+        level=_level(str(event.metadata["level"])),
+        before=DatasetVersions(
+            cloud_version=str(event.metadata["previous_cloud_version"]),
+            schema_version=str(event.metadata["previous_schema_version"]),
+        ),
+        after=DatasetVersions(
+            cloud_version=event.cloud_version, schema_version=event.schema_version
+        ),
+        applied=applied,
+    )

@@ -1,1 +1,0 @@
-"""`lumos version`: which versions datasets have, and moving them by hand or for many at once."""
