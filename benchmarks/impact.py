@@ -244,7 +244,7 @@ def floor(place: Path, change: dict[str, Any]) -> dict[str, Any]:
     edges = sum(1 for _ in store.lineage.edges_into(reached))
     texts = sum(len(script.sql) for some in store.lineage.scripts(reached).values()
                 for _, script in some)  # fmt: skip
-    schemas = len(store.directory.schemas(reached))
+    schemas = len(store.schemas.current(reached))
     return {"edges": edges, "letters_of_sql": texts, "schemas": schemas}
 
 

@@ -182,7 +182,7 @@ def _parse(lumos: Lumos, logs: Path) -> dict[str, Any]:
     from lumos.usage.tables import LogTables
 
     store = Store.open(lumos.database)
-    tables = LogTables(store, NameIndex(store.directory.datasets()))
+    tables = LogTables(store, NameIndex(store.dataset_locations()))
     found = [log for file in sorted(logs.iterdir()) if (log := recognise_log(file)) is not None]
     with statements_on_spark(
         lumos.settings.spark, [piece for log in found for piece in pieces(log)], {}

@@ -30,10 +30,10 @@ from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DATE, FLOAT64, INT32, INT64, STRING, DataType
 from lumos.snapshots.format.comparison import compare
-from lumos.snapshots.format.document import Facts
+from lumos.snapshots.format.document import SnapshotFacts
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judged
+from lumos.snapshots.on_spark import judge_schemas
 
 DATASETS = 20_000
 IN_LITTLE_MEMORY = 200_000
@@ -42,7 +42,7 @@ FOR_PEOPLE = 1_000
 FIELDS = 25
 ONE_CHANGED_IN = 100
 RUNS = 7
-_FACTS = Facts(exported_at=datetime(2024, 1, 15, tzinfo=UTC), platform="local")
+_FACTS = SnapshotFacts(exported_at=datetime(2024, 1, 15, tzinfo=UTC), platform="local")
 _TYPES: tuple[DataType, ...] = (INT64, STRING, FLOAT64, DATE, INT32)
 
 _PEAK = """
@@ -111,8 +111,8 @@ def _beside_msgspec(folder: Path, ending: str) -> dict[str, Any]:
         "export": lambda: write_snapshot(before, _FACTS, entries),
         "decode": lambda: from_json(data, list[CatalogEntry]),
         "validate": lambda: list(validate(before)),
-        "diff": lambda: list(compare(before, after, judge=judged)),
-        "diff_all_changed": lambda: sum(1 for _ in compare(before, all_new, judge=judged)),
+        "diff": lambda: list(compare(before, after, judge=judge_schemas)),
+        "diff_all_changed": lambda: sum(1 for _ in compare(before, all_new, judge=judge_schemas)),
     }
     seconds: dict[str, list[float]] = {name: [] for name in works}
     gc.collect()

@@ -1,5 +1,6 @@
 """Writes docs/snapshot-1.0.schema.json from the values that snapshots are made of."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 
 from lumos.model.types import DataType
 from lumos.snapshots.format.codec import HASH_KEY
-from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, KINDS, Header
+from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, KINDS, SnapshotHeader
 
 PAGE = Path(__file__).parents[1] / "docs" / f"snapshot-{FORMAT_VERSION}.schema.json"
 HASH = {
@@ -21,8 +22,11 @@ TYPE = {"description": "The canonical text of a type, such as DECIMAL(10,2)", "t
 
 def schema() -> str:
     """The JSON Schema of a document, with those of lines and of the manifest among its parts."""
-    types = (Header, *(kind.type for kind in KINDS))
-    _, parts = msgspec.json.schema_components(types, schema_hook=_of_type)
+    types = (SnapshotHeader, *(kind.type for kind in KINDS))
+    _, components = msgspec.json.schema_components(types, schema_hook=_of_type)
+    # The published names of the parts are older than those of the classes.
+    encoded = re.sub(rb'(?<=["/])Snapshot([A-Z]\w+)(?=")', rb"\1", msgspec.json.encode(components))
+    parts = msgspec.json.decode(encoded)
     header = parts["Header"]
     header["properties"]["format_version"] = {"const": FORMAT_VERSION}
     for kind in KINDS:
@@ -38,7 +42,7 @@ def schema() -> str:
     parts["Line"] = {
         "description": "A line of a .jsonl file: the header first, then one entry each.",
         "oneOf": [
-            _part(Header),
+            {"$ref": "#/$defs/Header"},
             *(
                 {
                     "type": "object",

@@ -94,14 +94,14 @@ def _store(database: Callable[[], Database]) -> Check:
     try:
         opened = database()
         if opened.is_empty():
-            found = f"{opened.place} is not there yet"
+            found = f"{opened.location} is not there yet"
             step = "The first lumos ingest makes it."
             return Check(name="store", status="ok", found=found, next_step=step)
         opened.check_revision()
         opened.check_writable()
     except LumosError as problem:
         return Check(name="store", status="failed", found=str(problem))
-    return Check(name="store", status="ok", found=f"{opened.place}, revision {HEAD}, writable")
+    return Check(name="store", status="ok", found=f"{opened.location}, revision {HEAD}, writable")
 
 
 def _sources(settings: Settings) -> Iterator[Check]:

@@ -51,7 +51,7 @@ def find_dataset(store: Store, text: str) -> KnownDataset:
 
     Raises UnknownDataset, with the nearest names, or AmbiguousName.
     """
-    return store.ledger.known(store.find(_not_empty(text)))
+    return store.known_dataset(store.find(_not_empty(text)))
 
 
 def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
@@ -61,7 +61,7 @@ def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
     try:
         urn = store.find(_not_empty(text))
     except UnknownDataset:
-        urns = () if text.startswith(SCHEME) else store.lineage.named(text)
+        urns = () if text.startswith(SCHEME) else store.lineage.find_by_name(text)
         if len(urns) > 1:
             raise AmbiguousName(text, urns) from None
         if not urns:

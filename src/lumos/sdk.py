@@ -22,8 +22,15 @@ from lumos.notifications.handlers import ChangeHandler, ChangeHandlers
 from lumos.progress import Progress, no_progress
 from lumos.schemas.export import mirror_schemas
 from lumos.store import Database, Listener, Store
-from lumos.store.locations import database_of, folder_beside, state_uri_of, status_of, upgraded
-from lumos.store.reports import StoreReport, UpgradeReport
+from lumos.store.administration import (
+    StoreReport,
+    UpgradeReport,
+    describe_store,
+    open_database,
+    sidecar_folder,
+    state_uri_of,
+    upgrade_store,
+)
 
 if TYPE_CHECKING:
     from lumos.annotations.service import Annotations
@@ -268,7 +275,7 @@ class Lumos:
             self._store,
             make_store=self._made_store,
             scan=self._scan,
-            folder=lambda: folder_beside(self.settings, self.database, "migrations"),
+            folder=lambda: sidecar_folder(self.settings, self.database, "migrations"),
         )
 
     @cached_property
@@ -487,18 +494,20 @@ class Lumos:
 
     def upgrade_store(self) -> UpgradeReport:
         """Migrates the store to the newest revision."""
-        return upgraded(self.database)
+        return upgrade_store(self.database)
 
     def store_status(self) -> StoreReport:
         """Where the store lies, its revision and how much it holds."""
-        return status_of(self.database)
+        return describe_store(self.database)
 
     @cached_property
     def notification_sender(self) -> "NotificationSender":
         """Sends messages about changes, beside other work."""
         from lumos.notifications.delivery import NotificationSender
 
-        return NotificationSender(self.settings.notifications, lambda: Store(self.database).outbox)
+        return NotificationSender(
+            self.settings.notifications, lambda: Store(self.database).notification_outbox
+        )
 
     @cached_property
     def notifications(self) -> "NotificationService":
@@ -506,13 +515,15 @@ class Lumos:
         from lumos.notifications.service import NotificationService
 
         return NotificationService(
-            self.settings.notifications, lambda: self._store().outbox, self.notification_sender
+            self.settings.notifications,
+            lambda: self._store().notification_outbox,
+            self.notification_sender,
         )
 
     @cached_property
     def database(self) -> Database:
         """The database of the store: storage.path, or the server that storage names."""
-        return database_of(self.settings)
+        return open_database(self.settings)
 
     @property
     def state_uri(self) -> str:

@@ -31,8 +31,7 @@ from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.dataset import Documentation, Owner, Ownership
 from lumos.store import Store
-from lumos.store.database import REVISIONS, Database
-from lumos.store.locks import FileLocks
+from lumos.store.database import REVISIONS, Database, FileLocks
 from metering.spark_logs import HOUR, START, added, ended, started, written
 from schema_histories import record
 from webhook import webhook

@@ -12,7 +12,7 @@ from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import parse_schema
 from lumos.sources.file import FileSource
-from lumos.store import Scan, Store
+from lumos.store import FinishedScan, Store
 
 OLD = "/lake/events"
 OLD_URN = str(urn_of(OLD))
@@ -53,7 +53,7 @@ class Lake:
     def scan(self, datasets: Iterable[FoundDataset]) -> RecordedScan:
         last = self.store.last_scan("file:/lake")
         scan_id = "000001" if last is None else f"{int(last.scan_id) + 1:06d}"
-        scan = Scan(
+        scan = FinishedScan(
             source="file:/lake", scan_id=scan_id, manifest=scan_id, finished_at=datetime.now(UTC)
         )
         recorder = ScanRecorder(self.lumos.settings, self.store, self._source, scan)

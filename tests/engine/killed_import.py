@@ -14,7 +14,7 @@ from typing import Any
 
 from lumos import Lumos
 from lumos.snapshots import local_target, targets
-from lumos.store.journal import JournalWriter
+from lumos.store.journal import ImportJournalWriter
 
 calls = begun = 0
 
@@ -33,14 +33,14 @@ def main() -> None:
             if calls == last:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    begin = JournalWriter.begin
+    begin = ImportJournalWriter.begin
 
-    def note(self: JournalWriter, *words: Any, **facts: Any) -> Any:
+    def note(self: ImportJournalWriter, *words: Any, **facts: Any) -> Any:
         global begun
         begun = calls
         return begin(self, *words, **facts)
 
-    JournalWriter.begin = note  # type: ignore[method-assign]
+    ImportJournalWriter.begin = note  # type: ignore[method-assign]
     snapshots = Lumos(overrides=json.loads(overrides)).snapshot
     sys.setprofile(watch)
     if act == "rollback":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lumos.catalogs import HoldsItems, Item, Platform, Refused, WritesMany, Written
+from lumos.catalogs import HoldsItems, Item, Platform, Refused, WritesMany, WrittenEntry
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS, Dataset
@@ -43,7 +43,7 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
         entries: Sequence[CatalogEntry],
         *,
         over: Mapping[str, CatalogEntry | None],
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         self.calls += 1
         for entry in entries:
             self._tire(1)
@@ -54,7 +54,7 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
             self.puts.append(entry.urn)
             changed = over.get(entry.urn) != entry
             self.entries[entry.urn] = entry
-            yield Written(urn=entry.urn, changed=changed)
+            yield WrittenEntry(urn=entry.urn, changed=changed)
 
     def erase(self, urn: str) -> None:
         self.entries.pop(urn, None)

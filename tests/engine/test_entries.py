@@ -134,7 +134,7 @@ def test_the_schemas_of_earlier_versions_are_in_the_history_with_their_changes(
     store: Store,
 ) -> None:
     put(store, ENTRIES[6].values[0])  # type: ignore[arg-type]
-    first, second = store.archive.versions(URN)
+    first, second = store.schemas.versions(URN)
     assert (first.record.version, first.record.schema) == ("1.0.0", NARROW)
     assert (second.record.version, second.record.schema) == ("1.1.0", WIDE)
     assert second.event.summary == "1 field added: city"

@@ -12,8 +12,8 @@ from lumos.model.catalog import CatalogEntry, Job
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, UseKind
-from lumos.snapshots.endpoints import LocalCatalog
-from lumos.snapshots.export import Wanted, export
+from lumos.snapshots.catalogs import LocalCatalog
+from lumos.snapshots.export import ExportOptions, export
 from lumos.snapshots.format.document import JOBS
 from lumos.snapshots.store_entries import entry_of, put_entry
 from lumos.store import Store
@@ -203,6 +203,10 @@ def test_links_of_assumed_tables_are_counted_as_left_out(store: Store, tmp_path:
     report(store, (A, B), (assumed, B), (assumed, other), (A, job.urn))
     report(store, (assumed, other), reporter="sql:n")
     done = export(
-        LocalCatalog(store), tmp_path / "s.json", Wanted(), at=AT, progress=lambda *_, **__: None
+        LocalCatalog(store),
+        tmp_path / "s.json",
+        ExportOptions(),
+        at=AT,
+        progress=lambda *_, **__: None,
     )
     assert (done.counts.lineage_edges, done.lineage_left_out) == (1, 2)

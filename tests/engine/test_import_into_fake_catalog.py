@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from examples import examples
 from lumos import Lumos, plugins
-from lumos.catalogs import Connects, HoldsItems, Item, MergesWrites, Platform, Refused, Written
+from lumos.catalogs import Connects, HoldsItems, Item, MergesWrites, Platform, Refused, WrittenEntry
 from lumos.catalogs.interface import WritesMany
 from lumos.cli.main import app
 from lumos.errors import CatalogBusy, CatalogError, LumosError
@@ -68,7 +68,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         assert {urn: self.entries.get(urn) for urn in over} == dict(over)
         for start in range(0, len(entries), 10):
             self.calls.append(f"put {len(entries[start : start + 10])}")
@@ -81,7 +81,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
                     raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="503")
                 self.entries[entry.urn] = entry
                 self._lose_answer()
-                yield Written(urn=entry.urn, changed=True, held={"schema": "native"})
+                yield WrittenEntry(urn=entry.urn, changed=True, held={"schema": "native"})
 
     def _lose_answer(self) -> None:
         Fake.writes += 1
@@ -252,7 +252,7 @@ def test_a_fake_whose_answers_are_lost_is_known_by_what_was_planned(
 
     def lost(
         self: Fake, entries: Sequence[CatalogEntry], **over: Any
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         results = list(put_many(self, entries, **over))
         yield from results[:3]
         raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")

@@ -334,7 +334,7 @@ def test_two_scans_of_one_source_at_a_time_are_refused(lake: Path) -> None:
     lumos = Lumos()
     lumos.ingest(lake)
     with (
-        Store.open(lumos.database).alone(f"file:{lake}"),
+        Store.open(lumos.database).lock(f"file:{lake}"),
         pytest.raises(LumosError, match="Another scan of"),
     ):
         Lumos().ingest(lake)

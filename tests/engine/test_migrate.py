@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lumos import Lumos, plugins
-from lumos.catalogs import Written
+from lumos.catalogs import WrittenEntry
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.catalogs.migration.reports import MigrationReport, Need
 from lumos.config.yaml_tree import ConfigurationError
@@ -164,9 +164,9 @@ class Forgetful(DatahubFile):
 
     kind: ClassVar[str] = "forgetful"
 
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         if entry.urn == ORDERS:
-            return Written(urn=entry.urn, changed=True)
+            return WrittenEntry(urn=entry.urn, changed=True)
         return super().put(msgspec.structs.replace(entry, governance=None))
 
 
@@ -197,7 +197,7 @@ class Choosy(DatahubFile):
 
     kind: ClassVar[str] = "choosy"
 
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         if entry.urn == ORDERS:
             raise CatalogError("Its name is too long.", platform=self.name, status=400)
         return super().put(entry)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lumos import Lumos, plugins
-from lumos.catalogs import Written
+from lumos.catalogs import WrittenEntry
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import CatalogError, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -51,12 +51,12 @@ class Choosy(DatahubFile):
     dropped: ClassVar[set[str]] = set()
     asked: ClassVar[list[str]] = []
 
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         self.asked.append(entry.name)
         if entry.name in self.refused:
             raise CatalogError("Its name is too long.", platform=self.name, status=400)
         if entry.name in self.dropped:
-            return Written(urn=entry.urn, changed=True)
+            return WrittenEntry(urn=entry.urn, changed=True)
         return super().put(entry)
 
 
@@ -188,7 +188,7 @@ def slow() -> Iterator[str]:
 def test_a_source_that_fails_does_not_wait_for_the_target(
     lumos: Lumos, slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.snapshots.endpoints.LocalCatalog.datasets", broken_off)
+    monkeypatch.setattr("lumos.snapshots.catalogs.LocalCatalog.datasets", broken_off)
     for act in (lumos.migration.try_migrate, lumos.migration.migrate, lumos.snapshot.diff):
         with pytest.raises(LumosError, match="light went out"):
             act("local", slow)

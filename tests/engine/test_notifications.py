@@ -109,7 +109,7 @@ def test_a_breaking_change_is_told_and_the_store_knows_when(tmp_path: Path, hook
         "2024-01-10 09:00:00 UTC",
     ]
     wait_for_courier()
-    alert = store.outbox.alerts(["e1"])["e1"]
+    alert = store.notification_outbox.alerts(["e1"])["e1"]
     assert alert.state == "SENT"
     assert alert.sent_at is not None
     assert before <= alert.sent_at <= datetime.now(UTC)
@@ -161,7 +161,7 @@ def test_what_no_rule_wants_is_not_told(tmp_path: Path, hook: Webhook) -> None:
     store = record(lumos, mine, harmless, event(3, type=EventType.MODIFIED, findings=()))
     wait_for_courier()
     assert hook.received == []
-    assert store.outbox.counts() == ()
+    assert store.notification_outbox.counts() == ()
 
 
 def test_events_that_no_rule_is_about_cost_no_query(tmp_path: Path, hook: Webhook) -> None:
@@ -190,7 +190,7 @@ def test_nothing_is_lost_while_the_channel_is_down(tmp_path: Path, hook: Webhook
     store = record(lumos, event(1), event(2))
     wait_for_courier()
     assert (hook.received, hook.refused) == ([], 1)
-    assert store.outbox.alerts(["e1"])["e1"].state == "PENDING"
+    assert store.notification_outbox.alerts(["e1"])["e1"].state == "PENDING"
     status = lumos.notifications.status()
     (chat, other) = status.channels
     assert (chat.channel, chat.pending, chat.sent, chat.configured) == ("chat", 2, 0, True)
@@ -200,7 +200,9 @@ def test_nothing_is_lost_while_the_channel_is_down(tmp_path: Path, hook: Webhook
     assert (failed.sent, failed.failed) == (0, 1)
     hook.status = 200
     assert lumos.notifications.send(all=True).sent == 2
-    assert [alert.state for alert in store.outbox.alerts(["e1", "e2"]).values()] == ["SENT"] * 2
+    assert [alert.state for alert in store.notification_outbox.alerts(["e1", "e2"]).values()] == [
+        "SENT"
+    ] * 2
     assert lumos.notifications.send(all=True).sent == 0
 
 

@@ -14,7 +14,7 @@ from lumos.lineage.header_comments import header_of
 from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Owner
-from lumos.store.change_log import EventFilter
+from lumos.store.history import EventFilter
 
 
 @pytest.fixture

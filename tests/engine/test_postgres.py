@@ -325,7 +325,7 @@ def test_two_scans_of_one_database_do_not_run_at_once(shop: PostgresDatabase) ->
     lumos = lumos_for(shop)
     lumos.ingest()
     store = Store.open(lumos.database)
-    with store.alone(f"postgres:{shop.name}"), pytest.raises(LumosError, match="Another scan of"):
+    with store.lock(f"postgres:{shop.name}"), pytest.raises(LumosError, match="Another scan of"):
         lumos.ingest()
 
 

@@ -21,7 +21,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
-from lumos.snapshots.format.reader import Snapshot, open_snapshot
+from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 from snapshot.estates import CUSTOMERS, SIGNUPS, customers, everything, signups
 from snapshot.stores import fill, write
 
@@ -31,7 +31,7 @@ def lumos(stored: dict[str, object]) -> Lumos:
     return Lumos(overrides=stored)
 
 
-def opened(path: Path | str) -> Snapshot:
+def opened(path: Path | str) -> OpenSnapshot:
     with open_snapshot(path) as snapshot:
         return snapshot
 
@@ -179,7 +179,7 @@ def test_a_snapshot_goes_on_from_a_whole_one_that_leaves_out_the_same(
         lumos.snapshot.export("a.jsonl", since="monday.jsonl", include_cost=False)
     lumos.snapshot.export("tuesday.jsonl", since="monday.jsonl")
     assert opened(workplace / "tuesday.jsonl").header.selection is not None
-    with pytest.raises(MisuseError, match="only holds what changed"):
+    with pytest.raises(MisuseError, match="only has the changes"):
         lumos.snapshot.export("wednesday.jsonl", since="tuesday.jsonl")
     with pytest.raises(MisuseError, match=r"\.yaml"):
         lumos.snapshot.export("a.txt")

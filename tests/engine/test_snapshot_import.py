@@ -28,7 +28,7 @@ from lumos.model.dataset import (
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.importer import UnsoundSnapshot
+from lumos.snapshots.importer import InvalidSnapshot
 from snapshot.estates import CUSTOMERS, FACTS, NOON, SIGNUPS, customers, everything, many, signups
 from snapshot.stores import fill, write
 
@@ -277,7 +277,7 @@ def test_two_imports_into_one_catalog_do_not_run_at_once(lumos: Lumos, platform:
     name = lumos.snapshot._catalogs.named(platform).name if platform != "local" else platform
     store = fill(lumos, {})
     with (
-        store.alone(f"import into {name}"),
+        store.lock(f"import into {name}"),
         pytest.raises(LumosError, match="Another import into"),
     ):
         lumos.snapshot.load(file, platform=platform)
@@ -459,7 +459,7 @@ def test_a_snapshot_that_is_not_sound_is_refused_before_anything_is_written(
     fill(lumos, everything())
     lumos.snapshot.export("sound.json")
     (workplace / "bad.json").write_text(damage((workplace / "sound.json").read_text()))
-    with pytest.raises(UnsoundSnapshot, match=complaint):
+    with pytest.raises(InvalidSnapshot, match=complaint):
         lumos.snapshot.load("bad.json", platform=platform)
     assert not (workplace / "estate.json").exists()
     with pytest.raises(MisuseError, match="no import"):
@@ -486,7 +486,7 @@ def test_dangerous_and_doubled_snapshots_are_refused_too(
     document["datasets"].append(document["datasets"][0])
     (workplace / "twice.json").write_text(json.dumps(document))
     for name in ("bomb.yaml", "folder.parquet", "twice.json"):
-        with pytest.raises(UnsoundSnapshot, match=name):
+        with pytest.raises(InvalidSnapshot, match=name):
             lumos.snapshot.load(name, platform=platform)
     assert not (workplace / "estate.json").exists()
 
@@ -506,7 +506,7 @@ def test_a_catalog_that_cannot_be_read_leaves_no_import_behind(
 def test_lineage_that_leads_nowhere_is_taken_only_where_somebody_says_so(lumos: Lumos) -> None:
     lineage = Lineage(upstream=(UpstreamEdge(urn="lumos://s3/elsewhere"),))
     file = snapshot(orders(lineage=lineage))
-    with pytest.raises(UnsoundSnapshot, match=r"lineage.upstream\[0\].*--allow-dangling"):
+    with pytest.raises(InvalidSnapshot, match=r"lineage.upstream\[0\].*--allow-dangling"):
         lumos.snapshot.load(file)
     assert lumos.snapshot.load(file, allow_dangling=True).sums.tally("datasets").created == 1
 
@@ -582,7 +582,7 @@ def test_the_configured_catalog_is_named_by_its_kind(lumos: Lumos, workplace: Pa
 def broken_off(lumos: Lumos, platform: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An import that ends in the middle, as if it had been killed there."""
     with monkeypatch.context() as patched:
-        patched.setattr("lumos.snapshots.account.Account.close", _killed)
+        patched.setattr("lumos.snapshots.import_progress.ImportProgress.close", _killed)
         with pytest.raises(KeyboardInterrupt):
             lumos.snapshot.load(file, platform=platform)
 
@@ -669,7 +669,7 @@ def test_a_dataset_under_another_spelling_of_its_name_is_refused(
         "exported_at": "2024-01-15T00:00:00Z",
     }  # fmt: skip
     (workplace / "other.json").write_text(json.dumps({**header, "datasets": [entry]}))
-    with pytest.raises(UnsoundSnapshot, match=r"datasets\[0\]\.urn: .*is spelled 'lumos://s3/b'"):
+    with pytest.raises(InvalidSnapshot, match=r"datasets\[0\]\.urn: .*is spelled 'lumos://s3/b'"):
         lumos.snapshot.load("other.json", platform=platform)
 
 

@@ -345,7 +345,7 @@ def notified(stored: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> Lake
 
 
 def messages(lake: Lake, channel: str) -> list[PostedNotification]:
-    posted = lake.store.outbox.list(states=("pending",), limit=1_000)
+    posted = lake.store.notification_outbox.list(states=("pending",), limit=1_000)
     return [each for each in posted if each.notification.channel == channel]
 
 

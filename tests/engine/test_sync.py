@@ -10,7 +10,7 @@ import pytest
 
 from files import write_text
 from lumos import Lumos, plugins
-from lumos.catalogs import Refused, Written
+from lumos.catalogs import Refused, WrittenEntry
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -131,7 +131,7 @@ class Busy(DatahubFile):
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         if self.is_busy:
             raise CatalogBusy(
                 self.name, "a write", attempts=8, seconds=60, last="no time", status=503
@@ -278,12 +278,12 @@ def test_the_command_tells_what_was_scanned_and_told(
 
 
 def test_more_refusals_than_are_shown_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
-    from lumos.catalogs.reports import PublishReport, RefusedEntry
+    from lumos.catalogs.reports import PublishReport, RefusedPublish
     from lumos.cli.names import Names
     from lumos.cli.screen import stdout
     from lumos.cli.sync import _show_published
 
-    refused = tuple(RefusedEntry(kind="dataset", key=str(n), problem="no") for n in range(25))
+    refused = tuple(RefusedPublish(kind="dataset", key=str(n), problem="no") for n in range(25))
     report = PublishReport(platform="busy:x", kind="busy", refused=refused)
     _show_published(stdout(), report, Names(Lumos()))
     assert "problem  ... and 5 more; --json lists them" in capfd.readouterr().err

@@ -213,7 +213,7 @@ def test_a_dataset_that_is_gone_is_hidden_and_what_only_the_catalog_knows_is_lef
     seen.see_all(["orders", "erased"], SCHEMA)
     tell(seen, catalog)
     with seen.store.transaction() as transaction:
-        transaction.news.note(SALES)
+        transaction.catalog_outbox.add(SALES)
     remove(seen, "orders")
     del catalog.entries[str(urn_of("/lake/erased"))]
     remove(seen, "erased")
@@ -296,7 +296,7 @@ def test_an_edge_is_told_once_the_dataset_that_it_comes_from_is_known(
     lineage = catalog.entries[SALES].lineage
     assert lineage is not None
     assert [edge.urn for edge in lineage.upstream] == [ORDERS]
-    assert seen.store.news.counts("pretended") == {}
+    assert seen.store.catalog_outbox.counts("pretended") == {}
 
 
 def test_a_job_is_told_again_once_all_that_it_reads_and_writes_is_known(
@@ -323,7 +323,7 @@ def test_a_job_is_told_again_once_all_that_it_reads_and_writes_is_known(
     seen.see("orders", SCHEMA)
     tell(seen, catalog)
     assert ends() == ((ORDERS,), (SALES,))
-    assert seen.store.news.counts("pretended") == {}
+    assert seen.store.catalog_outbox.counts("pretended") == {}
 
 
 def test_files_with_lineage_are_told_at_once_with_all_that_they_say(
@@ -436,7 +436,7 @@ def test_two_at_once_do_no_harm(seen: Sightings, catalog: PretendedCatalog) -> N
         "pretended: 4 datasets wait to be published (another process is telling it just now); "
         "the next scan or `lumos sync` retries"
     )
-    assert (len(catalog.puts), seen.store.news.counts("pretended")) == (4, {})
+    assert (len(catalog.puts), seen.store.catalog_outbox.counts("pretended")) == (4, {})
 
 
 def test_killed_after_the_catalog_took_it_and_told_again_nothing_is_other(
@@ -467,7 +467,7 @@ def test_another_catalog_that_is_configured_hears_of_everything(
     switched = Lumos(overrides={**stored, "platform": f"datahub-file:{workplace}/estate.json"})
     switched.people.tags.set("orders", "pii")
     assert held(workplace).keys() == {ORDERS, SALES}
-    assert seen.store.news.counts("pretended") == {"datasets": 1}
+    assert seen.store.catalog_outbox.counts("pretended") == {"datasets": 1}
     assert tell(seen, catalog).told == 1
 
 
@@ -534,4 +534,4 @@ def test_news_wait_and_are_told_on_a_shared_store(
     assert catalog.entries.keys() == set(seen.store.known(source=SOURCE))
     assert catalog.entries[SALES].lineage is not None
     remove(seen, "a")
-    assert (tell(seen, catalog).hidden, seen.store.news.counts("pretended")) == (1, {})
+    assert (tell(seen, catalog).hidden, seen.store.catalog_outbox.counts("pretended")) == (1, {})

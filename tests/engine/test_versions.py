@@ -10,7 +10,7 @@ from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.schema import parse_schema
-from lumos.store.change_log import EventFilter
+from lumos.store.history import EventFilter
 
 ORDERS = "lumos://file/lake/orders"
 

@@ -143,7 +143,9 @@ def test_a_breaking_change_in_a_lake_is_found_versioned_and_told(
         ("1.1.0", None),
         ("1.0.0", None),
     ]
-    alerts = Store.open(lumos.database).outbox.alerts([changed["event_id"], added["event_id"]])
+    alerts = Store.open(lumos.database).notification_outbox.alerts(
+        [changed["event_id"], added["event_id"]]
+    )
     assert {key: alert.state for key, alert in alerts.items()} == {changed["event_id"]: "SENT"}
 
 

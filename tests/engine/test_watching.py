@@ -201,7 +201,7 @@ def test_a_source_that_somebody_else_scans_is_passed_over(
     caplog.set_level(logging.INFO, "lumos")
     lumos = Lumos()
     store = Store.open(lumos.database, create=True)
-    with store.alone(f"file:{lake}"):
+    with store.lock(f"file:{lake}"):
         report, told = watch(lake, then=lambda _event, _stop: None, once=True)
     assert (report.failures, told) == (0, [])
     assert "Skipped: Another scan" in caplog.text

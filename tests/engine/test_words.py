@@ -14,8 +14,8 @@ from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.schema import Field, parse_schema
-from lumos.store.change_log import EventFilter
 from lumos.store.errors import UnknownDataset
+from lumos.store.history import EventFilter
 
 ORDERS = "lumos://file/lake/orders"
 SCHEMA = "id INT64\nemail STRING\naddress STRUCT<city: STRING, zip: STRING>"

@@ -10,7 +10,7 @@ from databases import PostgresDatabase
 from engine.sightings import SOURCE, Sightings, urn_of
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.catalogs.local import LocalPlatform
+from lumos.catalogs.local import LocalStorePlatform
 from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Field, Schema, parse_schema
@@ -208,7 +208,7 @@ def test_an_import_speaks_after_the_people_here(seen: Sightings, tmp_path: Path)
 
 def test_words_on_fields_that_a_catalog_writes_survive_the_next_scan(seen: Sightings) -> None:
     enriched(seen)
-    local = LocalPlatform(seen.store)
+    local = LocalStorePlatform(seen.store)
     entry = local.get("lumos://file/lake/orders")
     assert entry is not None
     assert entry.schema is not None

@@ -45,7 +45,7 @@ def outbox(tmp_path_factory: pytest.TempPathFactory) -> NotificationOutbox:
                     event_id=f"e{number}", channel=channel, urn="u", title=f"{number}", body=""
                 )
                 transaction.post(message, at=START)
-    return store.outbox
+    return store.notification_outbox
 
 
 def send(

@@ -8,21 +8,21 @@ from typing import TypeAlias
 from lumos.catalogs import WritesInBatches
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.catalogs.local import LocalPlatform
+from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.store import Database, Store
 
 from . import live
 
-Catalog: TypeAlias = LocalPlatform | DatahubFile | Datahub | Openmetadata
+Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata
 
 
-def local(folder: Path) -> LocalPlatform:
-    return LocalPlatform(Store.open(Database.sqlite(folder / "lumos.db"), create=True))
+def local(folder: Path) -> LocalStorePlatform:
+    return LocalStorePlatform(Store.open(Database.sqlite(folder / "lumos.db"), create=True))
 
 
-def local_on(url: str) -> LocalPlatform:
-    return LocalPlatform(Store.open(Database.postgres(url), create=True))
+def local_on(url: str) -> LocalStorePlatform:
+    return LocalStorePlatform(Store.open(Database.postgres(url), create=True))
 
 
 def datahub_file(folder: Path) -> DatahubFile:

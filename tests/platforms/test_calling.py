@@ -13,7 +13,7 @@ from lumos.catalogs.http import (
     Counterpart,
     Fault,
     Lanes,
-    Patience,
+    RetryPolicy,
     answered,
     lost,
     nobody,
@@ -54,7 +54,7 @@ class Time:
 
 def caller(time: Time, *, seed: int = 1, parallel: int = 1, **patience: float) -> Caller:
     return Caller(
-        Patience(**patience),  # type: ignore[arg-type]
+        RetryPolicy(**patience),  # type: ignore[arg-type]
         lambda problem: problem.fault if isinstance(problem, Faulty) else None,
         counterpart=THERE,
         parallel=parallel,
@@ -302,7 +302,7 @@ def test_nobody_waits_for_better_times_once_the_work_is_not_wanted() -> None:
         failed.set()
         return lost("reset")
 
-    patience = Patience(first=600, factor=1, most=600)
+    patience = RetryPolicy(first=600, factor=1, most=600)
     made = Caller(patience, fault_of, counterpart=THERE, parallel=2, random=Random(3))
 
     def work(number: int) -> int:

@@ -13,7 +13,7 @@ from lumos.catalogs import (
     Refused,
     WritesInBatches,
     WritesMany,
-    Written,
+    WrittenEntry,
 )
 from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import (
@@ -55,7 +55,7 @@ def put(catalog: Catalog, estate: list[CatalogEntry]) -> None:
     """Puts entries into a catalog that has none of them."""
     with together(catalog):
         for written in catalog.put_many(estate, over={}):
-            assert isinstance(written, Written), written
+            assert isinstance(written, WrittenEntry), written
 
 
 def test_a_catalog_is_made_of_what_it_can_do(opened: Opened) -> None:
@@ -304,7 +304,7 @@ def test_what_was_yielded_is_there_whatever_comes_after(opened: Opened) -> None:
 def test_many_are_read_and_written_as_each_would_be(opened: Opened) -> None:
     estate = rich()
     outcomes = list(opened().put_many(estate, over={}))
-    assert all(isinstance(each, Written) and each.changed for each in outcomes)
+    assert all(isinstance(each, WrittenEntry) and each.changed for each in outcomes)
     assert {each.urn for each in outcomes} == {entry.urn for entry in estate}
     urns = [entry.urn for entry in estate]
     found = opened().get_many([*urns, "lumos://s3/lake/nothing"])
@@ -327,7 +327,7 @@ def test_many_are_merged_each_over_its_own_base(opened: Opened) -> None:
     conflicts = {
         urn: [conflict.path for conflict in each.conflicts]
         for urn, each in outcomes.items()
-        if isinstance(each, Written)
+        if isinstance(each, WrittenEntry)
     }
     urns = [entry.urn for entry in claims]
     assert conflicts == dict(zip(urns, ([], ["documentation.description"], []), strict=True))

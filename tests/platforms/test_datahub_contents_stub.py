@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.catalogs import Refused, Written
+from lumos.catalogs import Refused, WrittenEntry
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import GlossaryTerm, Other, User
 from lumos.model.dataset import Governance
@@ -238,7 +238,7 @@ def test_few_calls_do_for_many_entries(gms: Gms, server: Server) -> None:
     estate = [plain(f"t{number}", governance=Governance(tags=("a",))) for number in range(250)]
     catalog = catalog_of(server)
     for written in catalog.write_many(estate, {}):
-        assert isinstance(written, Written)
+        assert isinstance(written, WrittenEntry)
     assert len(server.requests) <= 2 + 3
     assert server.connections <= 4
     server.forget()
@@ -249,7 +249,7 @@ def test_few_calls_do_for_many_entries(gms: Gms, server: Server) -> None:
 
 def test_everything_in_a_rich_estate_is_taken_by_the_model(gms: Gms, server: Server) -> None:
     done = put(catalog_of(server), *rich())
-    assert all(isinstance(each, Written) for each in done.values())
+    assert all(isinstance(each, WrittenEntry) for each in done.values())
     assert len(gms.entities) == len(rich())
 
 

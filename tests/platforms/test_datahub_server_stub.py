@@ -16,7 +16,7 @@ import pytest
 from lumos.catalogs import Refused
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.datahub.server import Gms as Client
-from lumos.catalogs.http import Caller, Counterpart, Patience
+from lumos.catalogs.http import Caller, Counterpart, RetryPolicy
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
 from lumos.errors import (
@@ -57,7 +57,7 @@ def patient(server: Server, waits: list[float], **patience: Any) -> Datahub:
     """A catalog whose waits are only written down."""
     settings = DatahubPlatform(gms_server=server.address, token=Secret(TOKEN), timeout=2)
     caller = Caller(
-        Patience(**patience),
+        RetryPolicy(**patience),
         Client(settings).fault_of,
         counterpart=Counterpart.of("datahub", settings),
         sleep=waits.append,

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.catalogs import Item, Written
+from lumos.catalogs import Item, WrittenEntry
 from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
-from lumos.snapshots.format.document import Facts, Header
+from lumos.snapshots.format.document import SnapshotFacts, SnapshotHeader
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.writer import write_snapshot
@@ -30,7 +30,7 @@ MANY = settings(max_examples=examples(40), suppress_health_check=list(HealthChec
 FEW = settings(MANY, max_examples=8)
 ESTATES = st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn)
 THINGS = st.lists(ITEMS, max_size=4)
-FACTS = Facts(exported_at=datetime(2024, 1, 15, tzinfo=UTC))
+FACTS = SnapshotFacts(exported_at=datetime(2024, 1, 15, tzinfo=UTC))
 WORDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
 
 Emptied = Callable[[], Catalog]
@@ -70,10 +70,10 @@ def fill(catalog: Catalog, estate: Iterable[CatalogEntry], things: Iterable[Item
     with together(catalog):
         assert not list(catalog.put_items(list(by_name(things).values())))
         for written in catalog.put_many(list(estate), over={}):
-            assert isinstance(written, Written), written
+            assert isinstance(written, WrittenEntry), written
 
 
-def snapshot(catalog: Catalog, path: Path) -> Header:
+def snapshot(catalog: Catalog, path: Path) -> SnapshotHeader:
     sorted_items: dict[str, list[Any]] = {word: [] for word in WORDS.values()}
     for item in catalog.items():
         sorted_items[WORDS[type(item)]].append(item)

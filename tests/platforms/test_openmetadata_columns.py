@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from examples import examples
 from lumos.catalogs.openmetadata import columns
-from lumos.catalogs.openmetadata.columns import Said
+from lumos.catalogs.openmetadata.columns import ColumnAnnotations
 from lumos.catalogs.openmetadata.states import column_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
@@ -41,11 +41,11 @@ def labelled(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     ]
 
 
-def said(labels: Iterable[Mapping[str, Any]]) -> Said:
+def said(labels: Iterable[Mapping[str, Any]]) -> ColumnAnnotations:
     found = {"Classification": [""] * 0, "Glossary": [""] * 0}
     for label in labels:
         found[label["source"]].append(label["tagFQN"])
-    return Said(tuple(found["Classification"]), tuple(found["Glossary"]))
+    return ColumnAnnotations(tuple(found["Classification"]), tuple(found["Glossary"]))
 
 
 def through(schema: Schema) -> Schema:

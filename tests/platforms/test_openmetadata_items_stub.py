@@ -10,16 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lumos.catalogs.openmetadata.items import Items
+from lumos.catalogs.openmetadata.items import OpenMetadataItems
 from lumos.catalogs.openmetadata.labels import (
-    Labels,
+    OpenMetadataLabels,
     domain_of,
     owner_of,
     stand_in,
     tag_of,
     term_of,
 )
-from lumos.catalogs.openmetadata.properties import Properties
+from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server as Caller
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
@@ -51,12 +51,12 @@ class Catalog:
         )
 
     @property
-    def labels(self) -> Labels:
-        return Labels(self.caller)
+    def labels(self) -> OpenMetadataLabels:
+        return OpenMetadataLabels(self.caller)
 
     @property
-    def items(self) -> Items:
-        return Items(self.caller, self.labels, Properties(self.caller))
+    def items(self) -> OpenMetadataItems:
+        return OpenMetadataItems(self.caller, self.labels, CustomProperties(self.caller))
 
     def found(self, type: str, name: str) -> Any:
         return next(each for each in self.stub.entities(type) if each["name"] == name)

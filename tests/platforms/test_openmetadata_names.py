@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lumos.catalogs.openmetadata.names import (
     LONGEST_NAME,
-    Names,
-    Place,
+    EntityLocation,
+    OpenMetadataNames,
     Service,
     joined,
     meant,
@@ -50,11 +50,11 @@ SERVICES = st.sampled_from(
      "%6Cumos", "kafka", "table:x", "s3@a?env=DEV", "file")
 )  # fmt: skip
 PLACES = st.one_of(
-    st.builds(lambda *parts: Place("table", parts), SERVICES, NAMES, NAMES, NAMES),
-    st.builds(lambda *parts: Place("container", parts), SERVICES, NAMES),
-    st.builds(lambda *parts: Place("container", parts), SERVICES, NAMES, NAMES),
-    st.builds(lambda *parts: Place("container", parts), SERVICES, NAMES, NAMES, NAMES),
-    st.builds(lambda *parts: Place("topic", parts), SERVICES, NAMES),
+    st.builds(lambda *parts: EntityLocation("table", parts), SERVICES, NAMES, NAMES, NAMES),
+    st.builds(lambda *parts: EntityLocation("container", parts), SERVICES, NAMES),
+    st.builds(lambda *parts: EntityLocation("container", parts), SERVICES, NAMES, NAMES),
+    st.builds(lambda *parts: EntityLocation("container", parts), SERVICES, NAMES, NAMES, NAMES),
+    st.builds(lambda *parts: EntityLocation("topic", parts), SERVICES, NAMES),
 )
 ESTATE = (
     Service("databaseServices", "prod", "Snowflake"),
@@ -89,8 +89,12 @@ def test_qualified_names_are_taken_apart_as_they_were_joined(parts: list[str]) -
         st.lists(ODD, min_size=1, max_size=4).filter(lambda path: path != [""]),
     )
 )
-@pytest.mark.parametrize("names", [Names(), Names(ESTATE, {"dwh": "redshift@eu?env=DEV"})])
-def test_every_dataset_has_a_place_and_comes_back_from_it(names: Names, urn: str) -> None:
+@pytest.mark.parametrize(
+    "names", [OpenMetadataNames(), OpenMetadataNames(ESTATE, {"dwh": "redshift@eu?env=DEV"})]
+)
+def test_every_dataset_has_a_place_and_comes_back_from_it(
+    names: OpenMetadataNames, urn: str
+) -> None:
     place = names.place(Urn.parse(urn))
     assume(not place.is_shortened)
     assert names.urn(place) == Urn.parse(urn)
@@ -98,8 +102,12 @@ def test_every_dataset_has_a_place_and_comes_back_from_it(names: Names, urn: str
 
 
 @given(place=PLACES)
-@pytest.mark.parametrize("names", [Names(), Names(ESTATE, {"dwh": "redshift@eu?env=DEV"})])
-def test_every_place_is_a_dataset_and_comes_back_from_it(names: Names, place: Place) -> None:
+@pytest.mark.parametrize(
+    "names", [OpenMetadataNames(), OpenMetadataNames(ESTATE, {"dwh": "redshift@eu?env=DEV"})]
+)
+def test_every_place_is_a_dataset_and_comes_back_from_it(
+    names: OpenMetadataNames, place: EntityLocation
+) -> None:
     assert names.place(names.urn(place)) == place
 
 
@@ -120,7 +128,7 @@ def test_every_place_is_a_dataset_and_comes_back_from_it(names: Names, place: Pl
     ],
 )
 def test_datasets_are_where_people_look_for_them(urn: str, home: str, fqn: str) -> None:
-    place = Names().place(Urn.parse(urn))
+    place = OpenMetadataNames().place(Urn.parse(urn))
     assert (place.home, place.fqn) == (home, fqn)
 
 
@@ -139,26 +147,26 @@ def test_datasets_are_where_people_look_for_them(urn: str, home: str, fqn: str) 
     ],
 )
 def test_services_that_were_there_before_are_recognised(home: str, fqn: str, urn: str) -> None:
-    names = Names(ESTATE, {"dwh": "redshift@eu?env=DEV"})
-    place = Place(home, split(fqn))
+    names = OpenMetadataNames(ESTATE, {"dwh": "redshift@eu?env=DEV"})
+    place = EntityLocation(home, split(fqn))
     assert str(names.urn(place)) == urn
     assert names.place(Urn.parse(urn)) == place
 
 
 def test_a_configured_service_takes_the_datasets_of_its_platform() -> None:
-    names = Names(ESTATE, {"prod": "snowflake"})
+    names = OpenMetadataNames(ESTATE, {"prod": "snowflake"})
     assert names.place(Urn.parse("lumos://snowflake/a/b/c")).fqn == "prod.a.b.c"
-    other = names.urn(Place("table", ("snowflake", "a", "b", "c")))
+    other = names.urn(EntityLocation("table", ("snowflake", "a", "b", "c")))
     assert str(other) == "lumos://snowflake@snowflake/a/b/c"
 
 
 def test_what_a_service_is_said_to_be_must_be_a_platform() -> None:
     with pytest.raises(MisuseError, match="services is no platform"):
-        Names((), {"prod": "Snow flake"})
+        OpenMetadataNames((), {"prod": "Snow flake"})
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    names = Names()
+    names = OpenMetadataNames()
     first, second = (names.place(Urn.of("s3", ("lake", f"{'x' * 400}{end}"))) for end in ("a", "b"))
     assert first != second
     assert first.is_shortened

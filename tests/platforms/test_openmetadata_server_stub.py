@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lumos.catalogs import Refused
-from lumos.catalogs.http import Caller, Counterpart, Patience
+from lumos.catalogs.http import Caller, Counterpart, RetryPolicy
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.catalogs.openmetadata.server import KIND, Another, Outdated, Short, fault_of
 from lumos.catalogs.openmetadata.server import Server as Client
@@ -58,7 +58,7 @@ def client_of(server: Server) -> Client:
     """A client that waits for nothing."""
     settings = OpenmetadataPlatform(server=server.address, auth_token=Secret(BOT))
     caller = Caller(
-        Patience(), fault_of, counterpart=Counterpart.of(KIND, settings),
+        RetryPolicy(), fault_of, counterpart=Counterpart.of(KIND, settings),
         sleep=lambda _: None, random=Random(1),
     )  # fmt: skip
     return Client(settings, caller)

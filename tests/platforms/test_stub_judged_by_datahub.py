@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from examples import examples
-from lumos.catalogs import Item, Written
+from lumos.catalogs import Item, WrittenEntry
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 
@@ -60,7 +60,7 @@ def put(folder: Path, estate: list[CatalogEntry], things: list[Item]) -> list[Pr
     assert not list(catalog.put_items(things))
     there = catalog.get_many([entry.urn for entry in estate])
     written = list(catalog.put_many(estate, over=there))
-    assert all(isinstance(each, Written) for each in written), written
+    assert all(isinstance(each, WrittenEntry) for each in written), written
     return list(gms.proposals)
 
 

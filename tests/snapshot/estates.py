@@ -26,10 +26,10 @@ from lumos.model.dataset import (
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, JobRun, UseKind
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, parse_type
-from lumos.snapshots.format.document import Facts
+from lumos.snapshots.format.document import SnapshotFacts
 
 NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
-FACTS = Facts(exported_at=NOON, exported_by="lumos 0.1.0", platform="local")
+FACTS = SnapshotFacts(exported_at=NOON, exported_by="lumos 0.1.0", platform="local")
 
 CUSTOMERS = "lumos://snowflake@eu/FINANCE/customers"
 SIGNUPS = "lumos://kafka/events.customer_signup"

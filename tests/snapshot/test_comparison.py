@@ -28,8 +28,8 @@ from lumos.schemas.comparison import compare as schema_changes
 from lumos.schemas.compatibility import judge as judged
 from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.snapshots.format.comparison import compare
-from lumos.snapshots.format.differences import ASPECTS_BESIDE, COMPARED, Difference
-from lumos.snapshots.format.document import Facts, Selection
+from lumos.snapshots.format.differences import COMPARED, OPTIONAL_ASPECTS, Difference
+from lumos.snapshots.format.document import SnapshotFacts, SnapshotSelection
 from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, everything, many
@@ -48,7 +48,7 @@ def differences(
     before: Iterable[CatalogEntry],
     after: Iterable[CatalogEntry],
     *,
-    facts: tuple[Facts, Facts] = (FACTS, FACTS),
+    facts: tuple[SnapshotFacts, SnapshotFacts] = (FACTS, FACTS),
     **options: Any,
 ) -> list[Difference]:
     """What differs between two snapshots of those entries."""
@@ -349,7 +349,9 @@ def test_a_part_of_an_estate_says_nothing_of_the_rest(tmp_path: Path) -> None:
     gone = msgspec.structs.replace(entries[1], deleted=True)
     found = differences(tmp_path, entries, [gone], facts=(FACTS, incremental))
     assert [(each.key, each.change) for each in found] == [(gone.urn, "removed")]
-    selected = msgspec.structs.replace(FACTS, scope="selected", selection=Selection(tags=("a",)))
+    selected = msgspec.structs.replace(
+        FACTS, scope="selected", selection=SnapshotSelection(tags=("a",))
+    )
     assert differences(tmp_path, entries, entries[:1], facts=(FACTS, selected)) == []
     assert differences(tmp_path, entries[:1], entries, facts=(selected, FACTS)) == []
     both = differences(tmp_path, entries, entries[:1], facts=(selected, selected))
@@ -375,7 +377,7 @@ def test_aspects_beside_the_main_ones_are_compared_when_asked_for(tmp_path: Path
         BASE, format="orc", location=Location(uri="s3://a"), properties={"a": "1", "b": "2"}
     )
     assert differences(tmp_path, [old], [new]) == []
-    found = differences(tmp_path, [old], [new], aspects=(*COMPARED, *ASPECTS_BESIDE))
+    found = differences(tmp_path, [old], [new], aspects=(*COMPARED, *OPTIONAL_ASPECTS))
     assert [(each.aspect, *rest) for each, rest in zip(found, told(found), strict=True)] == [
         ("format", "", "changed", "breaking"),
         ("location", "uri", "changed", "breaking"),
@@ -450,7 +452,7 @@ def test_terms_people_and_jobs_are_compared_too(tmp_path: Path) -> None:
 def test_encodings_make_no_difference(tmp_path: Path, first: str, second: str) -> None:
     write_snapshot(tmp_path / "a" / first, FACTS, **everything())
     write_snapshot(tmp_path / "b" / second, FACTS, **everything())
-    everywhere = (*COMPARED, *ASPECTS_BESIDE)
+    everywhere = (*COMPARED, *OPTIONAL_ASPECTS)
     found = compare(
         tmp_path / "a" / first, tmp_path / "b" / second, judge=by_rules, aspects=everywhere
     )

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.errors import LumosError
-from lumos.snapshots.format.checks import Problem
-from lumos.snapshots.format.encodings import json_lines, zstd_lines
-from lumos.snapshots.format.errors import NotASnapshot, SnapshotError, TooLarge
+from lumos.snapshots.format.checks import SnapshotProblem
+from lumos.snapshots.format.encodings import json_lines
+from lumos.snapshots.format.encodings import json_lines as zstd_lines
+from lumos.snapshots.format.errors import NotASnapshot, SnapshotError, SnapshotTooLarge
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
@@ -427,12 +428,12 @@ def test_a_zstd_bomb_is_stopped_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: bytes
 ) -> None:
     monkeypatch.setattr(zstd_lines, "ALWAYS_ALLOWED", 4_000_000)
-    monkeypatch.setattr(zstd_lines, "MOST_TIMES", 100)
+    monkeypatch.setattr(zstd_lines, "MAX_COMPRESSION_RATIO", 100)
     monkeypatch.setattr(json_lines, "MAX_LINE", 8_000_000)
     file = compressed(tmp_path / "a.jsonl.zst", 400, piece)
     assert file.stat().st_size < 100_000
     tracemalloc.start()
-    with pytest.raises(TooLarge):
+    with pytest.raises(SnapshotTooLarge):
         open_snapshot(file)
     assert tracemalloc.get_traced_memory()[1] < 60_000_000
     tracemalloc.stop()
@@ -558,7 +559,7 @@ def test_random_damage_never_ends_in_a_traceback(tmp_path: Path, name: str) -> N
             data[dice.randrange(len(data))] = dice.randrange(256)
         file.write_bytes(bytes(data))
         found = list(validate(tmp_path / name))
-        assert all(isinstance(problem, Problem) for problem in found)
+        assert all(isinstance(problem, SnapshotProblem) for problem in found)
         try:
             content(tmp_path / name)
         except LumosError:

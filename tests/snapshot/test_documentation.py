@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lumos.snapshots.format.document import DATASETS, KINDS, Header
+from lumos.snapshots.format.document import DATASETS, KINDS, SnapshotHeader
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.validation import validate
 
@@ -26,7 +26,7 @@ def test_the_example_can_be_read(tmp_path: Path) -> None:
 
 def test_every_key_of_header_and_entries_is_explained() -> None:
     words = set(re.findall(r"`([a-z_]+)`", PAGE.read_text(encoding="utf-8")))
-    named = {*Header.__struct_fields__, *(kind.plural for kind in KINDS)}
+    named = {*SnapshotHeader.__struct_fields__, *(kind.plural for kind in KINDS)}
     for kind in KINDS:
         named.update(kind.type.__struct_fields__)
     assert named - words == set()

@@ -22,7 +22,7 @@ from lumos.model.dataset import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING, Timestamp
-from lumos.snapshots.format.document import Counts
+from lumos.snapshots.format.document import SnapshotCounts
 from lumos.snapshots.format.errors import NewerSnapshot, SnapshotError
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.validation import validate
@@ -173,7 +173,7 @@ def test_all_of_the_nested_layout_has_a_place(nested: Path) -> None:
         assert snapshot.header.exported_by == "lumos-framework"
         assert snapshot.header.exported_at == datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
         assert snapshot.header.scope == "all"
-        assert snapshot.header.counts == Counts(datasets=2, lineage_edges=1)
+        assert snapshot.header.counts == SnapshotCounts(datasets=2, lineage_edges=1)
         first, second = snapshot.datasets()
     assert second == CatalogEntry(
         urn="lumos://postgres/users?env=DEV", name="users", platform="postgres"
@@ -230,7 +230,9 @@ def test_all_of_the_nested_layout_has_a_place(nested: Path) -> None:
 
 def test_all_of_the_flat_layout_has_a_place(flat: Path) -> None:
     with open_snapshot(flat) as snapshot:
-        assert snapshot.header.counts == Counts(datasets=1, lineage_edges=1, owners=2, tags=2)
+        assert snapshot.header.counts == SnapshotCounts(
+            datasets=1, lineage_edges=1, owners=2, tags=2
+        )
         (customers,) = snapshot.datasets()
         assert list(snapshot.terms()) == [
             GlossaryTerm(name="Client", definition="The same"),

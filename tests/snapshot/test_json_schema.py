@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from lumos.snapshots.format.document import KINDS, Header
+from lumos.snapshots.format.document import KINDS, SnapshotHeader
 
 PROJECT = Path(__file__).parents[2]
 SCHEMA = PROJECT / "docs/snapshot-1.0.schema.json"
@@ -19,7 +19,7 @@ def test_every_key_of_every_kind_is_in_the_published_schema() -> None:
 
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     assert schema["properties"].keys() == {
-        *Header.__struct_fields__,
+        *SnapshotHeader.__struct_fields__,
         *(kind.plural for kind in KINDS),
     }
     for kind in KINDS:

@@ -11,11 +11,11 @@ from lumos.model.catalog import CatalogEntry, Job
 from lumos.model.dataset import Lineage, Quality, UpstreamEdge, Versioning
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
-from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judged
+from lumos.snapshots.on_spark import judge_schemas
 from snapshot.estates import FACTS, customers, many
 from snapshot.test_damage import replaced, written
 
@@ -92,7 +92,7 @@ def test_a_comparison_says_why_schemas_cannot_be_compared(tmp_path: Path) -> Non
     )
     for name, entry in (("a.json", before), ("b.json", after)):
         write_snapshot(tmp_path / name, FACTS, [entry])
-    (difference,) = compare(tmp_path / "a.json", tmp_path / "b.json", judge=judged)
+    (difference,) = compare(tmp_path / "a.json", tmp_path / "b.json", judge=judge_schemas)
     assert "stands twice" in difference.notes[0]
 
 
@@ -105,7 +105,7 @@ def test_missing_entries_are_told_beside_other_damage(tmp_path: Path, name: str)
     assert len(spoiled) > len(counts)
 
 
-def _spoiled(file: Path) -> list[Problem]:
+def _spoiled(file: Path) -> list[SnapshotProblem]:
     """The problems of a snapshot whose first dataset is edited and whose last one is lost."""
     if file.suffix == ".parquet":
         import pyarrow.parquet as pq
@@ -156,5 +156,5 @@ def test_the_mark_of_private_data_on_a_column_is_missed(
     document = json.loads(after.read_text())
     del document["datasets"][1]["content_hash"]
     after.write_text(json.dumps(document))
-    (difference,) = compare(before, after, judge=judged)
+    (difference,) = compare(before, after, judge=judge_schemas)
     assert (difference.aspect, difference.change, difference.impact) == ("schema", "tags", impact)

@@ -12,17 +12,22 @@ import pytest
 
 from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.encodings import parquet_folder
-from lumos.snapshots.format.errors import CutOff, Edited, SnapshotError, TooLarge
+from lumos.snapshots.format.errors import (
+    EditedSnapshot,
+    SnapshotError,
+    SnapshotTooLarge,
+    TruncatedSnapshot,
+)
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judged
+from lumos.snapshots.on_spark import judge_schemas
 from snapshot.estates import CUSTOMERS, FACTS, customers, many
 from snapshot.test_damage import problems, replaced, written
 from snapshot.test_encodings import NAMES, content
 
 
 def compared(before: Path, after: Path) -> list[Any]:
-    return list(compare(before, after, judge=judged))
+    return list(compare(before, after, judge=judge_schemas))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_a_parquet_bomb_is_stopped_in_little_memory(tmp_path: Path) -> None:
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
     assert pa.total_allocated_bytes() - allocated < 20_000_000
-    with pytest.raises(TooLarge):
+    with pytest.raises(SnapshotTooLarge):
         content(bomb)
 
 
@@ -72,7 +77,7 @@ def test_large_rows_are_unfolded_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bomb = a_bomb(tmp_path, rows=100, size=400_000)
-    monkeypatch.setattr(parquet_folder, "MOST_TIMES", 1_000_000)
+    monkeypatch.setattr(parquet_folder, "MAX_COMPRESSION_RATIO", 1_000_000)
     monkeypatch.setattr(parquet_folder, "ALWAYS_ALLOWED", 1_000_000)
     tracemalloc.start()
     found = problems(bomb)
@@ -98,7 +103,7 @@ def test_a_comparison_refuses_a_side_that_lacks_entries(
     else:
         _without_the_last_dataset(tmp_path / name)
     sides = (tmp_path / name, whole) if side == "source" else (whole, tmp_path / name)
-    with pytest.raises(CutOff, match="should have 3 datasets and has 2"):
+    with pytest.raises(TruncatedSnapshot, match="should have 3 datasets and has 2"):
         compared(*sides)
 
 
@@ -122,7 +127,7 @@ def test_a_comparison_refuses_a_header_that_was_edited(tmp_path: Path) -> None:
     whole = written(tmp_path, "whole.jsonl")
     edited = replaced(written(tmp_path), '"scope":"all"', '"scope":"incremental"')
     for sides in ((whole, edited), (edited, whole)):
-        with pytest.raises(Edited, match="facts of the header"):
+        with pytest.raises(EditedSnapshot, match="facts of the header"):
             compared(*sides)
 
 
@@ -130,7 +135,7 @@ def test_a_comparison_refuses_entries_that_nobody_counted(tmp_path: Path) -> Non
     file = written(tmp_path)
     more = file.read_text().splitlines()[-1].replace("customers", "customers2")
     file.write_text(file.read_text() + more + "\n")
-    with pytest.raises(Edited, match="should have 2 datasets and has 3"):
+    with pytest.raises(EditedSnapshot, match="should have 2 datasets and has 3"):
         compared(file, written(tmp_path, "whole.jsonl"))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from lumos.model.dataset import Documentation
-from lumos.snapshots.format.document import DATASETS, Kind
+from lumos.snapshots.format.document import DATASETS, EntryKind
 from lumos.snapshots.format.encodings import encoding_of
 from lumos.snapshots.format.errors import NewerSnapshot, SnapshotError
-from lumos.snapshots.format.reader import Snapshot
-from lumos.snapshots.format.versions import STEPS, Step, upgraded
+from lumos.snapshots.format.reader import OpenSnapshot
+from lumos.snapshots.format.versions import STEPS, FormatUpgrade, upgrade_container
 from lumos.snapshots.format.writer import write_snapshot
 from snapshot.estates import FACTS, many
 from snapshot.test_encodings import NAMES
@@ -27,12 +27,12 @@ def next_header(header: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def next_entry(kind: Kind, entry: dict[str, Any]) -> dict[str, Any]:
+def next_entry(kind: EntryKind, entry: dict[str, Any]) -> dict[str, Any]:
     """A version in which every dataset has a description."""
     return {**entry, "documentation": {"description": "none yet"}} if kind is DATASETS else entry
 
 
-def last_entry(kind: Kind, entry: dict[str, Any]) -> dict[str, Any]:
+def last_entry(kind: EntryKind, entry: dict[str, Any]) -> dict[str, Any]:
     """A version in which every dataset has a domain as well."""
     if kind is not DATASETS:
         return entry
@@ -40,14 +40,16 @@ def last_entry(kind: Kind, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 LATER = STEPS | {
-    "1.0": Step("1.1", next_header, next_entry),
-    "1.1": Step("2.0", lambda header: {**header, "format_version": "2.0"}, last_entry),
+    "1.0": FormatUpgrade("1.1", next_header, next_entry),
+    "1.1": FormatUpgrade("2.0", lambda header: {**header, "format_version": "2.0"}, last_entry),
 }
 
 
-def opened_by_a_later_lumos(file: Path) -> Snapshot:
+def opened_by_a_later_lumos(file: Path) -> OpenSnapshot:
     """The snapshot as a Lumos whose present version is 2.0 sees it."""
-    return Snapshot(file, upgraded(file, encoding_of(file).open(file), steps=LATER, present="2.0"))
+    return OpenSnapshot(
+        file, upgrade_container(file, encoding_of(file).open(file), steps=LATER, present="2.0")
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -82,4 +84,4 @@ def test_a_lumos_of_today_refuses_what_is_later(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"format_version":"1.0"', '"format_version":"2.0"'))
     assert opened_by_a_later_lumos(file).header.format_version == "2.0"
     with pytest.raises(NewerSnapshot, match=r"reads 1\.0 and older"):
-        upgraded(file, encoding_of(file).open(file))
+        upgrade_container(file, encoding_of(file).open(file))

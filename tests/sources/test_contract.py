@@ -362,5 +362,5 @@ def test_nobody_else_scans_the_same_place(warm: Place) -> None:
     lumos.ingest()
     store = Store.open(lumos.database)
     (scan,) = store.scans()
-    with store.alone(scan.source), pytest.raises(LumosError, match="Another scan of"):
+    with store.lock(scan.source), pytest.raises(LumosError, match="Another scan of"):
         lumos.ingest()

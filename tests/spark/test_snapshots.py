@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 from lumos.errors import MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Lineage, Owner, Ownership, UpstreamEdge
-from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.comparison import compare
-from lumos.snapshots.format.differences import ASPECTS_BESIDE, COMPARED
+from lumos.snapshots.format.differences import COMPARED, OPTIONAL_ASPECTS
 from lumos.snapshots.format.encodings import parquet_folder
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import compare_folders, judged, validate_folder
+from lumos.snapshots.on_spark import compare_folders, judge_schemas, validate_folder
 from snapshot.estates import FACTS, everything, many
 
 
@@ -31,7 +31,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_folder, "ROWS_IN_A_GROUP", 10)
 
 
-def by_path(problems: Any) -> list[Problem]:
+def by_path(problems: Any) -> list[SnapshotProblem]:
     return sorted(problems, key=lambda problem: (problem.path, problem.code))
 
 
@@ -156,7 +156,7 @@ def estates() -> tuple[list[CatalogEntry], list[CatalogEntry]]:
     return before, after
 
 
-@pytest.mark.parametrize("aspects", [COMPARED, (*COMPARED, *ASPECTS_BESIDE)], ids=["main", "all"])
+@pytest.mark.parametrize("aspects", [COMPARED, (*COMPARED, *OPTIONAL_ASPECTS)], ids=["main", "all"])
 def test_spark_compares_as_one_process_does(
     spark: SparkSession, tmp_path: Path, aspects: tuple[str, ...]
 ) -> None:
@@ -164,7 +164,9 @@ def test_spark_compares_as_one_process_does(
     write_snapshot(tmp_path / "a.parquet", FACTS, before)
     write_snapshot(tmp_path / "b.parquet", FACTS, after)
     expected = list(
-        compare(tmp_path / "a.parquet", tmp_path / "b.parquet", judge=judged, aspects=aspects)
+        compare(
+            tmp_path / "a.parquet", tmp_path / "b.parquet", judge=judge_schemas, aspects=aspects
+        )
     )
     sums = compare_folders(
         spark, tmp_path / "a.parquet", tmp_path / "b.parquet", to=tmp_path / "out", aspects=aspects

@@ -11,7 +11,7 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Governance, Lineage, UpstreamEdge
 from lumos.model.lineage import Edge
 from lumos.store import Store, Transaction
-from lumos.store.catalog_outbox import DATASETS, News
+from lumos.store.catalog_outbox import DATASETS, OutboxEntry
 from lumos.store.entries import StoredItem
 from lumos.store.usage import Reads
 from store.conftest import AT, dataset
@@ -29,18 +29,18 @@ def save(store: Store, *names: str) -> None:
 def follow(store: Store, *catalogs: str) -> None:
     with store.transaction() as transaction:
         for name in catalogs:
-            transaction.news.follow(name, at=AT)
+            transaction.catalog_outbox.subscribe(name, at=AT)
 
 
 def news(store: Store, catalog: str = "datahub", kind: str = DATASETS) -> set[str]:
-    return {each.key for each in store.news.waiting(catalog, kind, after=None, limit=100)}
+    return {each.key for each in store.catalog_outbox.pending(catalog, kind, after=None, limit=100)}
 
 
 def tell_all(store: Store, catalog: str = "datahub") -> None:
     with store.transaction() as transaction:
-        for kind in store.news.counts(catalog):
-            waiting = store.news.waiting(catalog, kind, after=None, limit=100)
-            transaction.news.told(catalog, kind, waiting)
+        for kind in store.catalog_outbox.counts(catalog):
+            waiting = store.catalog_outbox.pending(catalog, kind, after=None, limit=100)
+            transaction.catalog_outbox.mark_published(catalog, kind, waiting)
 
 
 def test_a_catalog_that_is_told_for_the_first_time_hears_of_all_that_is_there(
@@ -51,18 +51,18 @@ def test_a_catalog_that_is_told_for_the_first_time_hears_of_all_that_is_there(
         transaction.entries.put_item(StoredItem("glossary", "revenue", b"{}"), at=AT)
     assert news(store) == set()
     follow(store, "datahub")
-    assert store.news.counts("datahub") == {DATASETS: 2, "glossary": 1}
+    assert store.catalog_outbox.counts("datahub") == {DATASETS: 2, "glossary": 1}
     tell_all(store)
     follow(store, "datahub")
-    assert store.news.counts("datahub") == {}
+    assert store.catalog_outbox.counts("datahub") == {}
     with store.transaction() as transaction:
-        transaction.news.note_all("datahub")
+        transaction.catalog_outbox.add_all("datahub")
     assert news(store) == {ORDERS, SALES}
 
 
 def test_where_no_catalog_is_told_nothing_is_noted(store: Store) -> None:
     save(store, "orders")
-    assert (store.news.catalogs(), store.counts()["catalog_news"]) == ((), 0)
+    assert (store.catalog_outbox.catalogs(), store.counts()["catalog_news"]) == ((), 0)
 
 
 def test_every_catalog_hears_by_itself_and_changes_of_one_dataset_are_one(store: Store) -> None:
@@ -76,10 +76,10 @@ def test_every_catalog_hears_by_itself_and_changes_of_one_dataset_are_one(store:
 def test_what_changes_while_it_is_told_stays_news(store: Store) -> None:
     follow(store, "datahub")
     save(store, "orders", "sales")
-    read = store.news.waiting("datahub", DATASETS, after=None, limit=10)
+    read = store.catalog_outbox.pending("datahub", DATASETS, after=None, limit=10)
     save(store, "orders")
     with store.transaction() as transaction:
-        transaction.news.told("datahub", DATASETS, read)
+        transaction.catalog_outbox.mark_published("datahub", DATASETS, read)
     assert news(store) == {ORDERS}
 
 
@@ -87,10 +87,10 @@ def test_news_are_read_in_pages_by_code_point(store: Store) -> None:
     follow(store, "datahub")
     save(store, "a", "B", "é", "Z")
     seen: list[str] = []
-    while page := store.news.waiting(
+    while page := store.catalog_outbox.pending(
         "datahub", DATASETS, after=seen[-1] if seen else None, limit=2
     ):
-        assert all(isinstance(each, News) for each in page)
+        assert all(isinstance(each, OutboxEntry) for each in page)
         seen += [each.key for each in page]
     assert seen == sorted(dataset(name).urn for name in ("a", "B", "é", "Z"))
 
@@ -149,7 +149,9 @@ def test_whoever_writes_something_makes_it_news(store: Store, what: str) -> None
     follow(store, "datahub")
     tell_all(store)
     store.transact(write)
-    assert {kind: news(store, kind=kind) for kind in store.news.counts("datahub")} == expected
+    assert {
+        kind: news(store, kind=kind) for kind in store.catalog_outbox.counts("datahub")
+    } == expected
 
 
 def test_edges_that_go_or_change_are_news_of_what_is_made_from_them(store: Store) -> None:

@@ -10,7 +10,7 @@ from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.schema import Field, parse_schema
 from lumos.model.types import parse_type
 from lumos.store import Database, Store
-from lumos.store.change_log import _MANY, ChangeLog, EventFilter
+from lumos.store.history import _MANY, ChangeLog, EventFilter
 from store.conftest import AT, dataset, event
 
 REMOVED = Finding(

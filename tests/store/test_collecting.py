@@ -4,18 +4,18 @@ import gc
 
 import pytest
 
-from lumos.store.collecting import with_all_set_aside
+from lumos.store.garbage_collection import frozen_gc
 
 
 def test_what_is_there_is_set_aside_and_comes_back() -> None:
-    with with_all_set_aside():
+    with frozen_gc():
         assert gc.get_freeze_count() > 0
         assert gc.isenabled()
     assert gc.get_freeze_count() == 0
 
 
 def test_it_comes_back_after_a_failure() -> None:
-    with pytest.raises(ValueError, match="no"), with_all_set_aside():
+    with pytest.raises(ValueError, match="no"), frozen_gc():
         raise ValueError("no")
     assert gc.get_freeze_count() == 0
 
@@ -23,7 +23,7 @@ def test_it_comes_back_after_a_failure() -> None:
 def test_what_somebody_else_set_aside_stays_there() -> None:
     gc.freeze()
     try:
-        with with_all_set_aside():
+        with frozen_gc():
             pass
         assert gc.get_freeze_count() > 0
     finally:

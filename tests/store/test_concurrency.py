@@ -15,8 +15,8 @@ import pytest
 from lumos.model.change import EventType
 from lumos.model.schema import parse_schema
 from lumos.store import Database, Facets, Store, Transaction, tables
+from lumos.store.database import LockHeld
 from lumos.store.errors import StoreContended
-from lumos.store.locks import AlreadyHeld
 from store.conftest import dataset, event
 
 DATASETS = 50
@@ -30,7 +30,7 @@ def reopened(place: str) -> Store:
 def place_of(database: Database) -> str:
     return database.engine.url.render_as_string(hide_password=False) if (
         database.engine.dialect.name == "postgresql"
-    ) else database.place  # fmt: skip
+    ) else database.location  # fmt: skip
 
 
 def step(store: Store, urn_number: int) -> None:
@@ -136,27 +136,27 @@ def test_a_name_is_held_by_one_and_given_up_by_the_killed(database: Database) ->
     assert held.wait(60)
     store = reopened(place)
     with (
-        pytest.raises(AlreadyHeld, match=r"Another scan of file:/lake is running"),
-        store.alone("file:/lake"),
+        pytest.raises(LockHeld, match=r"Another scan of file:/lake is running"),
+        store.lock("file:/lake"),
     ):
         pass
-    with store.alone("file:/other"):
+    with store.lock("file:/other"):
         pass
     assert holder.pid is not None
     os.kill(holder.pid, signal.SIGKILL)
     holder.join()
     for _ in range(100):
         try:
-            with store.alone("file:/lake"):
+            with store.lock("file:/lake"):
                 return
-        except AlreadyHeld:
+        except LockHeld:
             # A server notices a lost connection a moment later.
             time.sleep(0.1)
     pytest.fail("the name was never given up")
 
 
 def hold(place: str, held: multiprocessing.synchronize.Event) -> None:
-    with reopened(place).alone("file:/lake"):
+    with reopened(place).lock("file:/lake"):
         held.set()
         time.sleep(120)
 
@@ -196,7 +196,10 @@ def test_a_deadlock_is_told_as_what_it_is(emptied_postgres: str) -> None:
             both.wait(30)
             transaction.known(names[1])
 
-    with ThreadPoolExecutor() as pool, pytest.raises(StoreContended, match="went first") as told:
+    with (
+        ThreadPoolExecutor() as pool,
+        pytest.raises(StoreContended, match="at the same time") as told,
+    ):
         list(pool.map(hold_both, [("a", "b"), ("b", "a")]))
     assert "locked" not in str(told.value)
     store.close()
@@ -206,7 +209,7 @@ def test_schemas_are_kept_before_long_transactions_begin(emptied_postgres: str) 
     """Two that bring the same schemas in another order do not wait for each other."""
     store = Store.open(Database.postgres(emptied_postgres), create=True)
     schemas = [parse_schema(f"c{number} INT64") for number in range(20)]
-    store.keep_schemas(schemas)
+    store.save_schemas(schemas)
     both = threading.Barrier(2)
 
     def save(order: int) -> int:

@@ -10,7 +10,7 @@ from lumos.model.dataset import Statistics
 from lumos.model.lineage import Edge
 from lumos.model.period import period_of
 from lumos.store import Store
-from lumos.store.costs import Figure, KeptOverride, MeterChange, OverlappingMeter, Size
+from lumos.store.costs import CostFigure, MeterChange, OverlappingMeter, StorageSize, StoredOverride
 from lumos.store.usage import Reads
 from store.conftest import AT, dataset
 
@@ -96,8 +96,8 @@ def test_a_reporter_is_forgotten_as_a_whole(store: Store) -> None:
     assert [meter.reporter for meter in store.costs.meters()] == ["dbt"]
 
 
-def override(urn: str = ORDERS, type: str = "storage", since: date = date(1970, 1, 1), amount: int = 5) -> KeptOverride:  # fmt: skip
-    return KeptOverride(urn, type, since, None, amount, "USD", "licence", "ann", AT)
+def override(urn: str = ORDERS, type: str = "storage", since: date = date(1970, 1, 1), amount: int = 5) -> StoredOverride:  # fmt: skip
+    return StoredOverride(urn, type, since, None, amount, "USD", "licence", "ann", AT)
 
 
 def test_overrides_are_set_replaced_and_taken_back(store: Store) -> None:
@@ -138,27 +138,29 @@ def test_sizes_are_those_of_the_last_scan_before_a_day(store: Store) -> None:
     save(store, "orders", 10, 5)
     save(store, "orders", 30, 20, standard=20, glacier=10)
     save(store, "orders", 20, 20, standard=20)
-    assert store.costs.sizes(at(10).date()) == {ORDERS: Size(day(5), 10)}
-    assert store.costs.sizes(at(20).date()) == {ORDERS: Size(day(20), 20, b'{"standard":20}')}
+    assert store.costs.sizes(at(10).date()) == {ORDERS: StorageSize(day(5), 10)}
+    assert store.costs.sizes(at(20).date()) == {
+        ORDERS: StorageSize(day(20), 20, b'{"standard":20}')
+    }
     # Before the first scan nothing better is known.
-    assert store.costs.sizes(at(1).date()) == {ORDERS: Size(day(5), 10)}
+    assert store.costs.sizes(at(1).date()) == {ORDERS: StorageSize(day(5), 10)}
 
 
 def test_what_is_kept_of_a_dataset_follows_its_name(store: Store) -> None:
     save(store, "orders", 10, 5)
     with store.transaction() as transaction:
         transaction.costs.set_override(override())
-        transaction.costs.record(JANUARY, [Figure(ORDERS, "storage", 1, 2, 3, 4)], method="equal_split", currency="USD", at=AT)  # fmt: skip
+        transaction.costs.record(JANUARY, [CostFigure(ORDERS, "storage", 1, 2, 3, 4)], method="equal_split", currency="USD", at=AT)  # fmt: skip
     with store.transaction() as transaction:
         known = transaction.known(ORDERS)
         assert known is not None
         transaction.rename(known, to=SALES, name="sales", at=AT)
-    assert store.costs.sizes(at(9).date()) == {SALES: Size(day(5), 10)}
+    assert store.costs.sizes(at(9).date()) == {SALES: StorageSize(day(5), 10)}
     assert [each.urn for each in store.costs.overrides()] == [SALES]
-    assert store.costs.history(SALES) == {"2024-01": (Figure(SALES, "storage", 1, 2, 3, 4),)}
+    assert store.costs.history(SALES) == {"2024-01": (CostFigure(SALES, "storage", 1, 2, 3, 4),)}
 
 
-def record(store: Store, period: object, *figures: Figure) -> int:
+def record(store: Store, period: object, *figures: CostFigure) -> int:
     with store.transaction() as transaction:
         return transaction.costs.record(
             period, figures, method="equal_split", currency="EUR", at=AT
@@ -167,22 +169,22 @@ def record(store: Store, period: object, *figures: Figure) -> int:
 
 def test_costs_of_a_period_are_kept_once(store: Store) -> None:
     january = [
-        Figure(ORDERS, "compute", 5, 1, 6, 0),
-        Figure(ORDERS, "storage", 1, 0, 1, 1),
-        Figure(SALES, "storage", 2**62, -7, 3, 2**62),
+        CostFigure(ORDERS, "compute", 5, 1, 6, 0),
+        CostFigure(ORDERS, "storage", 1, 0, 1, 1),
+        CostFigure(SALES, "storage", 2**62, -7, 3, 2**62),
     ]
-    assert record(store, JANUARY, *january, Figure(SALES, "other", 0, 0, 0, 0)) == 3
+    assert record(store, JANUARY, *january, CostFigure(SALES, "other", 0, 0, 0, 0)) == 3
     assert record(store, JANUARY, *january) == 3
     record(
         store,
         FEBRUARY,
-        Figure(ORDERS, "storage", 4, 0, 4, 4),
-        Figure("__idle__", "other", 9, 0, 9, 9),
+        CostFigure(ORDERS, "storage", 4, 0, 4, 4),
+        CostFigure("__idle__", "other", 9, 0, 9, 9),
     )
     assert list(store.costs.figures("2024-01")) == january
     assert store.costs.history(ORDERS) == {
         "2024-01": (january[0], january[1]),
-        "2024-02": (Figure(ORDERS, "storage", 4, 0, 4, 4),),
+        "2024-02": (CostFigure(ORDERS, "storage", 4, 0, 4, 4),),
     }
     assert store.costs.totals() == {
         "2024-01": {"compute": 5, "storage": 2**62 + 1},

@@ -11,9 +11,9 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobRun, UseKind
 from lumos.store import Store
-from lumos.store.lineage import KeptEdge, Reporting
-from lumos.store.lineage import reading as lineage_reading
-from lumos.store.lineage.jobs import MOST_RUNS
+from lumos.store.lineage import LineageChanges, StoredEdge
+from lumos.store.lineage import reader as lineage_reading
+from lumos.store.lineage.jobs import MAX_RUNS
 from store.conftest import AT, dataset
 
 A, B, C, D = (f"lumos://file/lake/{name}" for name in "abcd")
@@ -35,7 +35,9 @@ def edge(upstream: str, downstream: str, **facts: Any) -> Edge:
     return Edge(upstream=upstream, downstream=downstream, **{"origin": "sql:b", "at": AT, **facts})
 
 
-def report(store: Store, reporter: str, *edges: Edge, at: datetime = AT, **more: Any) -> Reporting:
+def report(
+    store: Store, reporter: str, *edges: Edge, at: datetime = AT, **more: Any
+) -> LineageChanges:
     with store.transaction() as transaction:
         return transaction.lineage.report(reporter, edges, at=at, **more)
 
@@ -54,8 +56,8 @@ def test_an_edge_comes_out_as_it_was_reported(store: Store) -> None:
         A, B, type="VIEW", confidence=0.3, created_by="ann", job="lumos://dbt/b",
         columns=(MAPPING,), uses=(USE,),
     )  # fmt: skip
-    assert report(store, "sql:b", told, at=LATER) == Reporting(added=1, touched=(A, B))
-    kept = KeptEdge(**msgspec.structs.asdict(told), last_seen=LATER)
+    assert report(store, "sql:b", told, at=LATER) == LineageChanges(added=1, touched=(A, B))
+    kept = StoredEdge(**msgspec.structs.asdict(told), last_seen=LATER)
     assert store.lineage.edges_of(A, "downstream") == (kept,)
     assert store.lineage.edges_of(B, "upstream") == (kept,)
     assert store.lineage.edges_of(A, "upstream") == ()
@@ -68,7 +70,7 @@ def test_the_same_report_again_changes_nothing_but_when_it_was_last_seen(store: 
     again = report(
         store, "sql:b", edge(A, B, created_by="bob", columns=(MAPPING,), at=LATER), at=LATER
     )
-    assert again == Reporting(unchanged=1)
+    assert again == LineageChanges(unchanged=1)
     (kept,) = store.lineage.edges_of(A, "downstream")
     assert (kept.at, kept.last_seen, kept.created_by) == (AT, LATER, "ann")
     assert revision(store) == before
@@ -78,9 +80,9 @@ def test_a_reporter_replaces_its_own_word_and_nobody_elses(store: Store) -> None
     report(store, "sql:b", edge(A, B), edge(A, C))
     report(store, "dbt:shop", edge(A, B))
     changed = report(store, "sql:b", edge(A, B, uses=(USE,)), edge(B, C), at=LATER)
-    assert changed == Reporting(added=1, changed=1, removed=1, touched=(A, B, C))
+    assert changed == LineageChanges(added=1, changed=1, removed=1, touched=(A, B, C))
     assert links(store) == {("sql:b", A, B), ("sql:b", B, C), ("dbt:shop", A, B)}
-    assert report(store, "sql:b") == Reporting(removed=2, touched=(A, B, C))
+    assert report(store, "sql:b") == LineageChanges(removed=2, touched=(A, B, C))
     assert links(store) == {("dbt:shop", A, B)}
 
 
@@ -89,7 +91,7 @@ def test_edges_of_several_reporters_merge_and_each_origin_is_seen(store: Store) 
     other = ColumnMapping(upstream="x", downstream="y")
     report(store, "declared:l.yaml", edge(A, B, confidence=0.5, columns=(plain, other)))
     report(store, "sql:b", edge(A, B, type="COPIED", columns=(MAPPING,), uses=(USE,)))
-    (merged,) = store.lineage.merged_of(A, "downstream")
+    (merged,) = store.lineage.merged_edges_of(A, "downstream")
     assert (merged.type, merged.confidence, merged.uses) == ("COPIED", 1.0, (USE,))
     assert merged.columns == (other, MAPPING)
     assert [each.origin for each in merged.origins] == ["declared:l.yaml", "sql:b"]
@@ -112,16 +114,16 @@ def test_single_edges_are_added_and_withdrawn(store: Store) -> None:
     report(store, "user", edge(A, B))
     with store.transaction() as transaction:
         added = transaction.lineage.add("user", [edge(B, C), edge(A, B)], at=LATER)
-    assert added == Reporting(added=1, unchanged=1, touched=(B, C))
+    assert added == LineageChanges(added=1, unchanged=1, touched=(B, C))
     with store.transaction() as transaction:
         gone = transaction.lineage.withdraw("user", [(A, B), (C, D)])
-    assert gone == Reporting(removed=1, touched=(A, B))
+    assert gone == LineageChanges(removed=1, touched=(A, B))
     assert links(store) == {("user", B, C)}
 
 
 def test_withdrawing_for_somebody_unknown_changes_nothing(store: Store) -> None:
     with store.transaction() as transaction:
-        assert transaction.lineage.withdraw("nobody", [(A, B)]) == Reporting()
+        assert transaction.lineage.withdraw("nobody", [(A, B)]) == LineageChanges()
 
 
 def test_what_fails_leaves_nothing_behind(store: Store) -> None:
@@ -174,7 +176,7 @@ def test_wide_walks_find_the_same_as_narrow_ones(
         ("lumos://x/3", side, depth) for side in ("upstream", "downstream") for depth in (3, None)
     ]
     narrow = [store.lineage.walk(urn, direction=side, depth=depth) for urn, side, depth in walks]  # type: ignore[arg-type]
-    monkeypatch.setattr(lineage_reading, "_WIDE", 2)
+    monkeypatch.setattr(lineage_reading, "_MAX_QUERIED_NODES", 2)
     wide = [store.lineage.walk(urn, direction=side, depth=depth) for urn, side, depth in walks]  # type: ignore[arg-type]
     assert wide == narrow
     report(store, "dbt:x", edge("lumos://x/3", A), edge(A, B), edge(A, C))
@@ -260,7 +262,7 @@ def test_jobs_and_runs_are_kept_once_in_whatever_order_events_come(store: Store)
 
 
 def test_only_the_latest_runs_are_kept(store: Store) -> None:
-    runs = tuple(run(f"{number:04}", start=number) for number in range(MOST_RUNS + 5))
+    runs = tuple(run(f"{number:04}", start=number) for number in range(MAX_RUNS + 5))
     report(store, "openlineage:x/daily", jobs=[job(runs=runs)])
     (kept,) = store.lineage.jobs()
     assert kept.runs == runs[5:]
@@ -317,7 +319,7 @@ def test_edges_follow_a_dataset_to_another_urn(store: Store) -> None:
     with store.transaction() as transaction:
         told = transaction.aspect(B, "lineage")
     assert [each.urn for each in told.upstream] == [renamed]
-    assert report(store, "sql:b", edge(A, C), edge(A, A)) == Reporting(unchanged=2)
+    assert report(store, "sql:b", edge(A, C), edge(A, A)) == LineageChanges(unchanged=2)
     assert store.lineage.walk(A, direction="downstream").start == renamed
 
 

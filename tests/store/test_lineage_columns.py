@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.store.lineage.columns import ColumnNode, ColumnReach, walk
+from lumos.store.lineage.walks import ColumnNode, ColumnReach, walk_columns
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -42,13 +42,13 @@ def down(
     urn, _, column = start.partition(".")
     load = loader(edges, "upstream")
     node = ColumnNode(urn, column)
-    return walk(node, load, direction="downstream", depth=depth, past_uses=past_uses)
+    return walk_columns(node, load, direction="downstream", depth=depth, past_uses=past_uses)
 
 
 def up(start: str, *edges: Edge, past_uses: bool = False) -> ColumnReach:
     urn, _, column = start.partition(".")
     load = loader(edges, "downstream")
-    return walk(
+    return walk_columns(
         ColumnNode(urn, column), load, direction="upstream", depth=None, past_uses=past_uses
     )
 

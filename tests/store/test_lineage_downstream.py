@@ -49,7 +49,7 @@ def test_owners_and_schemas_of_many_datasets_are_read_at_once(store: Store) -> N
         nobody = Ownership(owners=())
         transaction.save_aspect("lumos://file/lake/d8", "ownership", nobody, writer="w", at=AT)
     urns = [f"lumos://file/lake/{name}" for name in (*names, "without", "unknown")]
-    assert store.directory.owners(urns) == {"lumos://file/lake/d7": ("x", "y")}
-    found = store.directory.schemas(urns)
+    assert store.owners(urns) == {"lumos://file/lake/d7": ("x", "y")}
+    found = store.schemas.current(urns)
     assert len(found) == len(names)
     assert set(map(str, found.values())) == {"id INT64"}

@@ -7,7 +7,7 @@ from sqlalchemy import event as sqlalchemy_event
 
 from lumos.model.lineage import Edge, Script
 from lumos.store import Store
-from lumos.store.lineage.scripts import MOST_BYTES
+from lumos.store.lineage.report_contents import MAX_SCRIPT_BYTES
 from store.conftest import AT, dataset
 
 A, B, C, D = (f"lumos://file/lake/{name}" for name in "abcd")
@@ -91,7 +91,9 @@ def test_the_same_texts_again_write_nothing(store: Store) -> None:
     assert [statement.split()[0] for statement in written] == ["DELETE", "INSERT"]
 
 
-@pytest.mark.parametrize(("bytes", "is_kept"), [(MOST_BYTES, True), (MOST_BYTES + 1, False)])
+@pytest.mark.parametrize(
+    ("bytes", "is_kept"), [(MAX_SCRIPT_BYTES, True), (MAX_SCRIPT_BYTES + 1, False)]
+)
 def test_texts_that_are_too_long_are_not_kept(store: Store, bytes: int, is_kept: bool) -> None:
     long = script("ü" + "x" * (bytes - 2))
     report(store, "sql:b.sql", (A, B), scripts=(long,))
@@ -103,7 +105,7 @@ def test_a_text_goes_with_a_reporter_that_falls_silent(store: Store) -> None:
     teller = f"snapshot:{B}"
     report(store, teller, (A, B), scripts=(script(),))
     with store.transaction() as transaction:
-        transaction.lineage.forget_told(B)
+        transaction.lineage.forget_aspect(B)
     assert store.lineage.reporters() == ()
     assert store.lineage.scripts([B]) == {B: ()}
 

@@ -33,7 +33,9 @@ def claim(
     store: Store, *channels: str, sender: str = "a", later: timedelta = timedelta()
 ) -> PostedNotification | None:
     now = AT + later
-    return store.outbox.claim(channels or ("chat",), sender=sender, now=now, until=now + MINUTE)
+    return store.notification_outbox.claim(
+        channels or ("chat",), sender=sender, now=now, until=now + MINUTE
+    )
 
 
 def test_a_message_that_was_sent_is_not_sent_again(store: Store) -> None:
@@ -41,16 +43,16 @@ def test_a_message_that_was_sent_is_not_sent_again(store: Store) -> None:
     found = claim(store)
     assert found is not None
     assert (found.notification, found.state, found.tries) == (message(urgent=True), "pending", 0)
-    store.outbox.sent(found.id, at=AT + MINUTE)
+    store.notification_outbox.sent(found.id, at=AT + MINUTE)
     assert claim(store, later=timedelta(days=9)) is None
-    (kept,) = store.outbox.list(states=("sent",), limit=9)
+    (kept,) = store.notification_outbox.list(states=("sent",), limit=9)
     assert (kept.tries, kept.sent_at, kept.problem) == (1, AT + MINUTE, None)
 
 
 def test_an_event_is_told_to_a_channel_once(store: Store) -> None:
     assert post(store, message(), message(title="other words")) == [True, False]
     assert post(store, message(), message(channel="mail")) == [False, True]
-    assert [(each.channel, each.count) for each in store.outbox.counts()] == [
+    assert [(each.channel, each.count) for each in store.notification_outbox.counts()] == [
         ("chat", 1),
         ("mail", 1),
     ]
@@ -63,7 +65,7 @@ def test_a_transaction_that_fails_leaves_neither_event_nor_message(store: Store)
         transaction.post(message(), at=AT)
         raise RuntimeError
     assert store.events(dataset().urn) == ()
-    assert store.outbox.counts() == ()
+    assert store.notification_outbox.counts() == ()
 
 
 def test_the_oldest_message_comes_first_and_only_from_the_channels_one_knows(store: Store) -> None:
@@ -82,7 +84,7 @@ def test_a_claim_holds_until_its_sender_must_be_dead(store: Store) -> None:
     post(store, message())
     assert claim(store, sender="a") is not None
     assert claim(store, sender="b", later=MINUTE / 2) is None
-    assert store.outbox.next_due(["chat"]) == AT + MINUTE
+    assert store.notification_outbox.next_due(["chat"]) == AT + MINUTE
     assert claim(store, sender="b", later=MINUTE * 2) is not None
 
 
@@ -91,38 +93,42 @@ def test_who_lost_a_claim_changes_nothing_unless_the_message_went_out(store: Sto
     lost = claim(store, sender="a")
     assert lost is not None
     assert claim(store, sender="b", later=MINUTE * 2) is not None
-    store.outbox.failed(lost.id, sender="a", problem="answered 500", due_at=None)
-    assert [each.state for each in store.outbox.list(states=("pending", "dead"), limit=9)] == [
-        "pending"
-    ]
-    store.outbox.sent(lost.id, at=AT)
-    store.outbox.failed(lost.id, sender="b", problem="answered 500", due_at=None)
-    assert [each.state for each in store.outbox.list(states=("sent", "dead"), limit=9)] == ["sent"]
+    store.notification_outbox.failed(lost.id, sender="a", problem="answered 500", due_at=None)
+    assert [
+        each.state for each in store.notification_outbox.list(states=("pending", "dead"), limit=9)
+    ] == ["pending"]
+    store.notification_outbox.sent(lost.id, at=AT)
+    store.notification_outbox.failed(lost.id, sender="b", problem="answered 500", due_at=None)
+    assert [
+        each.state for each in store.notification_outbox.list(states=("sent", "dead"), limit=9)
+    ] == ["sent"]
 
 
 def test_a_message_that_failed_is_due_again_later_and_given_up_at_last(store: Store) -> None:
     post(store, message())
     found = claim(store)
     assert found is not None
-    store.outbox.failed(found.id, sender="a", problem="answered 503", due_at=AT + 2 * MINUTE)
+    store.notification_outbox.failed(
+        found.id, sender="a", problem="answered 503", due_at=AT + 2 * MINUTE
+    )
     assert claim(store, later=MINUTE) is None
-    assert store.outbox.next_due(["chat"]) == AT + 2 * MINUTE
+    assert store.notification_outbox.next_due(["chat"]) == AT + 2 * MINUTE
     again = claim(store, later=2 * MINUTE)
     assert again is not None
     assert (again.tries, again.problem) == (1, "answered 503")
-    store.outbox.failed(found.id, sender="a", problem="answered 503", due_at=None)
+    store.notification_outbox.failed(found.id, sender="a", problem="answered 503", due_at=None)
     assert claim(store, later=timedelta(days=9)) is None
-    assert store.outbox.next_due(["chat"]) is None
-    (dead,) = store.outbox.list(states=("dead",), limit=9)
+    assert store.notification_outbox.next_due(["chat"]) is None
+    (dead,) = store.notification_outbox.list(states=("dead",), limit=9)
     assert (dead.tries, dead.problem) == (2, "answered 503")
     wanted = {"sender": "b", "now": AT + timedelta(days=9), "until": AT + timedelta(days=10)}
-    assert store.outbox.claim_after(0, ["mail"], **wanted) is None
-    assert store.outbox.claim_after(dead.id, ["chat"], **wanted) is None
-    once_more = store.outbox.claim_after(0, ["chat"], **wanted)
+    assert store.notification_outbox.claim_after(0, ["mail"], **wanted) is None
+    assert store.notification_outbox.claim_after(dead.id, ["chat"], **wanted) is None
+    once_more = store.notification_outbox.claim_after(0, ["chat"], **wanted)
     assert once_more is not None
     assert (once_more.id, once_more.tries) == (dead.id, 2)
-    store.outbox.failed(dead.id, sender="b", problem="answered 500", due_at=None)
-    (dead,) = store.outbox.list(states=("dead",), limit=9)
+    store.notification_outbox.failed(dead.id, sender="b", problem="answered 500", due_at=None)
+    (dead,) = store.notification_outbox.list(states=("dead",), limit=9)
     assert (dead.tries, dead.problem) == (3, "answered 500")
 
 
@@ -132,10 +138,12 @@ def test_the_history_can_tell_whether_an_alert_was_sent(store: Store) -> None:
         found = claim(store)
         assert found is not None
         if found.notification.event_id == "e1":
-            store.outbox.sent(found.id, at=AT + MINUTE)
+            store.notification_outbox.sent(found.id, at=AT + MINUTE)
         else:
-            store.outbox.failed(found.id, sender="a", problem="answered 410", due_at=None)
-    alerts = store.outbox.alerts(["e1", "e2", "e3", "e4"])
+            store.notification_outbox.failed(
+                found.id, sender="a", problem="answered 410", due_at=None
+            )
+    alerts = store.notification_outbox.alerts(["e1", "e2", "e3", "e4"])
     assert {key: (alert.state, alert.sent_at) for key, alert in alerts.items()} == {
         "e1": ("SENT", AT + MINUTE),
         "e2": ("FAILED", None),

@@ -65,4 +65,4 @@ def test_words_are_told_from_what_else_is_kept_beside(store: Store) -> None:
     filled(store)
     with store.transaction() as transaction:
         stored = transaction.entries.get([ORDERS])[ORDERS]
-    assert annotations_in({**stored.beside, "carried": b"{}"})["user"] == WORDS
+    assert annotations_in({**stored.extras, "carried": b"{}"})["user"] == WORDS

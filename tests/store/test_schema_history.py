@@ -246,6 +246,6 @@ def test_the_archive_tells_of_datasets_that_are_there(store: Store) -> None:
         known = transaction.known(OTHER)
         assert isinstance(known, KnownDataset)
         transaction.save(msgspec.structs.replace(known, state="missing"))
-    (live,) = store.archive.live()
+    (live,) = store.schemas.live()
     assert (live.urn, live.format, live.schema_version) == (EVENTS, "parquet", "1.0.0")
     assert str(live.schema).startswith("event_id STRING NOT NULL")

@@ -72,10 +72,10 @@ def test_the_log_is_merged_unless_somebody_reads(tmp_path: Path) -> None:
     assert reader.execute("SELECT count(*) FROM dataset").fetchone() == (0,)
     with store.transaction() as transaction:
         transaction.lineage.report("x", (), at=AT)
-    store.merge_log()
+    store.checkpoint()
     assert log.stat().st_size > 0
     reader.close()
-    store.merge_log()
+    store.checkpoint()
     assert log.stat().st_size == 0
     store.close()
 
@@ -151,7 +151,7 @@ def test_a_full_disk_gets_a_clear_sentence_and_loses_nothing(tmp_path: Path) -> 
             for number in range(5000):
                 transaction.save_event(event(f"e{number}"))
 
-    with pytest.raises(StoreNotUsable, match="No room left"):
+    with pytest.raises(StoreNotUsable, match="No space left"):
         fill()
     assert store.counts()["dataset"] == 1
     assert store.counts()["change_event"] == 0
@@ -235,7 +235,7 @@ def test_a_store_that_cannot_be_written_can_still_be_read(
 
 @pytest.mark.parametrize(
     ("free", "kind", "said"),
-    [(4096, StoreNotUsable, "No room left on the disk"), (10**9, StoreError, "disk I/O error")],
+    [(4096, StoreNotUsable, "No space left on the disk"), (10**9, StoreError, "disk I/O error")],
 )
 def test_a_full_disk_is_told_from_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, kind: type[StoreError], said: str

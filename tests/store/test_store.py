@@ -4,7 +4,7 @@ import pytest
 
 from lumos.model.dataset import Location, Ownership, Statistics
 from lumos.model.schema import parse_schema
-from lumos.store import DatasetFilter, Scan, Store
+from lumos.store import DatasetFilter, FinishedScan, Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
 from store.conftest import AT, dataset, event
 
@@ -42,7 +42,7 @@ def test_writing_one_aspect_leaves_the_others_alone(store: Store) -> None:
 def test_an_aspect_that_does_not_exist_is_refused(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.save(dataset())
-        with pytest.raises(ValueError, match="'colour' is not an aspect"):
+        with pytest.raises(ValueError, match="'colour' is not stored as an aspect"):
             transaction.save_aspect(ORDERS, "colour", Ownership(), writer="user", at=AT)
 
 
@@ -191,10 +191,12 @@ def test_the_last_scan_of_a_source_is_remembered(store: Store) -> None:
     for number in ("000001-a", "000002-b"):
         with store.transaction() as transaction:
             transaction.save_scan(
-                Scan(source="file:/lake", scan_id=number, manifest=f"/m/{number}", finished_at=AT)
+                FinishedScan(
+                    source="file:/lake", scan_id=number, manifest=f"/m/{number}", finished_at=AT
+                )
             )
     last = store.last_scan("file:/lake")
-    assert last == Scan(
+    assert last == FinishedScan(
         source="file:/lake", scan_id="000002-b", manifest="/m/000002-b", finished_at=AT
     )
 

@@ -10,7 +10,7 @@ from lumos.model.dataset import ColumnReads, Reader, Usage
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.lineage import Edge
 from lumos.store import Store
-from lumos.store.usage import Period, Reads, ReportedLog
+from lumos.store.usage import ReadPeriod, Reads, ReportedLog
 from store.conftest import AT, dataset
 
 ORDERS, SALES = "lumos://file/lake/orders", "lumos://file/lake/sales"
@@ -101,7 +101,7 @@ def test_a_sum_under_an_old_name_gives_way(store: Store) -> None:
 
 
 def counted(store: Store, days: list[date]) -> list[int]:
-    return [key for keys in store.usage.counted(days) for key in array("q", keys)]
+    return [key for keys in store.usage.counted_keys(days) for key in array("q", keys)]
 
 
 def test_what_is_counted_is_remembered_by_day(store: Store) -> None:
@@ -128,7 +128,7 @@ def test_a_reporter_may_take_all_back(store: Store) -> None:
     assert touched == {ORDERS}
     assert store.get(ORDERS).usage is None
     assert store.usage.logs() == ()
-    assert store.usage.periods() == {SALES: Period(MONDAY, MONDAY)}
+    assert store.usage.periods() == {SALES: ReadPeriod(MONDAY, MONDAY)}
 
 
 def test_usage_that_others_told_stays_until_there_are_reads(store: Store) -> None:
@@ -170,7 +170,7 @@ def test_reads_under_an_earlier_urn_are_those_of_the_dataset(store: Store) -> No
 
 def test_what_is_read_need_not_be_a_dataset(store: Store) -> None:
     take_in(store, reads("lumos://snowflake/shop/public/orders"))
-    assert store.usage.homeless() == ("lumos://snowflake/shop/public/orders",)
+    assert store.usage.unknown_datasets() == ("lumos://snowflake/shop/public/orders",)
 
 
 def test_old_reads_are_let_go(store: Store) -> None:
@@ -178,7 +178,7 @@ def test_old_reads_are_let_go(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.usage.count("log:a", {MONDAY: [1], TUESDAY: [2]})
         assert transaction.usage.forget_before(TUESDAY) == {ORDERS}
-    assert store.usage.periods() == {ORDERS: Period(TUESDAY, TUESDAY)}
+    assert store.usage.periods() == {ORDERS: ReadPeriod(TUESDAY, TUESDAY)}
     assert counted(store, [MONDAY, TUESDAY]) == [2]
     assert [each.urn for each in store.usage.since(MONDAY)] == [ORDERS]
 
@@ -187,22 +187,22 @@ def test_a_later_read_is_told_where_others_told_the_times(store: Store) -> None:
     save(store, "orders")
     told = Timestamps(created=AT, last_accessed=at(date(2023, 1, 1)))
     with store.transaction() as transaction:
-        transaction.entries.put_beside(ORDERS, {"timestamps": to_json(told)})
+        transaction.entries.put_extras(ORDERS, {"timestamps": to_json(told)})
     take_in(store, reads())
     entry = store.entries.get(ORDERS)
     assert entry is not None
-    assert from_json(entry.beside["timestamps"], Timestamps) == Timestamps(
+    assert from_json(entry.extras["timestamps"], Timestamps) == Timestamps(
         created=AT, last_accessed=at(MONDAY)
     )
 
 
 def test_reads_of_what_became_a_dataset_later_are_not_overlooked(store: Store) -> None:
     take_in(store, reads())
-    assert store.usage.homeless() == (ORDERS,)
+    assert store.usage.unknown_datasets() == (ORDERS,)
     save(store, "orders", "sales")
-    assert (store.usage.homeless(), store.usage.undescribed()) == ((), (ORDERS,))
+    assert (store.usage.unknown_datasets(), store.usage.without_aspect()) == ((), (ORDERS,))
     take_in(store, reads(SALES))
-    assert store.usage.undescribed() == (ORDERS,)
+    assert store.usage.without_aspect() == (ORDERS,)
     assert store.usage.sources() == {ORDERS: "file:/lake", SALES: "file:/lake"}
 
 

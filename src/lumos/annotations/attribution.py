@@ -144,10 +144,10 @@ def annotations_after_import(
 
     Values that an import changed were written by people elsewhere, and are the newest.
     """
-    rows = {name: body for name, body in before.beside.items() if is_annotation_row(name)}
+    rows = {name: body for name, body in before.extras.items() if is_annotation_row(name)}
     if not rows and (not is_scanned or entry.schema == before.dataset.schema):
         return {}
-    annotations = annotations_in(before.beside)
+    annotations = annotations_in(before.extras)
     claimed = {key for own in annotations.values() for key in own}
     present = set(field_paths(entry.schema)) if entry.schema is not None else set()
     old, new = annotations_of(before.dataset), annotations_of(entry)

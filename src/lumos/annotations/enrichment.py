@@ -313,15 +313,17 @@ class _DatasetEntries:
         return [
             urn
             for start in range(0, len(urns), _BATCH_SIZE)
-            for urn, stored in self._store.entries.some(urns[start : start + _BATCH_SIZE]).items()
+            for urn, stored in self._store.entries.get_many(
+                urns[start : start + _BATCH_SIZE]
+            ).items()
             if stored.known.state == "live"
         ]
 
     def _load(self, urns: list[str]) -> Iterator[tuple[Dataset, set[str]]]:
         """Datasets, each with the field paths that have annotations."""
         for start in range(0, len(urns), _BATCH_SIZE):
-            for stored in self._store.entries.some(urns[start : start + _BATCH_SIZE]).values():
-                annotations = annotations_in(stored.beside)
+            for stored in self._store.entries.get_many(urns[start : start + _BATCH_SIZE]).values():
+                annotations = annotations_in(stored.extras)
                 yield stored.dataset, {key.path for own in annotations.values() for key in own}
 
     def _add_problem(self, number: int, text: str, *key: str) -> None:

@@ -37,7 +37,7 @@ def infer(settings: Settings, writer: AnnotationWriter, *, dry_run: bool) -> Ann
     urns = []
     for stored in stored_entries(writer.store, None):
         rules.known[stored.known.urn] = stored.known
-        own = annotations_in(stored.beside).get(INFERRED, {})
+        own = annotations_in(stored.extras).get(INFERRED, {})
         wanted = rules.edit(stored.dataset, own)
         if any(key not in own or own[key].value != value for key, value in wanted.items()):
             urns.append(stored.known.urn)

@@ -45,12 +45,12 @@ def stored_entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
     known = store.list(DatasetFilter()) if dataset is None else find_datasets(store, dataset)
     remaining = iter(list(known))
     while batch := [each.urn for each in islice(remaining, _BATCH_SIZE)]:
-        found = store.entries.some(batch)
+        found = store.entries.get_many(batch)
         yield from (found[urn] for urn in batch if urn in found)
 
 
 def _annotations(stored: StoredEntry, slots: Collection[Slot]) -> Iterator[ListedAnnotation]:
-    stated = annotations_in(stored.beside)
+    stated = annotations_in(stored.extras)
     values = annotations_of(stored.dataset)
     attributed = attribute(stated, stored.dataset, values, values, is_scanned=is_scanned(stored))
     for key, value in values.items():

@@ -99,7 +99,7 @@ def _annotated_missing_fields(
     """The named fields that are gone but still have annotations, by URN."""
     found = {}
     for stored in stored_entries(store, dataset):
-        annotations = annotations_in(stored.beside)
+        annotations = annotations_in(stored.extras)
         paths = [key.path for key in keys_of_missing_fields(stored.dataset.schema, annotations)]
         if paths:
             found[stored.known.urn] = match_paths(fields, list(dict.fromkeys(paths)))

@@ -38,9 +38,9 @@ from lumos.schemas.version_rules import level_of
 from lumos.schemas.version_writer import VersionWriter, version_event_id
 from lumos.schemas.wording import few
 from lumos.store import KnownDataset, Store, Transaction
-from lumos.store.actor import audit, who
 from lumos.store.annotations import annotations_in
 from lumos.store.entries import StoredEntry, is_scanned
+from lumos.store.transaction import current_user, record_audit
 
 _BATCH_SIZE: Final = 50
 _MOST_PHRASES: Final = 5
@@ -133,13 +133,13 @@ class AnnotationWriter:
         Datasets are written in batches. A dataset that the edit does not change is not written.
         """
         store, at = self._open(), self._clock()
-        run = _EditRun(edit, reporter=reporter, at=at, author=who())
+        run = _EditRun(edit, reporter=reporter, at=at, author=current_user())
         if not dry_run:
             self.check_catalog()
         remaining = iter(dict.fromkeys(urns))
         while batch := list(islice(remaining, _BATCH_SIZE)):
             if dry_run:
-                for stored in store.entries.some(batch).values():
+                for stored in store.entries.get_many(batch).values():
                     run.plan(stored)
                 continue
             with store.transaction() as transaction:
@@ -149,7 +149,7 @@ class AnnotationWriter:
         if report.changed and not dry_run:
             with store.transaction() as transaction:
                 details = f"{report.changed} of {report.matched} datasets"
-                audit(transaction, action, target, at=at, details=details)
+                record_audit(transaction, action, target, at=at, details=details)
             self._versions.on_written([each.urn for each in report.datasets])
         return report
 
@@ -170,7 +170,7 @@ class AnnotationWriter:
         *,
         run: "_EditRun",
     ) -> None:
-        urn, before = stored.known.urn, annotations_in(stored.beside)
+        urn, before = stored.known.urn, annotations_in(stored.extras)
         for reporter in before.keys() | revision.annotations.keys():
             if before.get(reporter) != revision.annotations.get(reporter):
                 own = revision.annotations.get(reporter, {})
@@ -225,7 +225,7 @@ class _EditRun:
         if stored.known.state != "live":
             return None
         self._matched += 1
-        annotations = annotations_in(stored.beside)
+        annotations = annotations_in(stored.extras)
         changes = self._edit(stored.dataset, annotations.get(self.reporter, {}))
         if not changes:
             return None

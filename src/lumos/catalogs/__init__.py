@@ -2,7 +2,7 @@
 
 from lumos.catalogs.interface import (
     Connects,
-    Deletes,
+    DeletesEntries,
     EmitsLineage,
     EmitsOwnership,
     Filters,
@@ -21,14 +21,14 @@ from lumos.catalogs.interface import (
     Searches,
     WritesInBatches,
     WritesMany,
-    Written,
+    WrittenEntry,
 )
-from lumos.catalogs.three_way_merge import Conflict, Merged, merge
+from lumos.catalogs.three_way_merge import Conflict, MergedEntry, merge
 
 __all__ = [
     "Conflict",
     "Connects",
-    "Deletes",
+    "DeletesEntries",
     "EmitsLineage",
     "EmitsOwnership",
     "Filters",
@@ -38,7 +38,7 @@ __all__ = [
     "Item",
     "KeptInFile",
     "KnowsPeople",
-    "Merged",
+    "MergedEntry",
     "MergesWrites",
     "Platform",
     "ReadsEntries",
@@ -48,6 +48,6 @@ __all__ = [
     "Searches",
     "WritesInBatches",
     "WritesMany",
-    "Written",
+    "WrittenEntry",
     "merge",
 ]

@@ -90,7 +90,7 @@ class AutoPublisher:
         last = self._last
         if last is None or last.next_try is None or self._clock() >= last.next_try:
             return None
-        waiting = self._store().news.counts(platform.name)
+        waiting = self._store().catalog_outbox.counts(platform.name)
         report = msgspec.structs.replace(
             last, told=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
             waiting=waiting.get("datasets", 0) or sum(waiting.values()),

@@ -35,7 +35,7 @@ class Packed(NamedTuple):
     held: dict[str, How]
 
 
-class Unpacked(NamedTuple):
+class UnpackedProperties(NamedTuple):
     """A catalog's properties, told apart: the users' own, and aspects that Lumos put there."""
 
     own: dict[str, str]
@@ -63,7 +63,7 @@ def pack(exact: CatalogEntry, shown: CatalogEntry, *, longest: int) -> Packed:
     return Packed(properties, held)
 
 
-def unpack(properties: Mapping[str, str]) -> Unpacked:
+def unpack(properties: Mapping[str, str]) -> UnpackedProperties:
     """Tells packed aspects from users' properties; what cannot be read is a user's."""
     own: dict[str, str] = {}
     parts: dict[str, dict[int, str]] = {}
@@ -78,7 +78,7 @@ def unpack(properties: Mapping[str, str]) -> Unpacked:
             exact[name] = _value("".join(texts[part] for part in sorted(texts)), _TYPES[name])
         except (msgspec.MsgspecError, LumosError):
             own.update(_labelled(name, texts))
-    return Unpacked(own, exact)
+    return UnpackedProperties(own, exact)
 
 
 def unpacked(properties: Mapping[str, str]) -> dict[str, str]:

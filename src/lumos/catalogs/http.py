@@ -100,7 +100,7 @@ def shortened(text: str) -> str:
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}..."
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often and how long: waits grow from `first` by `factor` up to `most` seconds each, and
     all tries and waits of a call take no longer than `longest`."""
 
@@ -186,7 +186,7 @@ class Caller:
 
     def __init__(
         self,
-        patience: Patience,
+        patience: RetryPolicy,
         fault_of: Callable[[Exception], Fault | None],
         *,
         counterpart: Counterpart,
@@ -219,7 +219,7 @@ class Caller:
         """The caller that a catalog's settings ask for."""
         retries = settings.retries
         return cls(
-            Patience(attempts=retries.attempts, longest=retries.longest),
+            RetryPolicy(attempts=retries.attempts, longest=retries.longest),
             fault_of,
             counterpart=Counterpart.of(kind, settings),
             parallel=settings.parallel,

@@ -20,7 +20,7 @@ How: TypeAlias = Literal["native", "partly", "properties"]
 Item: TypeAlias = GlossaryTerm | User | Group | Job | Other
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What became of an entry: which of its aspects the catalog holds how, and whether it was new.
 
     `partly` is both: as far as the catalog goes, and exactly in its free-form properties.
@@ -163,7 +163,7 @@ class ReplacesEntries(ABC):
     """The aspects that the catalog itself has a place for; others go into its properties."""
 
     @abstractmethod
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         """Makes a dataset exactly this, whatever was there; aspects it does not have are gone."""
 
     def settled(self, entry: CatalogEntry) -> CatalogEntry:
@@ -178,7 +178,7 @@ class ReplacesEntries(ABC):
         entries: Sequence[CatalogEntry],
         *,
         over: Mapping[str, CatalogEntry | None],  # noqa: ARG002
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         """Puts some datasets, in whatever order; each is yielded once it is known to be there.
 
         `over` is what the caller has just read of them. A dataset that the catalog does not take
@@ -215,9 +215,9 @@ class WritesMany(ReadsMany, ReplacesEntries):
     @abstractmethod
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[Written | Refused]: ...
+    ) -> Iterator[WrittenEntry | Refused]: ...
 
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         for written in self.put_many([entry], over=self.get_many([entry.urn])):
             if isinstance(written, Refused):
                 raise written.problem
@@ -225,7 +225,7 @@ class WritesMany(ReadsMany, ReplacesEntries):
         raise AssertionError("every entry is yielded")
 
 
-class Deletes(ABC):
+class DeletesEntries(ABC):
     """A catalog that can hide a dataset and keep what is known of it."""
 
     @abstractmethod
@@ -261,10 +261,10 @@ class KnowsPeople(ABC):
         """What Lumos wrote and what is there, so that a merge sees which words are people's."""
 
 
-class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOwnership):
+class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, EmitsOwnership):
     """A catalog that people edit, too: what they wrote is not written over."""
 
-    def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> Written:
+    def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
         """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
         merged = merge(*sides_in(self, base, self.get(entry.urn), entry), entry)
         written = self.put(merged.entry)
@@ -272,7 +272,7 @@ class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOw
 
     def write_many(
         self, claims: Sequence[CatalogEntry], bases: Mapping[str, CatalogEntry]
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         """Writes what Lumos claims of some datasets, each over what it claimed of it before."""
         theirs, unread = readable(self, [claim.urn for claim in claims])
         yield from unread.values()
@@ -284,7 +284,7 @@ class MergesWrites(ReadsEntries, ReplacesEntries, Deletes, EmitsLineage, EmitsOw
             if claim.urn not in unread
         }
         for written in self.put_many([each.entry for each in merged.values()], over=theirs):
-            if isinstance(written, Written):
+            if isinstance(written, WrittenEntry):
                 conflicts = merged[written.urn].conflicts
                 yield msgspec.structs.replace(written, conflicts=conflicts)
             else:

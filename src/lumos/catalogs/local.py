@@ -11,12 +11,12 @@ from lumos.catalogs import (
     HoldsItems,
     How,
     Item,
-    Merged,
+    MergedEntry,
     MergesWrites,
     Platform,
     Searches,
     WritesInBatches,
-    Written,
+    WrittenEntry,
 )
 from lumos.catalogs.configured import LOCAL
 from lumos.catalogs.interface import NO_FILTERS
@@ -33,7 +33,7 @@ _KINDS: Final = {kind.type: kind for kind in KINDS}
 _BY_WORD: Final = {kind.plural: kind for kind in KINDS}
 
 
-class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
+class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
     """The datasets of a store; it has a place for every aspect.
 
     A batch is gathered first and written at its end in the order of names, so that several of them
@@ -72,10 +72,10 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         found, _ = self._store.search(text, facets, limit=most)
         return iter(found)
 
-    def put(self, entry: CatalogEntry) -> Written:
-        return self._change(entry.urn, lambda _: Merged(entry=entry))
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
+        return self._change(entry.urn, lambda _: MergedEntry(entry=entry))
 
-    def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> Written:
+    def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
         return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
 
     def erase(self, urn: str) -> None:
@@ -111,15 +111,17 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
             yield
         finally:
             self._batch = None
-        self._store.keep_schemas(
+        self._store.save_schemas(
             entry.schema for entry in batch.entries.values() if entry and entry.schema
         )
         self._store.transact(lambda transaction: self._write_batch(transaction, batch))
 
-    def _change(self, urn: str, change: Callable[[CatalogEntry | None], Merged]) -> Written:
+    def _change(
+        self, urn: str, change: Callable[[CatalogEntry | None], MergedEntry]
+    ) -> WrittenEntry:
         """Makes a dataset what a change makes of it, and nobody else in between."""
 
-        def checked(theirs: CatalogEntry | None) -> Merged:
+        def checked(theirs: CatalogEntry | None) -> MergedEntry:
             merged = change(theirs)
             self._store.check_names(names_in(merged.entry))
             return merged
@@ -134,8 +136,11 @@ class LocalPlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatche
         return _written(before, merged)
 
     def _change_stored(
-        self, transaction: Transaction, urn: str, change: Callable[[CatalogEntry | None], Merged]
-    ) -> Written:
+        self,
+        transaction: Transaction,
+        urn: str,
+        change: Callable[[CatalogEntry | None], MergedEntry],
+    ) -> WrittenEntry:
         transaction.known(urn)
         stored = transaction.entries.get([urn]).get(urn)
         before = None if stored is None else entry_of(stored)
@@ -173,14 +178,16 @@ class _Batch(NamedTuple):
     items: dict[tuple[str, str], Item | None]
 
 
-def _always(entry: CatalogEntry) -> Callable[[CatalogEntry | None], Merged]:
-    return lambda _: Merged(entry=entry)
+def _always(entry: CatalogEntry) -> Callable[[CatalogEntry | None], MergedEntry]:
+    return lambda _: MergedEntry(entry=entry)
 
 
-def _written(before: CatalogEntry | None, merged: Merged) -> Written:
+def _written(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:
     entry = merged.entry
     held: dict[str, How] = {name: "native" for name in ASPECTS if getattr(entry, name) is not None}
-    return Written(urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts)
+    return WrittenEntry(
+        urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts
+    )
 
 
 def _erase(transaction: Transaction, urn: str) -> None:

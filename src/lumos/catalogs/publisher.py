@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos.catalogs import (
     Conflict,
-    Deletes,
+    DeletesEntries,
     HoldsItems,
     Platform,
     ReadsEntries,
@@ -23,20 +23,28 @@ from lumos.catalogs import (
     WritesMany,
 )
 from lumos.catalogs.interface import readable, sides_in
-from lumos.catalogs.reports import PublishConflict, PublishReport, RefusedEntry
+from lumos.catalogs.reports import PublishConflict, PublishReport, RefusedPublish
 from lumos.catalogs.three_way_merge import merged_item
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.privacy import for_catalogs
 from lumos.progress import Progress
-from lumos.snapshots.endpoints import jobs_between_known
-from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, OTHERS, USERS, Kind
-from lumos.snapshots.import_merge import claimed, merged_entry
+from lumos.snapshots.catalogs import jobs_with_known_ends
+from lumos.snapshots.format.document import (
+    DATASETS,
+    GLOSSARY,
+    GROUPS,
+    JOBS,
+    OTHERS,
+    USERS,
+    EntryKind,
+)
+from lumos.snapshots.import_merge import merge_imported, written_by_lumos
 from lumos.snapshots.store_entries import entry_of
 from lumos.store import Store
-from lumos.store.catalog_outbox import News
-from lumos.store.locks import AlreadyHeld
+from lumos.store.catalog_outbox import OutboxEntry
+from lumos.store.database import LockHeld
 
 # What others refer to comes first.
 _ORDER: Final = (GLOSSARY, USERS, GROUPS, OTHERS, DATASETS, JOBS)
@@ -46,14 +54,14 @@ _ON_A_SERVER: Final = 200
 # What is made from a dataset that was new to the catalog is told once more.
 _ROUNDS: Final = 3
 
-_Load: TypeAlias = list[tuple[Kind, Sequence[News]]]
+_Load: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
 
 
-class _Told(NamedTuple):
+class _PublishedEntry(NamedTuple):
     """A piece of news that the catalog has heard, and what Lumos claims there from now on."""
 
-    kind: Kind
-    news: News
+    kind: EntryKind
+    news: OutboxEntry
     claim: Any | None
     is_new: bool
 
@@ -75,36 +83,38 @@ class CatalogPublisher:
     @property
     def is_first(self) -> bool:
         """Whether the catalog was never told of this store."""
-        return not self._store.news.is_followed(self._platform.name)
+        return not self._store.catalog_outbox.is_subscribed(self._platform.name)
 
     def note_all(self) -> None:
         """Lets everything be news to the catalog, as it is when it is told for the first time."""
         name = self._platform.name
 
         def note(transaction: Any) -> None:
-            transaction.news.follow(name, at=self._clock())
-            transaction.news.note_all(name)
+            transaction.catalog_outbox.subscribe(name, at=self._clock())
+            transaction.catalog_outbox.add_all(name)
 
         self._store.transact(note)
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
         """Tells the catalog of all news, or of as many as it takes; one process at a time."""
-        telling = _Telling(self._store, self._platform, progress)
+        telling = _Publishing(self._store, self._platform, progress)
         if self.is_first:
             self._store.transact(
-                lambda transaction: transaction.news.follow(self._platform.name, at=self._clock())
+                lambda transaction: transaction.catalog_outbox.subscribe(
+                    self._platform.name, at=self._clock()
+                )
             )
-        elif not self._store.news.counts(self._platform.name):
+        elif not self._store.catalog_outbox.counts(self._platform.name):
             return telling.report()
         try:
-            with self._store.alone(f"catalog {self._platform.name}"):
+            with self._store.lock(f"catalog {self._platform.name}"):
                 telling.run()
-        except AlreadyHeld:
+        except LockHeld:
             telling.put_off("another process is telling it just now")
         return telling.report()
 
 
-class _Telling:
+class _Publishing:
     """One delivery, and what it comes to."""
 
     def __init__(self, store: Store, platform: Platform, progress: "Progress | None") -> None:
@@ -112,7 +122,7 @@ class _Telling:
         self._platform: Any = platform
         self._announce = progress
         self._sums = dict.fromkeys(("told", "unchanged", "hidden", "items"), 0)
-        self._refused: dict[tuple[str, str], RefusedEntry] = {}
+        self._refused: dict[tuple[str, str], RefusedPublish] = {}
         self._conflicts: list[PublishConflict] = []
         self._problem: str | None = None
         self._status: int | None = None
@@ -155,7 +165,7 @@ class _Telling:
 
     def _waiting(self) -> dict[str, int]:
         """How much waits and was not refused just now, by kind."""
-        waiting = self._store.news.counts(self._platform.name)
+        waiting = self._store.catalog_outbox.counts(self._platform.name)
         for kind, _ in self._refused:
             if waiting.get(kind):
                 waiting[kind] -= 1
@@ -170,7 +180,7 @@ class _Telling:
     @cached_property
     def _jobs_at(self) -> dict[str, set[str]]:
         """Which jobs read or write a dataset."""
-        return self._store.lineage.jobs_at()
+        return self._store.lineage.jobs_by_dataset()
 
     def _loads(self) -> Iterator[_Load]:
         """All news, as much at a time as is told together."""
@@ -178,7 +188,7 @@ class _Telling:
         room = self._size
         for kind in _ORDER:
             after: str | None = None
-            while page := self._store.news.waiting(
+            while page := self._store.catalog_outbox.pending(
                 self._platform.name, kind.plural, after=after, limit=room
             ):
                 after = page[-1].key
@@ -194,7 +204,7 @@ class _Telling:
 
     def _tell(self, load: _Load) -> None:
         """Tells some news, and keeps what was told: all of it in a file, else as far as it went."""
-        told: list[_Told] = []
+        told: list[_PublishedEntry] = []
         is_batch = isinstance(self._platform, WritesInBatches)
         batch: AbstractContextManager[None] = self._platform.batch() if is_batch else nullcontext()
         before, conflicts = dict(self._sums), list(self._conflicts)
@@ -212,7 +222,7 @@ class _Telling:
                 told, self._sums, self._conflicts = [], before, conflicts
         self._store.transact(lambda transaction: self._keep(transaction, told))
 
-    def _keep(self, transaction: Any, told: Sequence[_Told]) -> None:
+    def _keep(self, transaction: Any, told: Sequence[_PublishedEntry]) -> None:
         name = self._platform.name
         for kind in _ORDER:
             done = [each for each in told if each.kind is kind]
@@ -224,20 +234,22 @@ class _Telling:
             transaction.journal.save_bases(name, kind.plural, bases)
             if kind is DATASETS:
                 new = [each.news.key for each in done if each.is_new]
-                transaction.news.note_below(name, new)
+                transaction.catalog_outbox.add_downstream(name, new)
                 jobs = {job for urn in new for job in self._jobs_at.get(urn, ())}
                 # One that was told before was told without what is new; others are told anyway.
                 told_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
-                transaction.news.note_again(name, JOBS.plural, told_jobs.keys())
-            transaction.news.told(name, kind.plural, [each.news for each in done])
+                transaction.catalog_outbox.add_again(name, JOBS.plural, told_jobs.keys())
+            transaction.catalog_outbox.mark_published(
+                name, kind.plural, [each.news for each in done]
+            )
 
-    def _bases(self, kind: Kind, keys: Sequence[str]) -> dict[str, Any]:
+    def _bases(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
         known = self._store.journal.bases(self._platform.name, kind.plural, keys)
         return {key: from_json(body, kind.type) for key, body in known.items()}
 
-    def _refuse(self, kind: Kind, refused: Refused) -> None:
+    def _refuse(self, kind: EntryKind, refused: Refused) -> None:
         key = kind.plural, refused.urn
-        self._refused[key] = RefusedEntry(
+        self._refused[key] = RefusedPublish(
             kind=kind.singular, key=refused.urn, problem=str(refused.problem)
         )
 
@@ -247,9 +259,9 @@ class _Telling:
             for each in conflicts
         ]
 
-    def _datasets(self, kind: Kind, news: Sequence[News]) -> Iterator[_Told]:
+    def _datasets(self, kind: EntryKind, news: Sequence[OutboxEntry]) -> Iterator[_PublishedEntry]:
         keys = [each.key for each in news]
-        stored = self._store.entries.some(keys)
+        stored = self._store.entries.get_many(keys)
         bases: dict[str, CatalogEntry] = self._bases(kind, keys)
         by_key = {each.key: each for each in news}
         live = {
@@ -264,10 +276,10 @@ class _Telling:
         }
         for key in gone:
             if key not in hidden:
-                yield _Told(kind, by_key[key], bases.get(key), is_new=False)
+                yield _PublishedEntry(kind, by_key[key], bases.get(key), is_new=False)
         for key, changed in self._written(live, hidden, bases):
-            claim = claimed(bases.get(key), live.get(key) or hidden[key], omitted=())
-            yield _Told(kind, by_key[key], claim, is_new=key not in bases)
+            claim = written_by_lumos(bases.get(key), live.get(key) or hidden[key], omitted=())
+            yield _PublishedEntry(kind, by_key[key], claim, is_new=key not in bases)
             self._sums["hidden" if key in hidden else "told"] += 1
             self._sums["unchanged"] += not changed and key in live
 
@@ -290,7 +302,7 @@ class _Telling:
             for key, ours in {**live, **hidden}.items()
             if key not in unread
             and (
-                each := merged_entry(
+                each := merge_imported(
                     *sides_in(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
                 )
             )
@@ -313,7 +325,7 @@ class _Telling:
             try:
                 if key in live:
                     self._platform.emit(entry.dataset)
-                elif isinstance(self._platform, Deletes):
+                elif isinstance(self._platform, DeletesEntries):
                     self._platform.delete(key)
             except CatalogUnavailable:
                 raise
@@ -322,10 +334,10 @@ class _Telling:
             else:
                 yield key, True
 
-    def _items(self, kind: Kind, news: Sequence[News]) -> Iterator[_Told]:
+    def _items(self, kind: EntryKind, news: Sequence[OutboxEntry]) -> Iterator[_PublishedEntry]:
         platform = self._platform
         if not isinstance(platform, HoldsItems):
-            yield from (_Told(kind, each, None, is_new=False) for each in news)
+            yield from (_PublishedEntry(kind, each, None, is_new=False) for each in news)
             return
         keys = [each.key for each in news]
         bases, ours = self._bases(kind, keys), self._items_of(kind, keys)
@@ -347,14 +359,14 @@ class _Telling:
                 platform.erase_item(theirs[each.key])
             if each.key not in refused:
                 self._sums["items"] += is_gone or each.key in put
-                yield _Told(kind, each, ours.get(each.key), is_new=False)
+                yield _PublishedEntry(kind, each, ours.get(each.key), is_new=False)
 
-    def _items_of(self, kind: Kind, keys: Sequence[str]) -> dict[str, Any]:
-        bodies = self._store.entries.some_items(kind.plural, keys)
+    def _items_of(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
+        bodies = self._store.entries.get_items(kind.plural, keys)
         items = {key: from_json(body, kind.type) for key, body in bodies.items()}
         if kind is not JOBS:
             return items
-        return {job.urn: job for job in jobs_between_known(self._store, items.values())}
+        return {job.urn: job for job in jobs_with_known_ends(self._store, items.values())}
 
 
 def _hidden(claim: CatalogEntry) -> CatalogEntry:

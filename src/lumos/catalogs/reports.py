@@ -5,7 +5,7 @@ from datetime import datetime
 from lumos.model.report import FORMAT_VERSION, Report
 
 
-class RefusedEntry(Report, frozen=True, kw_only=True):
+class RefusedPublish(Report, frozen=True, kw_only=True):
     """An entry that the catalog does not take; it is tried again the next time."""
 
     kind: str
@@ -38,7 +38,7 @@ class PublishReport(Report, frozen=True, kw_only=True):
     hidden: int = 0
     items: int = 0
     waiting: int = 0
-    refused: tuple[RefusedEntry, ...] = ()
+    refused: tuple[RefusedPublish, ...] = ()
     conflicts: tuple[PublishConflict, ...] = ()
     problem: str | None = None
     status: int | None = None

@@ -16,11 +16,11 @@ from lumos.discovery.targets import SOURCE_FAILED, source_failure, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.progress import Progress
-from lumos.snapshots.endpoints import Catalogs, PlatformCatalog
+from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalogs
 from lumos.store import Store
 
 
-class Scan(Protocol):
+class CatalogScan(Protocol):
     """Scans some sources, and tells no catalog."""
 
     def __call__(
@@ -31,7 +31,9 @@ class Scan(Protocol):
 class Syncing:
     """One run of `lumos sync`."""
 
-    def __init__(self, settings: Settings, scan: Scan, make_store: Callable[[], Store]) -> None:
+    def __init__(
+        self, settings: Settings, scan: CatalogScan, make_store: Callable[[], Store]
+    ) -> None:
         self._settings = settings
         self._scan = scan
         self._make_store = make_store
@@ -62,7 +64,7 @@ class Syncing:
             passed_over=tuple(source_name(each) for each in sections if each.type not in installed),
             failed=failures,
             scanned=scanned,
-            told=tuple(self._told(each, progress, full=full) for each in platforms),
+            told=tuple(self._reported(each, progress, full=full) for each in platforms),
         )
 
     def _sections(self, names: Sequence[str]) -> list[Any]:
@@ -87,7 +89,7 @@ class Syncing:
         if not outputs:
             configured = platform_of(self._settings)
             return [] if configured is None else [configured]
-        catalogs = Catalogs(self._settings, self._make_store)
+        catalogs = SnapshotCatalogs(self._settings, self._make_store)
         found: dict[str, Platform] = {}
         for name in outputs:
             if name != LOCAL:
@@ -107,7 +109,7 @@ class Syncing:
         failures = tuple(each for each in report.problems if each.code == SOURCE_FAILED)
         return report, failures
 
-    def _told(self, platform: Platform, progress: Progress, *, full: bool) -> PublishReport:
+    def _reported(self, platform: Platform, progress: Progress, *, full: bool) -> PublishReport:
         progress(f"telling {platform.name}")
         teller = CatalogPublisher(self._make_store(), platform)
         if full:

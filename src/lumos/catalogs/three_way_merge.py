@@ -45,7 +45,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     ours: str
 
 
-class Merged(msgspec.Struct, frozen=True, kw_only=True):
+class MergedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What to write, and where people's word went before Lumos's."""
 
     entry: CatalogEntry
@@ -59,10 +59,12 @@ class MergedItem(NamedTuple):
     conflicts: tuple[Conflict, ...] = ()
 
 
-def merge(base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry) -> Merged:
+def merge(
+    base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+) -> MergedEntry:
     """What to write: an aspect that `ours` does not have is left as the catalog holds it."""
     if theirs is None:
-        return Merged(entry=ours)
+        return MergedEntry(entry=ours)
     merging = _Merging()
     aspects = {
         name: merging.aspect(name, getattr(base, name, None), getattr(theirs, name), mine)
@@ -81,7 +83,7 @@ def merge(base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogE
         carried=merging.carried(base, theirs, ours) if ours.carried else theirs.carried,
         **aspects,
     )
-    return Merged(entry=entry, conflicts=tuple(merging.conflicts))
+    return MergedEntry(entry=entry, conflicts=tuple(merging.conflicts))
 
 
 def merged_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
@@ -150,7 +152,7 @@ class _Merging:
     def carried(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """What each side carries for catalogs, as far down as both sides changed it."""
         old, now, new = ({} if side is None else side.carried for side in (base, theirs, ours))
-        return merged_objects("carried", old, now, new, self._tell_once)
+        return merged_objects("carried", old, now, new, self._merge_once)
 
     def fact(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
         """One fact about something that is no dataset."""
@@ -176,7 +178,7 @@ class _Merging:
             self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="there"))
         return theirs.deleted if ours.deleted == was else ours.deleted
 
-    def _tell_once(self, path: str, theirs: Any, ours: Any) -> None:
+    def _merge_once(self, path: str, theirs: Any, ours: Any) -> None:
         """Tells a conflict, if it is not in another place for the same words already."""
         conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
         is_known = any(

@@ -21,7 +21,7 @@ from lumos.cli.options import (
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
-    from lumos.snapshots.reports import ExportReport
+    from lumos.snapshots.reports import SnapshotExportReport
 
 _OTHER_KINDS: Final = {
     "glossary": ("term", "terms"),
@@ -163,7 +163,7 @@ def _streamed(format: str | None) -> str:
     return format or "json"
 
 
-def _show(report: "ExportReport") -> None:
+def _show(report: "SnapshotExportReport") -> None:
     from lumos.cli.screen import plural, size, stdout
 
     console = stdout()

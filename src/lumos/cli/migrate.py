@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from lumos.catalogs.migration.reports import MigrationReport, Need, Verification
     from lumos.cli.names import Names
-    from lumos.snapshots.reports import Migrated
+    from lumos.snapshots.reports import MigratedCount
 
 _MOST: Final = 20
 
@@ -165,7 +165,7 @@ def _show_verified(console: "Console", found: "Verification", names: "Names") ->
         )
 
 
-def _show_migrated(console: "Console", found: "Migrated", what: str) -> None:
+def _show_migrated(console: "Console", found: "MigratedCount", what: str) -> None:
     """How much of what the source has the target has as well."""
     is_whole = found.source == found.target
     console.print("[ok]" if is_whole else "[warn]", style="green" if is_whole else "yellow", end="")

@@ -18,9 +18,9 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.names import find_urn
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
-from lumos.store.actor import audit, who
-from lumos.store.costs import ALWAYS, KeptOverride, MeterChange, stretch_of
+from lumos.store.costs import EPOCH, MeterChange, StoredOverride, time_range_text
 from lumos.store.errors import AmbiguousName, UnknownDataset
+from lumos.store.transaction import current_user, record_audit
 
 _BATCH: Final = 500
 
@@ -165,7 +165,7 @@ class CostSources:
             )
         with store.transaction() as transaction:
             rows = transaction.costs.forget(reporter)
-            audit(transaction, "cost.forget", reporter, at=self._clock())
+            record_audit(transaction, "cost.forget", reporter, at=self._clock())
         return ForgottenMeter(reporter=reporter, rows=rows)
 
     def set(
@@ -184,7 +184,7 @@ class CostSources:
             raise MisuseError("No cost given. Write it as: lumos cost set orders storage=120")
         if currency is not None and currency.upper() != self._currency:
             raise CurrencyMix({currency.upper(), self._currency}, "The amount and prices are in")
-        first, last = _day(since) or ALWAYS, _day(until)
+        first, last = _day(since) or EPOCH, _day(until)
         if last is not None and last < first:
             raise MisuseError(f"--until {last} is before --since {first}.")
         store = self._store()
@@ -193,12 +193,20 @@ class CostSources:
         with store.transaction() as transaction:
             for cost_type, amount in types.items():
                 transaction.costs.set_override(
-                    KeptOverride(
-                        urn, cost_type, first, last, amount, self._currency, reason, who(), at
+                    StoredOverride(
+                        urn,
+                        cost_type,
+                        first,
+                        last,
+                        amount,
+                        self._currency,
+                        reason,
+                        current_user(),
+                        at,
                     )
                 )
                 details = f"{cost_type} {amount_of(amount)} {self._currency} since {first}"
-                audit(transaction, "cost.set", urn, at=at, details=details)
+                record_audit(transaction, "cost.set", urn, at=at, details=details)
         return self.overrides(urn)
 
     def unset(self, target: str, types: Iterable[str] = ()) -> OverridesReport:
@@ -210,7 +218,9 @@ class CostSources:
         with store.transaction() as transaction:
             removed = transaction.costs.unset_override({urn, target}, names)
             if removed:
-                audit(transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names))
+                record_audit(
+                    transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names)
+                )
         if not removed:
             known = [each.urn for each in kept]
             raise UnknownName(
@@ -227,7 +237,7 @@ class CostSources:
                 type=each.type,
                 amount=amount_of(each.amount),
                 currency=each.currency,
-                since=None if each.since == ALWAYS else each.since,
+                since=None if each.since == EPOCH else each.since,
                 until=each.until,
                 reason=each.reason,
                 author=each.author,
@@ -298,8 +308,8 @@ class _MeterImport:
                 if one != other and one.overlaps(other):
                     raise MisuseError(
                         f"{file} and {another} both have the name {reporter} and different usage "
-                        f"of {one.target} {stretch_of(one)}. Keep one of them, or import each with "
-                        "its own --name."
+                        f"of {one.target} {time_range_text(one)}. Keep one of them, or import "
+                        "each with its own --name."
                     )
 
     def written(self) -> MeteringReport:
@@ -319,7 +329,7 @@ class _MeterImport:
                     done = costs.meter(reporter, rows, at=at, whole_runs=kind != "table")
                     change = MeterChange(*(a + b for a, b in zip(change, done, strict=True)))
                 meters.append(_import_summary(reporter, kind, several, change))
-                audit(transaction, "cost.ingest", reporter, at=at)
+                record_audit(transaction, "cost.ingest", reporter, at=at)
         remarks = [each for some in self.readings.values() for one in some for each in one.remarks]
         return MeteringReport(
             meters=tuple(meters), remarks=tuple(remarks), problems=tuple(self.problems)

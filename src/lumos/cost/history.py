@@ -17,7 +17,7 @@ from lumos.model.dataset import Cost
 from lumos.model.money import MICRO, amount_of
 from lumos.model.period import Period, month_before, period_of, quarter_before
 from lumos.store import Store
-from lumos.store.costs import Figure, RecordedPeriod
+from lumos.store.costs import CostFigure, RecordedPeriod
 
 _WRITER: Final = "cost"
 _UNATTRIBUTED_TYPE: Final = "other"
@@ -44,21 +44,21 @@ def record(store: Store, ledger: CostLedger, *, aspects: bool, at: datetime) -> 
     return kept, _write_aspects(store, ledger, at) if aspects and is_latest else 0
 
 
-def _figures(ledger: CostLedger) -> Iterator[Figure]:
+def _figures(ledger: CostLedger) -> Iterator[CostFigure]:
     graph, attribution = ledger.graph, ledger.attribution
     costing = (graph.costs != 0) | (attribution.loaded != 0)
     for row, node in zip(*np.nonzero(costing), strict=True):
         own, total = int(graph.costs[row, node]), int(attribution.loaded[row, node])
         retained = int(attribution.retained[row, node])
-        yield Figure(ledger.urn(node), graph.types[row], own, total - own, total, retained)
+        yield CostFigure(ledger.urn(node), graph.types[row], own, total - own, total, retained)
     for name, amount in ledger.unattributed.items():
-        yield Figure(name, _UNATTRIBUTED_TYPE, amount, 0, amount, amount)
+        yield CostFigure(name, _UNATTRIBUTED_TYPE, amount, 0, amount, amount)
 
 
 def _write_aspects(store: Store, ledger: CostLedger, at: datetime) -> int:
     """Write the cost aspect of each dataset where it changed."""
     before = store.aspects("cost")
-    known = {each.urn for each in store.directory.datasets() if each.state == "live"}
+    known = {each.urn for each in store.dataset_locations() if each.state == "live"}
     changed = (
         (urn, cost)
         for urn, cost in _costs(ledger, at)

@@ -123,7 +123,7 @@ class NodeLabels:
 
     @cached_property
     def _datasets(self) -> dict[str, tuple[str, str]]:
-        listed = self._store.directory.datasets()
+        listed = self._store.dataset_locations()
         return {each.urn: (each.name, each.platform) for each in listed}
 
     @cached_property

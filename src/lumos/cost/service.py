@@ -45,8 +45,8 @@ from lumos.model.money import amount_of
 from lumos.model.period import Period, month_before, month_of, period_of, recent
 from lumos.names import NoMatchingDataset, find_matching, find_urn
 from lumos.store import Store
-from lumos.store.actor import audit
 from lumos.store.errors import AmbiguousName, UnknownDataset
+from lumos.store.transaction import record_audit
 
 _PAGE_ROWS: Final = 40
 _NOT_A_MONTH: Final = "Trends use whole months; other periods only where no month is recorded."
@@ -177,7 +177,9 @@ class Costs:
         with self._telling():
             datasets, written = record(store, ledger, aspects=aspects, at=at)
         with store.transaction() as transaction:
-            audit(transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures")
+            record_audit(
+                transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures"
+            )
         return CostRecordReport(
             **report_header(ledger, remarks=() if wanted.kind == "month" else (_NOT_A_MONTH,)),
             datasets=datasets,

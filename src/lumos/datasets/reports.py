@@ -17,7 +17,7 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
 from lumos.schemas.changes import SplitDataset
 from lumos.schemas.report_parts import SchemaReport
-from lumos.store import KnownDataset, State
+from lumos.store import DatasetState, KnownDataset
 
 
 def flags_of(schema: Schema | None) -> tuple[str, ...]:
@@ -99,13 +99,13 @@ class ShowReport(Report, frozen=True, kw_only=True):
     """
 
     format_version: str = FORMAT_VERSION
-    state: State
+    state: DatasetState
     dataset: dict[str, Any]
     split: SplitDataset | None = None
 
     @classmethod
     def of(
-        cls, dataset: Dataset, *, state: State, split: SplitDataset | None = None
+        cls, dataset: Dataset, *, state: DatasetState, split: SplitDataset | None = None
     ) -> "ShowReport":
         plain = to_plain(msgspec.structs.replace(dataset, quality=allowed_quality(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))

@@ -46,7 +46,7 @@ from lumos.schemas.version_rules import (
 )
 from lumos.schemas.wording import summary_of
 from lumos.store import KnownDataset, Store, Transaction
-from lumos.store.records import IMPORTED
+from lumos.store.datasets import IMPORTED
 
 _WRITER = "scan"
 _BATCH = 50
@@ -170,8 +170,8 @@ class DatasetRecorder:
                     self._remember(transaction, found, name)
             return outcomes, transaction
 
-        self._store.keep_schemas(annotated[name].schema for name in changed)
-        self._store.keep_schemas(
+        self._store.save_schemas(annotated[name].schema for name in changed)
+        self._store.save_schemas(
             memory.schema for name in remembered if (memory := named[name][1].memory) is not None
         )
         outcomes: dict[str, RecordingOutcome] = {}
@@ -524,7 +524,7 @@ class DatasetRecorder:
             metadata=self._event_metadata(found, moment),
         )
         transaction.save(record)
-        transaction.save_event(event, is_news=moment.is_news, recorded_at=moment.recorded_at)
+        transaction.save_event(event, notify=moment.is_news, recorded_at=moment.recorded_at)
         if decision.schema_changed:
             transaction.save_schema_version(record, event)
         return event

@@ -19,7 +19,7 @@ from lumos.model.dataset import Dataset
 from lumos.model.urn import SCHEME, Urn
 from lumos.sources.addresses import access_of, is_address, normal
 from lumos.storage import FileSelection, TableRoot, storage_of
-from lumos.store import Scan, Store
+from lumos.store import FinishedScan, Store
 from lumos.store.errors import UnknownDataset
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _ExplainedRoot(NamedTuple):
     """The root that contains a path, and its last scan."""
 
     selection: FileSelection
-    scan: Scan | None
+    scan: FinishedScan | None
 
 
 def explain(
@@ -126,7 +126,7 @@ def _explain_path(settings: Settings, path: str, opened: Store | None, state: st
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 
 
-def _find_root(settings: Settings, path: str, scans: Iterable[Scan]) -> _ExplainedRoot:
+def _find_root(settings: Settings, path: str, scans: Iterable[FinishedScan]) -> _ExplainedRoot:
     """The innermost root that was scanned, or else configured, or else the path's own folder."""
     by_root = {scan.source.partition(":")[2]: scan for scan in scans}
     scanned = [root for root in by_root if is_below(path, root)]

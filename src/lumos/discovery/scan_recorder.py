@@ -18,8 +18,8 @@ from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, Source, TableSource
-from lumos.store import KnownDataset, Scan, Store
-from lumos.store.records import IMPORTED
+from lumos.store import FinishedScan, KnownDataset, Store
+from lumos.store.datasets import IMPORTED
 
 if TYPE_CHECKING:
     from lumos.discovery.lake.dataset_schema import RecalledMemory
@@ -57,7 +57,9 @@ class _RecordedAs(NamedTuple):
 class ScanRecorder:
     """Records what one scan discovered; the scan must hold the lock of its source."""
 
-    def __init__(self, settings: Settings, store: Store, source: Source, scan: Scan) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, source: Source, scan: FinishedScan
+    ) -> None:
         self._settings = settings
         self._store = store
         self._source = source
@@ -330,7 +332,7 @@ def match_renamed_tables(
     ]
 
 
-def _log_scan(scan: Scan, recorded: RecordedScan) -> None:
+def _log_scan(scan: FinishedScan, recorded: RecordedScan) -> None:
     changes = [outcome.event for outcome in recorded.outcomes if outcome.event is not None]
     for event in (*changes, *recorded.splits):
         facts = {

@@ -21,7 +21,7 @@ from lumos.sources.addresses import is_address
 from lumos.sources.interface import EarlierSchema, EarlierSchemas
 from lumos.storage import StorageAccess, storage_of
 from lumos.storage.errors import StorageFault
-from lumos.store import Scan, Store
+from lumos.store import FinishedScan, Store
 
 if TYPE_CHECKING:
     from lumos.discovery.grouping.state import GroupingState
@@ -63,7 +63,7 @@ class OpenScan(NamedTuple):
     """A scan that holds the lock of its source; `before` is the manifest of the last scan."""
 
     target: ScanTarget
-    scan: Scan
+    scan: FinishedScan
     before: str | None
     recorder: ScanRecorder
 
@@ -118,12 +118,12 @@ class SourceScanner:
         """
         if isinstance(target, LakeTarget):
             _ = self._spark
-        with self.store.alone(target.source_id):
+        with self.store.lock(target.source_id):
             _log.info("scan started", extra={"facts": {"source": target.source_id}})
             last = self.store.last_scan(target.source_id)
             number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
             scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
-            scan = Scan(
+            scan = FinishedScan(
                 source=target.source_id,
                 scan_id=scan_id,
                 manifest=scan_id,

@@ -21,7 +21,7 @@ from lumos.discovery.targets import create_source, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.sources import LakeSource, SampledSource
-from lumos.store.locks import AlreadyHeld
+from lumos.store.database import LockHeld
 
 # How often unsent messages are retried.
 _SENDING_INTERVAL: Final = 30.0
@@ -121,7 +121,7 @@ class SourceWatcher:
             if _needs_spark(section):
                 self._spark.start_if_needed()
             report = self._scan(section)
-        except AlreadyHeld as held:
+        except LockHeld as held:
             _log.info("Skipped: %s", held)
             return
         except SparkLost as problem:

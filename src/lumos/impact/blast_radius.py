@@ -221,8 +221,8 @@ class BlastRadiusTracker(Completer):
         if not relevant:
             return events
         # Read outside of the savepoint, which may be rolled back.
-        store = transaction.seen
-        leading_on = store.lineage.leading_on({event.urn for event in relevant})
+        store = Store(transaction.view())
+        leading_on = store.lineage.with_downstream({event.urn for event in relevant})
         chosen = [event for event in relevant if event.urn in leading_on]
         completed = dict(_completed(transaction, store, chosen)) if chosen else {}
         return [completed.get(event.event_id, event) for event in events]
@@ -253,7 +253,7 @@ def _completed(
     analysis: BlastRadiusAnalysis | None = None
     for event in events:
         try:
-            with transaction.trial():
+            with transaction.savepoint():
                 analysis = analysis or BlastRadiusAnalysis(store, events)
                 found = analysis.blast_radius(event)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the change must be recorded

@@ -8,7 +8,7 @@ from lumos.impact.rules.type_uses import StatementEffect, TableVersions
 from lumos.model.lineage import Edge, Script, UnparsedStatement
 from lumos.model.schema import Schema
 from lumos.store import Store
-from lumos.store.collecting import without_collecting
+from lumos.store.garbage_collection import paused_gc
 from lumos.store.lineage import Walk
 
 _Fact = tuple[str, str]
@@ -107,7 +107,7 @@ class ImpactContext:
         if urn in self._schemas:
             return self._schemas[urn]
         if urn not in self._other_schemas:
-            self._other_schemas[urn] = self.store.directory.schemas([urn]).get(urn)
+            self._other_schemas[urn] = self.store.schemas.current([urn]).get(urn)
         return self._other_schemas[urn]
 
     def assume_schema(self, schema: Schema) -> None:
@@ -142,13 +142,13 @@ class ImpactContext:
             for derivation in derivations:
                 wanted.update(urn for _, urn in derivation.tables)
                 wanted.update(edge.upstream for edge in derivation.edges)
-        return dict.fromkeys(wanted) | self.store.directory.schemas(wanted)
+        return dict.fromkeys(wanted) | self.store.schemas.current(wanted)
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
         unscanned = {node.urn for node in self._walk.nodes if node.state is None}
         remaining = self.store.lineage.owners(unscanned) if unscanned else {}
-        return remaining | self.store.directory.owners(self.datasets)
+        return remaining | self.store.owners(self.datasets)
 
 
 def analyse_derivation(
@@ -201,7 +201,7 @@ def _load_derivations(
     store: Store, urns: Collection[str]
 ) -> dict[str, tuple[DatasetDerivation, ...]]:
     edges: dict[str, dict[str, list[Edge]]] = {urn: {} for urn in urns}
-    with without_collecting():
+    with paused_gc():
         for edge in store.lineage.edges_into(urns):
             edges[edge.downstream].setdefault(edge.origin, []).append(edge)
         scripts = store.lineage.scripts(urns)

@@ -56,7 +56,7 @@ def read_diff_report(file: str | Path) -> tuple[DatasetDiff, ...]:
 def stored_urns(store: Store, urns: Collection[str]) -> dict[str, str]:
     """The stored URN of each URN, which may come from a schema export."""
     resolved = {urn: store.resolve(urn) for urn in urns}
-    recorded = [RecordedUrn(*each) for each in store.archive.sources()]
+    recorded = [RecordedUrn(*each) for each in store.schemas.sources()]
     known = {each.urn for each in recorded}
     if known.issuperset(resolved.values()):
         return resolved

@@ -29,7 +29,7 @@ from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
 from lumos.schemas.wording import format_position
 from lumos.store import Store
-from lumos.store.collecting import with_all_set_aside
+from lumos.store.garbage_collection import frozen_gc
 
 if TYPE_CHECKING:
     from lumos.impact.spark_check import SparkCheckReport
@@ -167,7 +167,7 @@ class ImpactService:
     ) -> ImpactReport:
         progress("analysing the impact")
         # Exclude what was read from garbage collection; only parse trees need it.
-        with with_all_set_aside():
+        with frozen_gc():
             impact = impact_of(context.urn, case.findings, context, analyse_derivation)
         spark_checks = None
         if check_on_spark and impact.downstream:

@@ -24,7 +24,7 @@ from lumos.model.lineage import Edge, Script
 from lumos.progress import Progress
 from lumos.storage.file_names import FileNames, is_inside
 from lumos.store import Store
-from lumos.store.actor import who
+from lumos.store.transaction import current_user
 
 if TYPE_CHECKING:
     from lumos.usage.reports import UsageIngestReport
@@ -66,7 +66,9 @@ class LineageIngest:
         self._at = datetime.now(UTC)
         self._names = load_name_index(settings, store)
         self._schemas = SchemaCache(store)
-        self._resolver = ReferenceResolver(self._names, self._schemas, at=self._at, by=who())
+        self._resolver = ReferenceResolver(
+            self._names, self._schemas, at=self._at, by=current_user()
+        )
         self._recorder = LineageRecorder(
             store, self._names, at=self._at, dry_run=dry_run, apply_annotations=apply_annotations
         )
@@ -91,7 +93,7 @@ class LineageIngest:
         total += self._recorder.withdraw(gone)
         if self._store is not None and not self._dry_run:
             # Removed SQL texts must not remain in the write-ahead log.
-            self._store.merge_log()
+            self._store.checkpoint()
         not_found = self._resolver.not_found(self._store)
         columns, resolved = self._coverage.columns, self._coverage.resolved
         return LineageIngestReport(
@@ -155,7 +157,7 @@ class LineageIngest:
             self._usage.find_homes()
 
     def _load_memories(self, reporters: Collection[str]) -> Mapping[str, bytes]:
-        return {} if self._store is None else self._store.lineage.remembered(reporters)
+        return {} if self._store is None else self._store.lineage.memories(reporters)
 
     def _resolve(self, results: Iterable[ReadResult]) -> Iterator[ResolvedLineage]:
         for each in results:
@@ -196,10 +198,10 @@ class LineageIngest:
         written = resolved.written
         if written is None or self._store is None:
             return resolved
-        named = self._store.lineage.owners_told_by(resolved.reporter)
+        named = self._store.lineage.owners_by(resolved.reporter)
         owners = {urn: each for urn, each in named.items() if urn not in written}
         resolved = msgspec.structs.replace(resolved, owners={**owners, **resolved.owners})
-        known = self._store.lineage.told_by(resolved.reporter)
+        known = self._store.lineage.edges_by(resolved.reporter)
         earlier = [edge for edge in known if edge.downstream not in written]
         if not earlier:
             return resolved

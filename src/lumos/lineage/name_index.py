@@ -28,7 +28,7 @@ from lumos.model.dataset_pattern import name_spellings, strip_extensions
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
 from lumos.storage.uris import canonical
 from lumos.store import Store
-from lumos.store.directory import Listing
+from lumos.store.datasets import DatasetLocation
 
 # The platform of tables without any hint of their platform.
 UNKNOWN_PLATFORM: Final = "sql"
@@ -78,7 +78,7 @@ class NameIndex:
 
     def __init__(
         self,
-        datasets: Iterable[Listing],
+        datasets: Iterable[DatasetLocation],
         ends: Iterable[str] = (),
         *,
         rules: Iterable[SqlName] = (),
@@ -320,7 +320,7 @@ class NameIndex:
 
     # Registration
 
-    def _add(self, listing: Listing) -> None:
+    def _add(self, listing: DatasetLocation) -> None:
         self._known.add(listing.urn)
         if listing.state == "split":
             # Its files belong to other datasets now.
@@ -374,13 +374,13 @@ class NameIndex:
 def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
     """The name index of a store."""
     return NameIndex(
-        () if store is None else store.directory.datasets(),
-        () if store is None else store.directory.ends(),
+        () if store is None else store.dataset_locations(),
+        () if store is None else store.lineage.ends(),
         rules=settings.sql_names,
         environment=settings.environment,
         query_files=()
         if store is None
-        else (name.removeprefix("sql:") for name in store.directory.reporters("sql:")),
+        else (name.removeprefix("sql:") for name in store.lineage.reporter_names("sql:")),
     )
 
 

@@ -10,8 +10,8 @@ from lumos.lineage.reported_lineage import ReportedAnnotations
 from lumos.lineage.reports import EdgeCounts
 from lumos.lineage.resolver import ResolvedLineage
 from lumos.store import Store, Transaction
-from lumos.store.actor import audit
-from lumos.store.lineage import Reporting
+from lumos.store.lineage import LineageChanges
+from lumos.store.transaction import record_audit
 
 Value = TypeVar("Value")
 
@@ -75,7 +75,7 @@ class LineageRecorder:
                         unparsed=each.unparsed, at=self._at,
                     )  # fmt: skip
                     if each.memory is not None:
-                        transaction.lineage.remember(each.reporter, each.memory)
+                        transaction.lineage.save_memory(each.reporter, each.memory)
                     counts_of_all.append(_counts(done))
                     if done.touched:
                         self._audit(transaction, each, done)
@@ -93,12 +93,14 @@ class LineageRecorder:
             return 0
         return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
 
-    def _audit(self, transaction: Transaction, resolved: ResolvedLineage, done: Reporting) -> None:
+    def _audit(
+        self, transaction: Transaction, resolved: ResolvedLineage, done: LineageChanges
+    ) -> None:
         details = f"{done.added} new, {done.changed} changed, {done.removed} gone"
-        audit(transaction, "lineage", resolved.reporter, at=self._at, details=details)
+        record_audit(transaction, "lineage", resolved.reporter, at=self._at, details=details)
 
 
-def _counts(done: Reporting) -> EdgeCounts:
+def _counts(done: LineageChanges) -> EdgeCounts:
     return EdgeCounts(
         added=done.added, changed=done.changed, removed=done.removed, unchanged=done.unchanged
     )

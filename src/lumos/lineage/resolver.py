@@ -57,7 +57,7 @@ class SchemaCache:
     def of(self, urn: str) -> Schema | None:
         """The schema of a dataset, if known."""
         if urn not in self._read:
-            found = {} if self._store is None else self._store.directory.schemas([urn])
+            found = {} if self._store is None else self._store.schemas.current([urn])
             self._read[urn] = found.get(urn)
         return self._read[urn]
 

@@ -16,8 +16,8 @@ from lumos.model.lineage import ColumnMapping, Edge, LineageType
 from lumos.model.urn import Urn
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
-from lumos.store.actor import audit, who
 from lumos.store.errors import AmbiguousName
+from lumos.store.transaction import current_user, record_audit
 
 if TYPE_CHECKING:
     from lumos.annotations.writer import AnnotationWriter
@@ -146,7 +146,7 @@ class LineageService:
             at=at,
             type=type,
             confidence=confidence,
-            created_by=who(),
+            created_by=current_user(),
             job=None if job is None else str(Urn.parse(job)),
             columns=tuple(
                 ColumnMapping(
@@ -160,7 +160,7 @@ class LineageService:
             done = transaction.lineage.add(USER, [edge], at=at)
             if done.touched:
                 target = f"{edge.upstream} -> {edge.downstream}"
-                audit(transaction, "lineage add", target, at=at)
+                record_audit(transaction, "lineage add", target, at=at)
         change: EdgeChange = "added" if done.added else "changed" if done.changed else "unchanged"
         return EdgeReport(upstream=ends[0], downstream=ends[1], change=change)
 
@@ -178,7 +178,7 @@ class LineageService:
         if is_there:
             with self._publishing(), store.transaction() as transaction:
                 transaction.lineage.withdraw(USER, [link])
-                audit(transaction, "lineage remove", " -> ".join(link), at=at)
+                record_audit(transaction, "lineage remove", " -> ".join(link), at=at)
         others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
         return EdgeReport(
             upstream=ends[0],
@@ -194,7 +194,7 @@ class LineageService:
         from lumos.lineage.resolver import ReferenceResolver
 
         placing = ReferenceResolver(
-            load_name_index(self._settings, store), schemas, at=at, by=who()
+            load_name_index(self._settings, store), schemas, at=at, by=current_user()
         )
         ends = [
             placing.find(parse_reference(text), dialect=None) for text in (upstream, downstream)

@@ -265,7 +265,7 @@ class LineageViewer:
         total: int,
         truncated: bool,
     ) -> Picture:
-        entries = self._store.entries.some(list(depths))
+        entries = self._store.entries.get_many(list(depths))
         columns = _columns_of(with_columns)
         if column is not None:
             columns.setdefault(urn, {})[column] = None
@@ -416,7 +416,7 @@ def find_dataset(store: Store, name: str) -> str:
     try:
         urn = store.find(name)
     except UnknownDataset:
-        urns = () if name.startswith(SCHEME) else store.lineage.named(name)
+        urns = () if name.startswith(SCHEME) else store.lineage.find_by_name(name)
         if len(urns) > 1:
             raise AmbiguousName(name, urns) from None
         if not urns:

@@ -24,7 +24,7 @@ from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
 from lumos.model.urn import Urn
 from lumos.store import Store
-from lumos.store.actor import who
+from lumos.store.transaction import current_user
 
 REPORTER = "view:"
 NOT_UNDERSTOOD = "view_not_understood"
@@ -35,7 +35,7 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
 
     Returns the problems in their definitions.
     """
-    known = set(store.directory.reporters(REPORTER))
+    known = set(store.lineage.reporter_names(REPORTER))
     # Older stores have edges without scripts.
     with_scripts = known - store.lineage.without_scripts(REPORTER)
     changed = [
@@ -53,7 +53,7 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
     if not changed and not removed:
         return ()
     at = datetime.now(UTC)
-    resolver = ReferenceResolver(NameIndex(()), SchemaCache(store), at=at, by=who())
+    resolver = ReferenceResolver(NameIndex(()), SchemaCache(store), at=at, by=current_user())
     problems: list[Problem] = []
     with store.transaction() as transaction:
         for view in changed:

@@ -15,8 +15,8 @@ from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.schemas.report_parts import AffectedReport, SchemaReport
 from lumos.schemas.version_rules import VersionStep, change_type_of, versions_by_cloud_version
 from lumos.store import KnownDataset, Store
-from lumos.store.actor import audit
-from lumos.store.change_log import ChangeLog, EventFilter
+from lumos.store.history import ChangeLog, EventFilter
+from lumos.store.transaction import record_audit
 
 MILESTONES: Final = (
     EventType.DELETED,
@@ -200,7 +200,7 @@ def schema_versions_of(store: Store, known: KnownDataset) -> dict[str, str]:
     """The schema version of every cloud version that a dataset had, oldest first."""
     begun = [
         _step(each.cloud_version, each.version)
-        for each in store.archive.steps(urn=known.urn, until=_END_OF_TIME)
+        for each in store.schemas.steps(urn=known.urn, until=_END_OF_TIME)
     ]
     recorded = [
         _step(each.cloud_version, each.schema_version)
@@ -302,7 +302,9 @@ def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -
     if removed:
         details = f"{removed} before {before:%Y-%m-%dT%H:%M:%SZ}"
         with store.transaction() as transaction:
-            audit(transaction, "forget events", EventType.MODIFIED.value, at=now, details=details)
+            record_audit(
+                transaction, "forget events", EventType.MODIFIED.value, at=now, details=details
+            )
     return ForgetReport(before=before, removed=removed)
 
 

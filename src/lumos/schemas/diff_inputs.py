@@ -19,10 +19,10 @@ from lumos.snapshots.format.comparison import is_part
 from lumos.snapshots.format.document import DATASETS
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.format.errors import SnapshotError
-from lumos.snapshots.format.reader import Record, Snapshot, open_snapshot
+from lumos.snapshots.format.reader import EntryRecord, OpenSnapshot, open_snapshot
 from lumos.store import Store
-from lumos.store.archive import Version
 from lumos.store.errors import UnknownDataset
+from lumos.store.history import RecordedSchemaVersion
 
 _HEAD_BYTES: Final = 65_536
 _SNAPSHOT_MARK: Final = b"lumos"
@@ -82,7 +82,9 @@ def read_snapshot_schemas(
     return old, new
 
 
-def _paired(before: Snapshot, after: Snapshot) -> Iterator[tuple[Record | None, Record | None]]:
+def _paired(
+    before: OpenSnapshot, after: OpenSnapshot
+) -> Iterator[tuple[EntryRecord | None, EntryRecord | None]]:
     old, new = before.records(DATASETS), after.records(DATASETS)
     was, now = next(old, None), next(new, None)
     while was is not None or now is not None:
@@ -98,7 +100,7 @@ def _paired(before: Snapshot, after: Snapshot) -> Iterator[tuple[Record | None, 
             was, now = next(old, None), next(new, None)
 
 
-def _schema_in_snapshot(snapshot: Snapshot, record: Record | None) -> DatasetSchema | None:
+def _schema_in_snapshot(snapshot: OpenSnapshot, record: EntryRecord | None) -> DatasetSchema | None:
     if record is None:
         return None
     entry: CatalogEntry = snapshot.entry(DATASETS, record)
@@ -143,13 +145,13 @@ class SchemaHistory:
 
     def at_version(self, dataset: Dataset, version: str) -> DatasetSchema:
         """The dataset as it was at a schema version, at a cloud version or on a date."""
-        versions = self._store.archive.versions(dataset.urn)
+        versions = self._store.schemas.versions(dataset.urn)
         if _SEMVER.match(version):
             found = next((each for each in versions if each.record.version == version), None)
         elif _DATE.match(version):
             found = self.as_of(dataset, version)
         else:
-            cloud_versions = schema_versions_of(self._store, self._store.ledger.known(dataset.urn))
+            cloud_versions = schema_versions_of(self._store, self._store.known_dataset(dataset.urn))
             begun = cloud_versions.get(version)
             found = next((each for each in versions if each.record.version == begun), None)
             if found is None and version[-1:].isdigit():
@@ -163,10 +165,10 @@ class SchemaHistory:
             format=dataset.format,
         )
 
-    def as_of(self, dataset: Dataset, when: str) -> Version:
+    def as_of(self, dataset: Dataset, when: str) -> RecordedSchemaVersion:
         """The version at a time; a date means the end of that day."""
         at = parse_time(when, now=self._now, end=True)
-        versions = self._store.archive.versions(dataset.urn)
+        versions = self._store.schemas.versions(dataset.urn)
         in_force = [version for version in versions if version.record.recorded_at <= at]
         if not in_force:
             first = versions[0].record.recorded_at if versions else None
@@ -219,7 +221,7 @@ def _current_schema(dataset: Dataset) -> DatasetSchema:
     )
 
 
-def _known_versions(versions: Sequence[Version]) -> list[str]:
+def _known_versions(versions: Sequence[RecordedSchemaVersion]) -> list[str]:
     return [each.record.version for each in versions]
 
 

@@ -43,7 +43,7 @@ class SchemaInventory:
 
         rows = (
             InventoryRow(live.urn, live.schema.full, to_json(live.schema), live.format)
-            for live in self._store().archive.live()
+            for live in self._store().schemas.live()
         )
         return InventoryReport(file=str(file), datasets=write_inventory(rows, file))
 

@@ -15,8 +15,8 @@ from lumos.model.version import ChangeType, Level
 from lumos.schemas.changes import Milestone
 from lumos.schemas.findings import ChangeCounts, ChangeRow, change_rows, kind_of
 from lumos.schemas.report_parts import AffectedReport, SchemaReport
-from lumos.store import KnownDataset, State
-from lumos.store.archive import Step, Version
+from lumos.store import DatasetState, KnownDataset
+from lumos.store.history import RecordedSchemaVersion, SchemaStep
 
 _DAY: Final = timedelta(days=1)
 _DECLARED: Final = "declared"
@@ -126,7 +126,9 @@ class VersionReport(Report, frozen=True, kw_only=True):
     schema: SchemaReport
 
     @classmethod
-    def of(cls, urn: str, version: Version, alert: AlertState | None) -> "VersionReport":
+    def of(
+        cls, urn: str, version: RecordedSchemaVersion, alert: AlertState | None
+    ) -> "VersionReport":
         record, event = version.record, version.event
         return cls(
             schema_version=record.version,
@@ -176,7 +178,7 @@ class TimelineEntry(Report, frozen=True, kw_only=True):
     summary: str
 
     @classmethod
-    def of(cls, version: Version) -> "TimelineEntry":
+    def of(cls, version: RecordedSchemaVersion) -> "TimelineEntry":
         event = version.event
         tags = [finding.change.__struct_config__.tag for finding in event.findings]
         added, removed = tags.count("added"), tags.count("removed")
@@ -213,7 +215,7 @@ class EvolutionStep(Report, frozen=True, kw_only=True):
     summary: str
 
     @classmethod
-    def of(cls, step: Step) -> "EvolutionStep":
+    def of(cls, step: SchemaStep) -> "EvolutionStep":
         return cls(
             schema_version=step.version,
             timestamp=step.recorded_at,
@@ -286,7 +288,7 @@ class VersionShowReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     urn: str
     name: str
-    state: State
+    state: DatasetState
     cloud_version: str
     schema_version: str
     timestamp: datetime

@@ -53,8 +53,8 @@ from lumos.schemas.reports import (
     summarise_evolution,
 )
 from lumos.store import NoStore, Store
-from lumos.store.archive import Step, Version
 from lumos.store.errors import UnknownDataset
+from lumos.store.history import RecordedSchemaVersion, SchemaStep
 
 if TYPE_CHECKING:
     from lumos.model.conversions.sql_types import Dialect
@@ -147,7 +147,7 @@ class Schemas:
         """Every schema version of a dataset, newest first; with `as_of` those until then."""
         store = self._open()
         dataset, versions = self._versions(store, name, as_of=as_of)
-        alerts = store.outbox.alerts(each.event.event_id for each in versions)
+        alerts = store.notification_outbox.alerts(each.event.event_id for each in versions)
         states = {event_id: alert.state for event_id, alert in alerts.items()}
         return HistoryReport(
             urn=dataset.urn,
@@ -181,7 +181,7 @@ class Schemas:
         store = self._open()
         known = None if name is None else SchemaHistory(store, now=now).find(name)
         urn = None if known is None else known.urn
-        steps = list(store.archive.steps(urn=urn, since=start, until=end))
+        steps = list(store.schemas.steps(urn=urn, since=start, until=end))
         start = start or min((step.recorded_at for step in steps), default=end)
         by_dataset = {urn: list(own) for urn, own in groupby(steps, key=lambda step: step.urn)}
         datasets = [
@@ -202,7 +202,7 @@ class Schemas:
         Local datasets are named by their paths from the root of their source.
         """
         require_text(str(folder), "folder")
-        archive = self._open().archive
+        archive = self._open().schemas
         urns = portable_urns(starmap(RecordedUrn, archive.sources()))
         datasets = (
             DatasetSchema(
@@ -217,10 +217,10 @@ class Schemas:
 
     def _versions(
         self, store: Store, name: str, *, as_of: str | None
-    ) -> tuple[Dataset, tuple[Version, ...]]:
+    ) -> tuple[Dataset, tuple[RecordedSchemaVersion, ...]]:
         schemas = SchemaHistory(store, now=datetime.now(UTC))
         dataset = schemas.find(name)
-        versions = store.archive.versions(dataset.urn)
+        versions = store.schemas.versions(dataset.urn)
         if as_of is not None:
             last = schemas.as_of(dataset, as_of).record.number
             versions = tuple(each for each in versions if each.record.number <= last)
@@ -242,7 +242,7 @@ class Schemas:
 
 
 def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone, ...]:
-    found = milestones_of(store, store.ledger.known(urn))
+    found = milestones_of(store, store.known_dataset(urn))
     if as_of is None:
         return found
     end = parse_time(as_of, now=datetime.now(UTC), end=True)
@@ -291,7 +291,7 @@ def _save(report: ReportT, output: str | Path | None) -> ReportT:
 
 
 def _evolution(
-    urn: str, name: str, steps: list[Step], start: datetime, end: datetime
+    urn: str, name: str, steps: list[SchemaStep], start: datetime, end: datetime
 ) -> DatasetEvolution:
     counts = summarise_evolution([step.event for step in steps], start=start, end=end)
     return DatasetEvolution(

@@ -33,10 +33,9 @@ from lumos.schemas.version_writer import VersionWriter, source_path, version_eve
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.snapshots.store_entries import utc, versions_on_record
 from lumos.store import KnownDataset, Store, Transaction
-from lumos.store.actor import audit, who
-from lumos.store.change_log import ChangeLog
 from lumos.store.errors import UnknownDataset
-from lumos.store.ledger import Entry
+from lumos.store.history import ChangeLog, VersionedDataset
+from lumos.store.transaction import current_user, record_audit
 
 _BATCH_SIZE: Final = 50
 _EVENTS: Final[dict[VersionNeed, EventType]] = {
@@ -49,7 +48,7 @@ _EVENTS: Final[dict[VersionNeed, EventType]] = {
 class _VersionNeed(NamedTuple):
     """A dataset, why it needs another version, and the dataset with that version."""
 
-    entry: Entry
+    entry: VersionedDataset
     need: VersionNeed
     after: KnownDataset
     findings: tuple[Finding, ...] = ()
@@ -60,7 +59,7 @@ def scan_versions(
 ) -> VersionScanReport:
     """The versions that datasets have and need; `update` writes those that they need."""
     at = datetime.now(UTC)
-    entries = store.ledger.entries()
+    entries = store.schemas.with_last_versions()
     matching = (entry for entry in entries if wanted.matches(entry.known.urn, entry.known.name))
     needed = list(_needs(matching, store.change_log, writer, at))
     outdated = [each for each in needed if each.need != "none"]
@@ -74,7 +73,7 @@ def scan_versions(
 
 
 def _needs(
-    entries: Iterable[Entry], log: ChangeLog, writer: VersionWriter, at: datetime
+    entries: Iterable[VersionedDataset], log: ChangeLog, writer: VersionWriter, at: datetime
 ) -> Iterator[_VersionNeed]:
     for entry in entries:
         known, last = entry.known, entry.last
@@ -118,7 +117,7 @@ def _update(
                 updated.append(known.urn)
     with store.transaction() as transaction:
         details = f"{len(updated)} datasets"
-        audit(transaction, "update versions", wanted.text, at=at, details=details)
+        record_audit(transaction, "update versions", wanted.text, at=at, details=details)
     writer.on_written(updated)
     return updated
 
@@ -136,7 +135,7 @@ def _event(needed: _VersionNeed, prefix: str, path: str | None, at: datetime) ->
         type=type,
         at=at,
         cause="user",
-        author=who(),
+        author=current_user(),
         cloud_version=after.cloud_version,
         schema_version=after.schema_version,
         source_path=path,
@@ -223,7 +222,7 @@ class VersionService:
             require_text(key, "key")
         change = _change_type(type)
         moved = DEFAULT_LEVEL[change] if level is None else _level(level)
-        store, at, by = self._open(), datetime.now(UTC), author or who()
+        store, at, by = self._open(), datetime.now(UTC), author or current_user()
         urn = find_urn(store, name)
         event_id = None if key is None else version_event_id("bump", urn, key)
         with store.transaction() as transaction:
@@ -255,7 +254,7 @@ class VersionService:
             self._writer.write(transaction, after, event, begins_version=moved != "none")
             details = f"{known.cloud_version} {known.schema_version} -> "
             details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
-            audit(transaction, "bump version", urn, at=at, details=details)
+            record_audit(transaction, "bump version", urn, at=at, details=details)
         self._writer.on_written([urn])
         return _bumped(known, event, applied=True)
 
@@ -281,7 +280,7 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
             verdict=step.event.verdict,
             changes=_changes(step.event),
         )
-        for step in store.archive.steps(urn=urn, until=_EVER)
+        for step in store.schemas.steps(urn=urn, until=_EVER)
     ]
     imported = {
         (each.version, each.schema_version): each for each in _imported_versions(store, urn)

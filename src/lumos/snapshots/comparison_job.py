@@ -30,10 +30,10 @@ _FEW: Final = 500_000
 
 # Gives the differences of one dataset as rows, from its URN and the JSON of both sides; a side
 # that is not there is None.
-Judge: TypeAlias = Callable[[str, bytes | None, bytes | None], Iterable[dict[str, Any]]]
+RowJudge: TypeAlias = Callable[[str, bytes | None, bytes | None], Iterable[dict[str, Any]]]
 
 
-class Sums(NamedTuple):
+class DatasetDiffTotals(NamedTuple):
     """How many datasets differ, came and went, and the differences by impact."""
 
     changed: int
@@ -47,10 +47,10 @@ def compare_datasets(
     before: Sequence[str],
     after: Sequence[str],
     *,
-    judge: Judge,
+    judge: RowJudge,
     has_deleted: bool,
     to: str,
-) -> Sums:
+) -> DatasetDiffTotals:
     """Writes what differs between the datasets in two lists of files into a new folder.
 
     `datasets` tells of each that differs whether it was added, removed or changed; `differences`
@@ -76,7 +76,7 @@ def compare_datasets(
     )
     judged.write.parquet(f"{to}/differences")
     differences = spark.read.parquet(f"{to}/differences")
-    return Sums(
+    return DatasetDiffTotals(
         changed=differences.where("aspect != 'entry'").select("key").distinct().count(),
         added=counts.get("added", 0),
         removed=counts.get("removed", 0),

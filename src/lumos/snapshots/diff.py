@@ -1,32 +1,33 @@
-"""What differs between two catalogs or snapshots, and how much of the one is in the other."""
+"""Diff: compare two catalogs or snapshots."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from threading import Event, Thread
+from typing import Any, Final, TypeVar
 
 from lumos.config import Settings
-from lumos.errors import MisuseError, UnknownName
+from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.progress import Progress
-from lumos.snapshots.background import Wish, all_or_first_failure, begun
-from lumos.snapshots.endpoints import Catalogs, NoSnapshot
-from lumos.snapshots.export import Wanted, export
+from lumos.snapshots.catalogs import SnapshotCatalogs, SnapshotNotFound
+from lumos.snapshots.export import ExportOptions, export
 from lumos.snapshots.format.comparison import compare
-from lumos.snapshots.format.differences import ASPECTS_BESIDE, COMPARED, Difference
+from lumos.snapshots.format.differences import COMPARED, OPTIONAL_ASPECTS, Difference
 from lumos.snapshots.format.reader import open_snapshot
-from lumos.snapshots.on_spark import compare_folders, judged
-from lumos.snapshots.reports import DiffSummary, Migrated, SnapshotDiffReport, SparkDiffReport
+from lumos.snapshots.on_spark import compare_folders, judge_schemas
+from lumos.snapshots.reports import DiffSummary, MigratedCount, SnapshotDiffReport, SparkDiffReport
 
-EVERYTHING: Final = (*COMPARED, *ASPECTS_BESIDE)
-_MOST: Final = 100_000
+ALL_ASPECTS: Final = (*COMPARED, *OPTIONAL_ASPECTS)
+_MAX_DIFFERENCES: Final = 100_000
 
 
 def diff(
-    catalogs: Catalogs,
+    catalogs: SnapshotCatalogs,
     source: str,
     target: str,
     *,
@@ -34,7 +35,7 @@ def diff(
     mapping: Path | None = None,
     progress: Progress,
 ) -> SnapshotDiffReport:
-    """Compares two sides, each a catalog or a snapshot; a mapping says what is called otherwise."""
+    """Compare two sides, each a catalog or a snapshot; a mapping has the renamed datasets."""
     from lumos.catalogs.migration.mapping import Mapping, write_mapped
 
     looked_at = _known(aspects)
@@ -46,12 +47,11 @@ def diff(
         if names is not None and not names.is_empty:
             mapped = Path(folder) / "mapped.jsonl"
             with open_snapshot(before) as snapshot:
-                # Whether the target had them before or not: they are to be compared.
                 write_mapped(snapshot, names, mapped, moved=names.targets)
             before = mapped
         progress("comparing")
-        findings = Findings()
-        for difference in compare(before, after, judge=judged, aspects=looked_at):
+        findings = DiffSummaryBuilder()
+        for difference in compare(before, after, judge=judge_schemas, aspects=looked_at):
             findings.add(difference)
         return findings.report(source, target, before)
 
@@ -59,15 +59,15 @@ def diff(
 def diff_on_spark(
     settings: Settings, source: Path, target: Path, *, to: Path, aspects: Iterable[str] = ()
 ) -> SparkDiffReport:
-    """Compares two Parquet snapshots on Spark."""
+    """Compare two Parquet snapshots on Spark."""
     from lumos.spark.session import spark_session
 
     looked_at = _known(aspects)
     for side in (source, target):
         if not side.exists():
-            raise NoSnapshot(Path(side))
+            raise SnapshotNotFound(Path(side))
     if to.exists():
-        raise MisuseError(f"There is something at {to} already. Name a new folder.")
+        raise MisuseError(f"{to} already exists. Name a new folder.")
     spark = settings.spark
     with spark_session(master=spark.master, settings=spark.properties(), short=False) as session:
         sums = compare_folders(session, source, target, to=to, aspects=looked_at)
@@ -87,55 +87,55 @@ def diff_on_spark(
 def _known(aspects: Iterable[str]) -> tuple[str, ...]:
     looked_at = tuple(aspects) or COMPARED
     for aspect in looked_at:
-        if aspect not in EVERYTHING:
-            raise UnknownName("aspect", aspect, EVERYTHING)
+        if aspect not in ALL_ASPECTS:
+            raise UnknownName("aspect", aspect, ALL_ASPECTS)
     return looked_at
 
 
 @contextmanager
 def _as_snapshots(
-    catalogs: Catalogs, sides: Sequence[str], progress: Progress
+    catalogs: SnapshotCatalogs, sides: Sequence[str], progress: Progress
 ) -> Iterator[list[Path]]:
-    """The snapshots that sides are, or those of the catalogs that they name, while it takes.
+    """The snapshots of both sides; catalogs are exported to temporary files.
 
-    Catalogs are read beside each other: most of the time they are waited for.
+    Catalogs are read concurrently, since most of the time is spent waiting for them.
     """
-    wish = Wish()
+    cancellation = Cancellation()
 
-    def heard(step: str, **facts: Any) -> None:
-        wish.check()
+    def report(step: str, **facts: Any) -> None:
+        cancellation.check()
         progress(step, **facts)
 
-    # What is no longer waited for may still write into the folder.
+    # A cancelled thread may still write into the folder.
     with TemporaryDirectory(prefix="lumos-", ignore_cleanup_errors=True) as folder:
         files = [
-            begun(
-                partial(_taken, catalogs, side, Path(folder) / f"{number}.jsonl", heard),
+            start_thread(
+                partial(_as_file, catalogs, side, Path(folder) / f"{number}.jsonl", report),
                 "lumos-export",
             )
             for number, side in enumerate(sides)
         ]
         try:
-            taken = all_or_first_failure(files)
+            taken = wait_for_all(files)
         finally:
-            wish.drop()
+            cancellation.cancel()
         yield taken
 
 
-def _taken(catalogs: Catalogs, side: str, file: Path, progress: Progress) -> Path:
+def _as_file(catalogs: SnapshotCatalogs, side: str, file: Path, progress: Progress) -> Path:
     if not catalogs.is_named(side):
         return catalogs.snapshot(side)
-    everything = Wanted(ranges=True)
+    everything = ExportOptions(ranges=True)
     with closing(catalogs.to_read(side)) as catalog:
         export(catalog, file, everything, at=datetime.now(UTC), progress=progress)
     return file
 
 
-class Findings:
-    """Differences as they are found, and what of the one side the other one lacks."""
+class DiffSummaryBuilder:
+    """Collects differences and counts what the target lacks."""
 
     def __init__(self) -> None:
-        self._kept: list[Difference] = []
+        self._differences: list[Difference] = []
         self._impacts: Counter[str] = Counter()
         self._aspects: Counter[str] = Counter()
         self._entries = 0
@@ -145,8 +145,8 @@ class Findings:
         self._lost_tags: dict[str, None] = {}
 
     def add(self, difference: Difference) -> None:
-        if len(self._kept) < _MOST:
-            self._kept.append(difference)
+        if len(self._differences) < _MAX_DIFFERENCES:
+            self._differences.append(difference)
         self._impacts[difference.impact] += 1
         self._aspects[difference.aspect] += 1
         if (difference.kind, difference.key) != self._last:
@@ -167,8 +167,8 @@ class Findings:
         return SnapshotDiffReport(
             source=source,
             target=target,
-            datasets=Migrated(source=datasets, target=datasets - len(self._lost_datasets)),
-            lineage_edges=Migrated(source=edges, target=edges - lost_edges),
+            datasets=MigratedCount(source=datasets, target=datasets - len(self._lost_datasets)),
+            lineage_edges=MigratedCount(source=edges, target=edges - lost_edges),
             missing_tags=tuple(self._lost_tags),
             summary=DiffSummary(
                 entries=self._entries,
@@ -178,16 +178,16 @@ class Findings:
                 informational=self._impacts["informational"],
                 aspects=dict(sorted(self._aspects.items())),
             ),
-            differences=tuple(self._kept),
-            left_out=self._impacts.total() - len(self._kept),
+            differences=tuple(self._differences),
+            left_out=self._impacts.total() - len(self._differences),
         )
 
     def _sizes(self, before: Path) -> tuple[int, int, int]:
-        """How many datasets and edges the source has, and how many edges of it were lost."""
+        """The number of datasets and edges of the source, and of edges that the target lacks."""
         with open_snapshot(before) as snapshot:
             counts = snapshot.header.counts
-            is_told = snapshot.header.hashes is not None
-            if counts is not None and is_told and not counts.deleted and not self._lost_datasets:
+            has_hashes = snapshot.header.hashes is not None
+            if counts is not None and has_hashes and not counts.deleted and not self._lost_datasets:
                 return counts.datasets, counts.lineage_edges, self._lost_edges
             datasets = edges = 0
             lost_edges = self._lost_edges
@@ -203,5 +203,65 @@ class Findings:
 
 
 def _is_edge(path: str) -> bool:
-    """Whether a difference in lineage is about a whole edge that comes in."""
+    """Whether a difference in lineage is about a whole upstream edge."""
     return path.startswith("upstream[") and path.endswith("]") and ".columns[" not in path
+
+
+T = TypeVar("T")
+
+
+class Cancelled(LumosError):
+    """The work was cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__("Cancelled.")
+
+
+class Cancellation:
+    """Cancels work in other threads."""
+
+    def __init__(self) -> None:
+        self._cancelled = Event()
+
+    def cancel(self) -> None:
+        """Cancel the work at its next check."""
+        self._cancelled.set()
+
+    def check(self) -> None:
+        """Raise Cancelled if the work was cancelled."""
+        if self._cancelled.is_set():
+            raise Cancelled
+
+    def until_cancelled(self, values: Iterable[T]) -> Iterator[T]:
+        """The values, until the work is cancelled."""
+        for value in values:
+            self.check()
+            yield value
+
+
+def start_thread(work: Callable[[], T], name: str) -> "Future[T]":
+    """Run some work in a daemon thread.
+
+    Unlike with an executor, the process does not wait for the thread at exit: a catalog may take
+    minutes to time out.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            made = work()
+        except BaseException as problem:  # noqa: BLE001 - raised where it is waited for
+            future.set_exception(problem)
+        else:
+            future.set_result(made)
+
+    Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+def wait_for_all(futures: "Sequence[Future[T]]") -> list[T]:
+    """The results of all futures; raises the first failure without waiting for the others."""
+    done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+    for future in done:
+        future.result()
+    return [future.result() for future in futures]

@@ -1,4 +1,4 @@
-"""Snapshots of catalogs: of all, of a selection, or of what changed since another snapshot."""
+"""Export: snapshots of everything, of a selection, or of changes since another snapshot."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.privacy import allowed_quality, allowed_statistics, without_ranges, without_values
 from lumos.progress import Progress
-from lumos.snapshots.endpoints import Catalog
+from lumos.snapshots.catalogs import SnapshotCatalog
 from lumos.snapshots.format.codec import canonical, digest
 from lumos.snapshots.format.document import (
     DATASETS,
@@ -22,41 +22,46 @@ from lumos.snapshots.format.document import (
     KINDS,
     OTHERS,
     USERS,
-    Base,
-    Facts,
-    Header,
-    Kind,
-    Selection,
+    EntryKind,
+    SnapshotBase,
+    SnapshotFacts,
+    SnapshotHeader,
+    SnapshotSelection,
 )
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.references import references_of
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.reports import ExportReport
+from lumos.snapshots.reports import SnapshotExportReport
 from lumos.version import __version__
 
 OPTIONAL: Final = ("cost", "quality", "statistics")
-_TOLD_EVERY: Final = 500
+_PROGRESS_INTERVAL: Final = 500
 
 
-class Wanted(NamedTuple):
-    """What of a catalog goes into a snapshot.
+class ExportOptions(NamedTuple):
+    """What to export of a catalog.
 
-    `ranges` are the lowest and highest values of columns, `values` all that profiles tell of them.
-    Both are data.
+    `ranges` are minimum and maximum values of columns, `values` all values in profiles: both are
+    data.
     """
 
     omitted: tuple[str, ...] = ()
     ranges: bool = False
     values: bool = False
-    selection: Selection | None = None
+    selection: SnapshotSelection | None = None
     since: Path | None = None
 
 
 def export(
-    catalog: Catalog, output: Path, wanted: Wanted, *, at: datetime, progress: Progress
-) -> ExportReport:
-    """Writes a snapshot of a catalog; the state decides every byte but the time."""
+    catalog: SnapshotCatalog,
+    output: Path,
+    wanted: ExportOptions,
+    *,
+    at: datetime,
+    progress: Progress,
+) -> SnapshotExportReport:
+    """Write a snapshot of a catalog; the same state gives the same bytes except for the time."""
     _check_output(output, catalog, wanted)
     base = None if wanted.since is None else _Since(wanted.since, wanted, catalog)
     wanted = wanted if base is None else base.wanted
@@ -72,29 +77,31 @@ def export(
 
 
 def file_in(folder: Path, ending: str, *, at: datetime) -> Path:
-    """What a snapshot in a folder is called: lumos_snapshot_20240115_103000.yaml."""
+    """The file name of a snapshot in a folder: lumos_snapshot_20240115_103000.yaml."""
     return folder / f"lumos_snapshot_{at:%Y%m%d_%H%M%S}{ending}"
 
 
 def is_folder_for_snapshots(output: str | Path) -> bool:
-    """Whether snapshots go into that place, and it is not meant to be one itself."""
+    """Whether the output is a folder for snapshots rather than a snapshot."""
     path = Path(output)
     if str(output).endswith("/") or path.name in ("", ".", ".."):
         return True
     return not path.name.lower().endswith(ENDINGS) and (path.is_dir() or not path.suffix)
 
 
-def _check_output(output: Path, catalog: Catalog, wanted: Wanted) -> None:
-    """Refuses to write over what is being read."""
-    read = {"the catalog itself": catalog.file, "what --since goes on from": wanted.since}
+def _check_output(output: Path, catalog: SnapshotCatalog, wanted: ExportOptions) -> None:
+    """Refuse to overwrite what is being read."""
+    read = {"the catalog itself": catalog.file, "the snapshot of --since": wanted.since}
     for what, file in read.items():
         if file is not None and file.exists() and output.exists() and output.samefile(file):
             raise MisuseError(f"{output} is {what}. Give the snapshot another name.")
 
 
-def _facts(catalog: Catalog, wanted: Wanted, base: "_Since | None", *, at: datetime) -> Facts:
+def _facts(
+    catalog: SnapshotCatalog, wanted: ExportOptions, base: "_Since | None", *, at: datetime
+) -> SnapshotFacts:
     part = "all" if wanted.selection is None else "selected"
-    return Facts(
+    return SnapshotFacts(
         exported_at=at.replace(microsecond=0),
         exported_by=f"lumos {__version__}",
         platform=catalog.kind,
@@ -105,11 +112,11 @@ def _facts(catalog: Catalog, wanted: Wanted, base: "_Since | None", *, at: datet
     )
 
 
-def _report(output: Path, header: Header, *, lineage_left_out: int) -> ExportReport:
+def _report(output: Path, header: SnapshotHeader, *, lineage_left_out: int) -> SnapshotExportReport:
     assert header.counts is not None, "written snapshots are counted"
     assert header.hashes is not None, "written snapshots are hashed"
     files = [each for each in output.rglob("*") if each.is_file()] if output.is_dir() else [output]
-    return ExportReport(
+    return SnapshotExportReport(
         file=str(output),
         platform=header.platform or "",
         scope=header.scope,
@@ -123,25 +130,23 @@ def _report(output: Path, header: Header, *, lineage_left_out: int) -> ExportRep
 
 
 class _Since:
-    """A snapshot that another one goes on from: what it holds, by kind and key."""
+    """The snapshot of `--since`: the hashes of its entries by kind and key."""
 
-    def __init__(self, path: Path, wanted: Wanted, catalog: Catalog) -> None:
+    def __init__(self, path: Path, wanted: ExportOptions, catalog: SnapshotCatalog) -> None:
         with open_snapshot(path) as snapshot:
             header = snapshot.header
             if header.platform not in (None, catalog.kind):
                 raise MisuseError(
-                    f"{path} is a snapshot of '{header.platform}', and nobody can say what changed "
-                    f"since then in '{catalog.kind}'. Go on from one of '{catalog.kind}'."
+                    f"{path} is a snapshot of '{header.platform}', not of '{catalog.kind}'. "
+                    f"Use a snapshot of '{catalog.kind}' for --since."
                 )
             if header.hashes is None or header.scope == "incremental":
                 why = (
-                    "only holds what changed since another one"
+                    "only has the changes since another one"
                     if header.scope == "incremental"
                     else "has no hashes"
                 )
-                raise MisuseError(
-                    f"{path} {why}. Go on from a whole snapshot that 'lumos export' wrote."
-                )
+                raise MisuseError(f"{path} {why}. Use a full snapshot that 'lumos export' wrote.")
             if set(header.omitted) != set(wanted.omitted) or wanted.selection is not None:
                 left_out = ", ".join(header.omitted) or "nothing"
                 raise MisuseError(
@@ -149,7 +154,7 @@ class _Since:
                     f"same: {left_out}. Give no other selection and no other --include options."
                 )
             snapshot.check_header()
-            self.base = Base(exported_at=header.exported_at, hash=header.hashes.overall)
+            self.base = SnapshotBase(exported_at=header.exported_at, hash=header.hashes.overall)
             self.wanted = wanted._replace(selection=header.selection)
             self._hashes: dict[str, dict[str, str]] = {kind.plural: {} for kind in KINDS}
             self._gone: dict[str, CatalogEntry] = {}
@@ -160,12 +165,12 @@ class _Since:
                         self._gone[each.urn] = _tombstone(each)
 
     def spare(self, entry: CatalogEntry) -> None:
-        """Takes note of a dataset that is there still, though it is no longer selected."""
+        """Mark a dataset that exists but is no longer selected."""
         if not entry.deleted:
             self._gone.pop(entry.urn, None)
 
-    def changed(self, kind: Kind, values: Iterable[Any]) -> Iterator[Any]:
-        """What is new or other than it was and, of datasets, what is gone."""
+    def changed(self, kind: EntryKind, values: Iterable[Any]) -> Iterator[Any]:
+        """The new and changed entries and, for datasets, the deleted ones."""
         known = self._hashes[kind.plural]
         for value in values:
             key = getattr(value, kind.key)
@@ -178,32 +183,36 @@ class _Since:
 
 
 class _Portion:
-    """What of a catalog goes into a snapshot."""
+    """The entries of a catalog to export."""
 
     def __init__(
-        self, catalog: Catalog, wanted: Wanted, base: _Since | None, progress: Progress
+        self,
+        catalog: SnapshotCatalog,
+        wanted: ExportOptions,
+        base: _Since | None,
+        progress: Progress,
     ) -> None:
         self._catalog = catalog
         self._wanted = wanted
         self._base = base
-        self._announce = progress
+        self._progress = progress
         self._meant = None if wanted.selection is None else _chosen(wanted.selection)
         self._referred: dict[str, set[str]] | None = None
 
     def datasets(self) -> Iterator[CatalogEntry]:
-        """The datasets, as they may leave."""
-        self._announce(f"exporting {self._catalog.name}")
-        found = self._told(self._catalog.datasets())
+        """The datasets without omitted aspects and protected values."""
+        self._progress(f"exporting {self._catalog.name}")
+        found = self._with_progress(self._catalog.datasets())
         if self._base is None:
             return map(self._portable, filter(self._meant, found))
         kept = map(self._portable, self._selected_since(self._base, found))
         return self._base.changed(DATASETS, kept)
 
-    def items(self, kind: Kind) -> Iterator[Any]:
-        """What is no dataset; with a selection only what its datasets speak of."""
+    def items(self, kind: EntryKind) -> Iterator[Any]:
+        """The entries of another kind; with a selection, only those that its datasets refer to."""
         found = self._catalog.items(kind)
         if self._meant is not None:
-            found = iter(self._spoken_of(kind, list(found)))
+            found = iter(self._referenced(kind, list(found)))
         if kind is JOBS and "cost" in self._wanted.omitted:
             found = (msgspec.structs.replace(job, cost=None) for job in found)
         return found if self._base is None else self._base.changed(kind, found)
@@ -220,27 +229,27 @@ class _Portion:
     def _selected(self) -> Iterator[CatalogEntry]:
         return filter(self._meant, self._catalog.datasets())
 
-    def _told(self, entries: Iterator[CatalogEntry]) -> Iterator[CatalogEntry]:
+    def _with_progress(self, entries: Iterator[CatalogEntry]) -> Iterator[CatalogEntry]:
         total = self._catalog.count()
         for number, entry in enumerate(entries, start=1):
-            if total and number % _TOLD_EVERY == 0:
-                self._announce("", files=number, share=min(1.0, number / total), unit="datasets")
+            if total and number % _PROGRESS_INTERVAL == 0:
+                self._progress("", files=number, share=min(1.0, number / total), unit="datasets")
             yield entry
 
     def _portable(self, entry: CatalogEntry) -> CatalogEntry:
         changes: dict[str, Any] = dict.fromkeys(self._wanted.omitted)
         statistics = allowed_statistics(entry)
         if statistics is not None and "statistics" not in changes:
-            # The lowest and highest values of columns are data, and data stays where it is.
-            told = statistics if self._wanted.ranges else without_ranges(statistics)
-            changes["statistics"] = told
+            # Minimum and maximum values are data, which does not leave by default.
+            exported = statistics if self._wanted.ranges else without_ranges(statistics)
+            changes["statistics"] = exported
         quality = allowed_quality(entry)
         if quality is not None and quality.profile is not None and "quality" not in changes:
             profile = quality.profile if self._wanted.values else without_values(quality.profile)
             changes["quality"] = msgspec.structs.replace(quality, profile=profile)
         return msgspec.structs.replace(entry, **changes) if changes else entry
 
-    def _spoken_of(self, kind: Kind, items: Sequence[Any]) -> list[Any]:
+    def _referenced(self, kind: EntryKind, items: Sequence[Any]) -> list[Any]:
         if self._referred is None:
             self._referred = _references(self._selected())
         wanted = self._referred.get(kind.plural, set())
@@ -253,7 +262,7 @@ class _Portion:
 
 
 def _references(entries: Iterable[CatalogEntry]) -> dict[str, set[str]]:
-    """The datasets, and what they speak of, by kind."""
+    """The keys of datasets and of what they refer to, by kind."""
     found: dict[str, set[str]] = {kind.plural: set() for kind in KINDS}
     for entry in entries:
         found[DATASETS.plural].add(entry.urn)
@@ -276,7 +285,7 @@ def _with_parents(names: set[str], parents: dict[str, str | None]) -> set[str]:
     return found
 
 
-def _chosen(selection: Selection) -> Callable[[CatalogEntry], bool]:
+def _chosen(selection: SnapshotSelection) -> Callable[[CatalogEntry], bool]:
     patterns = [DatasetPattern(text) for text in selection.patterns]
     tags, owners = set(selection.tags), set(selection.owners)
 

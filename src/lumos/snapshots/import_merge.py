@@ -1,7 +1,7 @@
-"""What an import writes for an entry, and what taking it back leaves.
+"""Merge rules of imports: what to write for an entry, and what a rollback leaves.
 
-A snapshot speaks of an entry as a whole, but for the aspects that it leaves out. So what an earlier
-import brought and the snapshot no longer has goes again, while what was edited since stays.
+A snapshot has whole entries, except for omitted aspects. What an earlier import wrote and the
+snapshot no longer has is removed, while edits since then stay.
 """
 
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs import Merged, three_way_merge
+from lumos.catalogs import MergedEntry, three_way_merge
 from lumos.catalogs.three_way_merge import merge
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
@@ -21,8 +21,8 @@ from lumos.model.dataset import (
     Quality,
 )
 
-# What a scan sees of data itself: there the store's word counts, and no snapshot's.
-SEEN: Final = ("schema", "location", "statistics", "drift", "definition")
+# Aspects that scans determine: for these the store takes precedence over a snapshot.
+SCANNED_ASPECTS: Final = ("schema", "location", "statistics", "drift", "definition")
 _EMPTY: Final[dict[str, Any]] = {
     "lineage": Lineage(),
     "ownership": Ownership(),
@@ -33,28 +33,28 @@ _EMPTY: Final[dict[str, Any]] = {
 _IDENTITY: Final = ("name", "platform", "format")
 
 
-class TakenBack(NamedTuple):
-    """An entry as it is after its import was taken back, if anything is left of it.
+class RolledBackEntry(NamedTuple):
+    """An entry after its import was rolled back, or None if it is deleted.
 
-    `kept` names the parts that were edited since and therefore stay.
+    `kept` are the fields that were edited since and therefore stay.
     """
 
     value: Any | None
     kept: tuple[str, ...]
 
 
-def merged_entry(
+def merge_imported(
     base: CatalogEntry | None,
     theirs: CatalogEntry | None,
     ours: CatalogEntry,
     *,
     omitted: Collection[str],
-) -> Merged | None:
-    """What to write of a dataset, or nothing where it is gone on both sides."""
+) -> MergedEntry | None:
+    """The dataset to write, or None if it is deleted on both sides."""
     if ours.deleted and is_bare(ours):
         if theirs is None:
             return None
-        return Merged(entry=msgspec.structs.replace(theirs, deleted=True))
+        return MergedEntry(entry=msgspec.structs.replace(theirs, deleted=True))
     merged = merge(base, theirs, ours)
     if base is None or theirs is None:
         return merged
@@ -68,10 +68,10 @@ def merged_entry(
     return msgspec.structs.replace(merged, entry=msgspec.structs.replace(merged.entry, **withdrawn))
 
 
-def claimed(
+def written_by_lumos(
     base: CatalogEntry | None, ours: CatalogEntry, *, omitted: Collection[str]
 ) -> CatalogEntry:
-    """What Lumos has said of a dataset once a snapshot is imported, and by those before it."""
+    """What Lumos has written of a dataset after this import and those before it."""
     if base is None:
         return ours
     if ours.deleted and is_bare(ours):
@@ -81,25 +81,25 @@ def claimed(
 
 
 def is_bare(entry: CatalogEntry) -> bool:
-    """Whether an entry says no more than that there is, or is not, such a dataset."""
+    """Whether an entry has no aspects."""
     return all(getattr(entry, name) is None for name in ASPECTS)
 
 
-def as_seen(entry: CatalogEntry, seen: CatalogEntry) -> CatalogEntry:
-    """An entry of a snapshot without what the store has seen itself."""
+def without_scanned(entry: CatalogEntry, seen: CatalogEntry) -> CatalogEntry:
+    """An entry of a snapshot without the aspects that scans determine."""
     return msgspec.structs.replace(
         entry,
-        **dict.fromkeys(SEEN),
+        **dict.fromkeys(SCANNED_ASPECTS),
         **{name: getattr(seen, name) for name in (*_IDENTITY, "timestamps", "deleted")},
     )
 
 
-def taken_back(
+def roll_back_entry(
     before: Any | None, after: Any, now: Any | None, *, seen: Collection[str] = ()
-) -> TakenBack:
-    """An entry as it was before an import, with what was edited since; `seen` stays as it is."""
+) -> RolledBackEntry:
+    """The entry before an import, with edits since; fields in `seen` stay as they are."""
     if now is None:
-        return TakenBack(before, ())
+        return RolledBackEntry(before, ())
     is_dataset = isinstance(now, CatalogEntry)
     fields: dict[str, Any] = {}
     kept: list[str] = []
@@ -119,12 +119,12 @@ def taken_back(
         if is_edited and name not in seen:
             kept.append(name)
     if before is None and not kept and not seen:
-        return TakenBack(None, ())
-    return TakenBack(type(now)(**fields), tuple(kept))
+        return RolledBackEntry(None, ())
+    return RolledBackEntry(type(now)(**fields), tuple(kept))
 
 
 def _edited_records(after: Any, now: Any, before: Any | None) -> list[str]:
-    """The records of catalogs that are neither as they were nor as an import made them."""
+    """The catalog extras that are neither as before nor as the import wrote them."""
     return [
         f"carried.{catalog}.{name}"
         for catalog, records in now.carried.items()
@@ -138,8 +138,8 @@ def _record(entry: Any | None, catalog: str, name: str) -> Any:
     return records.get(name) if isinstance(records, dict) else None
 
 
-def differing(before: Any | None, after: Any) -> tuple[str, ...]:
-    """The parts of an entry that differ, or all that a new one has."""
+def differing_fields(before: Any | None, after: Any) -> tuple[str, ...]:
+    """The fields of an entry that differ, or all fields that a new one has."""
     return tuple(
         field.name
         for field in msgspec.structs.fields(type(after))
@@ -150,9 +150,9 @@ def differing(before: Any | None, after: Any) -> tuple[str, ...]:
 
 
 def _without(name: str, base: Any, theirs: Any) -> Any:
-    """An aspect of the catalog without what an earlier import brought."""
+    """An aspect of the catalog without what an earlier import wrote."""
     if isinstance(theirs, Quality) and theirs.profile not in (None, base.profile):
-        # What was measured since is no snapshot's.
+        # A profile that was measured since did not come from a snapshot.
         return Quality(profile=theirs.profile)
     if theirs == base or name not in _EMPTY:
         return None

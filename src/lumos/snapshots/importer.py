@@ -1,4 +1,4 @@
-"""Brings a snapshot into a catalog so that it can go on after any fault, or be taken back."""
+"""Import: write a snapshot to a catalog so that it can be resumed and rolled back."""
 
 import hashlib
 import uuid
@@ -12,31 +12,31 @@ from typing import Any, Final
 from lumos.errors import LumosError, MisuseError
 from lumos.model.json_codec import from_json, to_json
 from lumos.progress import Progress
-from lumos.snapshots.account import Account
-from lumos.snapshots.format.checks import Problem
-from lumos.snapshots.format.document import KINDS, Header, Kind
-from lumos.snapshots.format.reader import Snapshot, open_snapshot
+from lumos.snapshots.format.checks import SnapshotProblem
+from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
+from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
+from lumos.snapshots.import_progress import ImportProgress
 from lumos.snapshots.local_target import LocalTarget
-from lumos.snapshots.reports import EntryReport, ImportReport, RollbackReport, Sums
-from lumos.snapshots.targets import Target, Undone
-from lumos.snapshots.validate import validated
+from lumos.snapshots.reports import EntryReport, ImportReport, ImportTotals, RollbackReport
+from lumos.snapshots.targets import ImportTarget, UndoneStep
+from lumos.snapshots.validate import validate_snapshot
 from lumos.store import Store
-from lumos.store.actor import audit
+from lumos.store.database import LockHeld
 from lumos.store.journal import ImportRun
-from lumos.store.locks import AlreadyHeld
+from lumos.store.transaction import record_audit
 
-_NAMED: Final = 3
-_UNDONE_AT_ONCE: Final = 2000
-_MOST_KEPT: Final = 1000
+_MAX_LISTED: Final = 3
+_ROLLBACK_BATCH: Final = 2000
+_MAX_KEPT: Final = 1000
 
 
-class UnsoundSnapshot(LumosError):
-    """A snapshot with errors, which is not imported."""
+class InvalidSnapshot(LumosError):
+    """A snapshot with errors is not imported."""
 
-    def __init__(self, file: Path, problems: tuple[Problem, ...], count: int) -> None:
+    def __init__(self, file: Path, problems: tuple[SnapshotProblem, ...], count: int) -> None:
         self.problems = problems
-        named = "; ".join(str(problem) for problem in problems[:_NAMED])
-        more = f"; and {count - _NAMED:,} more" if count > _NAMED else ""
+        named = "; ".join(str(problem) for problem in problems[:_MAX_LISTED])
+        more = f"; and {count - _MAX_LISTED:,} more" if count > _MAX_LISTED else ""
         way_out = f"Nothing was imported. See them all with: lumos validate {file}"
         if all(problem.code == "reference" for problem in problems):
             way_out += f". To import it all the same: lumos import {file} --allow-dangling"
@@ -44,7 +44,7 @@ class UnsoundSnapshot(LumosError):
 
 
 class UnfinishedImport(MisuseError):
-    """An earlier import into the catalog was broken off."""
+    """An earlier import into the catalog was interrupted."""
 
     def __init__(self, run: ImportRun) -> None:
         self.run = run
@@ -60,7 +60,7 @@ class UnfinishedImport(MisuseError):
 
 
 class ImportStopped(LumosError):
-    """An import that met a fault on its way, there or back."""
+    """An import or a rollback failed before it finished."""
 
     def __init__(self, problem: BaseException, *, back: bool = False) -> None:
         way_out = (
@@ -73,20 +73,20 @@ class ImportStopped(LumosError):
 
 
 class Importer:
-    """Imports into one catalog; the journal lies in the store."""
+    """Imports snapshots into one catalog; the journal is in the store."""
 
     def __init__(
-        self, target: Target, store: Store, *, now: Callable[[], datetime], progress: Progress
+        self, target: ImportTarget, store: Store, *, now: Callable[[], datetime], progress: Progress
     ) -> None:
         self._target = target
         self._store = store
         self._now = now
-        self._announce = progress
+        self._progress = progress
 
     def run(self, file: Path, *, resume: bool, allow_dangling: bool) -> ImportReport:
-        """Imports a snapshot, or with `resume` the rest of one that was begun."""
+        """Import a snapshot, or with `resume` the rest of an interrupted import."""
         self._check(file, allow_dangling=allow_dangling)
-        with self._alone(), open_snapshot(file) as snapshot:
+        with self._locked(), open_snapshot(file) as snapshot:
             self._target.check()
             self._target.admit(snapshot)
             remarks = self._remarks(snapshot.header)
@@ -104,37 +104,37 @@ class Importer:
             return self._report(file, account, remarks, resumed=resume)
 
     def trial(self, file: Path, *, allow_dangling: bool) -> ImportReport:
-        """Says what an import would do, and does nothing."""
+        """Report what an import would do."""
         self._check(file, allow_dangling=allow_dangling)
         with open_snapshot(file) as snapshot:
-            account = Account(None, Sums())
+            account = ImportProgress(None, ImportTotals())
             for kind, values in self._batches(snapshot, None):
                 account.count(self._target.plan(kind, values, omitted=snapshot.header.omitted))
             remarks = [*self._remarks(snapshot.header), *self._closing_remarks(snapshot)]
             return self._report(file, account, remarks, resumed=False, dry_run=True)
 
     def rollback(self, file: Path | None) -> RollbackReport:
-        """Restores what was there before the last import, as far as nobody edited it since."""
-        with self._alone():
+        """Restore what was there before the last import, except for edits since."""
+        with self._locked():
             run = self._last_run(file)
-            account = Account(run, Sums())
+            account = ImportProgress(run, ImportTotals())
             with self._store.transaction() as transaction:
                 account.turn(transaction, "rolling_back", at=self._now())
             total = self._store.journal.count(run.id)
-            self._announce(f"taking back what was imported into {self._target.name}")
+            self._progress(f"taking back what was imported into {self._target.name}")
             done = restored = erased = 0
             kept: list[EntryReport] = []
             steps = self._store.journal.steps(run.id)
             try:
-                while some := list(islice(steps, min(self._target.batch, _UNDONE_AT_ONCE))):
+                while some := list(islice(steps, min(self._target.batch, _ROLLBACK_BATCH))):
                     for undone in self._target.undo(account, some, at=self._now()):
                         done += 1
                         restored += undone.left.value is not None
-                        # What was only planned was never there.
+                        # A step that was only planned has not created the entry.
                         erased += undone.left.value is None and undone.now is not None
-                        if undone.left.kept and len(kept) < _MOST_KEPT:
+                        if undone.left.kept and len(kept) < _MAX_KEPT:
                             kept.append(_kept(undone))
-                    self._tell(done, total)
+                    self._show_progress(done, total)
                 self._target.tidy()
                 with self._store.transaction() as transaction:
                     account.turn(transaction, "rolled_back", at=self._now())
@@ -151,41 +151,41 @@ class Importer:
         )
 
     def _check(self, file: Path, *, allow_dangling: bool) -> None:
-        """Refuses a snapshot with errors before anything is written."""
-        self._announce(f"checking {file.name}")
-        found = validated(file)
+        """Refuse a snapshot with errors before anything is written."""
+        self._progress(f"checking {file.name}")
+        found = validate_snapshot(file)
         errors = tuple(
             problem
             for problem in found.problems
             if problem.severity == "error" and not (allow_dangling and problem.code == "reference")
         )
         if errors:
-            raise UnsoundSnapshot(file, errors, len(errors) + found.left_out)
+            raise InvalidSnapshot(file, errors, len(errors) + found.left_out)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         try:
-            with self._store.alone(f"import into {self._target.name}"):
+            with self._store.lock(f"import into {self._target.name}"):
                 yield
-        except AlreadyHeld:
+        except LockHeld:
             raise LumosError(
                 f"Another import into {self._target.name} is running. Wait until it has ended."
             ) from None
 
-    def _account(self, file: Path, header: Header, *, resume: bool) -> Account:
+    def _account(self, file: Path, header: SnapshotHeader, *, resume: bool) -> ImportProgress:
         last = self._store.journal.open(self._target.name)
         snapshot = _identity(file, header)
         if last is None or last.state == "done":
-            return Account(self._begun(file, snapshot), Sums())
+            return ImportProgress(self._begin(file, snapshot), ImportTotals())
         if not resume or last.state != "running":
             raise UnfinishedImport(last)
         if last.snapshot != snapshot:
             raise MisuseError(
                 f"The import that waits to be resumed is of another snapshot: {last.file}."
             )
-        return Account(last, from_json(last.sums, Sums))
+        return ImportProgress(last, from_json(last.sums, ImportTotals))
 
-    def _begun(self, file: Path, snapshot: str) -> ImportRun:
+    def _begin(self, file: Path, snapshot: str) -> ImportRun:
         with self._store.transaction() as transaction:
             run = transaction.journal.begin(
                 uuid.uuid4().hex,
@@ -214,11 +214,11 @@ class Importer:
         return last
 
     def _batches(
-        self, snapshot: Snapshot, account: Account | None
-    ) -> Iterator[tuple[Kind, list[Any]]]:
+        self, snapshot: OpenSnapshot, account: ImportProgress | None
+    ) -> Iterator[tuple[EntryKind, list[Any]]]:
         counts = snapshot.header.counts
         total = sum(getattr(counts, kind.plural) for kind in KINDS) if counts else 0
-        self._announce(f"importing into {self._target.name}")
+        self._progress(f"importing into {self._target.name}")
         done = 0
         for kind in KINDS:
             if not self._target.holds(kind):
@@ -234,13 +234,13 @@ class Importer:
                     ]
                 if some:
                     yield kind, some
-                self._tell(done, total)
+                self._show_progress(done, total)
 
-    def _tell(self, done: int, total: int) -> None:
+    def _show_progress(self, done: int, total: int) -> None:
         if total:
-            self._announce("", files=done, share=min(1.0, done / total), unit="entries")
+            self._progress("", files=done, share=min(1.0, done / total), unit="entries")
 
-    def _remarks(self, header: Header) -> list[str]:
+    def _remarks(self, header: SnapshotHeader) -> list[str]:
         base = header.base
         if base is None:
             return []
@@ -252,7 +252,7 @@ class Importer:
             f"{base.exported_at:%Y-%m-%d %H:%M:%S} UTC, which was not the last to be imported here."
         ]
 
-    def _closing_remarks(self, snapshot: Snapshot) -> list[str]:
+    def _closing_remarks(self, snapshot: OpenSnapshot) -> list[str]:
         counts = snapshot.header.counts
         remarks = [
             f"{self._target.name} has no place for {kind.plural}; {count:,} were left out."
@@ -267,12 +267,12 @@ class Importer:
         return remarks
 
     def _audit(self, transaction: Any, action: str, file: str) -> None:
-        audit(transaction, action, self._target.name, at=self._now(), details=file)
+        record_audit(transaction, action, self._target.name, at=self._now(), details=file)
 
     def _report(
         self,
         file: Path,
-        account: Account,
+        account: ImportProgress,
         remarks: list[str],
         *,
         resumed: bool,
@@ -291,22 +291,22 @@ class Importer:
         )
 
 
-def _kept(undone: Undone) -> EntryReport:
+def _kept(undone: UndoneStep) -> EntryReport:
     return EntryReport(
         kind=undone.kind.singular, key=undone.key, change="unchanged", aspects=undone.left.kept
     )
 
 
 def _is_of(run: ImportRun, file: Path) -> bool:
-    """Whether an import was of that snapshot, which need not be there any more."""
+    """Whether an import was of that snapshot, which may have been deleted."""
     if not file.exists():
         return str(file.resolve()) == run.file
     with open_snapshot(file) as snapshot:
         return _identity(file, snapshot.header) == run.snapshot
 
 
-def _identity(file: Path, header: Header) -> str:
-    """What tells a snapshot from others: its own hash, or else that of its file."""
+def _identity(file: Path, header: SnapshotHeader) -> str:
+    """The identity of a snapshot: its own hash, or else that of its file."""
     if header.hashes is not None:
         return header.hashes.overall
     facts = to_json(header.facts) if file.is_dir() else file.read_bytes()

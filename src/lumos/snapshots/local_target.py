@@ -19,37 +19,47 @@ from lumos.model.dataset import Versioning
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Schema
 from lumos.schemas.wording import summary_of
-from lumos.snapshots.account import Account, Plan
-from lumos.snapshots.endpoints import LocalCatalog
-from lumos.snapshots.format.document import DATASETS, KINDS, Kind
-from lumos.snapshots.format.reader import Snapshot
+from lumos.snapshots.catalogs import LocalCatalog
+from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
+from lumos.snapshots.format.reader import OpenSnapshot
 from lumos.snapshots.import_merge import (
-    SEEN,
-    as_seen,
-    claimed,
-    differing,
+    SCANNED_ASPECTS,
+    differing_fields,
     is_bare,
-    merged_entry,
-    taken_back,
+    merge_imported,
+    roll_back_entry,
+    without_scanned,
+    written_by_lumos,
 )
-from lumos.snapshots.imported_versions import findings_between, versions_after
+from lumos.snapshots.import_progress import EntryPlan, ImportProgress
 from lumos.snapshots.store_entries import (
     entry_of,
     erase_entry,
+    findings_between,
     names_in,
     put_entry,
+    versions_after,
     versions_of,
     versions_on_record,
 )
-from lumos.snapshots.targets import RefusedEntry, Target, Undone, by_kind, item_plan, values_of
+from lumos.snapshots.targets import (
+    ImportRefused,
+    ImportTarget,
+    UndoneStep,
+    by_kind,
+    item_plan,
+    values_of,
+)
 from lumos.store import Transaction
-from lumos.store.actor import who
+from lumos.store.datasets import IMPORTED
 from lumos.store.entries import StoredEntry, StoredItem, is_scanned
 from lumos.store.journal import ImportRun, ImportStep
-from lumos.store.records import IMPORTED
+from lumos.store.transaction import current_user
 
 # What stays with a dataset that a scan has seen, whoever takes an import back.
-_OF_SCANS: Final = frozenset({*SEEN, "name", "platform", "format", "timestamps", "deleted"})
+_OF_SCANS: Final = frozenset(
+    {*SCANNED_ASPECTS, "name", "platform", "format", "timestamps", "deleted"}
+)
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +78,7 @@ class _View(NamedTuple):
     bases: Callable[[str, str, Collection[str]], dict[str, bytes]]
 
 
-class LocalTarget(Target):
+class LocalTarget(ImportTarget):
     """The store itself."""
 
     batch = 200
@@ -84,7 +94,7 @@ class LocalTarget(Target):
     def check(self) -> None:
         """The store is open."""
 
-    def admit(self, snapshot: Snapshot) -> None:
+    def admit(self, snapshot: OpenSnapshot) -> None:
         if not self._store.limits_names:
             return
         for kind in KINDS:
@@ -93,29 +103,31 @@ class LocalTarget(Target):
                     names = names_in(value) if kind is DATASETS else (getattr(value, kind.key),)
                     self._store.check_names(names)
                 except LumosError as problem:
-                    raise RefusedEntry(kind, getattr(value, kind.key)[:120], problem) from problem
+                    raise ImportRefused(kind, getattr(value, kind.key)[:120], problem) from problem
 
-    def holds(self, kind: Kind) -> bool:  # noqa: ARG002
+    def holds(self, kind: EntryKind) -> bool:  # noqa: ARG002
         return True
 
-    def plan(self, kind: Kind, values: Sequence[Any], *, omitted: Collection[str]) -> list[Plan]:
+    def plan(
+        self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
+    ) -> list[EntryPlan]:
         entries, journal = self._store.entries, self._store.journal
-        view = _View(entries.some, entries.former_names, entries.item, journal.bases)
+        view = _View(entries.get_many, entries.former_names, entries.item, journal.bases)
         return [plan for plan, _ in self._plans(view, kind, values, omitted, at=self._now())]
 
     def write(
         self,
-        account: Account,
-        kind: Kind,
+        account: ImportProgress,
+        kind: EntryKind,
         values: Sequence[Any],
         *,
         omitted: Collection[str],
         at: datetime,
     ) -> None:
         if kind is DATASETS:
-            self._store.keep_schemas(_schemas(values))
+            self._store.save_schemas(_schemas(values))
 
-        def attempt(transaction: Transaction) -> tuple[Account, list[str]]:
+        def attempt(transaction: Transaction) -> tuple[ImportProgress, list[str]]:
             trial = account.copy()
             return trial, self._write(transaction, trial, kind, values, omitted, at=at)
 
@@ -123,8 +135,10 @@ class LocalTarget(Target):
         account.take_over(done)
         self.written += written
 
-    def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
-        def attempt(transaction: Transaction) -> tuple[Account, list[Undone], list[str]]:
+    def undo(
+        self, account: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
+    ) -> list[UndoneStep]:
+        def attempt(transaction: Transaction) -> tuple[ImportProgress, list[UndoneStep], list[str]]:
             trial = account.copy()
             return trial, *self._undo(transaction, trial, steps, at=at)
 
@@ -136,8 +150,8 @@ class LocalTarget(Target):
     def _write(
         self,
         transaction: Transaction,
-        account: Account,
-        kind: Kind,
+        account: ImportProgress,
+        kind: EntryKind,
         values: Sequence[Any],
         omitted: Collection[str],
         *,
@@ -165,13 +179,13 @@ class LocalTarget(Target):
     def _undo(
         self,
         transaction: Transaction,
-        account: Account,
+        account: ImportProgress,
         steps: Sequence[ImportStep],
         *,
         at: datetime,
-    ) -> tuple[list[Undone], list[str]]:
+    ) -> tuple[list[UndoneStep], list[str]]:
         """Takes steps back and accounts for it; gives the datasets that were written as well."""
-        undone: list[Undone] = []
+        undone: list[UndoneStep] = []
         written: list[str] = []
         for kind, some in by_kind(steps):
             if kind is DATASETS:
@@ -187,12 +201,12 @@ class LocalTarget(Target):
     def _plans(
         self,
         view: _View,
-        kind: Kind,
+        kind: EntryKind,
         values: Sequence[Any],
         omitted: Collection[str],
         *,
         at: datetime,
-    ) -> list[tuple[Plan, StoredEntry | None]]:
+    ) -> list[tuple[EntryPlan, StoredEntry | None]]:
         keys = [getattr(value, kind.key) for value in values]
         bases = view.bases(self.name, kind.plural, keys)
         if kind is not DATASETS:
@@ -220,22 +234,22 @@ class LocalTarget(Target):
         omitted: Collection[str],
         *,
         at: datetime,
-    ) -> Plan:
+    ) -> EntryPlan:
         known = None if base is None else from_json(base, CatalogEntry)
         theirs = None if stored is None else entry_of(stored)
         seen_here = stored is not None and is_scanned(stored)
         if seen_here:
             assert theirs is not None
             if is_bare(ours):
-                return Plan(
+                return EntryPlan(
                     DATASETS, ours.urn, before=theirs, now=theirs, after=None, claim=None,
                     base=base, seen_here=True,
                 )  # fmt: skip
-            told, ours = ours, as_seen(ours, theirs)
-            known = known and msgspec.structs.replace(known, **dict.fromkeys(SEEN))
+            told, ours = ours, without_scanned(ours, theirs)
+            known = known and msgspec.structs.replace(known, **dict.fromkeys(SCANNED_ASPECTS))
         else:
             told = ours
-        merged = merged_entry(known, theirs, ours, omitted=omitted)
+        merged = merge_imported(known, theirs, ours, omitted=omitted)
         after = None if merged is None else merged.entry
         if after is not None and theirs is not None and stored is not None:
             after = msgspec.structs.replace(after, versioning=theirs.versioning)
@@ -249,13 +263,13 @@ class LocalTarget(Target):
                 at=at,
             )
             after = msgspec.structs.replace(after, versioning=versioning)
-        return Plan(
+        return EntryPlan(
             DATASETS,
             ours.urn,
             before=theirs,
             now=theirs,
             after=after,
-            claim=None if after is None else claimed(known, ours, omitted=omitted),
+            claim=None if after is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
             seen_here=seen_here,
@@ -266,12 +280,12 @@ class LocalTarget(Target):
         self,
         transaction: Transaction,
         run: ImportRun,
-        plan: Plan,
+        plan: EntryPlan,
         stored: StoredEntry | None,
         *,
         at: datetime,
     ) -> None:
-        event = _Told(run, "import", at).event(transaction, stored, plan.before, plan.after)
+        event = _ImportEvents(run, "import", at).event(transaction, stored, plan.before, plan.after)
         put_entry(transaction, plan.after, before=stored, at=at, event=event)  # type: ignore[arg-type]
         transaction.save_event(event)
 
@@ -283,7 +297,7 @@ class LocalTarget(Target):
         written: list[str],
         *,
         at: datetime,
-    ) -> Iterable[Undone]:
+    ) -> Iterable[UndoneStep]:
         for urn in sorted(step.key for step in steps):
             transaction.known(urn)
         stored = transaction.entries.get([step.key for step in steps])
@@ -294,10 +308,10 @@ class LocalTarget(Target):
             before = None if kept is None else kept.entry
             after = from_json(step.after, CatalogEntry)
             seen = _OF_SCANS if found is not None and is_scanned(found) else frozenset()
-            left = taken_back(before, after, now, seen=seen)
+            left = roll_back_entry(before, after, now, seen=seen)
             if to_json(left.value) != to_json(now):
                 counted = None if kept is None else kept.counted
-                event = _Told(run, "rollback", at).event(
+                event = _ImportEvents(run, "rollback", at).event(
                     transaction, found, now, left.value, counted=counted
                 )
                 if left.value is not None:
@@ -308,7 +322,7 @@ class LocalTarget(Target):
                     erase_entry(transaction, found)
                 transaction.save_event(event)
                 written.append(step.key)
-            yield Undone(DATASETS, step.key, now, left)
+            yield UndoneStep(DATASETS, step.key, now, left)
 
 
 def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
@@ -329,25 +343,27 @@ def _view(transaction: Transaction) -> _View:
     return _View(entries.get, entries.former_names, entries.item, transaction.journal.bases)
 
 
-def _item_plan(view: _View, kind: Kind, item: Any, base: bytes | None) -> Plan:
+def _item_plan(view: _View, kind: EntryKind, item: Any, base: bytes | None) -> EntryPlan:
     body = view.item(kind.plural, getattr(item, kind.key))
     now = None if body is None else from_json(body, kind.type)
     return item_plan(kind, item, before=now, now=now, base=base)
 
 
-def _undo_item(transaction: Transaction, kind: Kind, step: ImportStep, *, at: datetime) -> Undone:
+def _undo_item(
+    transaction: Transaction, kind: EntryKind, step: ImportStep, *, at: datetime
+) -> UndoneStep:
     body = transaction.entries.item(kind.plural, step.key)
     now = None if body is None else from_json(body, kind.type)
-    left = taken_back(*values_of(kind, step), now)
+    left = roll_back_entry(*values_of(kind, step), now)
     if left.value is None:
         transaction.entries.erase_item(kind.plural, step.key)
     elif to_json(left.value) != body:
         item = StoredItem(kind.plural, step.key, to_json(left.value))
         transaction.entries.put_item(item, at=at)
-    return Undone(kind, step.key, now, left)
+    return UndoneStep(kind, step.key, now, left)
 
 
-class _Told(NamedTuple):
+class _ImportEvents(NamedTuple):
     """An import, or its being taken back, as the events of datasets tell of it."""
 
     run: ImportRun
@@ -374,7 +390,10 @@ class _Told(NamedTuple):
         file = PurePath(self.run.file).name
         words = f"import of {file} taken back" if self.act == "rollback" else f"import of {file}"
         if before is not None and after is not None:
-            told = summary_of(type, findings) or f"{', '.join(differing(before, after))} changed"
+            told = (
+                summary_of(type, findings)
+                or f"{', '.join(differing_fields(before, after))} changed"
+            )
             words = f"{told}; {words}"
         return ChangeEvent(
             event_id=_event_id(self.act, self.run.id, entry.urn),
@@ -384,7 +403,7 @@ class _Told(NamedTuple):
             cause="import",
             cloud_version=cloud_version,
             schema_version=schema_version,
-            author=who(),
+            author=current_user(),
             source_path=entry.location.uri if entry.location else None,
             old_schema=old,
             new_schema=None if schema is None else transaction.save_schema(schema),

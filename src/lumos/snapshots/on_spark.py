@@ -12,40 +12,42 @@ from lumos.model.schema import Schema
 from lumos.schemas.comparison import compare as compare_schemas
 from lumos.schemas.compatibility import judge
 from lumos.schemas.findings import ChangeRow, change_rows
-from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.comparison import difference_rows, is_part
 from lumos.snapshots.format.differences import COMPARED
-from lumos.snapshots.format.document import DATASETS, KINDS, Counts, Header
-from lumos.snapshots.format.pieces import RESOLVES, examine, settle, unresolved
-from lumos.snapshots.format.reader import Snapshot, open_snapshot
+from lumos.snapshots.format.document import DATASETS, KINDS, SnapshotCounts, SnapshotHeader
+from lumos.snapshots.format.pieces import RESOLVES, examine, merge_pieces, unresolved_problem
+from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lumos.snapshots.comparison_job import Sums
+    from lumos.snapshots.comparison_job import DatasetDiffTotals
     from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
 
 SHOWN: Final = 1000
 
 
-class Examined(NamedTuple):
+class SparkValidation(NamedTuple):
     """What a snapshot holds and what is wrong with it; `left_out` more problems are not shown."""
 
-    header: Header
-    counts: Counts
-    problems: tuple[Problem, ...]
+    header: SnapshotHeader
+    counts: SnapshotCounts
+    problems: tuple[SnapshotProblem, ...]
     left_out: int
 
 
-def validate_folder(session: "SparkSession", folder: Path, *, shown: int = SHOWN) -> Examined:
+def validate_folder(
+    session: "SparkSession", folder: Path, *, shown: int = SHOWN
+) -> SparkValidation:
     """Finds in a Parquet folder what `lumos.snapshot.validate` finds, on executors."""
-    from lumos.snapshots.validation_job import Kind, examine_snapshot
+    from lumos.snapshots.validation_job import KindFiles, examine_snapshot
 
     with open_snapshot(folder) as snapshot:
         files = _files(snapshot)
         header = snapshot.container.header
     kinds = [
-        Kind(
+        KindFiles(
             name=kind.plural,
             files=_paths(folder, files[kind.plural]),
             key=kind.key,
@@ -54,12 +56,14 @@ def validate_folder(session: "SparkSession", folder: Path, *, shown: int = SHOWN
         for kind in KINDS
     ]
     found = examine_snapshot(session, kinds, examine=partial(examine, header), most=shown)
-    settled = settle(header, found.sums, files=files, codes=found.codes)
-    problems = [msgspec.convert(each, Problem) for each in found.problems]
+    settled = merge_pieces(header, found.sums, files=files, codes=found.codes)
+    problems = [msgspec.convert(each, SnapshotProblem) for each in found.problems]
     problems.extend(settled.problems)
-    problems.extend(unresolved(header, **each) for each in found.dangling)
+    problems.extend(unresolved_problem(header, **each) for each in found.dangling)
     counted = found.problem_count + len(settled.problems) + found.dangling_count
-    return Examined(snapshot.header, settled.counts, tuple(problems), counted - len(problems))
+    return SparkValidation(
+        snapshot.header, settled.counts, tuple(problems), counted - len(problems)
+    )
 
 
 def compare_folders(
@@ -69,7 +73,7 @@ def compare_folders(
     *,
     to: Path,
     aspects: Iterable[str] = COMPARED,
-) -> "Sums":
+) -> "DatasetDiffTotals":
     """Writes what differs between the datasets of two Parquet folders into a new folder.
 
     Datasets with equal content hashes are taken for equal; validation is what proves the hashes.
@@ -92,22 +96,24 @@ def compare_folders(
             session,
             _paths(before, _files(old)[DATASETS.plural]),
             _paths(after, _files(new)[DATASETS.plural]),
-            judge=partial(difference_rows, judge=judged, aspects=looked_at),
+            judge=partial(difference_rows, judge=judge_schemas, aspects=looked_at),
             has_deleted=any(header.counts and header.counts.deleted for header in headers),
             to=str(to.absolute()),
         )
 
 
-def judged(urn: str, before: Schema, after: Schema, format: str | None) -> tuple[ChangeRow, ...]:
+def judge_schemas(
+    urn: str, before: Schema, after: Schema, format: str | None
+) -> tuple[ChangeRow, ...]:
     """The changes between two schemas of a dataset."""
     return change_rows(urn, judge(compare_schemas(before, after), format=format))
 
 
-def _files(snapshot: Snapshot) -> dict[str, list[str]]:
+def _files(snapshot: OpenSnapshot) -> dict[str, list[str]]:
     return _container(snapshot).files
 
 
-def _container(snapshot: Snapshot) -> "ParquetFolder":
+def _container(snapshot: OpenSnapshot) -> "ParquetFolder":
     from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
 
     if not isinstance(snapshot.container, ParquetFolder):

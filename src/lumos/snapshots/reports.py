@@ -7,14 +7,14 @@ import msgspec
 
 from lumos.catalogs import How
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.snapshots.format.checks import Problem
+from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.differences import Difference
-from lumos.snapshots.format.document import Counts
+from lumos.snapshots.format.document import SnapshotCounts
 
 Change = Literal["created", "changed", "unchanged", "deleted"]
 
 
-class ExportReport(Report, frozen=True, kw_only=True):
+class SnapshotExportReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos export`; `hash` is the snapshot's own, the same for the same state.
 
     `lineage_left_out` counts links from or to tables that the store has no dataset of: a snapshot
@@ -26,7 +26,7 @@ class ExportReport(Report, frozen=True, kw_only=True):
     platform: str
     scope: str
     exported_at: datetime
-    counts: Counts
+    counts: SnapshotCounts
     omitted: tuple[str, ...]
     hash: str
     size_bytes: int
@@ -46,14 +46,14 @@ class ValidateReport(Report, frozen=True, kw_only=True):
     scope: str | None
     exported_at: datetime | None
     hash: str | None
-    counts: Counts
+    counts: SnapshotCounts
     errors: int
     warnings: int
-    problems: tuple[Problem, ...]
+    problems: tuple[SnapshotProblem, ...]
     left_out: int
 
 
-class Tally(msgspec.Struct, kw_only=True):
+class EntryCounts(msgspec.Struct, kw_only=True):
     """What became of the entries of one kind."""
 
     created: int = 0
@@ -97,7 +97,7 @@ class RefusedReport(Report, frozen=True, kw_only=True):
     problem: str
 
 
-class Sums(msgspec.Struct, kw_only=True):
+class ImportTotals(msgspec.Struct, kw_only=True):
     """What an import has done so far; kept in its journal, so that a resumed one goes on counting.
 
     `held` says of each aspect on how many datasets the catalog holds it how. `seen_here` are
@@ -105,16 +105,16 @@ class Sums(msgspec.Struct, kw_only=True):
     were not taken by the catalog; `refusals` tells the first of them in full.
     """
 
-    kinds: dict[str, Tally] = {}
+    kinds: dict[str, EntryCounts] = {}
     held: dict[str, dict[How, int]] = {}
     seen_here: int = 0
     conflicts: int = 0
     refused: int = 0
     refusals: list[RefusedReport] = []
 
-    def tally(self, kind: str) -> Tally:
+    def tally(self, kind: str) -> EntryCounts:
         """What became of the entries of one kind."""
-        return self.kinds.setdefault(kind, Tally())
+        return self.kinds.setdefault(kind, EntryCounts())
 
 
 class ImportReport(Report, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class ImportReport(Report, frozen=True, kw_only=True):
     import_id: str | None
     dry_run: bool
     resumed: bool
-    sums: Sums
+    sums: ImportTotals
     changes: tuple[EntryReport, ...]
     conflicts: tuple[ConflictReport, ...]
     remarks: tuple[str, ...]
@@ -152,7 +152,7 @@ class RollbackReport(Report, frozen=True, kw_only=True):
     kept: tuple[EntryReport, ...]
 
 
-class Migrated(Report, frozen=True, kw_only=True):
+class MigratedCount(Report, frozen=True, kw_only=True):
     """How much of what the source has the target has as well."""
 
     source: int
@@ -179,8 +179,8 @@ class SnapshotDiffReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     source: str
     target: str
-    datasets: Migrated
-    lineage_edges: Migrated
+    datasets: MigratedCount
+    lineage_edges: MigratedCount
     missing_tags: tuple[str, ...]
     summary: DiffSummary
     differences: tuple[Difference, ...]

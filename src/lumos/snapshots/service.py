@@ -1,4 +1,4 @@
-"""Portable snapshots, as `Lumos().snapshot` offers them."""
+"""Export, validate, import and compare snapshots: the feature behind `Lumos().snapshot`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -11,15 +11,15 @@ from lumos.catalogs.configured import LOCAL
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
 from lumos.progress import Progress, no_progress
-from lumos.snapshots.endpoints import Catalogs, LocalCatalog, PlatformCatalog
-from lumos.snapshots.export import OPTIONAL, Wanted, export, file_in, is_folder_for_snapshots
-from lumos.snapshots.format.document import Selection
+from lumos.snapshots.catalogs import LocalCatalog, PlatformCatalog, SnapshotCatalogs
+from lumos.snapshots.export import OPTIONAL, ExportOptions, export, file_in, is_folder_for_snapshots
+from lumos.snapshots.format.document import SnapshotSelection
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.reports import (
-    ExportReport,
     ImportReport,
     RollbackReport,
     SnapshotDiffReport,
+    SnapshotExportReport,
     SparkDiffReport,
     ValidateReport,
 )
@@ -36,10 +36,10 @@ def _now() -> datetime:
 
 
 class Snapshots:
-    """Takes snapshots of catalogs, checks and compares them, and brings them into catalogs.
+    """Exports, validates, imports and compares snapshots of catalogs.
 
-    A platform is named `local`, by its kind and an address such as `datahub-file:estate.json`, or
-    as it is configured.
+    A platform is `local`, a kind with an address such as `datahub-file:estate.json`, or the name
+    of a configured platform.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Snapshots:
         self._store = store
         self._make_store = make_store
         self._mirror = mirror
-        self._catalogs = Catalogs(settings, store)
+        self._catalogs = SnapshotCatalogs(settings, store)
 
     def export(
         self,
@@ -72,25 +72,27 @@ class Snapshots:
         since: str | Path | None = None,
         ending: str | None = None,
         progress: Progress = no_progress,
-    ) -> ExportReport:
-        """Writes a snapshot of a platform.
+    ) -> SnapshotExportReport:
+        """Write a snapshot of a platform.
 
-        The output's ending says how it is encoded. In a folder the file is called after the time,
-        with the given ending, or else as YAML. `patterns`, `tags` and `owners` select datasets that
-        have one of each; `since` takes what changed since another snapshot. `include_ranges` lets
-        the lowest and highest values of columns leave, which are data, and `include_values` those
-        that profiles tell of.
+        The extension of the output sets the encoding. In a folder the file is named by the time,
+        with the given extension or else as YAML. `patterns`, `tags` and `owners` select datasets
+        that match one of each; `since` selects what changed since another snapshot. Minimum and
+        maximum values of columns are data and only included with `include_ranges`, values in
+        profiles only with `include_values`.
         """
         at = _now()
-        selection = Selection(patterns=tuple(patterns), tags=tuple(tags), owners=tuple(owners))
+        selection = SnapshotSelection(
+            patterns=tuple(patterns), tags=tuple(tags), owners=tuple(owners)
+        )
         included = dict(
             zip(OPTIONAL, (include_cost, include_quality, include_statistics), strict=True)
         )
-        wanted = Wanted(
+        wanted = ExportOptions(
             omitted=tuple(name for name, is_included in included.items() if not is_included),
             ranges=include_ranges,
             values=include_values,
-            selection=selection if selection != Selection() else None,
+            selection=selection if selection != SnapshotSelection() else None,
             since=None if since is None else Path(since),
         )
         file = Path(output)
@@ -106,15 +108,15 @@ class Snapshots:
             return export(catalog, file, wanted, at=at, progress=progress)
 
     def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
-        """Checks format, required fields, hashes, counts and references of a snapshot.
+        """Check format, required fields, hashes, counts and references of a snapshot.
 
-        With `spark` a Parquet snapshot is checked on Spark, however large it is.
+        With `spark`, a Parquet snapshot of any size is checked on Spark.
         """
-        from lumos.snapshots.validate import validated, validated_on_spark
+        from lumos.snapshots.validate import validate_on_spark, validate_snapshot
 
         if spark:
-            return validated_on_spark(self._settings, Path(file))
-        return validated(Path(file))
+            return validate_on_spark(self._settings, Path(file))
+        return validate_snapshot(Path(file))
 
     def load(
         self,
@@ -125,10 +127,10 @@ class Snapshots:
         allow_dangling: bool = False,
         progress: Progress = no_progress,
     ) -> ImportReport:
-        """Imports a snapshot into a platform; every moment of it has a way on and a way back.
+        """Import a snapshot into a platform; it can be resumed and rolled back at any time.
 
-        What was edited there since the last import stays. `resume` goes on with an import that was
-        broken off. `allow_dangling` also takes a snapshot whose lineage leads out of it.
+        Edits since the last import stay. `resume` continues an interrupted import.
+        `allow_dangling` accepts lineage to datasets that are not in the snapshot.
         """
         with self._importer(self._make_store(), platform, progress) as importer:
             return importer.run(Path(file), resume=resume, allow_dangling=allow_dangling)
@@ -141,7 +143,7 @@ class Snapshots:
         allow_dangling: bool = False,
         progress: Progress = no_progress,
     ) -> ImportReport:
-        """What `load` would do; nothing is written."""
+        """Report what `load` would do, without writing anything."""
         with ExitStack() as open_here:
             try:
                 store = self._store()
@@ -159,9 +161,9 @@ class Snapshots:
         platform: str = LOCAL,
         progress: Progress = no_progress,
     ) -> RollbackReport:
-        """Restores what was in a platform before the last import, finished or not.
+        """Roll back the last import into a platform, finished or not.
 
-        With a file only where the import was of that snapshot. What was edited since stays.
+        With a file, only if it was the imported snapshot. Edits since the import stay.
         """
         with self._importer(self._store(), platform, progress) as importer:
             return importer.rollback(None if file is None else Path(file))
@@ -170,11 +172,11 @@ class Snapshots:
     def _importer(self, store: Store, platform: str, progress: Progress) -> "Iterator[Importer]":
         from lumos.snapshots.importer import Importer
         from lumos.snapshots.local_target import LocalTarget
-        from lumos.snapshots.targets import CatalogTarget, Target
+        from lumos.snapshots.targets import CatalogTarget, ImportTarget
 
-        catalog = Catalogs(self._settings, lambda: store).named(platform)
+        catalog = SnapshotCatalogs(self._settings, lambda: store).named(platform)
         local = None
-        target: Target
+        target: ImportTarget
         if isinstance(catalog, LocalCatalog):
             prefix = self._settings.cloud_version_prefix
             target = local = LocalTarget(catalog, prefix=prefix, now=_now)
@@ -195,10 +197,10 @@ class Snapshots:
         mapping: str | Path | None = None,
         progress: Progress = no_progress,
     ) -> SnapshotDiffReport:
-        """What differs between two snapshots or platforms, in any mix.
+        """Compare two snapshots or platforms, in any combination.
 
         By default the aspects are schema, lineage, ownership, documentation, governance and
-        quality. `mapping` is the file that a migration had from the source to the target.
+        quality. `mapping` is the mapping file of a migration from the source to the target.
         """
         from lumos.snapshots.diff import diff
 
@@ -214,10 +216,10 @@ class Snapshots:
         to: str | Path,
         aspects: Iterable[str] = (),
     ) -> SparkDiffReport:
-        """Compares the datasets of two Parquet snapshots on Spark, however many they are.
+        """Compare the datasets of two Parquet snapshots of any size on Spark.
 
-        What differs is written into a new folder: `datasets` has those that do, `differences` a
-        row for each difference.
+        Writes a new folder: `datasets` with those that differ, and `differences` with one row for
+        each difference.
         """
         from lumos.snapshots.diff import diff_on_spark
 

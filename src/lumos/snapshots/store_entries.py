@@ -21,11 +21,17 @@ from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
+from lumos.schemas.version_rules import next_schema_version
 from lumos.schemas.wording import sentence_of, summary_of
-from lumos.store import KnownDataset, State, Transaction
+from lumos.store import DatasetState, KnownDataset, Transaction
+from lumos.store.datasets import IMPORTED
 from lumos.store.entries import NewVersion, StoredEntry, StoredVersion, is_scanned
-from lumos.store.lineage.aspect import fingerprint, given_out, left_to_tell, says_all
-from lumos.store.records import IMPORTED
+from lumos.store.lineage.edges import (
+    has_reported,
+    lineage_fingerprint,
+    merge_lineage,
+    without_reported,
+)
 
 _VERSIONING: Final = "versioning"
 _TIMESTAMPS: Final = "timestamps"
@@ -35,14 +41,14 @@ _LINEAGE: Final = "lineage"
 _HISTORY: Final = "history"
 
 
-class _ToldLineage(msgspec.Struct, frozen=True, kw_only=True):
+class _ImportedLineage(msgspec.Struct, frozen=True, kw_only=True):
     """What an entry said of lineage, word for word, and a print of what reporters said then."""
 
     lineage: Lineage | None
     reported: str
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True):
+class _ImportedVersions(msgspec.Struct, frozen=True, kw_only=True):
     """What an entry said of its versions, and how far the store had counted then."""
 
     versioning: Versioning | None
@@ -52,7 +58,7 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
 
 def entry_of(stored: StoredEntry) -> CatalogEntry:
     """A dataset of the store with all that is known of it."""
-    beside = stored.beside
+    beside = stored.extras
     timestamps = (
         from_json(beside[_TIMESTAMPS], Timestamps | None)  # type: ignore[arg-type]
         if _TIMESTAMPS in beside
@@ -102,7 +108,7 @@ def put_entry(
     if before is None:
         transaction.drop_alias(entry.urn)
     reported = transaction.entries.reported(entry.urn) if before is None else before.reported
-    told = msgspec.structs.replace(entry.dataset, lineage=left_to_tell(entry.lineage, reported))
+    told = msgspec.structs.replace(entry.dataset, lineage=without_reported(entry.lineage, reported))
     aspects = {name: getattr(told, name) for name in ASPECTS}
     transaction.entries.put(known, aspects, before=before, writer=IMPORTED, at=at)
     _put_versions(transaction, entry.urn, versions, () if before is None else before.versions)
@@ -110,8 +116,8 @@ def put_entry(
     beside = _beside(entry, after)
     if before is not None:
         beside |= annotations_after_import(entry, before, is_scanned=is_scanned(before), at=at)
-    if beside != ({} if before is None else before.beside):
-        transaction.entries.put_beside(entry.urn, beside, is_new=before is None)
+    if beside != ({} if before is None else before.extras):
+        transaction.entries.put_extras(entry.urn, beside, is_new=before is None)
 
 
 def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
@@ -157,7 +163,7 @@ def _known(
     )
 
 
-def _state(entry: CatalogEntry, was: KnownDataset | None) -> State:
+def _state(entry: CatalogEntry, was: KnownDataset | None) -> DatasetState:
     if not entry.deleted:
         return "live"
     # Catalogs do not know why a dataset is no longer there.
@@ -183,13 +189,13 @@ def _beside(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
         beside[_CARRIED] = to_json(entry.carried)
     if _differ(entry.timestamps, _timestamps(after)):
         beside[_TIMESTAMPS] = to_json(entry.timestamps)
-    if _differ(entry.lineage, _lineage(after)) and says_all(entry.lineage, after.reported):
+    if _differ(entry.lineage, _lineage(after)) and has_reported(entry.lineage, after.reported):
         beside[_LINEAGE] = to_json(
-            _ToldLineage(lineage=entry.lineage, reported=fingerprint(after.reported))
+            _ImportedLineage(lineage=entry.lineage, reported=lineage_fingerprint(after.reported))
         )
     if _differ(entry.versioning, _versioning(after)):
         beside[_VERSIONING] = to_json(
-            _Told(
+            _ImportedVersions(
                 versioning=entry.versioning,
                 cloud_version=after.known.cloud_version,
                 versions=len(after.versions),
@@ -219,15 +225,15 @@ def _timestamps(stored: StoredEntry) -> Timestamps:
 
 def _lineage(stored: StoredEntry) -> Lineage | None:
     """What the dataset was told and what reporters say, in the order that it was told in."""
-    if _LINEAGE in stored.beside:
-        told = from_json(stored.beside[_LINEAGE], _ToldLineage)
-        if told.reported == fingerprint(stored.reported):
+    if _LINEAGE in stored.extras:
+        told = from_json(stored.extras[_LINEAGE], _ImportedLineage)
+        if told.reported == lineage_fingerprint(stored.reported):
             return told.lineage
-    return given_out(stored.dataset.lineage, stored.reported)
+    return merge_lineage(stored.dataset.lineage, stored.reported)
 
 
 def _versioning(stored: StoredEntry) -> Versioning | None:
-    told = _told(stored)
+    told = _imported_versions(stored)
     counted = (stored.known.cloud_version, len(stored.versions))
     if told is not None and (told.cloud_version, told.versions) == counted:
         return told.versioning
@@ -238,7 +244,7 @@ def versions_on_record(stored: StoredEntry) -> Versioning:
     """The versions of a dataset as the store counts them, with all that it was told of earlier."""
     known, versions = stored.known, stored.versions
     history: tuple[VersionRecord, ...] = ()
-    told = _told(stored)
+    told = _imported_versions(stored)
     if told is not None:
         schemas = {version.version: version.schema for version in versions}
         history = tuple(
@@ -257,9 +263,9 @@ def versions_on_record(stored: StoredEntry) -> Versioning:
     )
 
 
-def _told(stored: StoredEntry) -> _Told | None:
-    body = stored.beside.get(_VERSIONING)
-    return None if body is None else from_json(body, _Told)
+def _imported_versions(stored: StoredEntry) -> _ImportedVersions | None:
+    body = stored.extras.get(_VERSIONING)
+    return None if body is None else from_json(body, _ImportedVersions)
 
 
 def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
@@ -306,7 +312,7 @@ class _History:
 
     def versions(self) -> tuple[StoredVersion, ...]:
         """Those whose schemas are known, oldest first; the last one is the present."""
-        told = self._told()
+        told = self._imported_versions()
         events = self._events_on_record(utc(record.at) for record, _ in told)
         versions: list[StoredVersion] = []
         for record, schema in told:
@@ -316,7 +322,7 @@ class _History:
             versions.append(StoredVersion(*facts, hash, schema, event))
         return tuple(versions)
 
-    def _told(self) -> list[tuple[VersionRecord, Schema]]:
+    def _imported_versions(self) -> list[tuple[VersionRecord, Schema]]:
         """The records that the store can count on from, with their schemas."""
         present, known = self._entry.schema, self._known
         found: dict[str, tuple[VersionRecord, Schema]] = {}
@@ -398,7 +404,7 @@ class _History:
         )
         if record.breaking and not event.breaking:
             event = msgspec.structs.replace(event, flags=(DECLARED_BREAKING,))
-        self._transaction.save_event(event, is_news=False)
+        self._transaction.save_event(event, notify=False)
         return event
 
 
@@ -441,3 +447,107 @@ def _event_id(urn: str, record: VersionRecord, hash: str) -> str:
     facts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
     text = "\n".join(facts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+History = tuple[VersionRecord, ...]
+
+
+def versions_after(
+    stored: StoredEntry,
+    theirs: CatalogEntry,
+    ours: CatalogEntry,
+    merged: CatalogEntry,
+    *,
+    changed: bool,
+    prefix: str,
+    at: datetime,
+) -> Versioning | None:
+    """The versions of a stored dataset once it is `merged`, which may have `changed` it."""
+    told = ours.versioning
+    own = versions_on_record(stored)
+    if told is not None and _number(told) > CloudVersion.parse(own.cloud_version).number:
+        further = msgspec.structs.replace(told, history=_joined(told, own, theirs.schema))
+        findings = findings_between(ours.schema, merged.schema, merged.format)
+        if not findings:
+            return further
+        return _stepped(further, ours.schema, findings, prefix=prefix, at=at)
+    if not changed:
+        known = theirs.versioning or own
+        if _joined(known, told, ours.schema) == known.history:
+            return theirs.versioning
+    joined = msgspec.structs.replace(own, history=_joined(own, told, ours.schema))
+    if not changed:
+        return joined
+    findings = findings_between(theirs.schema, merged.schema, merged.format)
+    return _stepped(joined, theirs.schema, findings, prefix=prefix, at=at)
+
+
+def findings_between(
+    before: Schema | None, after: Schema | None, format: str | None
+) -> tuple[Finding, ...]:
+    """The judged changes between two schemas, where both are known and can be compared."""
+    if before is None or after is None or before == after:
+        return ()
+    try:
+        return judge(compare(before, after), format=format)
+    except MisuseError:
+        # Schemas from elsewhere may be of a kind that no comparison takes.
+        return ()
+
+
+def _stepped(
+    versioning: Versioning,
+    schema: Schema | None,
+    findings: Iterable[Finding],
+    *,
+    prefix: str,
+    at: datetime,
+) -> Versioning:
+    findings = tuple(findings)
+    cloud_version = CloudVersion.parse(versioning.cloud_version).next(prefix=prefix)
+    schema_version = next_schema_version(SchemaVersion.parse(versioning.schema_version), findings)
+    history = versioning.history
+    if findings:
+        record = VersionRecord(
+            cloud_version=str(cloud_version),
+            schema_version=str(schema_version),
+            at=at,
+            changes=tuple(sentence_of(finding.change) for finding in findings),
+        )
+        history = (*_with_current_schema(history, versioning.schema_version, schema), record)
+    return Versioning(
+        cloud_version=str(cloud_version), schema_version=str(schema_version), history=history
+    )
+
+
+def _joined(main: Versioning, beside: Versioning | None, schema: Schema | None) -> History:
+    """The records of both, by time; nothing is touched where the one has all of the other."""
+    added = _with_current_schema(beside.history, beside.schema_version, schema) if beside else ()
+    known = {_key(record) for record in main.history}
+    missing = [record for record in added if _key(record) not in known]
+    if not missing:
+        return main.history
+    return tuple(sorted((*main.history, *missing), key=lambda record: utc(record.at)))
+
+
+def _with_current_schema(history: History, version: str, schema: Schema | None) -> History:
+    """The records with the schema of the version that was the present one."""
+    return tuple(
+        msgspec.structs.replace(record, schema=schema)
+        if record.schema is None and record.schema_version == version
+        else record
+        for record in history
+    )
+
+
+def _key(record: VersionRecord) -> tuple[str, str, datetime]:
+    return record.cloud_version, record.schema_version, utc(record.at)
+
+
+def _number(versioning: Versioning) -> int:
+    """How far a dataset was counted elsewhere, or less than anything."""
+    try:
+        SchemaVersion.parse(versioning.schema_version)
+        return CloudVersion.parse(versioning.cloud_version).number
+    except MisuseError:
+        return -1

@@ -26,18 +26,23 @@ from lumos.catalogs import (
     WritesInBatches,
     WritesMany,
 )
+from lumos.catalogs.cleanup import Tidies
 from lumos.catalogs.interface import sides_in
 from lumos.catalogs.three_way_merge import merged_item
-from lumos.catalogs.tidying import Tidies
 from lumos.errors import CatalogUnavailable, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.privacy import for_catalogs
-from lumos.snapshots.account import Account, Plan
-from lumos.snapshots.endpoints import PlatformCatalog
-from lumos.snapshots.format.document import DATASETS, KINDS, Kind
-from lumos.snapshots.format.reader import Snapshot
-from lumos.snapshots.import_merge import TakenBack, claimed, merged_entry, taken_back
+from lumos.snapshots.catalogs import PlatformCatalog
+from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
+from lumos.snapshots.format.reader import OpenSnapshot
+from lumos.snapshots.import_merge import (
+    RolledBackEntry,
+    merge_imported,
+    roll_back_entry,
+    written_by_lumos,
+)
+from lumos.snapshots.import_progress import EntryPlan, ImportProgress
 from lumos.store import Store, Transaction
 from lumos.store.journal import ImportStep
 
@@ -49,24 +54,24 @@ _ON_RECORD_EACH: Final = 200
 _KINDS: Final = {kind.plural: kind for kind in KINDS}
 
 
-class RefusedEntry(LumosError):
+class ImportRefused(LumosError):
     """A catalog that does not take an entry."""
 
-    def __init__(self, kind: Kind, key: str, problem: LumosError) -> None:
+    def __init__(self, kind: EntryKind, key: str, problem: LumosError) -> None:
         self.key = key
         super().__init__(f"The {kind.singular} {key} was refused: {problem}")
 
 
-class Undone(NamedTuple):
+class UndoneStep(NamedTuple):
     """A step that was taken back: its kind and key, how the entry was, and what is left of it."""
 
-    kind: Kind
+    kind: EntryKind
     key: str
     now: Any | None
-    left: TakenBack
+    left: RolledBackEntry
 
 
-class Target(ABC):
+class ImportTarget(ABC):
     """Something that snapshots are imported into, some entries at a time."""
 
     name: str
@@ -77,22 +82,24 @@ class Target(ABC):
         """Fails now rather than halfway where nothing can be read or written."""
 
     @abstractmethod
-    def admit(self, snapshot: Snapshot) -> None:
+    def admit(self, snapshot: OpenSnapshot) -> None:
         """Refuses a snapshot with something that there is no room for, before any is written."""
 
     @abstractmethod
-    def holds(self, kind: Kind) -> bool:
+    def holds(self, kind: EntryKind) -> bool:
         """Whether it has a place for entries of that kind."""
 
     @abstractmethod
-    def plan(self, kind: Kind, values: Sequence[Any], *, omitted: Collection[str]) -> list[Plan]:
+    def plan(
+        self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
+    ) -> list[EntryPlan]:
         """What an import would write."""
 
     @abstractmethod
     def write(
         self,
-        account: Account,
-        kind: Kind,
+        account: ImportProgress,
+        kind: EntryKind,
         values: Sequence[Any],
         *,
         omitted: Collection[str],
@@ -101,45 +108,47 @@ class Target(ABC):
         """Imports some entries of one kind, and accounts for them."""
 
     @abstractmethod
-    def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
+    def undo(
+        self, account: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
+    ) -> list[UndoneStep]:
         """Takes some steps of an import back, and accounts for it."""
 
     def tidy(self) -> None:  # noqa: B027
         """Takes out what was only made for entries that are gone, where that is a thing."""
 
 
-def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[Kind, list[ImportStep]]]:
+def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[EntryKind, list[ImportStep]]]:
     """Steps of the same kind together."""
     for name, some in groupby(steps, key=lambda step: step.kind):
         yield _KINDS[name], list(some)
 
 
-def values_of(kind: Kind, step: ImportStep) -> tuple[Any | None, Any]:
+def values_of(kind: EntryKind, step: ImportStep) -> tuple[Any | None, Any]:
     """How the entry of a step was, and how it was meant to be."""
     before = None if step.before is None else from_json(step.before, kind.type)
     return before, from_json(step.after, kind.type)
 
 
 def item_plan(
-    kind: Kind,
+    kind: EntryKind,
     item: Any,
     *,
     before: Any | None,
     now: Any | None,
     base: bytes | None,
     settled: Callable[[Any], Any] = lambda merged: merged,
-) -> Plan:
+) -> EntryPlan:
     """What to write of something that is no dataset; `settled` is how it will be read again."""
     known = None if base is None else from_json(base, kind.type)
     merged = merged_item(known, now, item)
     key = getattr(item, kind.key)
-    return Plan(
+    return EntryPlan(
         kind, key, before=before, now=now, after=settled(merged.item), claim=item, base=base,
         conflicts=merged.conflicts,
     )  # fmt: skip
 
 
-class CatalogTarget(Target):
+class CatalogTarget(ImportTarget):
     """A catalog of others; the journal lies in the store."""
 
     def __init__(self, catalog: PlatformCatalog, store: Store) -> None:
@@ -160,19 +169,21 @@ class CatalogTarget(Target):
         if isinstance(self._platform, KeptInFile):
             self._platform.check_writable()
 
-    def admit(self, snapshot: Snapshot) -> None:
+    def admit(self, snapshot: OpenSnapshot) -> None:
         """A catalog says itself what it refuses."""
 
-    def holds(self, kind: Kind) -> bool:
+    def holds(self, kind: EntryKind) -> bool:
         return kind is DATASETS or isinstance(self._platform, HoldsItems)
 
-    def plan(self, kind: Kind, values: Sequence[Any], *, omitted: Collection[str]) -> list[Plan]:
+    def plan(
+        self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
+    ) -> list[EntryPlan]:
         return self._plans(kind, values, {}, omitted=omitted)
 
     def write(
         self,
-        account: Account,
-        kind: Kind,
+        account: ImportProgress,
+        kind: EntryKind,
         values: Sequence[Any],
         *,
         omitted: Collection[str],
@@ -203,9 +214,11 @@ class CatalogTarget(Target):
             self._record(transaction, account, kind, rest, held)
             account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
 
-    def undo(self, account: Account, steps: Sequence[ImportStep], *, at: datetime) -> list[Undone]:
+    def undo(
+        self, account: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
+    ) -> list[UndoneStep]:
         undone = [each for kind, some in by_kind(steps) for each in self._undone(kind, some)]
-        refused: list[RefusedEntry] = []
+        refused: list[ImportRefused] = []
         # Where nothing is to be restored, nothing need be writable.
         if moved := [each for each in undone if to_json(each.left.value) != to_json(each.now)]:
             if self._takes_all_or_none:
@@ -232,16 +245,16 @@ class CatalogTarget(Target):
 
     def _plans(
         self,
-        kind: Kind,
+        kind: EntryKind,
         values: Sequence[Any],
         planned: Mapping[str, ImportStep],
         *,
         omitted: Collection[str],
-    ) -> list[Plan]:
+    ) -> list[EntryPlan]:
         keys = _keys(kind, values)
         bases = self._store.journal.bases(self.name, kind.plural, keys)
         there = self._get(kind, keys)
-        plans: list[Plan] = []
+        plans: list[EntryPlan] = []
         for key, value in zip(keys, values, strict=True):
             now, step, base = there.get(key), planned.get(key), bases.get(key)
             before = now if step is None else values_of(kind, step)[0]
@@ -257,8 +270,8 @@ class CatalogTarget(Target):
                 raise
             except LumosError as problem:
                 if self._takes_all_or_none:
-                    raise RefusedEntry(kind, key, problem) from problem
-                plan = Plan.of_refused(kind, key, base, problem)
+                    raise ImportRefused(kind, key, problem) from problem
+                plan = EntryPlan.of_refused(kind, key, base, problem)
             plans.append(plan)
         return plans
 
@@ -270,23 +283,23 @@ class CatalogTarget(Target):
         base: bytes | None,
         *,
         omitted: Collection[str],
-    ) -> Plan:
+    ) -> EntryPlan:
         known = None if base is None else from_json(base, CatalogEntry)
         ours = for_catalogs(ours)
         sides = sides_in(self._platform, known, now, ours)
-        merged = merged_entry(*sides, ours, omitted=omitted)
-        return Plan(
+        merged = merge_imported(*sides, ours, omitted=omitted)
+        return EntryPlan(
             DATASETS,
             ours.urn,
             before=before,
             now=now,
             after=None if merged is None else self._platform.settled(merged.entry),
-            claim=None if merged is None else claimed(known, ours, omitted=omitted),
+            claim=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
         )
 
-    def _put_all(self, plans: Sequence[Plan]) -> dict[str, dict[str, How]]:
+    def _put_all(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, How]]:
         held: dict[str, dict[str, How]] = {}
         with self._platform.batch():
             for plan in plans:
@@ -296,17 +309,17 @@ class CatalogTarget(Target):
                     else:
                         self._platform.put_item(plan.after)
                 except LumosError as problem:
-                    raise RefusedEntry(plan.kind, plan.key, problem) from problem
+                    raise ImportRefused(plan.kind, plan.key, problem) from problem
         return held
 
     def _put_each(
-        self, account: Account, kind: Kind, plans: Sequence[Plan], *, at: datetime
+        self, account: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
     ) -> tuple[dict[str, dict[str, How]], set[str]]:
         """Writes entries, and records in between which are there; gives what is on record."""
         by_key = {plan.key: plan for plan in plans}
         held: dict[str, dict[str, How]] = {}
         recorded: set[str] = set()
-        arrived: list[Plan] = []
+        arrived: list[EntryPlan] = []
 
         def record() -> None:
             with self._store.transaction() as transaction:
@@ -331,7 +344,7 @@ class CatalogTarget(Target):
                 record()
         return held, recorded
 
-    def _outcomes(self, kind: Kind, plans: Sequence[Plan]) -> Iterator[Any]:
+    def _outcomes(self, kind: EntryKind, plans: Sequence[EntryPlan]) -> Iterator[Any]:
         values = [plan.after for plan in plans]
         if not values:
             return iter(())
@@ -345,9 +358,9 @@ class CatalogTarget(Target):
     def _record(
         self,
         transaction: Transaction,
-        account: Account,
-        kind: Kind,
-        plans: Sequence[Plan],
+        account: ImportProgress,
+        kind: EntryKind,
+        plans: Sequence[EntryPlan],
         held: Mapping[str, Mapping[str, How]],
     ) -> None:
         steps = [plan for plan in plans if plan.is_step and plan.problem is None]
@@ -356,14 +369,14 @@ class CatalogTarget(Target):
         transaction.journal.save_bases(self.name, kind.plural, bases)
         account.count(plans, held)
 
-    def _undone(self, kind: Kind, steps: Sequence[ImportStep]) -> Iterator[Undone]:
+    def _undone(self, kind: EntryKind, steps: Sequence[ImportStep]) -> Iterator[UndoneStep]:
         there = self._get(kind, [step.key for step in steps])
         for step in steps:
             now = there.get(step.key)
             before, after = values_of(kind, step)
-            yield Undone(kind, step.key, now, taken_back(before, after, now))
+            yield UndoneStep(kind, step.key, now, roll_back_entry(before, after, now))
 
-    def _restored(self, undone: Sequence[Undone]) -> list[RefusedEntry]:
+    def _restored(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
         """Makes entries what they were; gives those that the catalog does not take."""
         platform = self._platform
         datasets = [each for each in undone if each.kind is DATASETS]
@@ -371,7 +384,7 @@ class CatalogTarget(Target):
         over = {each.key: each.now for each in changed}
         outcomes = platform.put_many([each.left.value for each in changed], over=over)
         refused = [
-            RefusedEntry(DATASETS, each.urn, each.problem)
+            ImportRefused(DATASETS, each.urn, each.problem)
             for each in (outcomes if changed else ())
             if isinstance(each, Refused)
         ]
@@ -384,12 +397,12 @@ class CatalogTarget(Target):
                 platform.erase_item(each.now)
             else:
                 refused += [
-                    RefusedEntry(each.kind, each.key, one.problem)
+                    ImportRefused(each.kind, each.key, one.problem)
                     for one in platform.put_items([each.left.value])
                 ]
         return refused
 
-    def _get(self, kind: Kind, keys: Sequence[str]) -> dict[str, Any]:
+    def _get(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
         found: dict[str, Any]
         if kind is DATASETS:
             found = self._platform.get_many(keys)
@@ -404,11 +417,11 @@ def _at_once(platform: Platform) -> int:
     return platform.most if isinstance(platform, WritesMany) else ONE_BY_ONE
 
 
-def _keys(kind: Kind, values: Iterable[Any]) -> list[str]:
+def _keys(kind: EntryKind, values: Iterable[Any]) -> list[str]:
     return [getattr(value, kind.key) for value in values]
 
 
-def _plan_keys(plans: Iterable[Plan]) -> list[str]:
+def _plan_keys(plans: Iterable[EntryPlan]) -> list[str]:
     return [plan.key for plan in plans]
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Final
 
 from lumos.config import Settings
-from lumos.snapshots.endpoints import NoSnapshot
-from lumos.snapshots.format.checks import Problem
-from lumos.snapshots.format.document import Counts, Header
+from lumos.snapshots.catalogs import SnapshotNotFound
+from lumos.snapshots.format.checks import SnapshotProblem
+from lumos.snapshots.format.document import SnapshotCounts, SnapshotHeader
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.reports import ValidateReport
 
 _MOST: Final = 10_000
 
 
-def validated_on_spark(settings: Settings, folder: Path) -> ValidateReport:
+def validate_on_spark(settings: Settings, folder: Path) -> ValidateReport:
     """Checks a snapshot in Parquet, however large it is."""
     from lumos.snapshots.on_spark import validate_folder
     from lumos.spark.session import spark_session
@@ -35,11 +35,11 @@ def validated_on_spark(settings: Settings, folder: Path) -> ValidateReport:
     )
 
 
-def validated(file: Path) -> ValidateReport:
+def validate_snapshot(file: Path) -> ValidateReport:
     """Checks a snapshot; the problems of the whole file are told, not only the first."""
     _check_there(file)
     checked = validate(file)
-    kept: list[Problem] = []
+    kept: list[SnapshotProblem] = []
     found = {"error": 0, "warning": 0}
     for problem in checked:
         found[problem.severity] += 1
@@ -58,14 +58,14 @@ def validated(file: Path) -> ValidateReport:
 
 def _check_there(file: Path) -> None:
     if not file.exists():
-        raise NoSnapshot(file)
+        raise SnapshotNotFound(file)
 
 
 def _report(
     file: Path,
-    header: Header | None,
-    counts: Counts,
-    problems: Iterable[Problem],
+    header: SnapshotHeader | None,
+    counts: SnapshotCounts,
+    problems: Iterable[SnapshotProblem],
     *,
     errors: int,
     warnings: int,

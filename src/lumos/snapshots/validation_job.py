@@ -20,7 +20,7 @@ _FINDING_IN_SPARK: Final = ", ".join(f"{name} string" for name in _FINDING.names
 Examine: TypeAlias = Callable[[str, Iterable[tuple[Any, ...]]], Iterable[dict[str, Any]]]
 
 
-class Kind(NamedTuple):
+class KindFiles(NamedTuple):
     """Where the entries of a kind are: its files, the name of their key, what they can resolve."""
 
     name: str
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     resolves: Sequence[str]
 
 
-class Findings(NamedTuple):
+class SparkFindings(NamedTuple):
     """Problems by path, references that lead nowhere by path, and the sums of all pieces."""
 
     problems: list[dict[str, str]]
@@ -41,8 +41,8 @@ class Findings(NamedTuple):
 
 
 def examine_snapshot(
-    spark: SparkSession, kinds: Sequence[Kind], *, examine: Examine, most: int
-) -> Findings:
+    spark: SparkSession, kinds: Sequence[KindFiles], *, examine: Examine, most: int
+) -> SparkFindings:
     """What is wrong with a snapshot; of problems and dangling references `most` each are shown."""
     frames = {kind.name: _rows(spark, kind) for kind in kinds if kind.files}
     found = reduce(
@@ -55,7 +55,7 @@ def examine_snapshot(
     try:
         problems = found.where("what = 'problem'").select("path", "code", "severity", "text")
         dangling = _dangling(found, [kind for kind in kinds if kind.files], frames)
-        return Findings(
+        return SparkFindings(
             problems=problems.orderBy("path").limit(most).toArrow().to_pylist(),
             problem_count=problems.count(),
             codes=_column(problems.select("code").distinct()),
@@ -67,7 +67,7 @@ def examine_snapshot(
         found.unpersist()
 
 
-def _rows(spark: SparkSession, kind: Kind) -> DataFrame:
+def _rows(spark: SparkSession, kind: KindFiles) -> DataFrame:
     """The rows of a kind, with the place of each."""
     columns = (kind.key, "content_hash", "body")
     schema = ", ".join(f"{name} string" for name in columns)
@@ -96,7 +96,7 @@ def _examining(
 
 
 def _dangling(
-    found: DataFrame, kinds: Sequence[Kind], frames: Mapping[str, DataFrame]
+    found: DataFrame, kinds: Sequence[KindFiles], frames: Mapping[str, DataFrame]
 ) -> DataFrame:
     """The references that no entry resolves, of those that some entry could."""
     keys = [

@@ -1,6 +1,15 @@
 """What Lumos knows: datasets, aspects, schema versions, change events, aliases, audit, scans."""
 
 from lumos.store.database import Database
+from lumos.store.datasets import (
+    DatasetFilter,
+    DatasetState,
+    FinishedScan,
+    KnownDataset,
+    RecordedShapes,
+    SchemaRecord,
+    StoredHint,
+)
 from lumos.store.errors import (
     NoStore,
     StoreError,
@@ -9,34 +18,24 @@ from lumos.store.errors import (
     StoreTooNew,
     StoreTooOld,
 )
-from lumos.store.hints import StoredHint
-from lumos.store.listening import Completer, Listener
 from lumos.store.notification_outbox import NotificationOutbox
-from lumos.store.records import (
-    DatasetFilter,
-    KnownDataset,
-    RecordedShapes,
-    Scan,
-    SchemaRecord,
-    State,
-)
 from lumos.store.search import Facets
 from lumos.store.store import Store
-from lumos.store.transaction import Transaction
+from lumos.store.transaction import Completer, Listener, Transaction
 
 __all__ = [
     "Completer",
     "Database",
     "DatasetFilter",
+    "DatasetState",
     "Facets",
+    "FinishedScan",
     "KnownDataset",
     "Listener",
     "NoStore",
     "NotificationOutbox",
     "RecordedShapes",
-    "Scan",
     "SchemaRecord",
-    "State",
     "Store",
     "StoreError",
     "StoreLocked",

@@ -10,11 +10,11 @@ from lumos.model.annotation import AnnotationMap, AnnotationsByReporter, Reporte
 from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.database import Database
-from lumos.store.rows import replace
+from lumos.store.statements import replace
 
 # Only rows of annotations have a name with this prefix.
 PREFIX: Final = "said:"
-_BESIDE: Final = tables.beside.c
+_BESIDE: Final = tables.extras.c
 _IS_ANNOTATION: Final = _BESIDE.name.startswith(PREFIX)
 
 
@@ -28,7 +28,7 @@ class StoredAnnotations:
         """The annotations of the datasets of a source that have any, by URN."""
         statement = (
             select(_BESIDE.urn, _BESIDE.name, _BESIDE.body)
-            .join_from(tables.beside, tables.dataset)
+            .join_from(tables.extras, tables.dataset)
             .where(tables.dataset.c.source == source, _IS_ANNOTATION)
         )
         with self._database.reading() as connection:
@@ -69,21 +69,21 @@ class AnnotationRows:
         if annotations:
             name, body = annotation_row(reporter, annotations)
             row = {"urn": urn, "name": name, "body": body}
-            self._connection.execute(replace(self._connection.dialect.name, tables.beside), row)
+            self._connection.execute(replace(self._connection.dialect.name, tables.extras), row)
         else:
             self._connection.execute(
-                delete(tables.beside).where(_BESIDE.urn == urn, _BESIDE.name == _name(reporter))
+                delete(tables.extras).where(_BESIDE.urn == urn, _BESIDE.name == _name(reporter))
             )
 
 
 def copy_annotations(connection: Connection, urn: str, into: str) -> None:
     """Copies the annotations of a dataset to another one that has none."""
-    statement = select(tables.beside).where(_BESIDE.urn.in_((urn, into)), _IS_ANNOTATION)
+    statement = select(tables.extras).where(_BESIDE.urn.in_((urn, into)), _IS_ANNOTATION)
     rows = connection.execute(statement).all()
     if any(row.urn == into for row in rows):
         return
     for row in rows:
-        connection.execute(tables.beside.insert().values(**{**row._mapping, "urn": into}))
+        connection.execute(tables.extras.insert().values(**{**row._mapping, "urn": into}))
 
 
 def annotations_in(beside: Mapping[str, bytes]) -> dict[str, AnnotationMap]:

@@ -1,15 +1,15 @@
-"""What changed and catalogs have not heard of yet: noted with the change itself, told later.
+"""The catalog outbox: changes that still have to be published to catalogs.
 
-A catalog that was told once hears of everything from then on, whoever writes it and whichever
-catalog is configured just then. Changes of one entry are one piece of news, and what is told is
-what the store knows by then.
+Entries are written in the transaction of the change. Once Lumos has published to a catalog, every
+change is put into its outbox, even while another catalog is configured. Several changes of a
+dataset are one entry; what gets published is the state of the store at that time.
 """
 
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -27,201 +27,198 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.store import tables
 from lumos.store.database import Database
-from lumos.store.lineage.rows import among
-from lumos.store.rows import insert_if_new, replace
-
-if TYPE_CHECKING:
-    from lumos.store.lineage import LineageWriter
+from lumos.store.lineage.writer import LineageWriter
+from lumos.store.statements import among, insert_if_new, replace
 
 DATASETS: Final = "datasets"
 _JOBS: Final = "jobs"
 _TOKEN_BITS: Final = 62
 
 
-class News(NamedTuple):
-    """Something that changed; the token is another one once it has changed again."""
+class OutboxEntry(NamedTuple):
+    """A changed dataset or item; every change sets a new token."""
 
     key: str
     token: int
 
 
 class CatalogOutbox:
-    """The news of a store, as those see them who tell catalogs."""
+    """Reads what still has to be published to catalogs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def is_followed(self, platform: str) -> bool:
-        """Whether a catalog was ever told."""
+    def is_subscribed(self, platform: str) -> bool:
+        """Whether changes are collected for a catalog."""
         return platform in self.catalogs()
 
     def catalogs(self) -> tuple[str, ...]:
-        """The catalogs that hear of changes, by name."""
+        """The names of the catalogs that changes are collected for."""
         with self._database.reading() as connection:
             return tuple(row.platform for row in connection.execute(_CATALOGS))
 
-    def waiting(
+    def pending(
         self, platform: str, kind: str, *, after: str | None, limit: int
-    ) -> tuple[News, ...]:
-        """Some of what a catalog has not heard of, by key, from the first one after a key."""
+    ) -> tuple[OutboxEntry, ...]:
+        """A page of entries that are not published yet, ordered by key, after a key."""
         with self._database.reading() as connection:
-            # As Python compares, whatever language a server sorts by.
+            # Sort by code point, as Python does, whatever the locale of the server.
             collation = "C" if connection.dialect.name == "postgresql" else "BINARY"
-            key = _NEWS.key.collate(collation)
+            key = _OUTBOX.key.collate(collation)
             statement = (
-                select(_NEWS.key, _NEWS.token)
-                .where(_NEWS.catalog == _number_of(platform), _NEWS.kind == kind)
+                select(_OUTBOX.key, _OUTBOX.token)
+                .where(_OUTBOX.catalog == _catalog_id(platform), _OUTBOX.kind == kind)
                 .order_by(key)
                 .limit(limit)
             )
             if after is not None:
                 statement = statement.where(key > after)
-            return tuple(News(*row) for row in connection.execute(statement))
+            return tuple(OutboxEntry(*row) for row in connection.execute(statement))
 
     def counts(self, platform: str) -> dict[str, int]:
-        """How much a catalog has not heard of, by kind."""
-        of_it = _NEWS.catalog == _number_of(platform)
-        statement = select(_NEWS.kind, func.count()).where(of_it)
+        """The number of entries that are not published yet, by kind."""
+        in_catalog = _OUTBOX.catalog == _catalog_id(platform)
+        statement = select(_OUTBOX.kind, func.count()).where(in_catalog)
         with self._database.reading() as connection:
-            rows = connection.execute(statement.group_by(_NEWS.kind))
+            rows = connection.execute(statement.group_by(_OUTBOX.kind))
             return {row[0]: row[1] for row in rows}
 
 
 class CatalogOutboxWriter:
-    """Notes news in a transaction, which ends it with `finish`."""
+    """Collects changes in a transaction, which writes them with `finish`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._changed: set[tuple[str, str]] = set()
 
-    def note(self, urn: str) -> None:
-        """Notes that something of a dataset changed, or that it is no more."""
+    def add(self, urn: str) -> None:
+        """Add a dataset that was changed or deleted."""
         self._changed.add((DATASETS, urn))
 
-    def note_item(self, kind: str, key: str) -> None:
-        """Notes that something changed which is no dataset."""
+    def add_item(self, kind: str, key: str) -> None:
+        """Add an item that was changed or deleted and is not a dataset."""
         self._changed.add((kind, key))
 
-    def follow(self, platform: str, *, at: datetime) -> None:
-        """Lets a catalog hear of everything from now on, and of all that is here."""
+    def subscribe(self, platform: str, *, at: datetime) -> None:
+        """Collect all changes for a catalog from now on, starting with the whole store."""
         if self._connection.dialect.name == "postgresql":
-            # Whoever did not see it there and writes on would tell it nothing.
-            self._connection.execute(_ALONE)
-        statement = insert_if_new(self._connection.dialect.name, tables.told_catalog)
+            # A concurrent writer that does not see the new row would not add its changes.
+            self._connection.execute(_LOCK_SUBSCRIPTIONS)
+        statement = insert_if_new(self._connection.dialect.name, tables.catalog_subscription)
         row = {"platform": platform, "since": at}
         if self._connection.execute(statement, row).first() is not None:
-            self.note_all(platform)
+            self.add_all(platform)
 
-    def note_all(self, platform: str) -> None:
-        """Lets everything in the store be news to a catalog that is followed."""
-        token = _token()
+    def add_all(self, platform: str) -> None:
+        """Add everything in the store to the outbox of a subscribed catalog."""
+        token = _new_token()
         for statement in _everything(self._connection.dialect.name):
-            self._connection.execute(statement, {"to": self._number(platform), "as": token})
+            self._connection.execute(
+                statement, {"catalog_id": self._id(platform), "new_token": token}
+            )
 
-    def note_below(self, platform: str, urns: Collection[str]) -> None:
-        """Lets a catalog hear once more of what is made from datasets that are new to it.
+    def add_downstream(self, platform: str, urns: Collection[str]) -> None:
+        """Add the datasets directly downstream of datasets that are new to a catalog.
 
-        Edges from what is not there may mean nothing to it.
+        It may have ignored edges from datasets that it did not have.
         """
         if not urns:
             return
-        chosen = among(self._connection, _ABOVE.c.urn, urns)
-        statement = _if_new(self._connection.dialect.name, _MADE_FROM.where(chosen))
-        self._connection.execute(statement, {"to": self._number(platform), "as": _token()})
+        chosen = among(self._connection, _UPSTREAM.c.urn, urns)
+        statement = _insert_new(self._connection.dialect.name, _DOWNSTREAM_OF.where(chosen))
+        self._connection.execute(
+            statement, {"catalog_id": self._id(platform), "new_token": _new_token()}
+        )
 
-    def note_again(self, platform: str, kind: str, keys: Collection[str]) -> None:
-        """Lets one catalog hear once more of some items."""
-        number, token = self._number(platform), _token()
+    def add_again(self, platform: str, kind: str, keys: Collection[str]) -> None:
+        """Add some items to the outbox of one catalog."""
+        catalog, token = self._id(platform), _new_token()
         rows = [
-            {"catalog": number, "kind": kind, "key": key, "token": token} for key in sorted(keys)
+            {"catalog": catalog, "kind": kind, "key": key, "token": token} for key in sorted(keys)
         ]
         if rows:
-            statement = replace(self._connection.dialect.name, tables.catalog_news)
+            statement = replace(self._connection.dialect.name, tables.catalog_outbox)
             self._connection.execute(statement, rows)
 
-    def told(self, platform: str, kind: str, news: Iterable[News]) -> None:
-        """Takes out what a catalog heard, unless it has changed again since."""
-        number = self._number(platform)
-        rows = [{"to": number, "of": kind, "at": key, "as": token} for key, token in news]
+    def mark_published(self, platform: str, kind: str, entries: Iterable[OutboxEntry]) -> None:
+        """Remove published entries, unless they have changed again since."""
+        catalog = self._id(platform)
+        rows = [
+            {"catalog_id": catalog, "kind": kind, "key": key, "new_token": token}
+            for key, token in sorted(entries)
+        ]
         if rows:
-            self._connection.execute(_TOLD, sorted(rows, key=_by_key))
+            self._connection.execute(_DELETE, rows)
 
-    def _number(self, platform: str) -> int:
-        return int(self._connection.execute(select(_number_of(platform))).scalar_one())
+    def _id(self, platform: str) -> int:
+        return int(self._connection.execute(select(_catalog_id(platform))).scalar_one())
 
-    def finish(self, lineage: "LineageWriter") -> None:
-        """Writes the news down for every catalog that hears of them."""
-        if not self._changed and not lineage.changes_any:
+    def finish(self, lineage: LineageWriter) -> None:
+        """Write the changes, also those of lineage, to the outbox of every subscribed catalog."""
+        if not self._changed and not lineage.has_changes:
             return
         catalogs = self._connection.execute(_CATALOGS).all()
         if not catalogs:
             return
-        for urn in lineage.changed_datasets():
-            self.note(urn)
-        for urn in lineage.changed_jobs:
-            self.note_item(_JOBS, urn)
-        token = _token()
-        # In one order, so that two writers do not wait for each other in circles.
+        self._changed |= {(DATASETS, urn) for urn in lineage.changed_datasets()}
+        self._changed |= {(_JOBS, urn) for urn in lineage.changed_jobs}
+        token = _new_token()
+        # Sorted, so that two writers cannot deadlock.
         rows = [
             {"catalog": catalog.id, "kind": kind, "key": key, "token": token}
             for catalog in catalogs
             for kind, key in sorted(self._changed)
         ]
-        statement = replace(self._connection.dialect.name, tables.catalog_news)
+        statement = replace(self._connection.dialect.name, tables.catalog_outbox)
         self._connection.execute(statement, rows)
 
 
-def _number_of(platform: str) -> ScalarSelect[int]:
-    table = tables.told_catalog.c
+def _catalog_id(platform: str) -> ScalarSelect[int]:
+    table = tables.catalog_subscription.c
     return select(table.id).where(table.platform == platform).scalar_subquery()
 
 
-def _token() -> int:
-    """A number that no other transaction has."""
+def _new_token() -> int:
+    """A random number that no other transaction has."""
     return random.getrandbits(_TOKEN_BITS)
-
-
-def _by_key(row: Mapping[str, Any]) -> str:
-    key: str = row["at"]
-    return key
 
 
 @cache
 def _everything(dialect: str) -> tuple[Any, ...]:
-    return tuple(_if_new(dialect, found) for found in _EVERYTHING)
+    return tuple(_insert_new(dialect, rows) for rows in _EVERYTHING)
 
 
-def _if_new(dialect: str, found: Select[Any]) -> Any:
+def _insert_new(dialect: str, rows: Select[Any]) -> Any:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     columns = ["catalog", "kind", "key", "token"]
-    return insert(tables.catalog_news).from_select(columns, found).on_conflict_do_nothing()
+    return insert(tables.catalog_outbox).from_select(columns, rows).on_conflict_do_nothing()
 
 
-_NEWS: Final = tables.catalog_news.c
-_CATALOGS: Final = select(tables.told_catalog.c.id, tables.told_catalog.c.platform).order_by(
-    tables.told_catalog.c.id
-)
-_TO: Final = bindparam("to", type_=_NEWS.catalog.type)
-_AS: Final = bindparam("as", type_=_NEWS.token.type)
-# SQLite cannot tell ON CONFLICT from a join where no WHERE stands before it.
+_OUTBOX: Final = tables.catalog_outbox.c
+_CATALOGS: Final = select(
+    tables.catalog_subscription.c.id, tables.catalog_subscription.c.platform
+).order_by(tables.catalog_subscription.c.id)
+_CATALOG: Final = bindparam("catalog_id", type_=_OUTBOX.catalog.type)
+_TOKEN: Final = bindparam("new_token", type_=_OUTBOX.token.type)
+# SQLite needs a WHERE to distinguish ON CONFLICT from the condition of a join.
 _EVERYTHING: Final[tuple[Select[Any], ...]] = (
-    select(_TO, literal(DATASETS), tables.dataset.c.urn, _AS).where(true()),
-    select(_TO, tables.item.c.kind, tables.item.c.key, _AS).where(true()),
+    select(_CATALOG, literal(DATASETS), tables.dataset.c.urn, _TOKEN).where(true()),
+    select(_CATALOG, tables.item.c.kind, tables.item.c.key, _TOKEN).where(true()),
 )
-_ABOVE: Final = tables.lineage_node.alias()
-_BELOW: Final = tables.lineage_node.alias()
-_MADE_FROM: Final = (
-    select(_TO, literal(DATASETS), tables.dataset.c.urn, _AS)
+_UPSTREAM: Final = tables.lineage_node.alias()
+_DOWNSTREAM: Final = tables.lineage_node.alias()
+_DOWNSTREAM_OF: Final = (
+    select(_CATALOG, literal(DATASETS), tables.dataset.c.urn, _TOKEN)
     .distinct()
     .select_from(tables.lineage_edge)
-    .join(_ABOVE, _ABOVE.c.id == tables.lineage_edge.c.upstream)
-    .join(_BELOW, _BELOW.c.id == tables.lineage_edge.c.downstream)
-    .join(tables.dataset, tables.dataset.c.urn == _BELOW.c.urn)
+    .join(_UPSTREAM, _UPSTREAM.c.id == tables.lineage_edge.c.upstream)
+    .join(_DOWNSTREAM, _DOWNSTREAM.c.id == tables.lineage_edge.c.downstream)
+    .join(tables.dataset, tables.dataset.c.urn == _DOWNSTREAM.c.urn)
 )
-_ALONE: Final = text("LOCK TABLE told_catalog IN ACCESS EXCLUSIVE MODE")
-_TOLD: Final = delete(tables.catalog_news).where(
-    _NEWS.catalog == _TO,
-    _NEWS.kind == bindparam("of"),
-    _NEWS.key == bindparam("at"),
-    _NEWS.token == _AS,
+_LOCK_SUBSCRIPTIONS: Final = text("LOCK TABLE told_catalog IN ACCESS EXCLUSIVE MODE")
+_DELETE: Final = delete(tables.catalog_outbox).where(
+    _OUTBOX.catalog == _CATALOG,
+    _OUTBOX.kind == bindparam("kind"),
+    _OUTBOX.key == bindparam("key"),
+    _OUTBOX.token == _TOKEN,
 )

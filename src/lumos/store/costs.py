@@ -1,4 +1,4 @@
-"""What costs are computed from and what came of it: meters, overrides, sizes, and their history."""
+"""Inputs and results of cost computation: metered usage, overrides, sizes, figures by period."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -15,7 +15,6 @@ from sqlalchemy import (
     delete,
     func,
     select,
-    text,
     type_coerce,
 )
 
@@ -24,43 +23,40 @@ from lumos.model.cost import MeteredUsage
 from lumos.model.dataset import Statistics
 from lumos.model.period import Period
 from lumos.store import tables
-from lumos.store.database import Database
-from lumos.store.lineage.rows import among
-from lumos.store.locks import lock_key
-from lumos.store.rows import add_if_new, replace
+from lumos.store.database import Database, lock_in_transaction
+from lumos.store.statements import add_if_new, among, replace
 
-ALWAYS: Final = date(1970, 1, 1)
-_TOGETHER: Final = 5_000
+EPOCH: Final = date(1970, 1, 1)
+_PAGE_SIZE: Final = 5_000
 _PAGED: Final = {"yield_per": 10_000}
 
 
-class _ToldSize(msgspec.Struct):
-    """Of statistics, how much there is."""
+class _StatisticsSize(msgspec.Struct):
+    """The sizes in a statistics aspect; decoding only these is faster."""
 
     total_size_bytes: int = 0
     bytes_by_class: dict[str, int] = {}
 
 
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
 _DECODE_METERED: Final = msgspec.json.Decoder(MeteredUsage).decode
-_DECODE_SIZE: Final = msgspec.json.Decoder(_ToldSize).decode
+_DECODE_SIZE: Final = msgspec.json.Decoder(_StatisticsSize).decode
 _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class OverlappingMeter(MisuseError):
-    """A reporter that counts some time of a job twice."""
+    """A meter reports some usage of a job twice."""
 
-    def __init__(self, reporter: str, known: MeteredUsage, told: MeteredUsage) -> None:
+    def __init__(self, reporter: str, known: MeteredUsage, new: MeteredUsage) -> None:
         self.reporter = reporter
         super().__init__(
-            f"Usage of {known.target} {stretch_of(known)} is already imported from {reporter}; "
-            f"{stretch_of(told)} would count some of it twice. Delete it first with: "
-            f"lumos cost remove --meter {reporter}"
+            f"Usage of {known.target} {time_range_text(known)} is already imported from "
+            f"{reporter}; {time_range_text(new)} would count some of it twice. "
+            f"Delete it first with: lumos cost remove --meter {reporter}"
         )
 
 
-class Meter(NamedTuple):
-    """A reporter of usage, how much it tells of and of which time."""
+class MeterSummary(NamedTuple):
+    """A reporter of metered usage, its number of records and their time range."""
 
     reporter: str
     rows: int
@@ -69,15 +65,15 @@ class Meter(NamedTuple):
 
 
 class MeterChange(NamedTuple):
-    """What a report changed."""
+    """The number of records that a report changed."""
 
     added: int = 0
     changed: int = 0
     unchanged: int = 0
 
 
-class KeptOverride(NamedTuple):
-    """What somebody says that a dataset or job costs by itself in a month, in micro-units."""
+class StoredOverride(NamedTuple):
+    """The own cost of a dataset or job per month that somebody set, in micro-units."""
 
     urn: str
     type: str
@@ -90,24 +86,24 @@ class KeptOverride(NamedTuple):
     set_at: datetime
 
 
-class Size(NamedTuple):
-    """How much a dataset held, in all and by storage class, and since which day it is known.
+class StorageSize(NamedTuple):
+    """The size of a dataset, in total and by storage class, from a day on.
 
     Days are counted from 1970.
     """
 
     day: int
     total: int
-    # As JSON: there may be millions of these.
+    # Decoded on demand, since there may be millions of these.
     body: bytes | None = None
 
     @property
     def classes(self) -> dict[str, int]:
-        """Bytes by storage class, as far as these are known."""
+        """Bytes by storage class, as far as known."""
         return _DECODE_CLASSES(self.body) if self.body else {}
 
 
-class Figure(NamedTuple):
+class CostFigure(NamedTuple):
     """The cost of one URN and type in a period, in micro-units."""
 
     urn: str
@@ -119,7 +115,7 @@ class Figure(NamedTuple):
 
 
 class RecordedPeriod(NamedTuple):
-    """A period whose costs are on record."""
+    """A period with recorded costs."""
 
     name: str
     first: date
@@ -129,14 +125,14 @@ class RecordedPeriod(NamedTuple):
     computed_at: datetime
 
 
-class CostRecord:
-    """What the store knows of costs."""
+class CostReader:
+    """Reads the inputs and results of cost computation."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def metered(self, start: datetime, end: datetime) -> Iterator[tuple[str, MeteredUsage]]:
-        """All that was used in some time, with who says so, as far as it reaches into it."""
+        """All metered usage that overlaps a time range, with its reporter."""
         column = tables.cost_meter.c
         statement = (
             select(column.reporter, column.body)
@@ -150,8 +146,8 @@ class CostRecord:
             for reporter, body in connection.execute(statement, execution_options=_PAGED):
                 yield reporter, _DECODE_METERED(body)
 
-    def meters(self) -> tuple[Meter, ...]:
-        """Who told of usage, by name."""
+    def meters(self) -> tuple[MeterSummary, ...]:
+        """The reporters of metered usage, by name."""
         column = tables.cost_meter.c
         statement = (
             select(
@@ -164,10 +160,10 @@ class CostRecord:
             .order_by(column.reporter)
         )
         with self._database.reading() as connection:
-            return tuple(Meter(*row) for row in connection.execute(statement))
+            return tuple(MeterSummary(*row) for row in connection.execute(statement))
 
-    def overrides(self) -> tuple[KeptOverride, ...]:
-        """All that people set, under the present names, by URN, type and day."""
+    def overrides(self) -> tuple[StoredOverride, ...]:
+        """All overrides with current URNs, ordered by URN, type and day."""
         table, alias = tables.cost_override, tables.alias.c
         statement = select(table).order_by(table.c.urn, table.c.type, table.c.since)
         with self._database.reading() as connection:
@@ -179,64 +175,64 @@ class CostRecord:
                     )
                 )
             }
-            kept = (KeptOverride(**row._mapping) for row in connection.execute(statement))
-            return tuple(each._replace(urn=moved.get(each.urn, each.urn)) for each in kept)
+            overrides = (StoredOverride(**row._mapping) for row in connection.execute(statement))
+            return tuple(each._replace(urn=moved.get(each.urn, each.urn)) for each in overrides)
 
-    def sizes(self, until: date) -> dict[str, Size]:
+    def sizes(self, until: date) -> dict[str, StorageSize]:
         """The last known size of each dataset on or before a day, or else its first one.
 
-        Of datasets that nobody scanned, such as imported ones, what their statistics say.
+        For datasets that were never scanned, such as imported ones, the size in their statistics.
         """
         table, alias, aspect = tables.storage_size, tables.alias.c, tables.aspect.c
-        found: dict[str, Size] = {}
+        found: dict[str, StorageSize] = {}
         with self._database.reading() as connection:
             moved = {
                 row.urn: row.dataset_urn
                 for row in connection.execute(select(alias.urn, alias.dataset_urn))
             }
         columns = table.c.urn, type_coerce(table.c.day, Integer), table.c.bytes, table.c.classes
-        last = (until - ALWAYS).days
+        last = (until - EPOCH).days
         for page in self._pages(select(*columns)):
             for urn, day, total, classes in page:
                 name = moved.get(urn, urn)
                 known = found.get(name)
                 if known is None or _counts_more(day, known.day, last):
-                    found[name] = Size(day, total, classes)
+                    found[name] = StorageSize(day, total, classes)
         with self._database.reading() as connection:
-            told = select(aspect.urn, aspect.updated_at, aspect.body).where(
+            imported = select(aspect.urn, aspect.updated_at, aspect.body).where(
                 aspect.name == "statistics", aspect.urn.not_in(select(table.c.urn))
             )
-            for row in connection.execute(told, execution_options=_PAGED):
+            for row in connection.execute(imported, execution_options=_PAGED):
                 if row.urn not in found:
-                    said = _DECODE_SIZE(row.body)
-                    day = (row.updated_at.date() - ALWAYS).days
-                    classes = msgspec.json.encode(said.bytes_by_class)
-                    found[row.urn] = Size(day, said.total_size_bytes, classes)
+                    size = _DECODE_SIZE(row.body)
+                    day = (row.updated_at.date() - EPOCH).days
+                    classes = msgspec.json.encode(size.bytes_by_class)
+                    found[row.urn] = StorageSize(day, size.total_size_bytes, classes)
         return found
 
     def periods(self) -> tuple[RecordedPeriod, ...]:
-        """The periods on record, by their first day."""
+        """The recorded periods, by their first day."""
         table = tables.cost_period
         statement = select(table).order_by(table.c.first, table.c.last)
         with self._database.reading() as connection:
             return tuple(RecordedPeriod(**row._mapping) for row in connection.execute(statement))
 
-    def figures(self, period: str) -> Iterator[Figure]:
+    def figures(self, period: str) -> Iterator[CostFigure]:
         """All costs of a period, by URN and type."""
         column = tables.cost_figure.c
         statement = (
-            select(*(column[name] for name in Figure._fields))
+            select(*(column[name] for name in CostFigure._fields))
             .where(column.period == period)
             .order_by(column.urn, column.type)
         )
         with self._database.reading() as connection:
             for row in connection.execute(statement, execution_options=_PAGED):
-                yield Figure(*row)
+                yield CostFigure(*row)
 
-    def history(self, urn: str) -> dict[str, tuple[Figure, ...]]:
-        """The costs of a dataset or job by period, also those under its earlier names."""
+    def history(self, urn: str) -> dict[str, tuple[CostFigure, ...]]:
+        """The costs of a dataset or job by period, including its former URNs."""
         column, alias = tables.cost_figure.c, tables.alias.c
-        amounts = [func.sum(column[name]) for name in Figure._fields[2:]]
+        amounts = [func.sum(column[name]) for name in CostFigure._fields[2:]]
         names = select(alias.urn).where(alias.dataset_urn == urn)
         statement = (
             select(column.period, column.type, *amounts)
@@ -247,12 +243,12 @@ class CostRecord:
         with self._database.reading() as connection:
             rows = connection.execute(statement).all()
         return {
-            period: tuple(Figure(urn, row.type, *map(int, row[2:])) for row in several)
+            period: tuple(CostFigure(urn, row.type, *map(int, row[2:])) for row in several)
             for period, several in groupby(rows, key=attrgetter("period"))
         }
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """What was spent in each period on record, by cost type."""
+        """The total cost of each recorded period, by cost type."""
         column = tables.cost_figure.c
         statement = (
             select(column.period, column.type, func.sum(column.own))
@@ -266,39 +262,39 @@ class CostRecord:
         return spent
 
     def datasets(self) -> Iterator[tuple[str, str, str]]:
-        """Every live dataset: its URN, its platform and its source."""
+        """The URN, platform and source of every live dataset."""
         column = tables.dataset.c
         statement = select(column.urn, column.platform, column.source).where(column.state == "live")
         for page in self._pages(statement):
             yield from page
 
     def nodes(self) -> Iterator[tuple[int, str]]:
-        """What lineage speaks of, with its number."""
+        """The id and URN of every lineage node."""
         node = tables.lineage_node.c
         for page in self._pages(select(node.id, node.urn)):
             yield from page
 
     def links(self) -> Iterator[Sequence[Any]]:
-        """The edges of all reporters, some at a time: from, to, and the job or 0."""
+        """The edges of all reporters in pages: upstream, downstream, and job or 0."""
         edge = tables.lineage_edge.c
         return self._pages(select(edge.upstream, edge.downstream, edge.job))
 
     def _pages(self, statement: Select[Any]) -> Iterator[Sequence[Any]]:
-        """Rows some at a time: one by one takes longer than all that is done with them."""
+        """Pages of rows: iterating row by row takes longer than processing them."""
         with self._database.reading() as connection:
             yield from connection.execute(statement, execution_options=_PAGED).partitions()
 
     def first_reads(self) -> Iterator[tuple[str, str, date]]:
-        """What was read by whom, and on which day first."""
+        """The first day of reads, by dataset and reader."""
         column = tables.usage_reads.c
         statement = select(column.urn, column.reader, func.min(column.day))
         for page in self._pages(statement.group_by(column.urn, column.reader)):
             yield from page
 
     def reads(self, first: date, last: date) -> Iterator[tuple[Any, ...]]:
-        """Who read what in some days: URN, reader, reads, bytes, rows and the last time.
+        """Reads between two days: URN, reader, reads, bytes, rows and the last time.
 
-        Bytes and rows are nothing unless all reads tell them.
+        Bytes and rows are None unless all reads have them.
         """
         column = tables.usage_reads.c
         statement = (
@@ -323,25 +319,24 @@ class CostWriter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        if connection.dialect.name == "postgresql":
-            # What is told is compared with what is there, and then written.
-            connection.execute(_LOCK, {"key": lock_key("costs")})
+        # New usage is compared with what is stored, and then written.
+        lock_in_transaction(connection, "costs")
 
     def meter(
         self,
         reporter: str,
-        told: Iterable[MeteredUsage],
+        usage: Iterable[MeteredUsage],
         *,
         at: datetime,
         whole_runs: bool = False,
     ) -> MeterChange:
-        """Adds to what a reporter told, or replaces what it told of the same runs and times.
+        """Add metered usage by a reporter; records of the same runs and times are replaced.
 
-        With `whole_runs`, each of these is all that its run used, and replaces whatever was told
-        of that, also on another engine or in other units.
+        With `whole_runs`, each record is the entire usage of its run and replaces all earlier
+        records of the run, also with another engine or unit.
         """
-        rows = {each.key: each for each in told}
-        known = self._told_before(reporter, {each.target for each in rows.values()})
+        rows = {each.key: each for each in usage}
+        known = self._known_usage(reporter, {each.target for each in rows.values()})
         runs = {_run(each): key for key, each in rows.items() if each.run and whole_runs}
         outdated = {key for key, each in known.items() if _run(each) in runs and key not in rows}
         replaced = {runs[_run(known.pop(key))] for key in outdated}
@@ -350,7 +345,7 @@ class CostWriter:
         fresh = {key: each for key, each in rows.items() if known.get(key) != each}
         statement = replace(self._connection.dialect.name, tables.cost_meter)
         remaining = iter(fresh.items())
-        while some := list(islice(remaining, _TOGETHER)):
+        while some := list(islice(remaining, _PAGE_SIZE)):
             self._connection.execute(
                 statement, [_meter_row(reporter, key, each, at) for key, each in some]
             )
@@ -358,7 +353,7 @@ class CostWriter:
         return MeterChange(len(fresh) - changed, changed, len(rows) - len(fresh))
 
     def forget(self, reporter: str) -> int:
-        """Takes back all that a reporter told; gives how much that was."""
+        """Delete all metered usage by a reporter; return the number of records."""
         table = tables.cost_meter
         found = self._connection.execute(delete(table).where(table.c.reporter == reporter))
         return found.rowcount
@@ -366,20 +361,20 @@ class CostWriter:
     def _remove(self, reporter: str, keys: Collection[str]) -> None:
         table = tables.cost_meter
         remaining = iter(sorted(keys))
-        while some := list(islice(remaining, _TOGETHER)):
+        while some := list(islice(remaining, _PAGE_SIZE)):
             self._connection.execute(
                 delete(table).where(
                     table.c.reporter == reporter, among(self._connection, table.c.key, some)
                 )
             )
 
-    def set_override(self, override: KeptOverride) -> None:
-        """Sets what something costs from a day on, in the place of what was set for that day."""
+    def set_override(self, override: StoredOverride) -> None:
+        """Set the cost of something from a day on, replacing the override for the same day."""
         statement = replace(self._connection.dialect.name, tables.cost_override)
         self._connection.execute(statement, override._asdict())
 
     def unset_override(self, urns: Collection[str], types: Collection[str]) -> int:
-        """Takes back what was set for some types, or for all; gives how much that was."""
+        """Delete overrides of some types, or of all; return their number."""
         column = tables.cost_override.c
         statement = delete(tables.cost_override).where(column.urn.in_(sorted(urns)))
         if types:
@@ -387,23 +382,23 @@ class CostWriter:
         return self._connection.execute(statement).rowcount
 
     def divide_overrides(self, urn: str, sizes: Mapping[str, int]) -> None:
-        """Shares what was set for a dataset among its parts in proportion to their bytes.
+        """Divide the overrides of a dataset among its parts in proportion to their bytes.
 
-        The shares add up to exactly the amount that was set; what was set for a part itself stays.
+        The shares add up to exactly the amount that was set; overrides of a part itself stay.
         """
         table, alias = tables.cost_override, tables.alias.c
         former = select(alias.urn).where(alias.dataset_urn == urn)
         chosen = (table.c.urn == urn) | table.c.urn.in_(former)
-        kept = [
-            KeptOverride(**row._mapping)
+        overrides = [
+            StoredOverride(**row._mapping)
             for row in self._connection.execute(select(table).where(chosen))
         ]
-        if not kept:
+        if not overrides:
             return
         weights = sizes if any(sizes.values()) else dict.fromkeys(sizes, 1)
         total = sum(weights.values())
         self._connection.execute(delete(table).where(chosen))
-        for each in kept:
+        for each in overrides:
             passed = given = 0
             for part in sorted(weights):
                 passed += weights[part]
@@ -415,26 +410,26 @@ class CostWriter:
     def record(
         self,
         period: Period,
-        figures: Iterable[Figure],
+        figures: Iterable[CostFigure],
         *,
         method: str,
         currency: str,
         at: datetime,
     ) -> int:
-        """Keeps the costs of a period in the place of those on record; gives how many there are."""
+        """Replace the recorded costs of a period; return the number of figures."""
         figure, dialect = tables.cost_figure, self._connection.dialect.name
         self._connection.execute(delete(figure).where(figure.c.period == period.name))
         row = RecordedPeriod(period.name, period.first, period.last, method, currency, at)
         self._connection.execute(replace(dialect, tables.cost_period), row._asdict())
-        kept = 0
+        count = 0
         remaining = (each for each in figures if any(each[2:]))
-        while some := list(islice(remaining, _TOGETHER)):
+        while some := list(islice(remaining, _PAGE_SIZE)):
             rows = [{"period": period.name, **each._asdict()} for each in some]
             self._connection.execute(figure.insert(), rows)
-            kept += len(rows)
-        return kept
+            count += len(rows)
+        return count
 
-    def _told_before(self, reporter: str, targets: Collection[str]) -> dict[str, MeteredUsage]:
+    def _known_usage(self, reporter: str, targets: Collection[str]) -> dict[str, MeteredUsage]:
         column = tables.cost_meter.c
         statement = select(column.key, column.body).where(
             column.reporter == reporter, among(self._connection, column.target, targets)
@@ -443,15 +438,15 @@ class CostWriter:
 
     @staticmethod
     def _refuse_overlaps(
-        reporter: str, told: Mapping[str, MeteredUsage], known: Mapping[str, MeteredUsage]
+        reporter: str, new: Mapping[str, MeteredUsage], known: Mapping[str, MeteredUsage]
     ) -> None:
-        """Runs have ids and replace each other; what has none must not count a time twice."""
-        kept: dict[tuple[str, ...], list[MeteredUsage]] = {}
+        """Refuse records without run ids that overlap stored ones; runs replace each other."""
+        stored: dict[tuple[str, ...], list[MeteredUsage]] = {}
         for key, each in known.items():
-            if key not in told and not each.run:
-                kept.setdefault(each.subject, []).append(each)
-        for each in told.values():
-            for other in kept.get(each.subject, ()) if not each.run else ():
+            if key not in new and not each.run:
+                stored.setdefault(each.subject, []).append(each)
+        for each in new.values():
+            for other in stored.get(each.subject, ()) if not each.run else ():
                 if each.overlaps(other):
                     raise OverlappingMeter(reporter, other, each)
 
@@ -461,7 +456,7 @@ def _run(metered: MeteredUsage) -> tuple[str, bool, str]:
 
 
 def size_row(urn: str, statistics: Statistics, *, at: datetime) -> dict[str, Any]:
-    """How much a dataset held from a day on."""
+    """The row of `tables.storage_size` for the statistics of a dataset."""
     by_class = statistics.bytes_by_class
     return {
         "urn": urn,
@@ -484,7 +479,7 @@ def _meter_row(reporter: str, key: str, metered: MeteredUsage, at: datetime) -> 
 
 
 def _counts_more(day: int, known: int, until: int) -> bool:
-    """Of sizes before a day the last one counts, and without any of those the first."""
+    """Whether a size replaces the known one: the last before a day counts, else the first."""
     if day <= until:
         return known > until or day > known
     return known > until and day < known
@@ -494,8 +489,8 @@ def _all_known(column: Any) -> Any:
     return case((func.count(column) == func.count(), func.sum(column)), else_=None)
 
 
-def stretch_of(metered: MeteredUsage) -> str:
-    """From when to when something was used, for people."""
+def time_range_text(metered: MeteredUsage) -> str:
+    """The time range of metered usage as text."""
     last = metered.ended_at - timedelta(microseconds=1)
     is_days = metered.started_at.time() == metered.ended_at.time() == datetime.min.time()
     if is_days and metered.started_at < metered.ended_at:

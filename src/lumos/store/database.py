@@ -1,42 +1,114 @@
-"""Opens the database behind a store and watches over its revision."""
+"""The database behind a store: connections, locks, transactions, revision and migrations."""
 
+import fcntl
+import hashlib
 import os
+import re
 import sqlite3
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError
 
 from lumos.errors import MissingDependency, MisuseError
-from lumos.store.any_text import allow_any_text
-from lumos.store.errors import StoreNotUsable, StoreTooNew, StoreTooOld, clear_errors
-from lumos.store.locks import AdvisoryLocks, FileLocks, Locks
+from lumos.store.errors import StoreError, StoreNotUsable, StoreTooNew, StoreTooOld, clear_errors
+from lumos.store.garbage_collection import paused_gc
+from lumos.store.search import refill, search_documents
 
-# Oldest first; the last one is what this Lumos reads and writes.
+# Oldest first; this version of Lumos reads and writes the last one.
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
     "0012", "0013", "0014", "0015", "0016",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
-# The first revision whose search index holds all that search looks at now.
+# Stores older than this revision need their search index rebuilt.
 _SEARCH_REVISION: Final = "0016"
 BUSY_SECONDS: Final = 30.0
 _LONGEST_NAME: Final = 2600
 
 
-class Database:
-    """A connection pool, the name of the place for error messages, and locks by name."""
+class LockHeld(StoreError):
+    """Another process holds the lock."""
 
-    def __init__(self, engine: Engine, place: str, locks: Locks) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"Another scan of {name} is running. Wait until it has ended, then run this one again."
+        )
+
+
+class Locks(ABC):
+    """Locks by name."""
+
+    @abstractmethod
+    def held(self, name: str) -> AbstractContextManager[None]:
+        """Hold a name while the block runs; raise LockHeld if another process holds it."""
+
+
+class FileLocks(Locks):
+    """Locks of the operating system on small files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._folder / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+        with file.open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LockHeld(name) from None
+            yield
+
+
+class AdvisoryLocks(Locks):
+    """PostgreSQL's advisory locks, which end with their connection."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[None]:
+        key = {"key": lock_key(name)}
+        with self._engine.connect() as connection:
+            # Autocommit, so that a long scan does not keep a transaction open.
+            free = connection.execution_options(isolation_level="AUTOCOMMIT")
+            if not free.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
+                raise LockHeld(name)
+            try:
+                yield
+            finally:
+                free.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+
+
+def lock_in_transaction(connection: Connection, name: str) -> None:
+    """Hold a name until the transaction ends; SQLite has only one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key(name)})
+
+
+def lock_key(name: str) -> int:
+    """The name as a signed 64-bit number, which is what PostgreSQL locks."""
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Database:
+    """A connection pool, the location for error messages, and locks by name."""
+
+    def __init__(self, engine: Engine, location: str, locks: Locks) -> None:
         self.engine = engine
-        self.place = place
-        # What readers made from the store, each with the revision of what it was made from.
-        self.kept: dict[str, Any] = {}
+        self.location = location
+        # Values that readers computed from the store, with the revision they were computed from.
+        self.cache: dict[str, Any] = {}
         self.locks = locks
 
     @classmethod
@@ -44,7 +116,7 @@ class Database:
         """The SQLite database in a file, which need not exist yet."""
         address = f"sqlite:///{file}"
         if file.exists() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
-            # Without a log of changes to be merged, a file that cannot be written may be read.
+            # A read-only file can be read as immutable unless it has a write-ahead log to merge.
             has_log = file.with_name(f"{file.name}-wal").exists()
             mode = "mode=ro" if has_log else "mode=ro&immutable=1"
             address = f"sqlite:///file:{quote(str(file))}?{mode}&uri=true"
@@ -63,8 +135,8 @@ class Database:
             raise MissingDependency("A PostgreSQL store", "psycopg", "postgres") from None
         except ArgumentError:
             raise MisuseError(
-                "storage.connection_string is no PostgreSQL URL. "
-                "One looks like postgresql://user:password@host:5432/database"
+                "storage.connection_string is not a PostgreSQL URL. "
+                "Expected: postgresql://user:password@host:5432/database"
             ) from None
         event.listen(engine, "connect", _prepare_postgres)
         return cls(engine, address.render_as_string(hide_password=True), AdvisoryLocks(engine))
@@ -76,43 +148,46 @@ class Database:
 
     @property
     def longest_name(self) -> int | None:
-        """How many bytes a name may have to be found by, if there is a limit."""
-        # An entry of PostgreSQL's indexes takes a third of a page.
+        """The most bytes that a name may have, or None without a limit."""
+        # An entry in a PostgreSQL index may take at most a third of a page.
         return _LONGEST_NAME if self.is_shared else None
 
     @contextmanager
-    def alone(self, name: str) -> Iterator[None]:
-        """The only holder of a name on any machine; it is given up even by a killed process."""
-        with clear_errors(self.place), self.locks.held(name):
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold a lock against all machines; a killed process releases it."""
+        with clear_errors(self.location), self.locks.held(name):
             yield
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the store and changes nothing."""
-        with clear_errors(self.place), self.engine.connect() as connection, connection.begin():
+        """A read transaction, which sees one state of the store."""
+        with clear_errors(self.location), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that holds the right to write from its first statement on."""
-        with clear_errors(self.place), self.engine.connect() as plain:
+        """A write transaction, which holds the write lock from its first statement on."""
+        with clear_errors(self.location), self.engine.connect() as plain:
             connection = plain.execution_options(lumos_writes=True)
             with connection.begin():
                 yield connection
 
     def check_writable(self) -> None:
-        """Fails now rather than after an hour's work where nothing can be written."""
+        """Fail now rather than after an hour of work if the store is read-only."""
         with self.writing():
             pass
 
-    def merge_log(self) -> None:
-        """Merges SQLite's log of changes, in which what was taken away can still be read.
+    def checkpoint(self) -> None:
+        """Merge SQLite's write-ahead log, in which deleted data can still be read.
 
-        Where somebody reads or writes just now, nobody waits, and the log stays for a later time.
+        Does not wait: if the store is in use, the log is merged another time.
         """
         file = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and file and not file.startswith("file:"):
-            with clear_errors(self.place), closing(sqlite3.connect(file, timeout=0)) as connection:
+            with (
+                clear_errors(self.location),
+                closing(sqlite3.connect(file, timeout=0)) as connection,
+            ):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def is_empty(self) -> bool:
@@ -124,39 +199,41 @@ class Database:
         return self.revision() is None
 
     def revision(self) -> str | None:
-        """The store's revision, or nothing for an empty database."""
+        """The revision of the store, or None for an empty database."""
         with self.reading() as connection:
             return self._revision(connection)
 
     def check_revision(self) -> None:
-        """Refuses a store of another revision and does nothing else."""
-        found = self.revision()
-        if found == HEAD:
+        """Raise an error if the store has another revision than this Lumos needs."""
+        revision = self.revision()
+        if revision == HEAD:
             return
-        if found in REVISIONS or found is None:
-            raise StoreTooOld(self.place, found or "none", HEAD)
-        raise StoreTooNew(self.place, found, HEAD)
+        if revision in REVISIONS or revision is None:
+            raise StoreTooOld(self.location, revision or "none", HEAD)
+        raise StoreTooNew(self.location, revision, HEAD)
 
     def upgrade(self) -> tuple[str | None, str]:
-        """Migrates to the newest revision in one transaction; gives the old and the new one."""
+        """Migrate to the newest revision in one transaction; return old and new revision."""
         if self.engine.dialect.name == "sqlite" and self.engine.url.database:
             self._prepare_file(Path(self.engine.url.database))
         with self.writing() as connection:
-            found = self._revision(connection)
-            if found is not None and found not in REVISIONS:
-                raise StoreTooNew(self.place, found, HEAD)
-            if found != HEAD:
+            revision = self._revision(connection)
+            if revision is not None and revision not in REVISIONS:
+                raise StoreTooNew(self.location, revision, HEAD)
+            if revision != HEAD:
                 _migrate(connection)
-            if found is not None and found < _SEARCH_REVISION:
-                _rebuild_search(connection)
-        return found, HEAD
+            if revision is not None and revision < _SEARCH_REVISION:
+                # After all migrations, since the current code writes the index.
+                with paused_gc():
+                    refill(connection, search_documents(connection))
+        return revision, HEAD
 
     def _prepare_file(self, file: Path) -> None:
         _make_folder(file.parent)
         _make_private(file)
-        # The mode stays with the file; somebody else's database is left as it is.
+        # The journal mode is stored in the file; only change it for a new store.
         if not file.exists() or self.revision() is None:
-            with clear_errors(self.place), closing(sqlite3.connect(file)) as connection:
+            with clear_errors(self.location), closing(sqlite3.connect(file)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
 
     def _revision(self, connection: Connection) -> str | None:
@@ -165,11 +242,31 @@ class Database:
             return None
         if "alembic_version" not in tables:
             raise StoreNotUsable(
-                f"{self.place} is a database, but not a Lumos store. "
-                "Choose another place with storage.path in lumos.yaml."
+                f"{self.location} is a database, but not a Lumos store. "
+                "Choose another file with storage.path in lumos.yaml."
             )
-        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        return None if found is None else str(found)
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return None if revision is None else str(revision)
+
+
+class TransactionView(Database):
+    """A read-only database as an open transaction sees it.
+
+    Reads use the connection of the transaction: another connection would not see what it wrote,
+    and might wait for the transaction to end.
+    """
+
+    def __init__(self, database: Database, connection: Connection, cache: dict[str, Any]) -> None:
+        super().__init__(database.engine, database.location, database.locks)
+        self.cache = cache
+        self._connection = connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        yield self._connection
+
+    def writing(self) -> NoReturn:
+        raise RuntimeError("the view of a transaction is read-only")
 
 
 _POSTGRES: Final = {
@@ -179,24 +276,58 @@ _POSTGRES: Final = {
 }
 
 
+# A Unicode noncharacter, so that no real text contains it.
+_ESCAPE: Final = "\U0010ffff"
+_ESCAPES: Final = {"\x00": f"{_ESCAPE}0", _ESCAPE: f"{_ESCAPE}1"}
+_UNESCAPES: Final = {escaped: text for text, escaped in _ESCAPES.items()}
+_TO_ESCAPE: Final = re.compile(f"[\x00{_ESCAPE}]")
+_ESCAPED: Final = re.compile(f"{_ESCAPE}[01]")
+
+
+def escape_text(text: str) -> str:
+    """Replace NUL, which PostgreSQL rejects in text, by an escape sequence."""
+    if "\x00" not in text and _ESCAPE not in text:
+        return text
+    return _TO_ESCAPE.sub(lambda match: _ESCAPES[match.group()], text)
+
+
+def unescape_text(text: str) -> str:
+    """Undo `escape_text`."""
+    return text if _ESCAPE not in text else _ESCAPED.sub(lambda m: _UNESCAPES[m.group()], text)
+
+
 def _prepare_postgres(connection: Any, _record: object) -> None:
-    allow_any_text(connection)
+    """Make a psycopg connection accept and return any text."""
+    from psycopg.types.string import StrDumperUnknown, TextLoader
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(escape_text(obj))
+
+    class Loader(TextLoader):
+        def load(self, data: Any) -> Any:
+            text = super().load(data)
+            return unescape_text(text) if isinstance(text, str) else text
+
+    connection.adapters.register_dumper(str, Dumper)
+    for name in ("text", "varchar"):
+        connection.adapters.register_loader(name, Loader)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver must not open transactions by itself: SQLAlchemy's begin decides which kind.
+    # SQLAlchemy begins transactions (see `_begin_sqlite`), so the driver must not.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous = NORMAL")
-    # Large stores are read through the system's own cache, without a copy.
+    # Memory-mapped reads use the page cache without copying.
     cursor.execute("PRAGMA mmap_size = 4294967296")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer that only asks for the lock at its first write can lose against another one that
-    # read the same state; asking at the start makes it wait instead.
+    # A writer that takes the lock only at its first write fails if another one wrote since it
+    # began to read; taking the lock at the start makes it wait instead.
     writes = connection.get_execution_options().get("lumos_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -206,25 +337,25 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StoreNotUsable(
-            f"The store's folder {folder} cannot be made: {problem.strerror}. "
-            "Choose another place with storage.path in lumos.yaml."
+            f"Cannot create the folder {folder} of the store: {problem.strerror}. "
+            "Choose another folder with storage.path in lumos.yaml."
         ) from problem
 
 
 def _make_private(file: Path) -> None:
-    """Makes a new file that nobody else may read, or the group alone where it may write as well.
+    """Create the file with mode 0600, or 0660 if the umask lets the group write.
 
-    A store holds SQL and the names of people. A umask that lets the group write was set by somebody
-    who shares files with it. SQLite gives the files beside it the same permissions.
+    A store holds SQL and names of people. A umask that lets the group write means that files are
+    shared with the group. SQLite creates its log files with the same permissions.
     """
     try:
-        made = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o660)
+        handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o660)
     except OSError:
-        # It is there, or cannot be made, which SQLite tells better.
+        # The file exists, or SQLite will report why it cannot be created.
         return
-    is_shared = os.fstat(made).st_mode & stat.S_IWGRP
-    os.close(made)
-    # Some file systems know no permissions.
+    is_shared = os.fstat(handle).st_mode & stat.S_IWGRP
+    os.close(handle)
+    # Some file systems have no permissions.
     with suppress(PermissionError, NotImplementedError):
         file.chmod(0o660 if is_shared else 0o600)
 
@@ -237,13 +368,3 @@ def _migrate(connection: Connection) -> None:
     config.set_main_option("script_location", "lumos.store:migrations")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
-
-
-def _rebuild_search(connection: Connection) -> None:
-    """Makes the search index anew; after all migrations, since it is made by today's code."""
-    from lumos.store.collecting import without_collecting
-    from lumos.store.search import refill
-    from lumos.store.transaction import searched
-
-    with without_collecting():
-        refill(connection, searched(connection, None))

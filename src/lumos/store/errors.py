@@ -1,4 +1,4 @@
-"""What can go wrong with a store, said once for every database."""
+"""Errors of the store, the same for every database."""
 
 import shutil
 import sqlite3
@@ -12,11 +12,11 @@ from sqlalchemy.exc import DBAPIError
 
 from lumos.errors import LumosError, MisuseError, nearest, question
 
-# How PostgreSQL calls a deadlock, and a state of the data that another writer has overtaken.
+# SQLSTATE of PostgreSQL for a deadlock and for a serialization failure.
 _CONTENDED: Final = frozenset({"40P01", "40001"})
-# Room for the smallest step by which SQLite grows the index of its log, and some more.
-_LEAST_FREE: Final = 256 * 1024
-_MOST_NEAREST: Final = 3
+# More than the smallest step by which SQLite grows the index of its write-ahead log.
+_MIN_FREE_BYTES: Final = 256 * 1024
+_MAX_SUGGESTIONS: Final = 3
 
 
 class StoreError(LumosError):
@@ -26,31 +26,31 @@ class StoreError(LumosError):
 class StoreLocked(StoreError):
     """Another process holds the store for longer than Lumos waits."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, location: str) -> None:
         super().__init__(
-            f"The store {place} is locked by another process. "
+            f"The store {location} is locked by another process. "
             "Wait for the other lumos command to end, then run this one again."
         )
 
 
 class StoreContended(StoreError):
-    """Two transactions waited for each other, and the database ended this one.
+    """Two transactions blocked each other, and the database rolled this one back.
 
-    Nothing of it was written, so it can be repeated.
+    Nothing was written, so it can be repeated.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, location: str) -> None:
         super().__init__(
-            f"Another process wrote to the same datasets of the store {place}, and went first. "
+            f"Another process wrote to the same datasets of the store {location} at the same time. "
             "Run this command again."
         )
 
 
 class NoStore(StoreError):
-    """There is no store at the place where it should be."""
+    """There is no store at the configured location."""
 
-    def __init__(self, place: str) -> None:
-        super().__init__(f"There is no store at {place} yet. Fill one with: lumos ingest PATH")
+    def __init__(self, location: str) -> None:
+        super().__init__(f"There is no store at {location} yet. Fill one with: lumos ingest PATH")
 
 
 class UnknownDataset(MisuseError):
@@ -58,8 +58,8 @@ class UnknownDataset(MisuseError):
 
     def __init__(self, name: str, known: Sequence[str] | None = None) -> None:
         self.name = name
-        # All URNs of one place are alike.
-        limit = 1 if "://" in name else _MOST_NEAREST
+        # URNs of one platform are all similar.
+        limit = 1 if "://" in name else _MAX_SUGGESTIONS
         self.nearest = tuple(nearest(name, known or (), limit=limit))
         if known is None:
             advice = "See all with: lumos list"
@@ -68,14 +68,14 @@ class UnknownDataset(MisuseError):
         elif self.nearest:
             advice = f"{question(self.nearest)} See all with: lumos list"
         else:
-            # The last part of a path or a URN is what one searches for.
+            # Search for the last part of a path or a URN.
             text = quote(name.rstrip("/").rpartition("/")[2] or name)
             advice = f"Look for it with: lumos search {text}, or see all with: lumos list"
         super().__init__(f"No dataset {name} in the store. {advice}")
 
 
 class AmbiguousName(MisuseError):
-    """A name that several datasets have."""
+    """Several datasets have the name."""
 
     def __init__(self, name: str, urns: tuple[str, ...]) -> None:
         self.urns = urns
@@ -85,7 +85,7 @@ class AmbiguousName(MisuseError):
 
 
 class NameTooLong(MisuseError):
-    """A name that the database has no room for."""
+    """The name is longer than the database can index."""
 
     def __init__(self, name: str, size: int, longest: int) -> None:
         self.name = name
@@ -102,9 +102,9 @@ class StoreNotUsable(StoreError):
 class StoreTooOld(StoreError):
     """The store was written by an earlier Lumos."""
 
-    def __init__(self, place: str, found: str, wanted: str) -> None:
+    def __init__(self, location: str, revision: str, expected: str) -> None:
         super().__init__(
-            f"The store {place} has revision {found}, this Lumos needs {wanted}. "
+            f"The store {location} has revision {revision}, this Lumos needs {expected}. "
             "Migrate it with: lumos db upgrade"
         )
 
@@ -112,54 +112,55 @@ class StoreTooOld(StoreError):
 class StoreTooNew(StoreError):
     """The store was written by a later Lumos."""
 
-    def __init__(self, place: str, found: str, wanted: str) -> None:
+    def __init__(self, location: str, revision: str, expected: str) -> None:
         super().__init__(
-            f"The store {place} has revision {found}, which is newer than this Lumos knows "
-            f"({wanted}). Upgrade Lumos: pip install --upgrade lumos"
+            f"The store {location} has revision {revision}, which is newer than this Lumos knows "
+            f"({expected}). Upgrade Lumos: pip install --upgrade lumos"
         )
 
 
 @contextmanager
-def clear_errors(place: str) -> Iterator[None]:
-    """Turns what the database driver raises into one sentence with a way out."""
+def clear_errors(location: str) -> Iterator[None]:
+    """Translate exceptions of the database driver to errors that say what to do."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as problem:
-        raise _translated(problem, place) from problem
+        raise _translate(problem, location) from problem
 
 
-def _translated(problem: Exception, place: str) -> StoreError:
+def _translate(problem: Exception, location: str) -> StoreError:
     cause = getattr(problem, "orig", problem)
     text = str(cause)
     if getattr(cause, "sqlstate", None) in _CONTENDED:
-        return StoreContended(place)
+        return StoreContended(location)
     if "locked" in text or "busy" in text or "lock timeout" in text:
-        return StoreLocked(place)
-    # SQLite reports a full disk as an I/O error where it cannot grow the files beside the database.
-    if "disk is full" in text or ("disk I/O error" in text and _is_disk_full(place)):
+        return StoreLocked(location)
+    # SQLite reports a full disk as an I/O error if it cannot grow its log files.
+    if "disk is full" in text or ("disk I/O error" in text and _is_disk_full(location)):
         return StoreNotUsable(
-            f"No room left on the disk of the store {place}. Free some and rerun."
+            f"No space left on the disk of the store {location}. "
+            "Free some and run the command again."
         )
     if "readonly" in text or "unable to open" in text:
         return StoreNotUsable(
-            f"The store {place} cannot be written. Check the permissions of the file and of its "
-            "folder, or choose another place with storage.path in lumos.yaml."
+            f"The store {location} cannot be written. Check the permissions of the file and of its "
+            "folder, or choose another location with storage.path in lumos.yaml."
         )
     if "not a database" in text or "malformed" in text:
         return StoreNotUsable(
-            f"{place} is not a Lumos store or is damaged ({text}). "
-            "Restore it from a backup, or choose another place with storage.path in lumos.yaml."
+            f"{location} is not a Lumos store or is damaged ({text}). "
+            "Restore it from a backup, or choose another location with storage.path in lumos.yaml."
         )
     if "connection failed" in text or "could not connect" in text or "refused" in text:
         return StoreNotUsable(
-            f"The store {place} does not answer. Check that the server runs and that "
+            f"The store {location} does not answer. Check that the server runs and that "
             "storage.connection_string names it."
         )
-    return StoreError(f"The store {place} failed: {text.strip().splitlines()[0]}")
+    return StoreError(f"The store {location} failed: {text.strip().splitlines()[0]}")
 
 
-def _is_disk_full(place: str) -> bool:
+def _is_disk_full(location: str) -> bool:
     try:
-        return shutil.disk_usage(Path(place).parent).free < _LEAST_FREE
+        return shutil.disk_usage(Path(location).parent).free < _MIN_FREE_BYTES
     except OSError:
         return False

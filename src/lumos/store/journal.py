@@ -1,4 +1,4 @@
-"""Imports: what each of them wrote where, what was there before, and what Lumos last wrote."""
+"""The journal of imports: every write with the state before it, to resume and roll back."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,19 +10,19 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 
 from lumos.store import tables
 from lumos.store.database import Database
-from lumos.store.rows import insert_if_new, replace
+from lumos.store.statements import insert_if_new, replace
 
-# `settled` is done and can no longer be taken back.
+# `settled` is done and can no longer be rolled back.
 RunState: TypeAlias = Literal["running", "done", "settled", "rolling_back", "rolled_back"]
 StepState: TypeAlias = Literal["planned", "done", "undone"]
 
 _PAGE: Final = 200
-# A little work makes bodies a quarter to a half of their size.
-_LEVEL: Final = 1
+# The fastest level already compresses bodies to a quarter to a half of their size.
+_COMPRESSION_LEVEL: Final = 1
 
 
 class ImportRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One import of a snapshot into a catalog, and the last entry that it is through with."""
+    """One import of a snapshot into a catalog, and the last entry that it finished."""
 
     id: str
     sequence: int
@@ -38,9 +38,9 @@ class ImportRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportStep(NamedTuple):
-    """One entry that an import writes, as JSON: as it was and as it is meant to be.
+    """One entry that an import writes, before and after, as JSON.
 
-    `base` is what Lumos had last written there before the import.
+    `base` is what Lumos last wrote there before the import.
     """
 
     kind: str
@@ -51,31 +51,31 @@ class ImportStep(NamedTuple):
     base: bytes | None
 
 
-class Journal:
-    """The imports of a store."""
+class ImportJournal:
+    """Reads the journal of imports."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def open(self, platform: str) -> ImportRun | None:
-        """The newest import into a catalog that can be gone on with or taken back."""
+        """The newest import into a catalog that can be resumed or rolled back."""
         with self._database.reading() as connection:
             return _newest(connection, platform, ("running", "rolling_back", "done"))
 
     def last(self, platform: str) -> ImportRun | None:
-        """The newest import into a catalog that changed something, taken back or not."""
+        """The newest import into a catalog that changed something, rolled back or not."""
         with self._database.reading() as connection:
             return _newest(connection, platform, ("running", "rolling_back", "done", "rolled_back"))
 
     def finished(self, platform: str) -> ImportRun | None:
-        """The newest import into a catalog that came to its end and was not taken back."""
+        """The newest import into a catalog that finished and was not rolled back."""
         with self._database.reading() as connection:
             return _newest(connection, platform, ("done", "settled"))
 
     def steps(self, run: str) -> Iterator[ImportStep]:
-        """The steps of an import that are not taken back, by kind and key, read in pages.
+        """The steps of an import that are not undone, by kind and key.
 
-        They may be marked while they are gone through.
+        They are read in pages, so that they can be marked while they are iterated.
         """
         step = tables.import_step.c
         statement = (
@@ -99,7 +99,7 @@ class Journal:
             after = (rows[-1].kind, rows[-1].key)
 
     def count(self, run: str) -> int:
-        """How many steps of an import are not taken back."""
+        """The number of steps of an import that are not undone."""
         step = tables.import_step.c
         statement = select(func.count()).where(step.run == run, step.state != "undone")
         with self._database.reading() as connection:
@@ -111,19 +111,19 @@ class Journal:
             return _bases(connection, platform, kind, keys)
 
     def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
-        """The steps on record of some entries."""
+        """The recorded steps of some entries."""
         with self._database.reading() as connection:
             return _steps(connection, run, kind, keys)
 
 
-class JournalWriter:
-    """Keeps account of an import in a transaction."""
+class ImportJournalWriter:
+    """Writes the journal of an import in a transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def begin(self, id: str, *, platform: str, file: str, snapshot: str, at: datetime) -> ImportRun:
-        """Opens the account of an import."""
+        """Start the journal of an import."""
         newest = self._connection.execute(_NEWEST).scalar_one()
         run = ImportRun(
             id=id,
@@ -140,9 +140,9 @@ class JournalWriter:
         return run
 
     def close(self, run: ImportRun) -> None:
-        """Records that an import is done; those before it can no longer be taken back.
+        """Record that an import is done; earlier ones can no longer be rolled back.
 
-        One that changed nothing leaves things as they are.
+        An import without changes does not affect earlier ones.
         """
         has_steps = self._connection.execute(_ANY_STEP, {"wanted": run.id}).first() is not None
         if has_steps:
@@ -158,21 +158,21 @@ class JournalWriter:
         self.save_run(msgspec.structs.replace(run, state=state))
 
     def save_run(self, run: ImportRun) -> None:
-        """Records how far an import is."""
+        """Record the progress of an import."""
         row = {name: getattr(run, name) for name in run.__struct_fields__}
         self._connection.execute(replace(self._dialect, tables.import_run), row)
 
     def plan(self, run: str, steps: Sequence[ImportStep]) -> None:
-        """Records what is about to be written; what a step said first of `before` stays."""
+        """Record what is about to be written; the first `before` of a step stays."""
         rows = [
             {
                 "run": run,
                 "kind": step.kind,
                 "key": step.key,
                 "state": step.state,
-                "before": _packed(step.before),
-                "after": _packed(step.after),
-                "base": _packed(step.base),
+                "before": _compress(step.before),
+                "after": _compress(step.after),
+                "base": _compress(step.base),
             }
             for step in steps
         ]
@@ -186,7 +186,7 @@ class JournalWriter:
                 self._connection.execute(_REVISE, {f"the_{name}": row[name] for name in _REVISED})
 
     def mark(self, run: str, kind: str, keys: Iterable[str], state: StepState) -> None:
-        """Records that steps were done or undone."""
+        """Record that steps were done or undone."""
         rows = [{"the_run": run, "the_kind": kind, "the_key": key, "new": state} for key in keys]
         if rows:
             self._connection.execute(_MARK, rows)
@@ -196,24 +196,24 @@ class JournalWriter:
         return _bases(self._connection, platform, kind, keys)
 
     def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
-        """The steps on record of some entries."""
+        """The recorded steps of some entries."""
         return _steps(self._connection, run, kind, keys)
 
     def save_bases(self, platform: str, kind: str, bodies: Mapping[str, bytes | None]) -> None:
-        """Records what Lumos last wrote; nothing means that it never did."""
+        """Record what Lumos last wrote; None means that it never did."""
         rows = [
-            {"platform": platform, "kind": kind, "key": key, "body": _packed(body)}
+            {"platform": platform, "kind": kind, "key": key, "body": _compress(body)}
             for key, body in bodies.items()
             if body is not None
         ]
         if rows:
             self._connection.execute(replace(self._dialect, tables.merge_base), rows)
-        gone = [key for key, body in bodies.items() if body is None]
-        if gone:
+        deleted = [key for key, body in bodies.items() if body is None]
+        if deleted:
             base = tables.merge_base
             self._connection.execute(
                 delete(base).where(
-                    base.c.platform == platform, base.c.kind == kind, base.c.key.in_(gone)
+                    base.c.platform == platform, base.c.kind == kind, base.c.key.in_(deleted)
                 )
             )
 
@@ -286,15 +286,15 @@ def _step(row: Row[Any]) -> ImportStep:
         row.kind,
         row.key,
         row.state,
-        _unpacked(row.before),
+        _decompress(row.before),
         zlib.decompress(row.after),
-        _unpacked(row.base),
+        _decompress(row.base),
     )
 
 
-def _packed(body: bytes | None) -> bytes | None:
-    return None if body is None else zlib.compress(body, _LEVEL)
+def _compress(body: bytes | None) -> bytes | None:
+    return None if body is None else zlib.compress(body, _COMPRESSION_LEVEL)
 
 
-def _unpacked(body: bytes | None) -> bytes | None:
+def _decompress(body: bytes | None) -> bytes | None:
     return None if body is None else zlib.decompress(body)

@@ -1,4 +1,4 @@
-"""Messages that wait to be sent: written with their event, claimed by one sender at a time."""
+"""The notification outbox: messages are written with events and claimed by one sender each."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
@@ -29,14 +29,14 @@ from lumos.model.notification import (
     PostedNotification,
 )
 from lumos.store.database import Database
-from lumos.store.rows import insert_if_new
+from lumos.store.statements import insert_if_new
 from lumos.store.tables import notification as table
 
-_AT_ONCE = 500
+_PAGE_SIZE = 500
 
 
 class ChannelCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many messages of a channel are in one state, and the oldest of them."""
+    """The number of messages of a channel in one state, and the time of the oldest."""
 
     channel: str
     state: NotificationState
@@ -45,7 +45,7 @@ class ChannelCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def post(connection: Connection, notification: Notification, *, at: datetime) -> bool:
-    """Puts a message into the outbox; the same event is told to a channel once only."""
+    """Put a message into the outbox; False if the channel has one for this event already."""
     row = {name: getattr(notification, name) for name in notification.__struct_fields__}
     row |= {"state": "pending", "tries": 0, "created_at": at, "due_at": at}
     statement = insert_if_new(connection.dialect.name, table)
@@ -53,7 +53,7 @@ def post(connection: Connection, notification: Notification, *, at: datetime) ->
 
 
 class NotificationOutbox:
-    """The messages of a store, as those see them who send or look after them."""
+    """Reads and claims messages to send."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -61,9 +61,9 @@ class NotificationOutbox:
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> PostedNotification | None:
-        """The oldest message that is due on one of the channels; others leave it alone `until`.
+        """Claim the oldest message that is due on one of the channels, up to a time.
 
-        A sender that dies leaves its message to others from then on, sent or not.
+        After that time other senders may claim it, in case this one died.
         """
         wanted = {"channels": list(channels), "now": now}
         return self._claim(_due, wanted, sender=sender, until=until)
@@ -71,7 +71,7 @@ class NotificationOutbox:
     def claim_after(
         self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> PostedNotification | None:
-        """The next message after another that is not sent, whether it is due, waits or is dead."""
+        """Claim the next unsent message after another one, due or not, also if it is dead."""
         wanted = {"channels": list(channels), "now": now, "after": id}
         return self._claim(_unsent, wanted, sender=sender, until=until)
 
@@ -92,25 +92,25 @@ class NotificationOutbox:
         return _posted(row)
 
     def sent(self, id: int, *, at: datetime) -> None:
-        """Notes that a message went out, whoever claims it now."""
-        self._note(table.c.id == id, state="sent", sent_at=at, problem=None)
+        """Record that a message was sent, even if another sender has claimed it since."""
+        self._record(table.c.id == id, state="sent", sent_at=at, problem=None)
 
     def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None:
-        """Notes why a claimed message did not go out, and when to try again, if ever."""
+        """Record why a claimed message was not sent, and when to retry, if at all."""
         mine = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state != "sent")
         if due_at is None:
-            self._note(mine, state="dead", problem=problem)
+            self._record(mine, state="dead", problem=problem)
         else:
-            self._note(mine, due_at=due_at, problem=problem)
+            self._record(mine, due_at=due_at, problem=problem)
 
-    def _note(self, which: ColumnElement[bool], **values: Any) -> None:
+    def _record(self, which: ColumnElement[bool], **values: Any) -> None:
         free = {"claimed_by": None, "claimed_until": None}
         statement = update(table).where(which).values(tries=table.c.tries + 1, **free, **values)
         with self._database.writing() as connection:
             connection.execute(statement)
 
     def next_due(self, channels: Collection[str]) -> datetime | None:
-        """When the next message has to be tried, if there is any."""
+        """When the next message is due, or None without any."""
         claimed = table.c.claimed_until > table.c.due_at
         due = func.min(case((claimed, table.c.claimed_until), else_=table.c.due_at))
         waiting = (table.c.state == "pending") & table.c.channel.in_(channels)
@@ -119,7 +119,7 @@ class NotificationOutbox:
         return found
 
     def counts(self) -> tuple[ChannelCount, ...]:
-        """How many messages there are, by channel and state."""
+        """The number of messages by channel and state."""
         keys = (table.c.channel, table.c.state)
         statement = select(*keys, func.count().label("count"), func.min(table.c.created_at))
         with self._database.reading() as connection:
@@ -139,12 +139,12 @@ class NotificationOutbox:
             return tuple(map(_posted, connection.execute(statement.limit(limit))))
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
-        """For events that somebody is told of: whether that happened yet, and when."""
+        """The state of the notifications about some events, by event."""
         found: dict[str, list[Any]] = {}
         remaining = iter(event_ids)
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
         with self._database.reading() as connection:
-            while some := list(islice(remaining, _AT_ONCE)):
+            while some := list(islice(remaining, _PAGE_SIZE)):
                 statement = select(*columns).where(table.c.event_id.in_(some)).order_by(table.c.id)
                 for row in connection.execute(statement):
                     found.setdefault(row.event_id, []).append(row)

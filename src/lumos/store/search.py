@@ -1,8 +1,7 @@
-"""Search: Lumos splits text into words, the database finds them, Lumos ranks what was found.
+"""Full-text search: Lumos splits text into words, the database finds them, Lumos ranks the hits.
 
-A query asks tier by tier: the whole name, words in the name, in name and path, anywhere. That is
-quick where scoring every match is not, and it is what people mean. A query that finds nothing is
-compared with the words of the index, for a suggestion.
+A query runs in tiers: the whole name, words in the name, in name and path, anywhere. That is faster
+than scoring every match. For a query without hits, the words of the index give a suggestion.
 """
 
 import re
@@ -19,6 +18,7 @@ import msgspec
 from sqlalchemy import Connection, TextClause, bindparam, delete, select, text
 
 from lumos.model.dataset import Documentation, Governance, Ownership
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Field
 from lumos.model.type_path import nested_parts
 from lumos.model.types import parse_type, quoted_name
@@ -26,7 +26,7 @@ from lumos.model.urn import SCHEME
 from lumos.store import tables
 
 _RUN: Final = re.compile(r"[^\W_]+")
-# For text in ASCII, which most names are, the same as `_RUN` in a fraction of the time.
+# Faster than `_RUN` for ASCII text, which most names are.
 _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
 _TO_JOINED: Final = {**_TO_SPACES, ord("_"): "_", ord("-"): "_"}
 _TO_NOTHING: Final = dict.fromkeys(_TO_SPACES)
@@ -34,25 +34,25 @@ _DIGIT: Final = re.compile(r"[0-9]")
 _WITHOUT_JOINTS: Final = {ord(mark): None for mark in "_-"}
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)+")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
-# Member names in the text of a type; the first alternative passes over the symbols of enums.
+# Member names in the text of a type; the first alternative skips the symbols of enums.
 _MEMBER: Final = re.compile(r"'(?:[^']|'')*'|(`(?:[^`]|``)*`|\w+):")
 _CODE_POINT: Final = re.compile(r"x([0-9a-f]{2,6})x")
 _COLUMNS: Final = ("name", "path", "fields", "words", "facets")
 _WEIGHTS: Final = {"name": "A", "path": "B", "fields": "C", "words": "D"}
 _ANYWHERE: Final = ("name", "path", "fields", "words")
-_MOST_CANDIDATES: Final = 60
-_MOST_WORDS: Final = 16
-_MOST_FIELDS: Final = 20
-_MOST_MISSPELT: Final = 3
-_SHORTEST_MISSPELT: Final = 3
+_MAX_CANDIDATES: Final = 60
+_MAX_WORDS: Final = 16
+_MAX_FIELDS: Final = 20
+_MAX_MISSPELT: Final = 3
+_MIN_MISSPELT_LENGTH: Final = 3
 _MIN_SIMILARITY: Final = 0.7
 _BATCH: Final = 5000
-# Nobody looks through more, and counting on would take longer than finding.
-MOST_COUNTED: Final = 1000
+# Counting more hits would take longer than finding them.
+MAX_COUNTED: Final = 1000
 
 
 class Facets(msgspec.Struct, frozen=True, kw_only=True):
-    """What hits must have beside the words."""
+    """Filters that hits must match in addition to the words."""
 
     platform: str | None = None
     owner: str | None = None
@@ -68,7 +68,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def words(text: str) -> set[str]:
-    """The words of a text: the parts of paths and names, of camel case each part and the whole."""
+    """The words of a text: parts of paths and names; for camel case each part and the whole."""
     if not text.isascii():
         return set(chain.from_iterable(map(_words_of_run, set(_RUN.findall(_plain(text))))))
     runs = set(text.translate(_TO_SPACES).split())
@@ -79,7 +79,7 @@ def words(text: str) -> set[str]:
 
 
 def compounds(text: str) -> list[str]:
-    """`userclicks` for user_clicks: what people type who leave the separators out."""
+    """Compound names without separators, such as `userclicks` for user_clicks."""
     if not text.isascii():
         found = _COMPOUND.findall(_plain(text))
         return [_word(each.translate(_WITHOUT_JOINTS)) for each in found]
@@ -91,15 +91,15 @@ def compounds(text: str) -> list[str]:
 
 
 def _whole(text: str) -> str:
-    """A name as one word, by which it is found at once when it is the whole query."""
+    """The name as one word, to find it first if it is the whole query."""
     if text.isascii():
         return text.translate(_TO_NOTHING).lower()
     return "".join(map(_word, _RUN.findall(_plain(text))))
 
 
 def query_words(query: str) -> list[str]:
-    """The words that must all be found: a compound counts by its parts."""
-    return list(dict.fromkeys(map(_word, _RUN.findall(_plain(query)))))[:_MOST_WORDS]
+    """The words of a query, which must all match; a compound is split into its parts."""
+    return list(dict.fromkeys(map(_word, _RUN.findall(_plain(query)))))[:_MAX_WORDS]
 
 
 def _plain(text: str) -> str:
@@ -116,7 +116,7 @@ def _words_of_run(run: str) -> tuple[str, ...]:
 
 
 def _word(text: str) -> str:
-    """Small ASCII letters and digits alone, so that no database splits a word its own way."""
+    """The word in lower-case ASCII letters and digits, which every database tokenizes alike."""
     folded = text.casefold()
     if folded.isascii():
         return folded
@@ -125,77 +125,111 @@ def _word(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _facet(name: str, value: str) -> str:
-    """A facet is one word that begins as no word of a text does."""
+    """The facet as one token with a prefix that no word of a text has."""
     letters = "".join(mark for mark in _word(_plain(value)) if mark.isalnum())
     return f"0{name}0{letters}"
 
 
-class SearchedNote(msgspec.Struct, frozen=True, gc=False):
-    """As much of what is said of a field inside a column as search sees."""
+class SearchNote(msgspec.Struct, frozen=True, gc=False):
+    """The annotations of a nested field that search indexes."""
 
     description: str | None = None
     tags: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
 
 
-class SearchedField(msgspec.Struct, frozen=True, gc=False):
-    """As much of a field as search sees; decoding the rest of a schema would take its time."""
+class SearchField(msgspec.Struct, frozen=True, gc=False):
+    """The parts of a field that search indexes; decoding only these is faster."""
 
     name: str
     type: str = ""
     description: str | None = None
     tags: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
-    nested: tuple[SearchedNote, ...] = ()
+    nested: tuple[SearchNote, ...] = ()
 
 
-class SearchedSchema(msgspec.Struct, frozen=True):
-    """As much of a schema as search sees."""
+class SearchSchema(msgspec.Struct, frozen=True):
+    """The parts of a schema that search indexes."""
 
-    fields: tuple[SearchedField, ...] = ()
+    fields: tuple[SearchField, ...] = ()
 
 
-class Searched(msgspec.Struct, frozen=True, kw_only=True):
-    """As much of a dataset as search sees."""
+class SearchDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a dataset that search indexes."""
 
     urn: str
     name: str
     platform: str
     format: str | None
-    schema: SearchedSchema = SearchedSchema()
+    schema: SearchSchema = SearchSchema()
     documentation: Documentation = Documentation()
     ownership: Ownership = Ownership()
     governance: Governance = Governance()
 
 
-decode_schema: Final = msgspec.json.Decoder(SearchedSchema).decode
+decode_schema: Final = msgspec.json.Decoder(SearchSchema).decode
 
-ASPECTS: Final = ("documentation", "ownership", "governance")
+_ASPECT_TYPES: Final[dict[str, Any]] = {
+    "documentation": Documentation,
+    "ownership": Ownership,
+    "governance": Governance,
+}
 
 
-def _entry(dataset: Searched) -> dict[str, Any]:
+def search_documents(
+    connection: Connection, urns: Sequence[str] | None = None
+) -> Iterator[SearchDocument]:
+    """What search indexes of some live datasets, or of all."""
+    dataset, aspect = tables.dataset.c, tables.aspect.c
+    datasets = (
+        select(
+            dataset.urn, dataset.name, dataset.platform, dataset.format, tables.schema_body.c.body
+        )
+        .join_from(tables.dataset, tables.schema_body, isouter=True)
+        .where(dataset.state == "live")
+    )
+    written = select(aspect.urn, aspect.name, aspect.body).where(aspect.name.in_(_ASPECT_TYPES))
+    if urns is not None:
+        datasets = datasets.where(dataset.urn.in_(urns))
+        written = written.where(aspect.urn.in_(urns))
+    aspects: dict[str, dict[str, Any]] = {}
+    for urn, name, body in connection.execute(written):
+        aspects.setdefault(urn, {})[name] = from_json(body, _ASPECT_TYPES[name])
+    for urn, name, platform, format, body in connection.execute(datasets).all():
+        yield SearchDocument(
+            urn=urn,
+            name=name,
+            platform=platform,
+            format=format,
+            schema=SearchSchema() if body is None else decode_schema(body),
+            **aspects.get(urn, {}),
+        )
+
+
+def _index_row(dataset: SearchDocument) -> dict[str, Any]:
     urn, name, fields = dataset.urn, dataset.name, dataset.schema.fields
     path = (unquote(urn) if "%" in urn else urn)[len(SCHEME) :]
     folder, _, last = path.rpartition("/")
-    prose = _prose(dataset)
-    above = list(map(_segment, folder.split("/")))
+    texts = _texts(dataset)
+    folders = list(map(_segment, folder.split("/")))
     own = _joined(name)
-    words_in_path = [own if last == name else _joined(last), *[each[0] for each in above]]
+    words_in_path = [own if last == name else _joined(last), *[each[0] for each in folders]]
     compound = compounds(last if name in last else f"{name} {last}")
-    for _, its_compounds in above:
-        compound += its_compounds
+    for _, folder_compounds in folders:
+        compound += folder_compounds
     facets = [f"2{_whole(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
     return {
         "urn": urn,
         "name": own,
         "path": " ".join(words_in_path),
         "fields": _joined(" ".join(chain.from_iterable(map(_field_names, fields)))),
-        "words": _joined(" ".join(prose)) if prose else "",
+        "words": _joined(" ".join(texts)) if texts else "",
         "facets": " ".join(facets),
     }
 
 
-def _field_names(field: SearchedField) -> tuple[str, ...]:
+def _field_names(field: SearchField) -> tuple[str, ...]:
     if "STRUCT" not in field.type:
         return (field.name,)
     return (field.name, *_member_names(field.type))
@@ -203,36 +237,29 @@ def _field_names(field: SearchedField) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _member_names(type: str) -> tuple[str, ...]:
-    """The names inside a type, at any depth, from its text: parsing it would take longer."""
+    """The names inside a type at any depth, taken from its text because parsing is slower."""
     return tuple(dict.fromkeys(filter(None, _MEMBER.findall(type))))
 
 
 @lru_cache(maxsize=65_536)
 def _segment(text: str) -> tuple[str, list[str]]:
-    """The words and the compounds of a folder's name, which many datasets share."""
+    """The words and compounds of a folder name; cached because many datasets share it."""
     return _joined(text), compounds(text)
 
 
-def _prose(dataset: Searched) -> list[str]:
-    said = list(_said_of_fields(dataset.schema))
-    documented = dataset.documentation
-    written = (documented.description, documented.business_context, documented.domain)
+def _texts(dataset: SearchDocument) -> list[str]:
+    """Descriptions, owners, tags and terms of the dataset and its fields."""
+    documentation, governance = dataset.documentation, dataset.governance
+    texts = [documentation.description, documentation.business_context, documentation.domain]
+    for field in dataset.schema.fields:
+        notes: tuple[SearchField | SearchNote, ...] = (field, *field.nested)
+        for note in notes:
+            texts += [note.description, *note.tags, *note.terms]
     owners = [owner.name for owner in dataset.ownership.owners]
-    governance = dataset.governance
-    return [*filter(None, written), *said, *owners, *governance.tags, *governance.terms]
+    return [*filter(None, texts), *owners, *governance.tags, *governance.terms]
 
 
-def _said_of_fields(schema: SearchedSchema) -> Iterator[str]:
-    for field in schema.fields:
-        spoken_of: tuple[SearchedField | SearchedNote, ...] = (field, *field.nested)
-        for each in spoken_of:
-            if each.description:
-                yield each.description
-            yield from each.tags
-            yield from each.terms
-
-
-def _tags(dataset: Searched) -> Iterator[str]:
+def _tags(dataset: SearchDocument) -> Iterator[str]:
     """The tags of a dataset and of its fields."""
     yield from dataset.governance.tags
     for field in dataset.schema.fields:
@@ -241,7 +268,7 @@ def _tags(dataset: Searched) -> Iterator[str]:
             yield from note.tags
 
 
-def _facets(dataset: Searched) -> list[str]:
+def _facets(dataset: SearchDocument) -> list[str]:
     return [
         _facet("platform", dataset.platform),
         _facet("format", dataset.format or ""),
@@ -253,7 +280,7 @@ def _facets(dataset: Searched) -> list[str]:
 def _joined(text: str) -> str:
     if not (text.isascii() and text.islower()):
         return " ".join(words(text))
-    # Small letters are split by any database as Lumos splits them; only `day2` needs its parts.
+    # Every database splits lower-case text as Lumos does; only words such as `day2` need parts.
     if not _DIGIT.search(text):
         return text
     mixed = _mixed(text.translate(_TO_SPACES).split())
@@ -265,34 +292,34 @@ def _mixed(runs: Iterable[str]) -> list[str]:
 
 
 def remove(connection: Connection, urns: Sequence[str]) -> None:
-    """Takes datasets out of the index."""
+    """Remove datasets from the index."""
     table = tables.search_entry
     rows = connection.execute(select(table).where(table.c.urn.in_(urns))).all()
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        # An index over external content must be told what it forgets.
-        for forget in _FORGET:
-            connection.execute(forget, [_indexed(row._mapping) for row in rows])
+        # An FTS5 index over external content needs the old values to delete them.
+        for statement in _DELETE:
+            connection.execute(statement, [_indexed(row._mapping) for row in rows])
     connection.execute(delete(table).where(table.c.urn.in_(urns)))
 
 
-def add(connection: Connection, datasets: Iterable[Searched]) -> None:
-    """Puts datasets that are not there yet into the index."""
-    numbered = _insert(connection, map(_entry, datasets))
+def add(connection: Connection, datasets: Iterable[SearchDocument]) -> None:
+    """Add datasets to the index that it does not have yet."""
+    numbered = _insert(connection, map(_index_row, datasets))
     if numbered and connection.dialect.name == "sqlite":
         for index in _INDEX:
             connection.execute(index, [_indexed(row) for row in numbered])
 
 
-def refill(connection: Connection, datasets: Iterable[Searched]) -> int:
-    """Makes the whole index anew from datasets; gives how many they were."""
-    for forget in _FORGET_ALL if connection.dialect.name == "sqlite" else ():
-        connection.execute(forget)
+def refill(connection: Connection, datasets: Iterable[SearchDocument]) -> int:
+    """Rebuild the index from all datasets; return their number."""
+    for statement in _DELETE_ALL if connection.dialect.name == "sqlite" else ():
+        connection.execute(statement)
     connection.execute(delete(tables.search_entry))
-    entries, count = map(_entry, datasets), 0
+    entries, count = map(_index_row, datasets), 0
     pending: Future[None] | None = None
-    # SQLite indexes one batch, which takes no Python, while the words of the next are split.
+    # SQLite indexes one batch without the GIL while Python splits the words of the next one.
     with ThreadPoolExecutor(1) as indexer:
         while some := list(islice(entries, _BATCH)):
             if pending is not None:
@@ -320,7 +347,7 @@ def _insert(connection: Connection, entries: Iterable[dict[str, str]]) -> list[d
     first = connection.execute(_NEXT_ID).scalar_one()
     for number, row in enumerate(rows, start=first):
         row["id"] = number
-    # Past SQLAlchemy, which would look at every value of the many rows.
+    # Bypasses SQLAlchemy, which would process every value of the many rows.
     connection.exec_driver_sql(_ADD, rows)
     return rows
 
@@ -341,7 +368,7 @@ _INDEX: Final = (
         "VALUES (:id, :name, :path, :fields, :words, :facets)"
     ),
 )
-_FORGET: Final = (
+_DELETE: Final = (
     text(
         "INSERT INTO search_names (search_names, rowid, name, path, facets) "
         "VALUES ('delete', :id, :name, :path, :facets)"
@@ -351,7 +378,7 @@ _FORGET: Final = (
         "VALUES ('delete', :id, :name, :path, :fields, :words, :facets)"
     ),
 )
-_FORGET_ALL: Final = (
+_DELETE_ALL: Final = (
     text("INSERT INTO search_names (search_names) VALUES ('delete-all')"),
     text("INSERT INTO search_index (search_index) VALUES ('delete-all')"),
 )
@@ -377,7 +404,7 @@ def _indexed(row: Any) -> dict[str, Any]:
 
 
 def _with_vector(row: dict[str, str]) -> dict[str, str]:
-    """The row with its words as PostgreSQL weighs them; a weight hangs on a position."""
+    """The row with a PostgreSQL text vector; a weight needs a position."""
     marked = [
         f"{word}:{position}{weight}"
         for position, (column, weight) in enumerate(_WEIGHTS.items(), start=1)
@@ -388,11 +415,12 @@ def _with_vector(row: dict[str, str]) -> dict[str, str]:
     return {**row, "vector": " ".join(marked)}
 
 
-class Hits(msgspec.Struct, frozen=True):
-    """The best URNs first, and how many there are, all of them or at least.
+class SearchHits(msgspec.Struct, frozen=True):
+    """The URNs of the best hits, best first, and the number of hits.
 
-    Counting stops at a thousand, and where names and paths alone fill the answer, at these. With
-    the matching fields of each URN that has some, and for no hits what may have been meant.
+    If not `all_counted`, there are at least `total`: counting stops at MAX_COUNTED, or at the
+    matches by name and path if these fill the answer. `fields` has the matching fields by URN;
+    `suggestion` is a corrected query if there were no hits.
     """
 
     urns: tuple[str, ...]
@@ -402,14 +430,14 @@ class Hits(msgspec.Struct, frozen=True):
     suggestion: str | None = None
 
 
-def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> Hits:
-    """The datasets that hold every word of the query, the last letters of each left open."""
+def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> SearchHits:
+    """Find the datasets with every word of the query, each as a prefix."""
     wanted = query_words(query)
     required = facets.tokens()
     if not wanted and not required:
-        return Hits((), 0, all_counted=True)
+        return SearchHits((), 0, all_counted=True)
     statements = _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE
-    most = max(limit, _MOST_CANDIDATES)
+    most = max(limit, _MAX_CANDIDATES)
     candidates: dict[int, tuple[int, str, str]] = {}
     named: dict[str, Any] = {}
     if wanted:
@@ -422,11 +450,11 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
         for id, *candidate in connection.execute(statements.named, named).all():
             candidates.setdefault(id, tuple(candidate))
     if len(candidates) >= limit:
-        by_name = {"q": named["path"], "most": MOST_COUNTED}
+        by_name = {"q": named["path"], "most": MAX_COUNTED}
         total = connection.execute(statements.counted, by_name).scalar_one()
         all_counted = False
     else:
-        most_counted = max(limit, MOST_COUNTED)
+        most_counted = max(limit, MAX_COUNTED)
         anywhere = {"q": _match(connection, wanted, _ANYWHERE, required), "most": most_counted}
         ids = [row[0] for row in connection.execute(statements.ids, anywhere).all()]
         others = [id for id in ids if id not in candidates][:most]
@@ -436,19 +464,19 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> H
         all_counted = total < most_counted
     ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, wanted))
     best = tuple(urn for _, urn, _ in ranked[:limit])
-    return Hits(best, max(total, len(candidates)), all_counted)
+    return SearchHits(best, max(total, len(candidates)), all_counted)
 
 
-def matching_fields(schema: SearchedSchema, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The paths of the fields that hold the most words of a query, such as `meta.priority`.
+def matching_fields(schema: SearchSchema, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The paths of the fields that match the most words of a query, such as `meta.priority`.
 
-    The last name of a path must hold one of the words: `meta` finds the column, not all inside it.
+    The last name of a path must match a word: `meta` finds the column, not the fields inside it.
     """
     counted: dict[str, int] = {}
     for field in schema.fields:
         text = f"{field.name} {field.type}" if "STRUCT" in field.type else field.name
         if text.isascii():
-            # Looking whether a word can be there takes less time than splitting names into words.
+            # Checking for the substring is faster than splitting names into words.
             folded = text.lower()
             for word in wanted:
                 if word in folded:
@@ -456,14 +484,14 @@ def matching_fields(schema: SearchedSchema, wanted: Sequence[str]) -> tuple[str,
             else:
                 continue
         for path, name in _named_paths(field):
-            if _held(name, wanted):
-                counted[path] = _held(path, wanted)
+            if _matches(name, wanted):
+                counted[path] = _matches(path, wanted)
     most = max(counted.values(), default=0)
-    return tuple(path for path, count in counted.items() if count == most)[:_MOST_FIELDS]
+    return tuple(path for path, count in counted.items() if count == most)[:_MAX_FIELDS]
 
 
-def _named_paths(field: SearchedField) -> Iterator[tuple[str, str]]:
-    """A column, and the fields inside it, each as its path and its own name."""
+def _named_paths(field: SearchField) -> Iterator[tuple[str, str]]:
+    """The path and name of a column and of each field inside it."""
     yield quoted_name(field.name), field.name
     if "STRUCT" in field.type:
         column = Field(name=field.name, type=parse_type(field.type))
@@ -472,20 +500,20 @@ def _named_paths(field: SearchedField) -> Iterator[tuple[str, str]]:
         )
 
 
-def _held(name: str, wanted: Sequence[str]) -> int:
-    """How many of the wanted words a word of the name begins with."""
+def _matches(name: str, wanted: Sequence[str]) -> int:
+    """The number of query words that a word of the name begins with."""
     have = words(name)
     return sum(any(word.startswith(each) for word in have) for each in wanted)
 
 
 def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
-    """The query with its unknown words spelt as the nearest words of the index, if that finds any.
+    """Correct the unknown words of a query without hits; None if the result has no hits either.
 
-    For a query that found nothing; it reads the whole list of words.
+    Reads the whole vocabulary of the index.
     """
     wanted = query_words(query)
     misspelt = [word for word in wanted if not find(connection, word, Facets(), limit=1).total]
-    if not 0 < len(misspelt) <= _MOST_MISSPELT:
+    if not 0 < len(misspelt) <= _MAX_MISSPELT:
         return None
     nearest: dict[str, str] = {}
     for word in misspelt:
@@ -497,14 +525,14 @@ def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
 
 
 def _nearest_word(connection: Connection, misspelt: str) -> str | None:
-    """The word of the index that is spelt most alike, of several the one in most datasets."""
+    """The most similar word of the index; of several, the one in most datasets."""
     meant = _readable(misspelt)
-    if len(meant) < _SHORTEST_MISSPELT:
+    if len(meant) < _MIN_MISSPELT_LENGTH:
         return None
     third = -(-len(misspelt) // 3)
     slack = 2 * len(misspelt) // len(meant)
-    # A letter or two wrong, missing or swapped leave one of three pieces as it was.
-    asked = {
+    # One or two wrong letters leave at least one third of the word intact.
+    parameters = {
         "first": misspelt[:third],
         "middle": misspelt[third:-third] or misspelt[:third],
         "last": misspelt[-third:],
@@ -515,7 +543,7 @@ def _nearest_word(connection: Connection, misspelt: str) -> str | None:
     ranked: list[tuple[float, int, str]] = []
     compared = SequenceMatcher(autojunk=False)
     compared.set_seq2(meant)
-    for token, datasets in connection.execute(statement, asked):
+    for token, datasets in connection.execute(statement, parameters):
         word = _readable(token.removeprefix("1"))
         if not word[:1].isalpha():
             continue
@@ -527,7 +555,7 @@ def _nearest_word(connection: Connection, misspelt: str) -> str | None:
 
 
 def _readable(word: str) -> str:
-    """A word of the index as people spell it; see `_word`."""
+    """A word of the index in its original spelling; the reverse of `_word`."""
     return _CODE_POINT.sub(lambda code: _letter(int(code[1], 16)) or code[0], word)
 
 
@@ -537,13 +565,13 @@ def _letter(code_point: int) -> str:
 
 def _rank(candidate: tuple[int, str, str], wanted: list[str]) -> tuple[Any, ...]:
     tier, urn, name = candidate
-    # A name that is the query itself comes before one that only begins with it.
+    # An exact match comes before a name that only begins with the query.
     covered = sum(map(len, wanted)) / max(len(name), 1)
     return (tier, -covered, len(urn), urn)
 
 
 class _Statements(NamedTuple):
-    """The best by name and path, tier by tier, and their number; all that match; some entries."""
+    """SQL for all matches, their number, the best by name and path in tiers, and some entries."""
 
     ids: TextClause
     counted: TextClause
@@ -551,12 +579,12 @@ class _Statements(NamedTuple):
     entries: TextClause
 
 
-# The tier of what matches neither by name nor by path.
+# The tier of datasets that match neither by name nor by path.
 _ELSEWHERE: Final = 3
 _ENTRIES: Final = text("SELECT id, urn, name FROM search_entry WHERE id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )
-# The later tiers are only looked into while the earlier ones have not filled the outer limit.
+# SQLite evaluates later tiers only until the outer limit is reached.
 _SQLITE: Final = _Statements(
     ids=text("SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :most"),
     counted=text(
@@ -591,13 +619,13 @@ _POSTGRES: Final = _Statements(
     entries=_ENTRIES,
 )
 
-# Words begin with a letter, names without their separators with a 1; other facets are passed over.
+# Words begin with a letter and compounds with a 1; other tokens are skipped.
 _SQLITE_WORDS: Final = text(
     "SELECT term, doc FROM search_vocabulary "
     "WHERE term >= '1a' AND length(term) BETWEEN :shortest AND :longest "
     "AND (instr(term, :first) OR instr(term, :middle) OR instr(term, :last))"
 )
-# PostgreSQL has no list of words and goes through the entries; the newest speak for all.
+# PostgreSQL has no vocabulary table, so take the words of the newest entries.
 _POSTGRES_WORDS: Final = text(
     "SELECT word, ndoc FROM ts_stat("
     "'SELECT vector FROM search_entry ORDER BY id DESC LIMIT 50000') "
@@ -607,7 +635,7 @@ _POSTGRES_WORDS: Final = text(
 
 
 def _exact(connection: Connection, facet: str, required: list[str]) -> str:
-    """The match expression for facets alone."""
+    """A match expression for facets only."""
     if connection.dialect.name == "postgresql":
         return " & ".join(f"'{each}':D" for each in (facet, *required))
     return " AND ".join(f'facets : "{each}"' for each in (facet, *required))
@@ -616,7 +644,7 @@ def _exact(connection: Connection, facet: str, required: list[str]) -> str:
 def _match(
     connection: Connection, wanted: list[str], columns: tuple[str, ...], required: list[str]
 ) -> str:
-    """The match expression; words are letters and digits alone, so nothing needs escaping."""
+    """A match expression; words are only letters and digits, so nothing needs escaping."""
     if connection.dialect.name == "postgresql":
         marks = "".join(_WEIGHTS[column] for column in columns)
         found = [f"('{word}':*{marks} | '1{word}':D)" for word in wanted]

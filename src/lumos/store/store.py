@@ -1,4 +1,4 @@
-"""The store: what it tells, and how something is written to it."""
+"""The store: reads of datasets, access to its other parts, and transactions."""
 
 import random
 import time
@@ -23,23 +23,26 @@ from lumos.model.dataset_pattern import name_spellings
 from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn, name_in
-from lumos.store import notification_outbox as outbox
 from lumos.store import search, tables
 from lumos.store.annotations import StoredAnnotations
-from lumos.store.archive import SchemaArchive
 from lumos.store.catalog_outbox import CatalogOutbox
-from lumos.store.change_log import ChangeLog
-from lumos.store.collecting import without_collecting
-from lumos.store.costs import CostRecord
+from lumos.store.costs import CostReader
 from lumos.store.database import Database
-from lumos.store.directory import Directory
-from lumos.store.entries import (
-    ASPECT_TYPES,
-    Entries,
-    datasets_of,
-    known_of,
-    schemas_of,
+from lumos.store.datasets import (
+    DatasetFilter,
+    DatasetLocation,
+    DatasetState,
+    FinishedScan,
+    HintReader,
+    KnownDataset,
+    RecordedShapes,
+    SchemaRecord,
+    known_dataset,
+    schema_record,
+    schemas_by_hash,
+    unknown_dataset,
 )
+from lumos.store.entries import ASPECT_TYPES, EntryReader, datasets_of
 from lumos.store.errors import (
     AmbiguousName,
     NameTooLong,
@@ -47,31 +50,22 @@ from lumos.store.errors import (
     StoreContended,
     UnknownDataset,
 )
-from lumos.store.hints import StoredHints
-from lumos.store.journal import Journal
-from lumos.store.ledger import VersionLedger
-from lumos.store.lineage import LineageReader
-from lumos.store.listening import Completer, Listener
-from lumos.store.names import unknown_dataset
-from lumos.store.records import (
-    DatasetFilter,
-    KnownDataset,
-    RecordedShapes,
-    Scan,
-    SchemaRecord,
-    State,
-)
-from lumos.store.rows import insert_if_new, portions
-from lumos.store.search import Facets, Hits
-from lumos.store.transaction import Transaction, schema_row, searched
-from lumos.store.usage import UsageRecord
+from lumos.store.garbage_collection import paused_gc
+from lumos.store.history import ChangeLog, SchemaReader
+from lumos.store.journal import ImportJournal
+from lumos.store.lineage.reader import LineageReader
+from lumos.store.notification_outbox import NotificationOutbox
+from lumos.store.search import Facets, SearchHits
+from lumos.store.statements import insert_if_new, portions
+from lumos.store.transaction import Completer, Listener, Transaction, schema_row
+from lumos.store.usage import UsageReader
 
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.05
-# How many candidates an error for an ambiguous name lists.
-_MOST_NAMED: Final = 5
-# Made once: making a statement takes longer than running it.
+# The number of candidates that the error for an ambiguous name lists.
+_MAX_CANDIDATES: Final = 5
+# Built once: building a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _NAMES_OF = select(tables.dataset.c.urn, tables.dataset.c.name)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
@@ -83,22 +77,41 @@ _FIELD_NAMES_OF = (
 )
 
 
+class _Uri(msgspec.Struct):
+    """The URI of a location aspect; decoding only this is faster."""
+
+    uri: str
+
+
+_DECODE_URI: Final = msgspec.json.Decoder(_Uri).decode
+
+
 class Store:
     """Datasets and their history in one database."""
 
     def __init__(self, database: Database, listeners: Sequence[Listener] = ()) -> None:
         self._database = database
         self._listeners = listeners
-        self.place = database.place
+        self.schemas = SchemaReader(database)
+        self.change_log = ChangeLog(database)
+        self.entries = EntryReader(database)
+        self.annotations = StoredAnnotations(database)
+        self.hints = HintReader(database)
+        self.lineage = LineageReader(database)
+        self.usage = UsageReader(database)
+        self.costs = CostReader(database)
+        self.journal = ImportJournal(database)
+        self.catalog_outbox = CatalogOutbox(database)
+        self.notification_outbox = NotificationOutbox(database)
 
     @classmethod
     def open(
         cls, database: Database, *, create: bool = False, listeners: Sequence[Listener] = ()
     ) -> "Store":
-        """The store in a database; only `create` makes one where there is none."""
+        """Open the store in a database; with `create`, create it if there is none."""
         if database.is_empty():
             if not create:
-                raise NoStore(database.place)
+                raise NoStore(database.location)
             database.upgrade()
         database.check_revision()
         if create:
@@ -106,15 +119,16 @@ class Store:
         return cls(database, listeners)
 
     def close(self) -> None:
+        """Close all connections."""
         self._database.engine.dispose()
 
-    def merge_log(self) -> None:
-        """Lets nothing that was taken away stay beside the store, if nobody uses it just now."""
-        self._database.merge_log()
+    def checkpoint(self) -> None:
+        """Remove deleted data from the log files of SQLite, unless the store is in use."""
+        self._database.checkpoint()
 
     @contextmanager
-    def transaction(self) -> Iterator["Transaction"]:
-        """All that is written inside becomes visible at once, or not at all."""
+    def transaction(self) -> Iterator[Transaction]:
+        """Commit all writes of the block together, or none of them."""
         with self._database.writing() as connection:
             transaction = Transaction(connection, self._database)
             yield transaction
@@ -128,28 +142,28 @@ class Store:
         for event, listener in product(events, self._listeners):
             listener.after(event)
 
-    def transact(self, action: Callable[["Transaction"], Result]) -> Result:
-        """Does something in a transaction, and again where another writer got in its way.
+    def transact(self, action: Callable[[Transaction], Result]) -> Result:
+        """Run an action in a transaction, and retry it if another writer conflicts.
 
-        Only the last time counts, so that the action must leave nothing behind by itself.
+        The action must have no side effects outside of the transaction.
         """
         for attempt in range(_ATTEMPTS):
             try:
                 with self.transaction() as transaction:
                     return action(transaction)
             except StoreContended:
-                # Whoever went first has to come to an end.
+                # Give the other writer time to finish.
                 time.sleep(random.uniform(0, _PAUSE * 2**attempt))
         with self.transaction() as transaction:
             return action(transaction)
 
     @property
     def limits_names(self) -> bool:
-        """Whether there are names that the store has no room for."""
+        """Whether the length of names is limited."""
         return self._database.longest_name is not None
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuses a name that the store has no room for."""
+        """Raise an error for a name that is too long for the store."""
         longest = self._database.longest_name
         if longest is None:
             return
@@ -158,10 +172,10 @@ class Store:
             if size > longest:
                 raise NameTooLong(name, size, longest)
 
-    def keep_schemas(self, schemas: Iterable[Schema]) -> None:
-        """Keeps schemas that are about to be written, where several may write at once.
+    def save_schemas(self, schemas: Iterable[Schema]) -> None:
+        """Save schemas in a short transaction of their own, if the store has several writers.
 
-        Inside of long transactions, those that bring the same schemas would wait for each other.
+        In long transactions, writers of the same schemas would wait for each other.
         """
         if not self._database.is_shared:
             return
@@ -173,79 +187,14 @@ class Store:
             for hash in sorted(rows):
                 connection.execute(statement, rows[hash])
 
-    @property
-    def outbox(self) -> outbox.NotificationOutbox:
-        """The messages about changes, sent and unsent."""
-        return outbox.NotificationOutbox(self._database)
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """Lock a name, such as that of a source, against all other users of the store."""
+        return self._database.lock(name)
 
-    @property
-    def news(self) -> CatalogOutbox:
-        """What catalogs have not heard of yet."""
-        return CatalogOutbox(self._database)
+    def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], SearchHits]:
+        """The best datasets for a query, without schemas, and the hits with matching fields.
 
-    @property
-    def change_log(self) -> ChangeLog:
-        """The events of all datasets."""
-        return ChangeLog(self._database)
-
-    @property
-    def archive(self) -> SchemaArchive:
-        """The schemas of all datasets over time."""
-        return SchemaArchive(self._database)
-
-    @property
-    def entries(self) -> Entries:
-        """All datasets with all that is known of them, and what is no dataset."""
-        return Entries(self._database)
-
-    @property
-    def annotations(self) -> StoredAnnotations:
-        """The annotations of all datasets, by reporter."""
-        return StoredAnnotations(self._database)
-
-    @property
-    def usage(self) -> UsageRecord:
-        """Who read what and when."""
-        return UsageRecord(self._database)
-
-    @property
-    def costs(self) -> CostRecord:
-        """What costs are computed from, and those on record."""
-        return CostRecord(self._database)
-
-    @property
-    def hints(self) -> StoredHints:
-        """Hints on which files form a dataset."""
-        return StoredHints(self._database)
-
-    @property
-    def journal(self) -> Journal:
-        """The imports that were run, and what was there before them."""
-        return Journal(self._database)
-
-    @property
-    def lineage(self) -> LineageReader:
-        """How datasets hang together."""
-        return LineageReader(self._database)
-
-    @property
-    def directory(self) -> Directory:
-        """The names and places of all datasets."""
-        return Directory(self._database)
-
-    @property
-    def ledger(self) -> VersionLedger:
-        """The versions of all datasets."""
-        return VersionLedger(self._database)
-
-    def alone(self, name: str) -> AbstractContextManager[None]:
-        """Holds a name, such as a source's, against all other users of the store."""
-        return self._database.alone(name)
-
-    def search(self, query: str, facets: Facets, *, limit: int) -> tuple[list[Dataset], Hits]:
-        """The best datasets for a query, without schemas, how many there are, and matching fields.
-
-        Where nothing is found, `hits.suggestion` is what may have been meant.
+        Without any hits, `hits.suggestion` may be a corrected query.
         """
         with self._database.reading() as connection:
             hits = search.find(connection, query, facets, limit=limit)
@@ -253,7 +202,7 @@ class Store:
                 suggestion = search.suggest(connection, query, facets)
                 return [], msgspec.structs.replace(hits, suggestion=suggestion)
             rows = connection.execute(_DATASETS_OF, {"urns": hits.urns}).all()
-            found = {row.urn: known_of(row) for row in rows}
+            found = {row.urn: known_dataset(row) for row in rows}
             known = [found[urn] for urn in hits.urns]
             fields = self._matching_fields(connection, known, search.query_words(query))
             hits = msgspec.structs.replace(hits, fields=fields)
@@ -264,7 +213,7 @@ class Store:
         connection: Connection, known: Collection[KnownDataset], wanted: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
         rows = connection.execute(_FIELD_NAMES_OF, {"urns": [each.urn for each in known]})
-        # Most hits are found by their names alone, and decoding a schema takes its time.
+        # Decoding schemas is slow, and most hits match by name only.
         matching = {
             urn: search.matching_fields(search.decode_schema(body), wanted)
             for urn, names, body in rows
@@ -273,12 +222,12 @@ class Store:
         return {urn: fields for urn, fields in matching.items() if fields}
 
     def rebuild_search(self) -> int:
-        """Makes the search index anew from everything in the store; gives how much it holds."""
-        with self._database.writing() as connection, without_collecting():
-            return search.refill(connection, searched(connection, None))
+        """Rebuild the search index; return the number of datasets in it."""
+        with self._database.writing() as connection, paused_gc():
+            return search.refill(connection, search.search_documents(connection))
 
     def resolve(self, urn: str) -> str:
-        """The URN under which a dataset is known now, following aliases."""
+        """The current URN of a dataset, following aliases."""
         with self._database.reading() as connection:
             found = connection.execute(
                 select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == urn)
@@ -286,29 +235,29 @@ class Store:
         return urn if found is None else str(found)
 
     def find(self, name: str) -> str:
-        """The URN meant by a URN, or by a name or an end of a path that only one dataset has."""
+        """The URN for a URN, or for a name or an end of a path that only one dataset has."""
         found = self.lookup(name)
         if found is None:
             raise self.unknown(name)
         return found
 
     def lookup(self, name: str) -> str | None:
-        """The same, or None where no dataset has that name; a URN need not be a dataset's."""
+        """Like `find`, but None if no dataset has the name; a URN is not checked."""
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
-        # delta.csv.gz is recorded as delta.csv.
+        # delta.csv.gz may be recorded as delta.csv.
         found = (self._find(spelling) for spelling in name_spellings(name))
         return next((urn for urn in found if urn is not None), None)
 
     def unknown(self, name: str) -> UnknownDataset:
-        """The error that no dataset has a URN or a name, with the nearest that there are."""
+        """The error for a URN or name that no dataset has, with the nearest ones."""
         with self._database.reading() as connection:
             return unknown_dataset(connection, name)
 
     def _find(self, name: str) -> str | None:
         table = tables.dataset.c
         end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
-        # `tickets` names tickets.jsonl, whichever of the two an earlier scan recorded as its name.
+        # `tickets` also finds tickets.jsonl: earlier versions recorded names with the extension.
         candidates = select(table.urn, table.name, table.state).where(
             or_(
                 table.name == name,
@@ -328,43 +277,52 @@ class Store:
                 ends = [each[-len(end) :] for each in name_spellings(urn.partition("?env=")[0])]
                 is_path = end in (ends[0], ends[-1])
                 if state == "split" and (is_path or name in (names[0], names[-1])):
-                    # The name of a dataset that was split may belong to one of its parts now.
+                    # One of its parts may have the name of a dataset that was split.
                     split.append(urn)
                 elif is_path:
                     by_path.append(urn)
                 elif name in (names[0], names[-1]):
                     by_name.append(urn)
                 elif {name.lower(), end.lower()} & {each.lower() for each in (*names, *ends)}:
-                    # Some of several extensions, or another case: LIKE ignores case in SQLite.
+                    # Without some of several extensions, or in another case.
                     looser.append(urn)
-                if len(by_path) == _MOST_NAMED:
+                if len(by_path) == _MAX_CANDIDATES:
                     break
-            # `orders` is the folder of that name before orders_2024, which has the same name.
+            # The folder `orders` comes before other datasets that are named `orders`.
             urns = by_path or by_name or split or looser
             if len(urns) == 1:
                 return urns[0]
             if urns:
-                raise AmbiguousName(name, tuple(urns[:_MOST_NAMED]))
+                raise AmbiguousName(name, tuple(urns[:_MAX_CANDIDATES]))
             return None
 
+    def known_dataset(self, urn: str) -> KnownDataset:
+        """The record of one dataset by its current URN."""
+        statement = select(tables.dataset).where(tables.dataset.c.urn == urn)
+        with self._database.reading() as connection:
+            row = connection.execute(statement).one_or_none()
+            if row is None:
+                raise unknown_dataset(connection, urn)
+        return known_dataset(row)
+
     def known(self, *, source: str) -> dict[str, KnownDataset]:
-        """What is on record for each dataset of a source."""
+        """The records of all datasets of a source, by URN."""
         statement = select(tables.dataset).where(tables.dataset.c.source == source)
         with self._database.reading() as connection:
-            return {row.urn: known_of(row) for row in connection.execute(statement)}
+            return {row.urn: known_dataset(row) for row in connection.execute(statement)}
 
     def live(self, urns: Collection[str]) -> dict[str, KnownDataset]:
-        """What is on record for each of some datasets, as far as they are live."""
+        """The records of those of some datasets that are live, by URN."""
         statement = _DATASETS_OF.where(tables.dataset.c.state == "live")
         with self._database.reading() as connection:
             return {
-                row.urn: known_of(row)
+                row.urn: known_dataset(row)
                 for some in portions(urns)
                 for row in connection.execute(statement, {"urns": some})
             }
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
-        """The names of some datasets and of all others that share one of these names, by URN."""
+        """The names of some datasets and of all others with one of these names, by URN."""
         table = tables.dataset.c
         with self._database.reading() as connection:
             own: dict[str, str] = {}
@@ -378,7 +336,7 @@ class Store:
         return own
 
     def recorded_shapes(self, urns: Collection[str]) -> dict[str, RecordedShapes]:
-        """What is on record about the schemas of some datasets, as far as they are live."""
+        """The recorded schemas of those of some datasets that are live, by URN."""
         dataset, memory, body = tables.dataset.c, tables.schema_memory.c, tables.schema_body.c
         hash = func.coalesce(memory.schema_hash, dataset.schema_hash).label("hash")
         statement = (
@@ -405,7 +363,7 @@ class Store:
         }
 
     def aspects_of(self, name: str, urns: Collection[str]) -> dict[str, Any]:
-        """One aspect of each of some datasets, as far as it is on record."""
+        """One aspect of each of some datasets that has it, by URN."""
         aspect = tables.aspect.c
         statement = select(aspect.urn, aspect.body).where(
             aspect.name == name, aspect.urn.in_(_URNS)
@@ -417,8 +375,17 @@ class Store:
                 for urn, body in connection.execute(statement, {"urns": some})
             }
 
+    def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The names of the owners of those of some datasets that have owners, by URN."""
+        aspects = self.aspects_of("ownership", urns)
+        return {
+            urn: tuple(dict.fromkeys(owner.name for owner in ownership.owners))
+            for urn, ownership in aspects.items()
+            if ownership.owners
+        }
+
     def aspects(self, name: str, *, source: str | None = None) -> dict[str, Any]:
-        """One aspect of each dataset, or of those of a source, as far as it is on record."""
+        """One aspect of each dataset that has it, by URN, optionally of one source."""
         dataset, aspect = tables.dataset.c, tables.aspect.c
         statement = (
             select(aspect.urn, aspect.body)
@@ -432,7 +399,7 @@ class Store:
             return {urn: from_json(body, ASPECT_TYPES[name]) for urn, body in rows}
 
     def list(self, filter: DatasetFilter) -> Iterator[KnownDataset]:
-        """The live datasets that the filter lets through, by URN."""
+        """The live datasets that match the filter, ordered by URN."""
         table = tables.dataset.c
         statement = select(tables.dataset).where(table.state == "live").order_by(table.urn)
         if filter.platform:
@@ -450,10 +417,22 @@ class Store:
         if filter.limit is not None:
             statement = statement.limit(filter.limit)
         with self._database.reading() as connection:
-            yield from map(known_of, connection.execute(statement))
+            yield from map(known_dataset, connection.execute(statement))
+
+    def dataset_locations(self) -> Iterator[DatasetLocation]:
+        """The names and URIs of all datasets, live or not."""
+        dataset, aspect = tables.dataset.c, tables.aspect.c
+        is_location = (aspect.urn == dataset.urn) & (aspect.name == "location")
+        statement = select(
+            dataset.urn, dataset.name, dataset.platform, dataset.state, aspect.body
+        ).select_from(tables.dataset.outerjoin(tables.aspect, is_location))
+        with self._database.reading() as connection:
+            for row in connection.execute(statement, execution_options={"yield_per": 1000}):
+                uri = None if row.body is None else _DECODE_URI(row.body).uri
+                yield DatasetLocation(row.urn, row.name, row.platform, row.state, uri)
 
     def get(self, urn: str) -> Dataset:
-        """A dataset with all its aspects; its lineage is what anybody says of it."""
+        """A dataset with all its aspects and the lineage of all reporters."""
         resolved = self.resolve(urn)
         with self._database.reading() as connection:
             row = connection.execute(
@@ -461,16 +440,16 @@ class Store:
             ).one_or_none()
             if row is None:
                 raise unknown_dataset(connection, urn)
-            known = known_of(row)
-            schemas = schemas_of(connection, {known.schema_hash} if known.schema_hash else ())
+            known = known_dataset(row)
+            schemas = schemas_by_hash(connection, {known.schema_hash} if known.schema_hash else ())
             dataset = datasets_of(connection, [known], schemas)[0]
-        return msgspec.structs.replace(dataset, lineage=self.lineage.around(resolved))
+        return msgspec.structs.replace(dataset, lineage=self.lineage.of_dataset(resolved))
 
-    def state(self, urn: str) -> State:
-        """Whether a dataset is still there."""
+    def state(self, urn: str) -> DatasetState:
+        """The state of a dataset."""
         statement = select(tables.dataset.c.state).where(tables.dataset.c.urn == self.resolve(urn))
         with self._database.reading() as connection:
-            found: State | None = connection.execute(statement).scalar()
+            found: DatasetState | None = connection.execute(statement).scalar()
         if found is None:
             raise self.unknown(urn)
         return found
@@ -485,20 +464,10 @@ class Store:
             .order_by(table.c.number)
         )
         with self._database.reading() as connection:
-            return tuple(
-                SchemaRecord(
-                    number=row.number,
-                    version=row.version,
-                    cloud_version=row.cloud_version,
-                    event_id=row.event_id,
-                    recorded_at=row.recorded_at,
-                    schema=from_json(row.body, Schema),
-                )
-                for row in connection.execute(statement)
-            )
+            return tuple(map(schema_record, connection.execute(statement)))
 
     def events(self, urn: str) -> tuple[ChangeEvent, ...]:
-        """Every recorded change of a dataset, under all its URNs, oldest first."""
+        """Every recorded event of a dataset, under all its URNs, oldest first."""
         table, alias = tables.change_event.c, tables.alias.c
         resolved = self.resolve(urn)
         earlier = select(alias.urn).where(alias.dataset_urn == resolved)
@@ -516,21 +485,21 @@ class Store:
         with self._database.reading() as connection:
             return tuple(connection.scalars(select(column).distinct().order_by(column)))
 
-    def last_scan(self, source: str) -> Scan | None:
+    def last_scan(self, source: str) -> FinishedScan | None:
         """The last finished scan of a source."""
         statement = select(tables.scan).where(tables.scan.c.source == source)
         with self._database.reading() as connection:
             row = connection.execute(statement).one_or_none()
-        return None if row is None else Scan(**row._mapping)
+        return None if row is None else FinishedScan(**row._mapping)
 
-    def scans(self) -> tuple[Scan, ...]:
+    def scans(self) -> tuple[FinishedScan, ...]:
         """The last finished scan of every source."""
         with self._database.reading() as connection:
             rows = connection.execute(select(tables.scan).order_by(tables.scan.c.source)).all()
-        return tuple(Scan(**row._mapping) for row in rows)
+        return tuple(FinishedScan(**row._mapping) for row in rows)
 
     def counts(self) -> dict[str, int]:
-        """How many rows each table holds."""
+        """The number of rows by table."""
         with self._database.reading() as connection:
             return {
                 name: connection.execute(select(func.count()).select_from(table)).scalar_one()

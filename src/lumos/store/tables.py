@@ -1,4 +1,7 @@
-"""The tables of the store, the same on SQLite and PostgreSQL."""
+"""The tables of the store, the same on SQLite and PostgreSQL.
+
+Some names differ from the Python names for historical reasons: names in databases never change.
+"""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -27,8 +30,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-class Instant(TypeDecorator[datetime]):
-    """A UTC time as whole microseconds: sorts, compares and reads alike on every database."""
+class InstantColumn(TypeDecorator[datetime]):
+    """A UTC time as microseconds, which every database sorts and compares alike."""
 
     impl = BigInteger
     cache_ok = True
@@ -40,7 +43,7 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else _EPOCH + int(value) * _MICROSECOND
 
 
-class Day(TypeDecorator[date]):
+class DayColumn(TypeDecorator[date]):
     """A day in UTC, counted from 1970."""
 
     impl = Integer
@@ -53,7 +56,7 @@ class Day(TypeDecorator[date]):
         return None if value is None else _EPOCH.date() + timedelta(days=int(value))
 
 
-# SQLite only counts up by itself on INTEGER, PostgreSQL needs BIGINT for a long life.
+# SQLite auto-increments INTEGER only; PostgreSQL needs BIGINT for large numbers.
 Counter = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData(
@@ -79,8 +82,8 @@ dataset = Table(
     Column("schema_hash", String(32), ForeignKey("schema_body.hash")),
     Column("fingerprint", String(32), nullable=False),
     Column("content", String(32), nullable=False),
-    Column("created_at", Instant, nullable=False),
-    Column("updated_at", Instant, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("updated_at", InstantColumn, nullable=False),
     Index(None, "source"),
     Index(None, "platform", "format"),
     Index(None, "name"),
@@ -93,7 +96,7 @@ aspect = Table(
     Column("name", String(32), primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("writer", Text, nullable=False),
-    Column("updated_at", Instant, nullable=False),
+    Column("updated_at", InstantColumn, nullable=False),
 )
 
 schema_body = Table(
@@ -114,12 +117,12 @@ schema_version = Table(
     Column("cloud_version", Text, nullable=False),
     Column("schema_hash", String(32), ForeignKey("schema_body.hash"), nullable=False),
     Column("event_id", String(32), nullable=False),
-    Column("recorded_at", Instant, nullable=False),
+    Column("recorded_at", InstantColumn, nullable=False),
     UniqueConstraint("urn", "version"),
 )
 
-# What scans remember of the schemas that a dataset's files had. `schema_hash` is the schema that
-# the files declare, which lacks the partition columns and annotations of the recorded one.
+# The state of scans about the schemas of a dataset's files. `schema_hash` is the schema that the
+# files declare, without the partition columns and annotations of the recorded one.
 schema_memory = Table(
     "schema_memory",
     metadata,
@@ -136,12 +139,12 @@ change_event = Table(
     Column("urn", Text, nullable=False),
     Column("type", String(32), nullable=False),
     Column("breaking", Boolean, nullable=False),
-    Column("recorded_at", Instant, nullable=False),
+    Column("recorded_at", InstantColumn, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Index(None, "urn", "sequence"),
     Index(None, "recorded_at", "sequence"),
     Index(None, "type", "recorded_at", "sequence"),
-    # Few events break anything, and most who ask about changes ask for those.
+    # Few events are breaking, and most queries ask for those.
     Index(
         "ix_change_event_breaking",
         "recorded_at",
@@ -157,7 +160,7 @@ alias = Table(
     Column("urn", Text, primary_key=True),
     Column("dataset_urn", Text, ForeignKey("dataset.urn"), nullable=False),
     Column("reason", Text, nullable=False),
-    Column("created_at", Instant, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
     Index(None, "dataset_urn"),
 )
 
@@ -165,7 +168,7 @@ audit = Table(
     "audit",
     metadata,
     Column("sequence", Counter, primary_key=True, autoincrement=True),
-    Column("recorded_at", Instant, nullable=False),
+    Column("recorded_at", InstantColumn, nullable=False),
     Column("actor", Text, nullable=False),
     Column("origin", Text, nullable=False),
     Column("action", Text, nullable=False),
@@ -174,8 +177,8 @@ audit = Table(
     Index(None, "recorded_at"),
 )
 
-# What search looks at: words that Lumos split itself, so that both databases find the same.
-# PostgreSQL keeps them in `vector` too; SQLite in an index of its own (see `search.py`).
+# The text that search indexes, split into words by Lumos so that both databases find the same.
+# PostgreSQL also has them in `vector`, SQLite in FTS5 tables (see `search.py`).
 search_entry = Table(
     "search_entry",
     metadata,
@@ -195,10 +198,10 @@ scan = Table(
     Column("source", Text, primary_key=True),
     Column("scan_id", Text, nullable=False),
     Column("manifest", Text, nullable=False),
-    Column("finished_at", Instant, nullable=False),
+    Column("finished_at", InstantColumn, nullable=False),
 )
 
-# What channels are told of events. A message is kept whatever becomes of it.
+# Messages about events, one for each event and channel. They stay after they were sent.
 notification = Table(
     "notification",
     metadata,
@@ -211,19 +214,19 @@ notification = Table(
     Column("urgent", Boolean, nullable=False),
     Column("state", String(16), nullable=False),
     Column("tries", Integer, nullable=False),
-    Column("created_at", Instant, nullable=False),
-    Column("due_at", Instant, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("due_at", InstantColumn, nullable=False),
     Column("claimed_by", Text),
-    Column("claimed_until", Instant),
-    Column("sent_at", Instant),
+    Column("claimed_until", InstantColumn),
+    Column("sent_at", InstantColumn),
     Column("problem", Text),
     UniqueConstraint("event_id", "channel"),
     Index(None, "state", "due_at"),
 )
 
-# What is known of a dataset and is no aspect: what others told of its versions and times, what only
-# one catalog has a place for, and which words about it are whose.
-beside = Table(
+# Extras of a dataset that are not aspects: versions and times from imports, fields that only one
+# catalog has, and the annotations of each reporter.
+extras = Table(
     "beside",
     metadata,
     Column("urn", Text, ForeignKey("dataset.urn"), primary_key=True),
@@ -231,17 +234,17 @@ beside = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# Terms, users, groups, jobs and what Lumos has no kind for.
+# Terms, users, groups, jobs and entities of kinds that Lumos does not model.
 item = Table(
     "item",
     metadata,
     Column("kind", String(16), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),
-    Column("updated_at", Instant, nullable=False),
+    Column("updated_at", InstantColumn, nullable=False),
 )
 
-# What Lumos last wrote to each catalog, so that edits made there can be told from its own words.
+# What Lumos last wrote to each catalog, to recognize edits that were made there.
 merge_base = Table(
     "merge_base",
     metadata,
@@ -251,17 +254,17 @@ merge_base = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# The catalogs that are kept true: each hears of all that changes from then on.
-told_catalog = Table(
+# The catalogs that Lumos publishes to: every change is put into their outboxes.
+catalog_subscription = Table(
     "told_catalog",
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("platform", Text, nullable=False, unique=True),
-    Column("since", Instant, nullable=False),
+    Column("since", InstantColumn, nullable=False),
 )
 
-# What changed and a catalog has not heard of yet. The token is another one after every change.
-catalog_news = Table(
+# Changes that are not published to a catalog yet. Every change sets a new token.
+catalog_outbox = Table(
     "catalog_news",
     metadata,
     Column("catalog", Counter, primary_key=True, autoincrement=False),
@@ -280,15 +283,15 @@ import_run = Table(
     Column("file", Text, nullable=False),
     Column("snapshot", String(64), nullable=False),
     Column("state", String(16), nullable=False),
-    Column("started_at", Instant, nullable=False),
-    Column("updated_at", Instant, nullable=False),
+    Column("started_at", InstantColumn, nullable=False),
+    Column("updated_at", InstantColumn, nullable=False),
     Column("reached_kind", String(16)),
     Column("reached_key", Text),
     Column("sums", LargeBinary, nullable=False),
     Index(None, "platform", "sequence"),
 )
 
-# Written before a catalog is, so that every moment of an import has a way on and a way back.
+# Written before the catalog, so that an import can be resumed and rolled back at any time.
 import_step = Table(
     "import_step",
     metadata,
@@ -301,7 +304,7 @@ import_step = Table(
     Column("base", LargeBinary),
 )
 
-# Datasets and jobs that data flows between, whether the store has them or not.
+# Datasets and jobs that lineage mentions, in the store or not.
 lineage_node = Table(
     "lineage_node",
     metadata,
@@ -309,18 +312,18 @@ lineage_node = Table(
     Column("urn", Text, nullable=False, unique=True),
 )
 
-# Who tells of lineage. A reporter's word on it replaces its earlier one, and nobody else's.
-# `memory` is what it must know to understand what comes later.
+# Sources of lineage. A report replaces the earlier one of the same reporter only.
+# `memory` is the state that a reporter needs to interpret later input.
 lineage_reporter = Table(
     "lineage_reporter",
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("name", Text, nullable=False, unique=True),
-    Column("reported_at", Instant, nullable=False),
+    Column("reported_at", InstantColumn, nullable=False),
     Column("memory", LargeBinary),
 )
 
-# `job` is a node as well; 0 where no job is known, since nothing equals NULL in a key.
+# `job` is a node as well, or 0 without a job, since NULL is not equal to NULL in a key.
 lineage_edge = Table(
     "lineage_edge",
     metadata,
@@ -332,15 +335,15 @@ lineage_edge = Table(
     Column("type", String(16), nullable=False),
     Column("confidence", Float(53), nullable=False),
     Column("created_by", Text, nullable=False),
-    Column("first_seen", Instant, nullable=False),
-    Column("last_seen", Instant, nullable=False),
+    Column("first_seen", InstantColumn, nullable=False),
+    Column("last_seen", InstantColumn, nullable=False),
     Column("body", LargeBinary),
     UniqueConstraint("reporter", "upstream", "downstream", "job"),
     Index(None, "upstream", "downstream"),
     Index(None, "downstream", "upstream"),
 )
 
-# What each reporter last said of a job; the job itself is an item.
+# Each reporter's last report of a job; the merged job is an item.
 lineage_job = Table(
     "lineage_job",
     metadata,
@@ -350,7 +353,7 @@ lineage_job = Table(
     Index(None, "job"),
 )
 
-# The texts of SQL that reporters took edges from; without `dataset`, all of the reporter's.
+# SQL texts that reporters derived edges from; without `dataset`, for all edges of the reporter.
 lineage_script = Table(
     "lineage_script",
     metadata,
@@ -362,7 +365,7 @@ lineage_script = Table(
     Index(None, "dataset"),
 )
 
-# Statements of reporters that could not be parsed, with the tables that their texts name.
+# Statements that could not be parsed, with the tables that they mention.
 lineage_unparsed = Table(
     "lineage_unparsed",
     metadata,
@@ -372,7 +375,7 @@ lineage_unparsed = Table(
     Index(None, "reporter"),
 )
 
-# The owners that reporters name, whether the store has the dataset or not.
+# Owners by reporter, also of datasets that are not in the store.
 lineage_owner = Table(
     "lineage_owner",
     metadata,
@@ -382,7 +385,7 @@ lineage_owner = Table(
     Index(None, "urn"),
 )
 
-# Another value after every change of which edges there are.
+# A new value after every change of the set of edges.
 lineage_revision = Table(
     "lineage_revision",
     metadata,
@@ -390,92 +393,92 @@ lineage_revision = Table(
     Column("revision", String(32), nullable=False),
 )
 
-# Who read what on which day, whether the store has the dataset or not. `columns` counts reads by
-# column, as JSON: rows of their own would be ten times as many.
+# Reads by dataset, day and reader, also of datasets that are not in the store. `columns` counts
+# reads by column as JSON: separate rows would be ten times as many.
 usage_reads = Table(
     "usage_reads",
     metadata,
     Column("urn", Text, primary_key=True),
-    Column("day", Day, primary_key=True, autoincrement=False),
+    Column("day", DayColumn, primary_key=True, autoincrement=False),
     Column("reader", Text, primary_key=True),
     Column("reporter", Text, primary_key=True),
-    # Reads add up under 0. A sum that somebody made has another key, and a newer one replaces it.
+    # Reads with key 0 add up. A reported sum has another key and is replaced by a newer one.
     Column("sum_key", BigInteger, primary_key=True, autoincrement=False),
     Column("reads", BigInteger, nullable=False),
     Column("bytes", BigInteger),
     Column("rows", BigInteger),
-    Column("last_read", Instant, nullable=False),
+    Column("last_read", InstantColumn, nullable=False),
     Column("columns", LargeBinary),
     Index(None, "reporter"),
-    # The key is most of a row.
+    # The key is most of the row.
     sqlite_with_rowid=False,
 )
 
-# Which statements are counted: a sorted list of eight bytes for each, so that none counts twice.
+# The keys of counted statements, a sorted list of 8 bytes each, so that none counts twice.
 usage_log = Table(
     "usage_log",
     metadata,
     Column("reporter", Text, primary_key=True),
-    Column("day", Day, primary_key=True, autoincrement=False),
+    Column("day", DayColumn, primary_key=True, autoincrement=False),
     Column("keys", LargeBinary, nullable=False),
     Index(None, "day"),
 )
 
-# What jobs used, as each reporter tells; `key` is the same for what a later report replaces.
+# Metered usage of jobs by reporter; a later report with the same `key` replaces it.
 cost_meter = Table(
     "cost_meter",
     metadata,
     Column("reporter", Text, primary_key=True),
     Column("key", String(32), primary_key=True),
     Column("target", Text, nullable=False),
-    Column("started_at", Instant, nullable=False),
-    Column("ended_at", Instant, nullable=False),
+    Column("started_at", InstantColumn, nullable=False),
+    Column("ended_at", InstantColumn, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    Column("recorded_at", Instant, nullable=False),
+    Column("recorded_at", InstantColumn, nullable=False),
     Index(None, "reporter", "target"),
     Index(None, "started_at"),
 )
 
-# What people say that something costs in a month, in micro-units, from a day on.
+# Costs per month that people set, in micro-units, from a day on.
 cost_override = Table(
     "cost_override",
     metadata,
     Column("urn", Text, primary_key=True),
     Column("type", String(16), primary_key=True),
-    Column("since", Day, primary_key=True, autoincrement=False),
-    Column("until", Day),
+    Column("since", DayColumn, primary_key=True, autoincrement=False),
+    Column("until", DayColumn),
     Column("amount", BigInteger, nullable=False),
     Column("currency", String(3), nullable=False),
     Column("reason", Text, nullable=False),
     Column("author", Text, nullable=False),
-    Column("set_at", Instant, nullable=False),
+    Column("set_at", InstantColumn, nullable=False),
 )
 
-# How much a dataset held since a day; a row for each day on which that changed.
+# The size of a dataset from a day on; one row for each day on which it changed.
 storage_size = Table(
     "storage_size",
     metadata,
     Column("urn", Text, primary_key=True),
-    Column("day", Day, primary_key=True, autoincrement=False),
+    Column("day", DayColumn, primary_key=True, autoincrement=False),
     Column("bytes", BigInteger, nullable=False),
-    # By storage class, as JSON; nothing where no class is known.
+    # Bytes by storage class as JSON, or NULL without known classes.
     Column("classes", LargeBinary),
     sqlite_with_rowid=False,
 )
 
-# The periods whose costs are on record, and how these were come by.
+# The periods with recorded costs, and how these were computed.
 cost_period = Table(
     "cost_period",
     metadata,
     Column("name", String(32), primary_key=True),
-    Column("first", Day, nullable=False),
-    Column("last", Day, nullable=False),
+    Column("first", DayColumn, nullable=False),
+    Column("last", DayColumn, nullable=False),
     Column("method", String(32), nullable=False),
     Column("currency", String(3), nullable=False),
-    Column("computed_at", Instant, nullable=False),
+    Column("computed_at", InstantColumn, nullable=False),
 )
 
-# Costs in micro-units as they were computed for a period, whether the store has the URN or not.
+# The costs computed for a period in micro-units, also of URNs that are not in the store.
 cost_figure = Table(
     "cost_figure",
     metadata,
@@ -495,12 +498,12 @@ dataset_hint = Table(
     "dataset_hint",
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
-    # Of paths, name and split, so that the same hint is kept once.
+    # Of paths, name and split, so that the same hint is stored once.
     Column("digest", String(32), nullable=False, unique=True),
     # A list as JSON.
     Column("paths", Text, nullable=False),
     Column("name", Text),
     Column("split", Boolean, nullable=False),
     Column("author", Text, nullable=False),
-    Column("added_at", Instant, nullable=False),
+    Column("added_at", InstantColumn, nullable=False),
 )

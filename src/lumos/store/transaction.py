@@ -1,10 +1,13 @@
-"""The transaction through which everything is written."""
+"""The transaction through which everything is written, and the listeners to its events."""
 
+import getpass
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, Protocol
 
 import msgspec
 from sqlalchemy import (
@@ -17,7 +20,6 @@ from sqlalchemy import (
     delete,
     func,
     select,
-    text,
     update,
 )
 
@@ -26,49 +28,54 @@ from lumos.model.dataset import Aspect, Statistics
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
-from lumos.store import identity, search, tables
-from lumos.store import notification_outbox as outbox
-from lumos.store.annotations import AnnotationRows
+from lumos.store import notification_outbox, search, tables
+from lumos.store.annotations import AnnotationRows, copy_annotations
 from lumos.store.catalog_outbox import CatalogOutboxWriter
 from lumos.store.costs import CostWriter, size_row
-from lumos.store.database import Database
+from lumos.store.database import Database, TransactionView, lock_in_transaction
+from lumos.store.datasets import (
+    FinishedScan,
+    HintWriter,
+    KnownDataset,
+    known_dataset,
+    schemas_by_hash,
+)
 from lumos.store.entries import (
     ASPECT_TYPES,
-    EntryWriter,
-    known_of,
+    NewVersion,
+    StoredEntry,
+    StoredItem,
+    entries_of,
+    former_names,
+    item_body,
 )
-from lumos.store.hints import HintWriter
-from lumos.store.journal import JournalWriter
-from lumos.store.lineage import LineageWriter
-from lumos.store.listening import Completer
-from lumos.store.locks import lock_key
-from lumos.store.records import KnownDataset, Scan
-from lumos.store.rows import insert_if_new, replace
-from lumos.store.search import Searched, SearchedSchema
+from lumos.store.journal import ImportJournalWriter
+from lumos.store.lineage.edges import ReportedUpstream
+from lumos.store.lineage.writer import LineageWriter
+from lumos.store.statements import insert_if_new, replace
 from lumos.store.usage import UsageWriter
-from lumos.store.within import DatabaseWithin
 
-if TYPE_CHECKING:
-    from lumos.store.store import Store
+# Aspects that a scan writes; the others come from people and imports.
+_SCANNED_ASPECTS: Final = ("location", "statistics", "drift")
 
 
 class Transaction:
-    """Writes that belong together; every one of them may be repeated without harm."""
+    """Writes that are committed together; each of them is idempotent."""
 
     def __init__(self, connection: Connection, database: Database) -> None:
         self._connection = connection
         self._database = database
-        self._touched: dict[str, None] = {}
+        self._written: dict[str, None] = {}
         self._saved_schemas: set[str] = set()
         self._sizes: dict[str, dict[str, Any]] = {}
         self._memories: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
         self.lineage = LineageWriter(connection)
-        self.news = CatalogOutboxWriter(connection)
+        self.catalog_outbox = CatalogOutboxWriter(connection)
 
     @property
-    def entries(self) -> EntryWriter:
-        """Writes datasets whole, and what is no dataset."""
+    def entries(self) -> "EntryWriter":
+        """Writes whole datasets and other catalog items."""
         return EntryWriter(self, self._connection)
 
     @property
@@ -78,98 +85,94 @@ class Transaction:
 
     @property
     def usage(self) -> UsageWriter:
-        """Counts who read what."""
-        return UsageWriter(self._connection, changed=self.news.note)
+        """Writes reads of datasets."""
+        return UsageWriter(self._connection, changed=self.catalog_outbox.add)
 
     @property
     def costs(self) -> CostWriter:
-        """Keeps what jobs used, what people set, and costs by period."""
+        """Writes metered usage, cost overrides and computed costs."""
         return CostWriter(self._connection)
 
     @property
     def hints(self) -> HintWriter:
-        """Keeps hints on which files form a dataset."""
+        """Writes hints on which files form a dataset."""
         return HintWriter(self._connection)
 
     @property
-    def journal(self) -> JournalWriter:
-        """Keeps account of an import."""
-        return JournalWriter(self._connection)
+    def journal(self) -> ImportJournalWriter:
+        """Writes the journal of imports."""
+        return ImportJournalWriter(self._connection)
 
-    @property
-    def seen(self) -> "Store":
-        """The store as it is with all that was written so far, for reading."""
-        self.lineage.settle()
-        # What others keep must not come from edges that may yet be taken back.
-        kept = {} if self.lineage.changes_graph else self._database.kept
-        from lumos.store.store import Store
-
-        return Store(DatabaseWithin(self._database, self._connection, kept))
+    def view(self) -> TransactionView:
+        """The database with all that was written so far, for reading."""
+        self.lineage.flush()
+        # The shared cache must not be filled from edges that may be rolled back.
+        cache = {} if self.lineage.has_graph_changes else self._database.cache
+        return TransactionView(self._database, self._connection, cache)
 
     @contextmanager
-    def trial(self) -> Iterator[None]:
-        """What fails inside leaves the transaction as it was before, and able to go on."""
+    def savepoint(self) -> Iterator[None]:
+        """Roll back to this point if the block fails, so that the transaction can continue."""
         with self._connection.begin_nested():
             yield
 
     def known(self, urn: str) -> KnownDataset | None:
-        """What is on record, held against other writers until the transaction ends."""
-        if self._connection.dialect.name == "postgresql":
-            # A row that does not exist yet cannot be locked, its name can.
-            self._connection.execute(_LOCK, {"key": lock_key(urn)})
+        """The record of a dataset, locked against other writers until the transaction ends."""
+        # Locks the name, since a row that does not exist yet cannot be locked.
+        lock_in_transaction(self._connection, urn)
         row = self._connection.execute(_DATASET, {"urn": urn}).one_or_none()
-        return None if row is None else known_of(row)
+        return None if row is None else known_dataset(row)
 
     def aspect(self, urn: str, name: str) -> Any:
-        """One aspect of a dataset as it was last written, or nothing."""
+        """One aspect of a dataset, or None."""
         table = tables.aspect.c
         statement = select(table.body).where(table.urn == urn, table.name == name)
         body = self._connection.execute(statement).scalar_one_or_none()
         return None if body is None else from_json(body, ASPECT_TYPES[name])
 
     def event(self, event_id: str) -> ChangeEvent | None:
-        """An event on record, or nothing."""
+        """A recorded event, or None."""
         table = tables.change_event.c
         statement = select(table.body).where(table.event_id == event_id)
         body = self._connection.execute(statement).scalar_one_or_none()
         return None if body is None else from_json(body, ChangeEvent)
 
     def last_event_id(self, urn: str, type: EventType) -> str | None:
-        """The id of the newest event of one type on a dataset, if there is any."""
+        """The id of the newest event of one type on a dataset, or None."""
         table = tables.change_event.c
         statement = select(table.event_id).where(table.urn == urn, table.type == type.value)
         newest = statement.order_by(table.sequence.desc()).limit(1)
         return self._connection.execute(newest).scalar_one_or_none()
 
-    def untouch(self, urn: str) -> None:
-        """Forgets that a dataset was written, which is no more."""
-        self._touched.pop(urn, None)
-        self.news.note(urn)
+    def forget_written(self, urn: str) -> None:
+        """Do not index a dataset that was deleted after it was written."""
+        self._written.pop(urn, None)
+        self.catalog_outbox.add(urn)
 
-    def _touch(self, urn: str) -> None:
-        self._touched[urn] = None
-        self.news.note(urn)
+    def _mark_written(self, urn: str) -> None:
+        self._written[urn] = None
+        self.catalog_outbox.add(urn)
 
     def finish(self) -> None:
-        """Brings search, lineage and the history of sizes up to date with all that was written."""
+        """Write the collected lineage, sizes and outbox entries and update the search index."""
         self.lineage.finish()
         if self._sizes:
             self._execute(replace(self._dialect, tables.storage_size), list(self._sizes.values()))
         if self._memories:
             rows = list(self._memories.values())
             self._execute(replace(self._dialect, tables.schema_memory), rows)
-        touched = list(self._touched)
-        search.remove(self._connection, touched)
-        search.add(self._connection, searched(self._connection, touched))
-        # At the very end, since many writers may have news of the same datasets.
-        self.news.finish(self.lineage)
+        written = list(self._written)
+        search.remove(self._connection, written)
+        search.add(self._connection, search.search_documents(self._connection, written))
+        # Last, since concurrent writers may contend for the same outbox rows.
+        self.catalog_outbox.finish(self.lineage)
 
     def schema(self, hash: str) -> Schema:
-        """The schema of that content hash."""
-        return _schema(self._connection, hash)
+        """The schema with a content hash."""
+        return schemas_by_hash(self._connection, [hash])[hash]
 
     def save_schema(self, schema: Schema) -> str:
-        """Keeps a schema under the hash of its content, once."""
+        """Store a schema once under its content hash and return the hash."""
         row = schema_row(schema)
         hash: str = row["hash"]
         if hash not in self._saved_schemas:
@@ -178,42 +181,42 @@ class Transaction:
         return hash
 
     def save(self, dataset: KnownDataset) -> None:
-        """Records a dataset's identity, versions and fingerprints."""
-        self._touch(dataset.urn)
+        """Record the identity, versions and fingerprints of a dataset."""
+        self._mark_written(dataset.urn)
         row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
         self._execute(replace(self._dialect, tables.dataset, "created_at"), row)
 
     def save_aspect(
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
     ) -> None:
-        """Replaces one aspect of a dataset and leaves the others alone."""
+        """Replace one aspect of a dataset."""
         self.save_aspects(urn, {name: value}, writer=writer, at=at)
 
     def save_aspects(
         self, urn: str, aspects: Mapping[str, Aspect | Any], *, writer: str, at: datetime
     ) -> None:
-        """Replaces some aspects of a dataset at once and leaves the others alone."""
+        """Replace some aspects of a dataset; the others stay."""
         for name in aspects:
             if name not in ASPECT_TYPES:
-                raise ValueError(f"'{name}' is not an aspect that is stored as one")
-        self._touch(urn)
-        said = {"urn": urn, "writer": writer, "updated_at": at}
-        rows = [{**said, "name": name, "body": to_json(each)} for name, each in aspects.items()]
+                raise ValueError(f"'{name}' is not stored as an aspect")
+        self._mark_written(urn)
+        common = {"urn": urn, "writer": writer, "updated_at": at}
+        rows = [{**common, "name": name, "body": to_json(each)} for name, each in aspects.items()]
         self._execute(replace(self._dialect, tables.aspect), rows)
         if isinstance(statistics := aspects.get("statistics"), Statistics):
             self._sizes[urn] = size_row(urn, statistics, at=at)
         if "lineage" in aspects:
-            told: Any = aspects["lineage"]
-            self.lineage.tell(urn, told, writer=writer, at=at)
+            lineage: Any = aspects["lineage"]
+            self.lineage.save_aspect(urn, lineage, writer=writer, at=at)
 
     def save_event(
-        self, event: ChangeEvent, *, is_news: bool = True, recorded_at: datetime | None = None
+        self, event: ChangeEvent, *, notify: bool = True, recorded_at: datetime | None = None
     ) -> bool:
-        """Appends a change event; the same event again changes nothing and gives False.
+        """Append a change event; return False if it is recorded already.
 
-        Listeners do not hear of what is no news, such as the history of an imported dataset. In
-        the order of all events it stands at its own time, or at another one: whoever asks for
-        what is new since a time must meet what was only found out later.
+        Listeners are not called for events that are not new, such as the history of an imported
+        dataset. `recorded_at` is the position among all events if it differs from the time of the
+        event: a reader that asks for events since a time must also get those found out later.
         """
         row = {
             "event_id": event.event_id,
@@ -224,12 +227,12 @@ class Transaction:
             "body": to_json(event),
         }
         is_new = self._insert_once(tables.change_event, row)
-        if is_new and is_news:
+        if is_new and notify:
             self.new_events.append(event)
         return is_new
 
-    def complete(self, completer: Completer) -> None:
-        """Lets somebody add to the new events; what it gives is what is on record of them."""
+    def complete(self, completer: "Completer") -> None:
+        """Let a listener complete the new events, and record the completed events."""
         before, event = self.new_events, tables.change_event.c
         if not before:
             return
@@ -240,15 +243,15 @@ class Transaction:
             if new is not old
         ]
         if rows:
-            completed = event.event_id == bindparam("completed")
-            self._execute(update(tables.change_event).where(completed), rows)
+            is_event = event.event_id == bindparam("completed")
+            self._execute(update(tables.change_event).where(is_event), rows)
 
     def post(self, notification: Notification, *, at: datetime) -> bool:
-        """Puts a message into the outbox; False where its channel is told of the event already."""
-        return outbox.post(self._connection, notification, at=at)
+        """Put a message into the outbox; False if the channel has one for this event already."""
+        return notification_outbox.post(self._connection, notification, at=at)
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
-        """Appends the dataset's present schema to its history."""
+        """Append the current schema of the dataset to its history."""
         last = self._connection.execute(_LAST_NUMBER, {"urn": dataset.urn}).scalar_one()
         row = {
             "urn": dataset.urn,
@@ -262,48 +265,66 @@ class Transaction:
         self._insert_once(tables.schema_version, row)
 
     def schema_memory(self, urn: str) -> bytes | None:
-        """What scans remember of a dataset's schemas, in the encoding of the pipeline."""
+        """The state of scans about a dataset's schemas, encoded by discovery."""
         return self._connection.execute(_SCHEMA_MEMORY, {"urn": urn}).scalar_one_or_none()
 
     def save_schema_memory(self, urn: str, body: bytes, schema: Schema) -> None:
-        """Replaces what scans remember of a dataset's schemas, once the transaction ends."""
+        """Replace the state of scans about a dataset's schemas when the transaction ends."""
         hash = self.save_schema(schema)
         self._memories[urn] = {"urn": urn, "schema_hash": hash, "body": body}
 
     def save_alias(self, urn: str, *, of: str, reason: str, at: datetime) -> None:
-        """Lets a dataset be found under an earlier URN; older aliases follow along."""
+        """Make an earlier URN an alias of a dataset; its own aliases are moved as well."""
         table = tables.alias
-        # What was renamed into a dataset that is merged now is merged as well.
-        follow = {"dataset_urn": of} | ({"reason": reason} if reason == "merged" else {})
-        self._connection.execute(update(table).where(table.c.dataset_urn == urn).values(follow))
+        # Datasets that were renamed into one that is merged now are merged as well.
+        changes = {"dataset_urn": of} | ({"reason": reason} if reason == "merged" else {})
+        self._connection.execute(update(table).where(table.c.dataset_urn == urn).values(changes))
         row = {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
         self._execute(replace(self._dialect, table), row)
 
     def rename(self, known: KnownDataset, *, to: str, name: str, at: datetime) -> None:
-        """Gives a dataset another URN, with its history and all that is known of it."""
+        """Give a dataset another URN, with its history, aspects, usage and lineage."""
         renamed = msgspec.structs.replace(known, urn=to, name=name)
         row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
-        self.lineage.settle()
-        identity.move(self._connection, known.urn, row)
+        self.lineage.flush()
+        execute = self._connection.execute
+        execute(tables.dataset.insert().values(**row))
+        for table in (tables.aspect, tables.schema_version, tables.schema_memory, tables.extras):
+            execute(update(table).where(table.c.urn == known.urn).values(urn=to))
+        alias = tables.alias
+        execute(update(alias).where(alias.c.dataset_urn == known.urn).values(dataset_urn=to))
+        search.remove(self._connection, [known.urn])
+        execute(delete(tables.dataset).where(tables.dataset.c.urn == known.urn))
         self._move_usage(known.urn, to, at=at)
         self.lineage.rename(known.urn, to)
-        self.news.note(known.urn)
-        self._touch(to)
+        self.catalog_outbox.add(known.urn)
+        self._mark_written(to)
         self.save_alias(known.urn, of=to, reason="renamed", at=at)
 
     def absorb(self, known: KnownDataset, *, into: str, at: datetime) -> None:
-        """Makes a dataset part of another, which is found under both URNs from now on."""
+        """Merge a dataset into another, which is then found under both URNs."""
         self.save(msgspec.structs.replace(known, state="missing", updated_at=at))
-        self.lineage.settle()
-        identity.hand_over(self._connection, known.urn, into)
+        self.lineage.flush()
+        self._copy_annotations(known.urn, into)
         self._move_usage(known.urn, into, at=at)
         self.lineage.absorb(known.urn, into)
-        self._touch(into)
+        self._mark_written(into)
         self.save_alias(known.urn, of=into, reason="merged", at=at)
 
     def retire(self, known: KnownDataset, *, at: datetime) -> None:
-        """Takes a dataset that was split out of the live ones; its history and edges stay."""
+        """Mark a dataset as split into others; its history and edges stay."""
         self.save(msgspec.structs.replace(known, state="split", updated_at=at))
+
+    def _copy_annotations(self, urn: str, into: str) -> None:
+        """Copy aspects that people wrote and annotations to a dataset that has none of its own."""
+        aspect = tables.aspect.c
+        own = select(aspect.name).where(aspect.urn == into)
+        statement = select(tables.aspect).where(
+            aspect.urn == urn, aspect.name.not_in(_SCANNED_ASPECTS), aspect.name.not_in(own)
+        )
+        for row in self._connection.execute(statement).all():
+            self._connection.execute(tables.aspect.insert().values({**row._mapping, "urn": into}))
+        copy_annotations(self._connection, urn, into)
 
     def _move_usage(self, urn: str, into: str, *, at: datetime) -> None:
         usage = self.usage
@@ -311,18 +332,18 @@ class Transaction:
             usage.derive([into], at=at)
 
     def drop_alias(self, urn: str) -> None:
-        """Lets a URN mean a dataset of its own again."""
+        """Remove an alias, so that the URN can name a dataset of its own again."""
         self._connection.execute(_DROP_ALIAS, {"urn": urn})
 
-    def save_scan(self, scan: Scan) -> None:
-        """Makes a scan's manifest the current one of its source."""
+    def save_scan(self, scan: FinishedScan) -> None:
+        """Make the manifest of a scan the current one of its source."""
         row = {name: getattr(scan, name) for name in scan.__struct_fields__}
         self._execute(replace(self._dialect, tables.scan), row)
 
     def audit(
         self, action: str, target: str, *, actor: str, origin: str, at: datetime, details: str = ""
     ) -> None:
-        """Records who did what from where."""
+        """Record who did what from where."""
         self._connection.execute(
             tables.audit.insert().values(
                 recorded_at=at,
@@ -347,47 +368,173 @@ class Transaction:
         return self._connection.execute(statement, rows)
 
 
-# Statements are made once: making one takes longer than running it.
+class Listener(Protocol):
+    """Called for every new event in the process that records it."""
+
+    def within(self, transaction: "Transaction", event: ChangeEvent) -> None:
+        """Called before the commit, after all other writes, in the transaction of the event."""
+
+    def after(self, event: ChangeEvent) -> None:
+        """Called after the commit; an error here does not undo the event."""
+
+
+class Completer(Listener):
+    """A listener that completes events after all other writes, before they are recorded."""
+
+    @abstractmethod
+    def completed(
+        self, transaction: "Transaction", events: Sequence[ChangeEvent]
+    ) -> Sequence[ChangeEvent]:
+        """The completed events, in the same order."""
+
+
+class EntryWriter:
+    """Writes whole datasets and other catalog items in a transaction."""
+
+    def __init__(self, transaction: "Transaction", connection: Connection) -> None:
+        self._transaction = transaction
+        self._connection = connection
+
+    def get(self, urns: Collection[str]) -> dict[str, StoredEntry]:
+        """Some datasets by their current URNs, as the transaction sees them."""
+        found = entries_of(self._connection, urns)
+        # One query for the reported lineage of all new datasets.
+        self._transaction.lineage.load_reported([urn for urn in urns if urn not in found])
+        return found
+
+    def put(
+        self,
+        known: KnownDataset,
+        aspects: Mapping[str, Any],
+        *,
+        before: StoredEntry | None,
+        writer: str,
+        at: datetime,
+    ) -> None:
+        """Replace the identity and all aspects of a dataset; aspects that are None are deleted."""
+        self._transaction.save(known)
+        old = {name: getattr(before.dataset, name) if before else None for name in ASPECT_TYPES}
+        new = {name: aspects.get(name) for name in ASPECT_TYPES}
+        changed = {
+            name: value for name, value in new.items() if value is not None and value != old[name]
+        }
+        if changed:
+            self._transaction.save_aspects(known.urn, changed, writer=writer, at=at)
+        deleted = [name for name, value in new.items() if value is None and old[name] is not None]
+        if deleted:
+            table = tables.aspect
+            self._connection.execute(
+                delete(table).where(table.c.urn == known.urn, table.c.name.in_(deleted))
+            )
+        if "lineage" in deleted:
+            self._transaction.lineage.forget_aspect(known.urn)
+
+    def put_extras(self, urn: str, extras: Mapping[str, bytes], *, is_new: bool = False) -> None:
+        """Replace all extras of a dataset."""
+        if not is_new:
+            self._connection.execute(_DELETE_EXTRAS, {"wanted": urn})
+        if extras:
+            rows = [{"urn": urn, "name": name, "body": body} for name, body in extras.items()]
+            self._connection.execute(tables.extras.insert(), rows)
+
+    def put_versions(
+        self, urn: str, versions: Sequence[NewVersion], *, is_new: bool = False
+    ) -> None:
+        """Replace the schema history of a dataset, oldest version first."""
+        if not is_new:
+            self._connection.execute(_DELETE_VERSIONS, {"wanted": urn})
+        if versions:
+            rows = [
+                {"urn": urn, "number": number, **version._asdict()}
+                for number, version in enumerate(versions, start=1)
+            ]
+            self._connection.execute(tables.schema_version.insert(), rows)
+
+    def reported(self, urn: str) -> tuple[ReportedUpstream, ...]:
+        """The upstream edges of a dataset by all reporters."""
+        return self._transaction.lineage.reported(urn)
+
+    def erase(self, urn: str) -> None:
+        """Delete a dataset with its history; events and reported lineage stay."""
+        search.remove(self._connection, [urn])
+        self._transaction.lineage.forget_aspect(urn)
+        for statement in _DELETE_DATASET:
+            self._connection.execute(statement, {"wanted": urn})
+        self._transaction.forget_written(urn)
+
+    def former_names(self, urns: Collection[str]) -> dict[str, str]:
+        """The current URNs of those of some URNs that are former ones."""
+        return former_names(self._connection, urns)
+
+    def events_at(self, urn: str, times: Iterable[datetime]) -> list[ChangeEvent]:
+        """The events of a dataset at some times."""
+        event = tables.change_event.c
+        statement = select(event.body).where(event.urn == urn, event.recorded_at.in_(list(times)))
+        return [from_json(body, ChangeEvent) for body in self._connection.scalars(statement)]
+
+    def forget_events(self, event_ids: Collection[str]) -> None:
+        """Delete events of a history that was replaced."""
+        if not event_ids:
+            return
+        event = tables.change_event
+        self._connection.execute(delete(event).where(event.c.event_id.in_(list(event_ids))))
+
+    def item(self, kind: str, key: str) -> bytes | None:
+        """A catalog item that is not a dataset, as JSON."""
+        return item_body(self._connection, kind, key)
+
+    def put_item(self, item: StoredItem, *, at: datetime) -> None:
+        """Replace a catalog item that is not a dataset."""
+        self._transaction.catalog_outbox.add_item(item.kind, item.key)
+        statement = replace(self._connection.dialect.name, tables.item)
+        self._connection.execute(statement, {**item._asdict(), "updated_at": at})
+
+    def erase_item(self, kind: str, key: str) -> None:
+        """Delete a catalog item that is not a dataset."""
+        self._transaction.catalog_outbox.add_item(kind, key)
+        table = tables.item
+        self._connection.execute(delete(table).where(table.c.kind == kind, table.c.key == key))
+
+
+def schema_row(schema: Schema) -> dict[str, Any]:
+    """The row of `tables.schema_body` for a schema."""
+    body = to_json(schema)
+    hash = hashlib.blake2b(body, digest_size=16).hexdigest()
+    return {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
+
+
+# Built once: building a statement takes longer than running it.
 _URN: BindParameter[str] = bindparam("urn")
-_LOCK = text("SELECT pg_advisory_xact_lock(:key)")
 _DATASET = select(tables.dataset).where(tables.dataset.c.urn == _URN)
 _LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)).where(
     tables.schema_version.c.urn == _URN
 )
 _SCHEMA_MEMORY = select(tables.schema_memory.c.body).where(tables.schema_memory.c.urn == _URN)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
+_WANTED: Final[BindParameter[str]] = bindparam("wanted")
+_DELETE_EXTRAS: Final = delete(tables.extras).where(tables.extras.c.urn == _WANTED)
+_DELETE_VERSIONS: Final = delete(tables.schema_version).where(
+    tables.schema_version.c.urn == _WANTED
+)
+_DELETE_DATASET: Final = (
+    _DELETE_EXTRAS,
+    _DELETE_VERSIONS,
+    delete(tables.schema_memory).where(tables.schema_memory.c.urn == _WANTED),
+    delete(tables.aspect).where(tables.aspect.c.urn == _WANTED),
+    delete(tables.alias).where(tables.alias.c.dataset_urn == _WANTED),
+    delete(tables.dataset).where(tables.dataset.c.urn == _WANTED),
+)
 
 
-def schema_row(schema: Schema) -> dict[str, Any]:
-    body = to_json(schema)
-    hash = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return {"hash": hash, "shape": schema.shape, "full": schema.full, "body": body}
+def current_user() -> str:
+    """The account that runs this process."""
+    return getpass.getuser()
 
 
-def _schema(connection: Connection, hash: str) -> Schema:
-    body = connection.execute(
-        select(tables.schema_body.c.body).where(tables.schema_body.c.hash == hash)
-    ).scalar_one()
-    return from_json(body, Schema)
-
-
-def searched(connection: Connection, urns: Sequence[str] | None) -> Iterator[Searched]:
-    """As much of live datasets, of some or of all, as search sees."""
-    dataset, body = tables.dataset.c, tables.schema_body.c
-    datasets = (
-        select(dataset.urn, dataset.name, dataset.platform, dataset.format, body.body)
-        .join_from(tables.dataset, tables.schema_body, isouter=True)
-        .where(dataset.state == "live")
+def record_audit(
+    transaction: Transaction, action: str, target: str, *, at: datetime, details: str = ""
+) -> None:
+    """Record an action of the current user in the transaction that performs it."""
+    transaction.audit(
+        action, target, actor=current_user(), origin=socket.gethostname(), at=at, details=details
     )
-    aspect = tables.aspect.c
-    written = select(aspect.urn, aspect.name, aspect.body).where(aspect.name.in_(search.ASPECTS))
-    if urns is not None:
-        datasets = datasets.where(dataset.urn.in_(urns))
-        written = written.where(aspect.urn.in_(urns))
-    aspects: dict[str, dict[str, Any]] = {}
-    for urn, name, data in connection.execute(written):
-        aspects.setdefault(urn, {})[name] = from_json(data, ASPECT_TYPES[name])
-    for urn, name, platform, format, data in connection.execute(datasets).all():
-        schema = search.decode_schema(data) if data is not None else SearchedSchema()
-        more = aspects.get(urn, {})
-        yield Searched(urn=urn, name=name, platform=platform, format=format, schema=schema, **more)

@@ -1,4 +1,4 @@
-"""Who read which dataset on which day, and which logged statements are counted already."""
+"""Reads of datasets by day and reader, and the logged statements that are counted already."""
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -8,28 +8,27 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, func, select, text, update
+from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, func, select, update
 
 from lumos.model.catalog import Timestamps
 from lumos.model.dataset import ColumnReads, Reader, Usage
 from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
-from lumos.store.database import Database
-from lumos.store.locks import lock_key
-from lumos.store.rows import replace
+from lumos.store.database import Database, lock_in_transaction
+from lumos.store.statements import replace
 
-# Columns that were read, but nobody knows which.
+# Reads of unknown columns.
 UNKNOWN_COLUMNS: Final = "*"
 _WRITER: Final = "usage"
-_TOGETHER: Final = 500
+_PAGE_SIZE: Final = 500
 _DECODE_COLUMNS: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class Reads(NamedTuple):
-    """The reads of one dataset by one reader on one day, as one reporter tells.
+    """The reads of one dataset by one reader on one day, by one reporter.
 
-    They add up, unless they are a sum already: that has a `sum_key`, and the next one with the same
-    key replaces it, whoever tells.
+    Reads add up, except sums: these have a `sum_key`, and a later sum with the same key replaces
+    them, also from another reporter.
     """
 
     urn: str
@@ -44,15 +43,15 @@ class Reads(NamedTuple):
     sum_key: int = 0
 
 
-class Period(NamedTuple):
-    """The first and the last day of something."""
+class ReadPeriod(NamedTuple):
+    """The first and the last day of reads."""
 
     first: date
     last: date
 
 
 class ReportedLog(NamedTuple):
-    """A log that was taken in: its days, and how many statements of it are counted."""
+    """An ingested query log: its days and the number of counted statements."""
 
     reporter: str
     first: date
@@ -60,8 +59,8 @@ class ReportedLog(NamedTuple):
     statements: int
 
 
-class UsageRecord:
-    """What the store knows of reads."""
+class UsageReader:
+    """Reads the usage of datasets."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,43 +80,43 @@ class UsageRecord:
             for row in connection.execute(statement, execution_options={"yield_per": 5_000}):
                 yield _reads(row)
 
-    def periods(self) -> dict[str, Period]:
-        """The first and the last day that each dataset was read on."""
+    def periods(self) -> dict[str, ReadPeriod]:
+        """The first and the last day with reads, by dataset."""
         column = tables.usage_reads.c
         statement = select(column.urn, func.min(column.day), func.max(column.day))
         with self._database.reading() as connection:
             rows = connection.execute(statement.group_by(column.urn))
-            return {urn: Period(first, last) for urn, first, last in rows}
+            return {urn: ReadPeriod(first, last) for urn, first, last in rows}
 
     def sources(self) -> dict[str, str]:
-        """The source of each dataset that was read."""
+        """The source of each dataset with reads."""
         dataset = tables.dataset.c
         read = select(tables.usage_reads.c.urn)
         statement = select(dataset.urn, dataset.source).where(dataset.urn.in_(read))
         with self._database.reading() as connection:
             return {row.urn: row.source for row in connection.execute(statement)}
 
-    def homeless(self) -> tuple[str, ...]:
-        """What was read and is no dataset of the store."""
+    def unknown_datasets(self) -> tuple[str, ...]:
+        """URNs with reads that are not datasets of the store."""
         read = select(tables.usage_reads.c.urn).distinct()
         with self._database.reading() as connection:
             known = select(tables.dataset.c.urn)
             return tuple(connection.scalars(read.where(tables.usage_reads.c.urn.not_in(known))))
 
-    def undescribed(self) -> tuple[str, ...]:
-        """Datasets that were read before they were known, so that no aspect tells of it."""
+    def without_aspect(self) -> tuple[str, ...]:
+        """Datasets with reads but without a usage aspect, which were scanned after the reads."""
         read, dataset, aspect = tables.usage_reads.c, tables.dataset.c, tables.aspect.c
-        told = select(aspect.urn).where(aspect.name == "usage")
+        with_aspect = select(aspect.urn).where(aspect.name == "usage")
         statement = (
             select(read.urn)
             .distinct()
             .join_from(tables.usage_reads, tables.dataset, dataset.urn == read.urn)
         )
         with self._database.reading() as connection:
-            return tuple(connection.scalars(statement.where(read.urn.not_in(told))))
+            return tuple(connection.scalars(statement.where(read.urn.not_in(with_aspect))))
 
-    def told(self) -> dict[str, Usage]:
-        """What others told of reads of datasets, such as snapshots, and nobody counted here."""
+    def imported(self) -> dict[str, Usage]:
+        """Usage aspects from imports, by URN; Lumos has not counted these reads."""
         aspect = tables.aspect.c
         statement = select(aspect.urn, aspect.body).where(
             aspect.name == "usage", aspect.writer != _WRITER
@@ -126,7 +125,7 @@ class UsageRecord:
             return {row.urn: from_json(row.body, Usage) for row in connection.execute(statement)}
 
     def views(self) -> list[tuple[str, str]]:
-        """Every table or view, and a view that shows it, as anybody tells."""
+        """Pairs of a table or view and a view that selects from it, by any reporter."""
         edge = tables.lineage_edge.c
         above, below = tables.lineage_node.alias(), tables.lineage_node.alias()
         statement = (
@@ -141,7 +140,7 @@ class UsageRecord:
             return [(row[0], row[1]) for row in connection.execute(statement)]
 
     def logs(self) -> tuple[ReportedLog, ...]:
-        """Every log that was taken in, by its name."""
+        """Every ingested log, by name."""
         column = tables.usage_log.c
         statement = (
             select(
@@ -157,21 +156,18 @@ class UsageRecord:
             rows = connection.execute(statement).all()
         return tuple(ReportedLog(*row[:3], int(row[3]) // 8) for row in rows)
 
-    def counted(self, days: Collection[date]) -> Iterator[bytes]:
-        """The keys of the statements of some days that are counted already.
-
-        They come in parts, one for each day and log, as bytes: eight for each statement.
-        """
+    def counted_keys(self, days: Collection[date]) -> Iterator[bytes]:
+        """The keys of counted statements of some days, 8 bytes each, one part per day and log."""
         column = tables.usage_log.c
         wanted = sorted(days)
         with self._database.reading() as connection:
-            for start in range(0, len(wanted), _TOGETHER):
-                some = wanted[start : start + _TOGETHER]
+            for start in range(0, len(wanted), _PAGE_SIZE):
+                some = wanted[start : start + _PAGE_SIZE]
                 statement = select(column["keys"]).where(column.day.in_(some))
                 yield from connection.scalars(statement, execution_options={"yield_per": 10})
 
-    def counted_by(self, reporter: str) -> "array[int]":
-        """The keys of all that one reporter told of and is counted already."""
+    def counted_keys_by(self, reporter: str) -> "array[int]":
+        """The keys of all counted statements of one reporter."""
         column = tables.usage_log.c
         found = array("q")
         with self._database.reading() as connection:
@@ -188,14 +184,13 @@ class UsageWriter:
     def __init__(self, connection: Connection, *, changed: Callable[[str], None]) -> None:
         self._connection = connection
         self._changed = changed
-        if connection.dialect.name == "postgresql":
-            # Counts are read, added to and written back.
-            connection.execute(_LOCK, {"key": lock_key(_WRITER)})
+        # Counts are read, incremented and written back.
+        lock_in_transaction(connection, _WRITER)
 
     def add(self, reporter: str, reads: Iterable[Reads]) -> set[str]:
-        """Adds to what a reporter told before; gives the URNs of what was read.
+        """Add reads by a reporter; return the current URNs of what was read.
 
-        A URN that a dataset had before stands for the dataset.
+        Former URNs are resolved.
         """
         touched: set[str] = set()
         statement = replace(self._connection.dialect.name, tables.usage_reads)
@@ -210,18 +205,18 @@ class UsageWriter:
                 for each in _of(self._connection, now, min(days), until=max(days))
                 if each.reporter == reporter
             }
-            self._forget_sums(added)
+            self._delete_sums(added)
             for each in added:
                 before = None if each.sum_key else known.get(_key(each))
                 known[_key(each)] = each if before is None else _sum(before, each)
             changed = {_key(each) for each in added}
             rows = [_row(each) for key, each in known.items() if key in changed]
-            for start in range(0, len(rows), _TOGETHER):
-                self._connection.execute(statement, rows[start : start + _TOGETHER])
+            for start in range(0, len(rows), _PAGE_SIZE):
+                self._connection.execute(statement, rows[start : start + _PAGE_SIZE])
             touched.add(now)
         return touched
 
-    def _forget_sums(self, newer: Iterable[Reads]) -> None:
+    def _delete_sums(self, newer: Iterable[Reads]) -> None:
         column = tables.usage_reads.c
         keys = [
             {"wanted": each.urn, "on": each.day, "by": each.reader, "sum": each.sum_key}
@@ -231,15 +226,14 @@ class UsageWriter:
         if keys:
             statement = delete(tables.usage_reads).where(
                 column.urn == bindparam("wanted"),
-                column.day == bindparam("on", type_=tables.Day),
+                column.day == bindparam("on", type_=tables.DayColumn),
                 column.reader == bindparam("by"),
                 column.sum_key == bindparam("sum"),
             )
             self._connection.execute(statement, keys)
 
     def count(self, reporter: str, keys: Mapping[date, Iterable[int]]) -> None:
-        """Remembers which statements are counted, day by day."""
-        # Only who counts waits for numpy.
+        """Record which statements are counted, by day."""
         import numpy as np
 
         column = tables.usage_log.c
@@ -254,7 +248,7 @@ class UsageWriter:
             self._connection.execute(replace(self._connection.dialect.name, tables.usage_log), row)
 
     def forget(self, reporter: str) -> set[str]:
-        """Takes back all that a reporter told; gives the URNs of what it told of."""
+        """Delete everything by a reporter; return the URNs that had reads."""
         table = tables.usage_reads
         touched = set(
             self._connection.scalars(
@@ -266,7 +260,7 @@ class UsageWriter:
         return touched
 
     def forget_before(self, day: date) -> set[str]:
-        """Lets go of all that is older than a day; gives the URNs of what was read then."""
+        """Delete everything before a day; return the URNs that had reads."""
         reads, log = tables.usage_reads, tables.usage_log
         old = reads.c.day < day
         touched = set(self._connection.scalars(select(reads.c.urn).distinct().where(old)))
@@ -275,13 +269,13 @@ class UsageWriter:
         return touched
 
     def move(self, urn: str, into: str) -> bool:
-        """Makes the reads of one dataset those of another; False where there are none."""
+        """Move the reads of one dataset to another; False if there are none."""
         moved = [each._replace(urn=into) for each in _of(self._connection, urn, None)]
         if not moved:
             return False
         present = _of(self._connection, into, None)
         known = {(*_key(each), each.reporter): each for each in present}
-        # A sum that was told under the right name is the newer one.
+        # A sum under the new URN is the newer one.
         sums = {_key(each) for each in present if each.sum_key}
         rows = []
         for each in moved:
@@ -295,11 +289,11 @@ class UsageWriter:
         return True
 
     def derive(self, urns: Iterable[str], *, at: datetime) -> int:
-        """Writes the aspect of each dataset anew; gives how many datasets there were."""
+        """Write the usage aspect of each dataset; return the number of datasets."""
         found = 0
         wanted = sorted(urns)
-        for start in range(0, len(wanted), _TOGETHER):
-            some = wanted[start : start + _TOGETHER]
+        for start in range(0, len(wanted), _PAGE_SIZE):
+            some = wanted[start : start + _PAGE_SIZE]
             known = select(tables.dataset.c.urn).where(tables.dataset.c.urn.in_(some))
             for urn in self._connection.scalars(known).all():
                 self._derive(urn, at)
@@ -325,25 +319,25 @@ class UsageWriter:
             "updated_at": at,
         }
         self._connection.execute(replace(self._connection.dialect.name, aspect), row)
-        self._tell_times(urn, usage)
+        self._update_last_accessed(urn, usage)
 
-    def _tell_times(self, urn: str, usage: Usage) -> None:
-        """Times that others told of a dataset are kept as told, but for a later read."""
-        beside = tables.beside
-        here = (beside.c.urn == urn, beside.c.name == "timestamps")
-        body = self._connection.execute(select(beside.c.body).where(*here)).scalar()
-        told = None if body is None else from_json(body, Timestamps | None)  # type: ignore[arg-type]
-        if told is None or usage.last_accessed is None:
+    def _update_last_accessed(self, urn: str, usage: Usage) -> None:
+        """Update imported timestamps if the last read is later."""
+        extras = tables.extras
+        here = (extras.c.urn == urn, extras.c.name == "timestamps")
+        body = self._connection.execute(select(extras.c.body).where(*here)).scalar()
+        imported = None if body is None else from_json(body, Timestamps | None)  # type: ignore[arg-type]
+        if imported is None or usage.last_accessed is None:
             return
-        if told.last_accessed is None or told.last_accessed < usage.last_accessed:
-            newer = msgspec.structs.replace(told, last_accessed=usage.last_accessed)
-            self._connection.execute(update(beside).where(*here).values(body=to_json(newer)))
+        if imported.last_accessed is None or imported.last_accessed < usage.last_accessed:
+            newer = msgspec.structs.replace(imported, last_accessed=usage.last_accessed)
+            self._connection.execute(update(extras).where(*here).values(body=to_json(newer)))
 
     def _moved(self, urns: Collection[str]) -> dict[str, str]:
         alias, wanted = tables.alias.c, sorted(urns)
         found: dict[str, str] = {}
-        for start in range(0, len(wanted), _TOGETHER):
-            some = wanted[start : start + _TOGETHER]
+        for start in range(0, len(wanted), _PAGE_SIZE):
+            some = wanted[start : start + _PAGE_SIZE]
             rows = self._connection.execute(
                 select(alias.urn, alias.dataset_urn).where(alias.urn.in_(some))
             )
@@ -352,7 +346,7 @@ class UsageWriter:
 
 
 def usage_of(reads: Iterable[Reads]) -> Usage | None:
-    """The aspect that reads of one dataset come to; the most frequent reader is the first."""
+    """The usage aspect for the reads of one dataset, with the most frequent reader first."""
     readers: dict[str, Reader] = {}
     columns: dict[str, ColumnReads] = {}
     since: date | None = None
@@ -421,15 +415,14 @@ def _added(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
 
 
-# Statements are made once: making one takes longer than running it.
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
+# Built once: building a statement takes longer than running it.
 _WANTED: Final[BindParameter[str]] = bindparam("urn")
 _READS_OF: Final = (
     select(tables.usage_reads)
     .where(
         tables.usage_reads.c.urn == _WANTED,
-        tables.usage_reads.c.day >= bindparam("since", type_=tables.Day),
-        tables.usage_reads.c.day <= bindparam("until", type_=tables.Day),
+        tables.usage_reads.c.day >= bindparam("since", type_=tables.DayColumn),
+        tables.usage_reads.c.day <= bindparam("until", type_=tables.DayColumn),
     )
     .order_by(
         tables.usage_reads.c.day,

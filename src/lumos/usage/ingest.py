@@ -93,7 +93,7 @@ class LogIngest:
         self, logs: Sequence[LogFile], *, dialect: str | None = None, name: str | None = None
     ) -> UsageIngestReport:
         """Ingest logs, each under its own name or all under one."""
-        with self._store.alone("query logs"):
+        with self._store.lock("query logs"):
             found_again = assign_reads(self._store, self._tables, at=self._at)
             ordered = sorted(logs, key=lambda log: name or log.name)
             reports = [
@@ -124,7 +124,7 @@ class LogIngest:
             days = [_date(each.day) for each in sums if each.day is not None]
             found = sum(each.statements for each in sums if each.left_out is None)
             kinds = self._kinds(statements, reporter)
-            counted = self._store.usage.counted(() if layout.cumulative else days)
+            counted = self._store.usage.counted_keys(() if layout.cumulative else days)
             fresh = statements.fresh(counted)
             try:
                 new = self._count(reporter, fresh, kinds, days=days, replacing=layout.cumulative)
@@ -289,7 +289,7 @@ class LogIngest:
 
     def _reported_before(self, reporter: str) -> Iterator[Edge]:
         """The edges from earlier logs of the same name, with current URNs."""
-        known = self._store.lineage.told_by(reporter)
+        known = self._store.lineage.edges_by(reporter)
         ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
         homes = self._tables.homes(end for end in ends if end not in self._tables)
         for edge in known:
@@ -307,8 +307,8 @@ class LogIngest:
 
 def assign_reads(store: Store, tables: LogTables, *, at: datetime) -> int:
     """Assign reads of formerly unknown tables to their datasets; return how many."""
-    homes = tables.homes(store.usage.homeless())
-    known = store.usage.undescribed()
+    homes = tables.homes(store.usage.unknown_datasets())
+    known = store.usage.without_aspect()
     if homes or known:
         with store.transaction() as transaction:
             usage = transaction.usage

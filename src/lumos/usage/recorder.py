@@ -40,7 +40,7 @@ def record_reads(
     ahead = {key for key, (_, read) in keyed.items() if read.at > at + SKEW}
     with store.transaction() as transaction:
         usage = transaction.usage
-        counted = set(store.usage.counted_by(reporter))
+        counted = set(store.usage.counted_keys_by(reporter))
         fresh = {key: each for key, each in keyed.items() if key not in counted | ahead}
         keys: dict[date, list[int]] = {}
         for key, (_, read) in fresh.items():

@@ -19,7 +19,7 @@ from lumos.model.dataset import Usage
 from lumos.model.time_expression import parse_time
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
-from lumos.store.actor import audit
+from lumos.store.transaction import record_audit
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
 from lumos.usage.recorder import RecordedReads, record_reads
 from lumos.usage.reports import (
@@ -116,7 +116,7 @@ class UsageService:
     def find_homes(self) -> int:
         """Assign reads of formerly unknown tables to their datasets; return how many."""
         store = self._make_store()
-        if not store.usage.homeless() and not store.usage.undescribed():
+        if not store.usage.unknown_datasets() and not store.usage.without_aspect():
             return 0
         from lumos.usage.ingest import assign_reads
 
@@ -225,12 +225,12 @@ class UsageService:
                 next="See all with: lumos usage list",
             )
         at = datetime.now(UTC)
-        with self._telling(), store.alone("query logs"):
+        with self._telling(), store.lock("query logs"):
             with store.transaction() as transaction:
                 touched = transaction.usage.forget(reporter)
                 if reporter.startswith(_LOG):
                     transaction.lineage.report(reporter, (), at=at)
-                audit(transaction, "usage.forget", reporter, at=at)
+                record_audit(transaction, "usage.forget", reporter, at=at)
             refresh_usage(store, touched, self._settings.usage.retention_days, at=at)
         return ForgottenReport(log=reporter, datasets=len(touched))
 

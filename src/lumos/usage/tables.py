@@ -111,7 +111,7 @@ class LogTables:
 
     def _load_columns(self, urns: set[str]) -> None:
         new = urns - self._spellings.keys()
-        schemas = self._store.directory.schemas(new)
+        schemas = self._store.schemas.current(new)
         for urn in new:
             fields = schemas[urn].fields if urn in schemas else ()
             self._spellings[urn] = {field.name.lower(): field.name for field in fields}

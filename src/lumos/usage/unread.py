@@ -9,8 +9,8 @@ from typing import Final
 from lumos.model.dataset import Usage
 from lumos.model.urn import Urn
 from lumos.store import DatasetFilter, KnownDataset, Store
-from lumos.store.records import IMPORTED
-from lumos.store.usage import UNKNOWN_COLUMNS, Period
+from lumos.store.datasets import IMPORTED
+from lumos.store.usage import UNKNOWN_COLUMNS, ReadPeriod
 from lumos.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
 
 _UNDATED: Final = "imported usage has reads without dates"
@@ -28,7 +28,7 @@ class ReadEvidence:
 
     def __init__(self, store: Store) -> None:
         self.periods = store.usage.periods()
-        self.told = store.usage.told()
+        self.told = store.usage.imported()
         # Datasets with reads of unknown date.
         self.undated: set[str] = set()
         self._since: dict[str, date] = {}
@@ -38,8 +38,8 @@ class ReadEvidence:
         for urn, usage in self.told.items():
             days = [*_days_of(usage)]
             if days:
-                known = self.periods.get(urn, Period(min(days), max(days)))
-                self.periods[urn] = Period(min(known.first, *days), max(known.last, *days))
+                known = self.periods.get(urn, ReadPeriod(min(days), max(days)))
+                self.periods[urn] = ReadPeriod(min(known.first, *days), max(known.last, *days))
             elif usage.readers or usage.columns:
                 self.undated.add(urn)
 
@@ -160,7 +160,7 @@ def _columns(
             read[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
     wanted = [dataset for dataset in live if dataset.urn in read]
     vague = {dataset.urn for dataset in wanted if UNKNOWN_COLUMNS in read[dataset.urn]}
-    schemas = store.directory.schemas({dataset.urn for dataset in wanted} - vague)
+    schemas = store.schemas.current({dataset.urn for dataset in wanted} - vague)
     found = []
     for dataset in wanted:
         if dataset.urn not in schemas:

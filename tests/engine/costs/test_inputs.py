@@ -12,7 +12,7 @@ from lumos.config.prices import CurrencyMix, MissingPrices
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.cost import IDLE
 from lumos.model.period import period_of, recent
-from lumos.store.costs import KeptOverride
+from lumos.store.costs import StoredOverride
 from lumos.store.errors import UnknownDataset
 
 PRICES = """
@@ -424,7 +424,7 @@ def test_what_was_set_by_command_counts_before_the_configuration(estate: Estate)
     estate.configure(PRICES + "  overrides: [{dataset: raw, costs: {storage: 62}}]\n")
     with estate.store.transaction() as transaction:
         for since, amount in ((date(1970, 1, 1), 31), (date(2024, 1, 31), 310)):
-            transaction.costs.set_override(KeptOverride(raw, "storage", since, None, amount * 1_000_000, "USD", "", "ann", at(1)))  # fmt: skip
+            transaction.costs.set_override(StoredOverride(raw, "storage", since, None, amount * 1_000_000, "USD", "", "ann", at(1)))  # fmt: skip
     assert costs(estate.inputs()) == {raw: Decimal(40)}
 
 
@@ -442,7 +442,7 @@ def test_an_override_in_another_currency_is_refused(estate: Estate) -> None:
     raw = estate.dataset("raw")
     with estate.store.transaction() as transaction:
         transaction.costs.set_override(
-            KeptOverride(raw, "storage", date(1970, 1, 1), None, 1, "EUR", "", "ann", at(1))
+            StoredOverride(raw, "storage", date(1970, 1, 1), None, 1, "EUR", "", "ann", at(1))
         )
     with pytest.raises(CurrencyMix, match="EUR and USD"):
         estate.inputs()

@@ -45,7 +45,7 @@ def urn_of(lake, file: str) -> str:
     (name,) = (
         each.name for each in lake.store.lineage.reporters() if near(each.name) == f"sql:{file}"
     )
-    (urn,) = {edge.downstream for edge in lake.store.lineage.told_by(name)}
+    (urn,) = {edge.downstream for edge in lake.store.lineage.edges_by(name)}
     return str(urn)
 
 
@@ -53,7 +53,7 @@ def upstream_of(lake, file: str) -> set[str]:
     (name,) = (
         each.name for each in lake.store.lineage.reporters() if near(each.name) == f"sql:{file}"
     )
-    return {edge.upstream for edge in lake.store.lineage.told_by(name)}
+    return {edge.upstream for edge in lake.store.lineage.edges_by(name)}
 
 
 @pytest.mark.parametrize("spelling", ["rep", "sales.rep", "q.sales.rep"])

@@ -12,11 +12,13 @@ from lumos.lineage.reported_lineage import (
     TableName,
     UrnReference,
 )
-from lumos.store.directory import Listing
+from lumos.store.datasets import DatasetLocation
 
 
-def listing(urn: str, uri: str | None = None, *, state: str = "live") -> Listing:
-    return Listing(urn, urn.rpartition("/")[2], urn.split("/")[2].partition("@")[0], state, uri)
+def listing(urn: str, uri: str | None = None, *, state: str = "live") -> DatasetLocation:
+    return DatasetLocation(
+        urn, urn.rpartition("/")[2], urn.split("/")[2].partition("@")[0], state, uri
+    )
 
 
 LAKE = (
@@ -322,6 +324,8 @@ def test_a_table_is_found_by_the_name_of_a_dataset(table: str, urn: str) -> None
         "lumos://file/lake/sales/orders_YYYY": "orders",
         "lumos://file/lake/raw/trips/trips_YYYY-MM.parquet": "trips",
     }
-    names = NameIndex(Listing(each, name, "file", "live", None) for each, name in datasets.items())
+    names = NameIndex(
+        DatasetLocation(each, name, "file", "live", None) for each, name in datasets.items()
+    )
     found = names.find(TableName(parts=tuple(table.split("."))), dialect="spark")
     assert found.urn == urn

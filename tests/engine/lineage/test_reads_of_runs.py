@@ -45,10 +45,10 @@ def test_a_run_counts_once_though_its_input_became_a_dataset_since(lake: Sightin
     inputs = [{"namespace": "", "name": "raw.orders"}]
     told = event("COMPLETE", at=YESTERDAY.isoformat(), inputs=inputs)
     assert ingest(lake, told).reads == 1
-    assert len(lake.store.usage.homeless()) == 1
+    assert len(lake.store.usage.unknown_datasets()) == 1
     lake.see("raw/orders", "id INT64")
     assert ingest(lake, told).reads == 0
-    assert lake.store.usage.homeless() == ()
+    assert lake.store.usage.unknown_datasets() == ()
     assert lake.lumos.usage.show(ORDERS).reads == 1
 
 

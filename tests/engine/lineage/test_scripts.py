@@ -76,7 +76,7 @@ def read_again(store: Store, urn: str, known: dict[str, list[str]] | None = None
     found: Facts = set()
     for reporter, script in store.lineage.scripts([urn])[urn]:
         urns = dict(script.tables)
-        schemas = store.directory.schemas(urns.values())
+        schemas = store.schemas.current(urns.values())
         columns: dict[str, list[str] | None] = dict.fromkeys(urns.values())
         columns |= {urn: [field.name for field in each.fields] for urn, each in schemas.items()}
         columns |= known or {}

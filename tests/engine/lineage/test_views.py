@@ -7,7 +7,7 @@ from databases import PostgresDatabase
 from lumos import Lumos
 from lumos.model.lineage import UseKind
 from lumos.store import Store, tables
-from lumos.store.lineage import KeptEdge
+from lumos.store.lineage import StoredEdge
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -31,7 +31,7 @@ def scan(shop: PostgresDatabase) -> Lumos:
     return lumos
 
 
-def into(shop: PostgresDatabase, lumos: Lumos, path: str) -> dict[str, KeptEdge]:
+def into(shop: PostgresDatabase, lumos: Lumos, path: str) -> dict[str, StoredEdge]:
     start = f"lumos://postgres/{shop.name}/"
     edges = Store.open(lumos.database).lineage.edges_of(f"{start}{path}", "upstream")
     return {edge.upstream.removeprefix(start): edge for edge in edges}

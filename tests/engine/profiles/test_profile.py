@@ -195,11 +195,11 @@ def test_show_and_the_command_tell_of_a_profile(
     once: tuple[Lumos, ProfileReport], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lumos, _ = once
-    show("orders", store=Path(lumos.database.place))
+    show("orders", store=Path(lumos.database.location))
     told = capsys.readouterr().out
     assert "profile of" in told
     assert "frequent in grade: " in told
-    profile_command("orders", columns="grade", store=Path(lumos.database.place))
+    profile_command("orders", columns="grade", store=Path(lumos.database.location))
     assert "1 file" not in capsys.readouterr().err
 
 

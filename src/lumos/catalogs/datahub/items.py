@@ -4,22 +4,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from lumos.catalogs.datahub.normal import Model
-from lumos.catalogs.datahub.reading import DATASET
+from lumos.catalogs.datahub.normal import DataHubModel
+from lumos.catalogs.datahub.reader import DATASET
 from lumos.catalogs.datahub.server import Gms, begun_again, pages_of
-from lumos.catalogs.datahub.writing import (
+from lumos.catalogs.datahub.writer import (
     Change,
-    Job,
+    WriteJob,
     change,
     new_entity,
     not_unicode,
     refusal,
     sent,
 )
-from lumos.catalogs.datahub_model.carrying import folded
+from lumos.catalogs.datahub_model.extras import folded
 from lumos.catalogs.datahub_model.item_kinds import key_of
-from lumos.catalogs.datahub_model.items import Items
-from lumos.catalogs.datahub_model.statements import Entity, Statement, entity_of
+from lumos.catalogs.datahub_model.items import DataHubItems
+from lumos.catalogs.datahub_model.statements import AspectStatement, Entity, entity_of
 from lumos.catalogs.interface import Item, Refused
 from lumos.errors import CatalogError, LumosError
 
@@ -30,7 +30,7 @@ _DEFINITION: Final = "urn:li:structuredProperty:"
 class ServerItems:
     """The items of a server."""
 
-    def __init__(self, gms: Gms, model: Model) -> None:
+    def __init__(self, gms: Gms, model: DataHubModel) -> None:
         self._gms = gms
         self._model = model
 
@@ -44,7 +44,7 @@ class ServerItems:
         urns = [entity.urn for entity in entities if self._model.holds(entity)]
         for page in pages_of(urns, _AT_ONCE):
             held = self._held(map(entity_of, page))
-            items = Items(held, self._model)
+            items = DataHubItems(held, self._model)
             beside = [each for urn in page for each in items.needed_with(entity_of(urn))]
             held.add(self._states(each for each in beside if each.urn not in held.asked), beside)
             yield from items.of(entity_of(urn) for urn in page if urn in held)
@@ -60,7 +60,7 @@ class ServerItems:
         return found
 
     def settled(self, item: Item) -> Item:
-        return Items(_Held(self._gms.name, {}, ()), self._model).settled(item)
+        return DataHubItems(_Held(self._gms.name, {}, ()), self._model).settled(item)
 
     def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
         """Makes items exactly these; tells of those that the server does not take."""
@@ -70,7 +70,7 @@ class ServerItems:
             for item in page:
                 try:
                     items.put(item)
-                    job = Job(key_of(item), self._changes(held))
+                    job = WriteJob(key_of(item), self._changes(held))
                 except LumosError as problem:
                     yield Refused(key_of(item), problem)
                     held.taken()
@@ -91,7 +91,7 @@ class ServerItems:
     def erase(self, item: Item) -> None:
         items, held = self._with([(type(item), key_of(item))])
         items.erase(item)
-        for outcome in sent(self._gms, [Job(key_of(item), self._changes(held))]):
+        for outcome in sent(self._gms, [WriteJob(key_of(item), self._changes(held))]):
             if outcome.problem is not None:
                 raise outcome.problem
 
@@ -100,11 +100,11 @@ class ServerItems:
         """What may be asked for: a server is asked in vain for types that it does not know."""
         return self._gms.types() or self._model.types()
 
-    def _with(self, wanted: Iterable[tuple[type[Item], str]]) -> tuple[Items, "_Held"]:
+    def _with(self, wanted: Iterable[tuple[type[Item], str]]) -> tuple[DataHubItems, "_Held"]:
         """Items over all that has to be known of some of them."""
-        none = Items(_Held(self._gms.name, {}, ()), self._model)
+        none = DataHubItems(_Held(self._gms.name, {}, ()), self._model)
         held = self._held(each for type, key in wanted for each in none.needed(type, key))
-        return Items(held, self._model), held
+        return DataHubItems(held, self._model), held
 
     def _held(self, entities: Iterable[Entity]) -> "_Held":
         wanted = list(entities)
@@ -152,7 +152,7 @@ class _Held:
         self._name = name
         self._states = dict(states)
         self._before: dict[Entity, dict[str, Any]] = {}
-        self._new: dict[Entity, list[Statement]] = {}
+        self._new: dict[Entity, list[AspectStatement]] = {}
 
     def __contains__(self, urn: str) -> bool:
         return urn in self._states
@@ -162,7 +162,7 @@ class _Held:
         self._states.update(states)
         self.asked.update(entity.urn for entity in asked)
 
-    def taken(self) -> list[tuple[Entity, dict[str, Any], list[Statement]]]:
+    def taken(self) -> list[tuple[Entity, dict[str, Any], list[AspectStatement]]]:
         """What was replaced since this was last asked: the entity, what it was and what it is."""
         found = [(entity, self._before[entity], new) for entity, new in self._new.items()]
         self._before.clear()
@@ -172,14 +172,14 @@ class _Held:
     def entities(self) -> Iterator[Entity]:
         return map(entity_of, self._states)
 
-    def statements(self, urn: str, aspect: str | None = None) -> list[Statement]:
+    def statements(self, urn: str, aspect: str | None = None) -> list[AspectStatement]:
         return [
-            Statement(aspect=name, body=body)
+            AspectStatement(aspect=name, body=body)
             for name, body in self._states.get(urn, {}).items()
             if aspect is None or name == aspect
         ]
 
-    def replace(self, entity: Entity, statements: Sequence[Statement]) -> bool:
+    def replace(self, entity: Entity, statements: Sequence[AspectStatement]) -> bool:
         old = self._states.get(entity.urn, {})
         if not old and not statements:
             return False

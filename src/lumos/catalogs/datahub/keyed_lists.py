@@ -29,7 +29,7 @@ class Keyed(NamedTuple):
     orders: tuple[tuple[str, ...], ...]
 
 
-class Step(NamedTuple):
+class KeyPathStep(NamedTuple):
     """A value that is put into its place, or with None taken out of it."""
 
     path: _Key
@@ -40,7 +40,7 @@ class Planned(NamedTuple):
     """Steps, and the keys that their paths are made of."""
 
     keys: tuple[str, ...]
-    steps: list[Step]
+    steps: list[KeyPathStep]
 
 
 def _of_many_sources(list: str, key: str) -> Keyed:
@@ -87,7 +87,7 @@ def steps_between(
 
 def _single_steps(
     before: dict[_Key, Any], after: dict[_Key, Any], members: dict[_Key, Any], kept: int
-) -> list[Step]:
+) -> list[KeyPathStep]:
     """Each member for itself; only the first ones stay where they are."""
     wanted = list(after)
     changed = [key for key in wanted[:kept] if before[key] != after[key]]
@@ -97,14 +97,14 @@ def _single_steps(
         # New ones, too: where this is done again, they are there.
         gone += later
     return [
-        *(Step(key, None) for key in gone),
-        *(Step(key, members[key]) for key in (*changed, *later)),
+        *(KeyPathStep(key, None) for key in gone),
+        *(KeyPathStep(key, members[key]) for key in (*changed, *later)),
     ]
 
 
 def _grouped_steps(
     before: dict[_Key, Any], after: dict[_Key, Any], members: dict[_Key, Any], kept: int
-) -> list[Step]:
+) -> list[KeyPathStep]:
     """As `_single_steps`, but what moves does so with all members of the same first key.
 
     What others add under this key meanwhile is lost, so that this is the last resort.
@@ -113,13 +113,13 @@ def _grouped_steps(
     while 0 < kept < len(wanted) and wanted[kept - 1][0] == wanted[kept][0]:
         kept -= 1
     moving = {key[0] for key in wanted[kept:]}
-    steps = [Step(key, None) for key in before if key not in after and key[0] not in moving]
-    steps += [Step(key, members[key]) for key in wanted[:kept] if before[key] != after[key]]
+    steps = [KeyPathStep(key, None) for key in before if key not in after and key[0] not in moving]
+    steps += [KeyPathStep(key, members[key]) for key in wanted[:kept] if before[key] != after[key]]
     for first, group in groupby(wanted[kept:], key=lambda key: key[0]):
         places: dict[str, Any] = {}
         for key in group:
             _put(places, key[1:], members[key])
-        steps += [Step((first,), None), Step((first,), places)]
+        steps += [KeyPathStep((first,), None), KeyPathStep((first,), places)]
     return steps
 
 
@@ -132,7 +132,7 @@ def _kept_in_place(order: Iterable[_Key], wanted: Sequence[_Key]) -> int:
     return kept
 
 
-def _order(keys: Iterable[_Key], steps: Sequence[Step], depth: int) -> list[_Key]:
+def _order(keys: Iterable[_Key], steps: Sequence[KeyPathStep], depth: int) -> list[_Key]:
     """The order in which a server has members after some steps."""
     places: dict[str, Any] = {}
     for key in keys:

@@ -28,7 +28,7 @@ _BUILT_IN: Final = frozenset({"urn:li:corpuser:datahub", "urn:li:corpuser:__data
 _BUILT_IN_PREFIX: Final = "urn:li:ownershipType:__system__"
 
 
-class Model:
+class DataHubModel:
     """DataHub's model as its package ships it, and what a server was seen to know beyond that."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
 
 
-class Proposal(NamedTuple):
+class MetadataProposal(NamedTuple):
     """A change of one aspect: what it is from now on, or a patch of what it is."""
 
     type: str
@@ -63,7 +63,7 @@ def _ready() -> type[Any]:
     return Ready
 
 
-def proposals_of(changes: Iterable[Proposal]) -> list[Any]:
+def proposals_of(changes: Iterable[MetadataProposal]) -> list[Any]:
     """Changes as the package's own proposals."""
     ready, model = _ready(), classes()
     metadata = model.SystemMetadataClass()

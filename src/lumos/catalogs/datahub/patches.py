@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.datahub.keyed_lists import KEYED, Step, steps_between
+from lumos.catalogs.datahub.keyed_lists import KEYED, KeyPathStep, steps_between
 from lumos.catalogs.datahub_model import facts
 from lumos.catalogs.datahub_model.lenses import STAMP
 
@@ -56,7 +56,7 @@ def _keyed_patch(
     if (planned := steps_between(KEYED[aspect], *lists)) is None:
         return None
     operations = [
-        *(_operation(Step((name, *step.path), step.value)) for step in planned.steps),
+        *(_operation(KeyPathStep((name, *step.path), step.value)) for step in planned.steps),
         *_differences(old, new, sent, without=name),
     ]
     keys = {name: list(planned.keys)}
@@ -70,9 +70,9 @@ def _properties_patch(
     if "" in before.keys() | after.keys():
         return None
     operations = [
-        *(_operation(Step((_CUSTOM, name), None)) for name in before if name not in after),
+        *(_operation(KeyPathStep((_CUSTOM, name), None)) for name in before if name not in after),
         *(
-            _operation(Step((_CUSTOM, name), text))
+            _operation(KeyPathStep((_CUSTOM, name), text))
             for name, text in after.items()
             if before.get(name) != text
         ),
@@ -89,10 +89,10 @@ def _differences(
     for name in {**before, **after}:
         if name == without or before.get(name) == after.get(name):
             continue
-        yield _operation(Step((name,), sent[name] if name in after else None))
+        yield _operation(KeyPathStep((name,), sent[name] if name in after else None))
 
 
-def _operation(step: Step) -> dict[str, Any]:
+def _operation(step: KeyPathStep) -> dict[str, Any]:
     if step.value is None:
         return {"op": "remove", "path": _pointer(step.path), "value": {}}
     return {"op": "add", "path": _pointer(step.path), "value": step.value}

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import msgspec
 
 from lumos.catalogs.datahub.items import ServerItems
-from lumos.catalogs.datahub.normal import Model
+from lumos.catalogs.datahub.normal import DataHubModel
 from lumos.catalogs.datahub.package import check_installed
-from lumos.catalogs.datahub.reading import DATASET, Reading, names_of
+from lumos.catalogs.datahub.reader import DATASET, DataHubReader, names_of
 from lumos.catalogs.datahub.server import KIND, Gms
-from lumos.catalogs.datahub.writing import (
+from lumos.catalogs.datahub.writer import (
     Change,
-    Job,
+    WriteJob,
     change,
     new_entity,
     not_unicode,
@@ -24,8 +24,8 @@ from lumos.catalogs.datahub.writing import (
     sent,
 )
 from lumos.catalogs.datahub_model import typed
-from lumos.catalogs.datahub_model.carrying import CATALOG
 from lumos.catalogs.datahub_model.entries import NATIVE
+from lumos.catalogs.datahub_model.extras import CATALOG
 from lumos.catalogs.datahub_model.statements import Entity
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
@@ -41,7 +41,7 @@ from lumos.catalogs.interface import (
     Refused,
     Searches,
     WritesMany,
-    Written,
+    WrittenEntry,
 )
 from lumos.catalogs.search import found
 from lumos.config.platforms import DatahubPlatform
@@ -52,7 +52,7 @@ from lumos.model.dataset import Dataset
 
 class _Parts(NamedTuple):
     gms: Gms
-    reading: Reading
+    reading: DataHubReader
     items: ServerItems
 
 
@@ -112,15 +112,15 @@ class Datahub(
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         self._parts.reading.prepare(entries)
         for some in _without_repeats(entries):
             # What needs no call is told of as soon as it is come upon.
-            at_once: list[Written | Refused] = []
+            at_once: list[WrittenEntry | Refused] = []
             for outcome in sent(self._parts.gms, self._jobs(some, over, at_once)):
                 yield from at_once
                 at_once.clear()
-                written: Written = outcome.subject
+                written: WrittenEntry = outcome.subject
                 if outcome.problem is None:
                     yield written
                 else:
@@ -146,7 +146,9 @@ class Datahub(
     def erase_many(self, urns: Sequence[str]) -> None:
         reading, gms = self._parts.reading, self._parts.gms
         names = reading.there(urns)
-        jobs = [Job(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names]
+        jobs = [
+            WriteJob(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names
+        ]
         for outcome in sent(gms, jobs):
             if outcome.problem is not None:
                 raise outcome.problem
@@ -176,15 +178,15 @@ class Datahub(
 
     @cached_property
     def _parts(self) -> _Parts:
-        gms, model = Gms(self._settings, self._caller), Model()
-        return _Parts(gms, Reading(gms, model), ServerItems(gms, model))
+        gms, model = Gms(self._settings, self._caller), DataHubModel()
+        return _Parts(gms, DataHubReader(gms, model), ServerItems(gms, model))
 
     def _jobs(
         self,
         entries: Iterable[CatalogEntry],
         over: Mapping[str, CatalogEntry | None],
-        at_once: list[Written | Refused],
-    ) -> Iterator[Job]:
+        at_once: list[WrittenEntry | Refused],
+    ) -> Iterator[WriteJob]:
         for entry in entries:
             try:
                 written, needed = self._change(entry, over.get(entry.urn))
@@ -201,11 +203,11 @@ class Datahub(
                 at_once.append(Refused(entry.urn, problem))
             elif needed.is_needed:
                 self._parts.reading.written(entry.urn, needed.entity.urn)
-                yield Job(written, [needed])
+                yield WriteJob(written, [needed])
             else:
                 at_once.append(written)
 
-    def _change(self, entry: CatalogEntry, old: CatalogEntry | None) -> tuple[Written, Change]:
+    def _change(self, entry: CatalogEntry, old: CatalogEntry | None) -> tuple[WrittenEntry, Change]:
         # Says what is wrong with it, if anything.
         names_of(entry.urn)
         reading = self._parts.reading
@@ -215,7 +217,7 @@ class Datahub(
         else:
             there = reading.aspects(old)
             needed = change(wanted.entity, there.state, wanted.state, reading.model)
-        return Written(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
+        return WrittenEntry(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
 
 
 def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:

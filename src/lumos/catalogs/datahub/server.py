@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from lumos.catalogs.datahub.package import Proposal, classes, graph_of, proposals_of
+from lumos.catalogs.datahub.package import MetadataProposal, classes, graph_of, proposals_of
 from lumos.catalogs.http import Caller, Counterpart, Fault, answered, lost, nobody
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
@@ -35,7 +35,7 @@ class ServerFacts(NamedTuple):
     version: str
 
 
-class Found(NamedTuple):
+class EntityAspects(NamedTuple):
     """An entity that a server lists, with the aspects that were asked for."""
 
     urn: str
@@ -106,7 +106,9 @@ class Gms:
         """About how many entities of a type there are, if the server tells."""
         return self._page([type], None, count=1, cursor=None).totalCount
 
-    def listed(self, types: Sequence[str], aspects: Sequence[str] | None) -> Iterator[Found]:
+    def listed(
+        self, types: Sequence[str], aspects: Sequence[str] | None
+    ) -> Iterator[EntityAspects]:
         """Every entity of some types, hidden ones too, page by page and not by any window.
 
         With aspects, only entities that have one of them.
@@ -115,7 +117,7 @@ class Gms:
         while True:
             page = self._page(types, aspects, count=_PAGE, cursor=cursor)
             for entity in page.entities:
-                yield Found(self._urn_of(entity), _bodies(entity))
+                yield EntityAspects(self._urn_of(entity), _bodies(entity))
             came += len(page.entities)
             total, cursor = page.totalCount, page.scrollId
             if cursor is None or not page.entities:
@@ -146,7 +148,7 @@ class Gms:
             if aspects or bodies.keys() != {key}
         }
 
-    def send(self, proposals: Sequence[Proposal]) -> None:
+    def send(self, proposals: Sequence[MetadataProposal]) -> None:
         """Makes changes by one call, in their order."""
         from datahub.emitter.emit_mode import EmitMode
 
@@ -298,7 +300,7 @@ def begun_again(read: Callable[[], Iterator[T]]) -> Iterator[T]:
     yield from found
 
 
-def _label(proposal: Proposal) -> str:
+def _label(proposal: MetadataProposal) -> str:
     return f"{proposal.urn} {proposal.aspect}"
 
 

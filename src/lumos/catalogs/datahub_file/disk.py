@@ -19,21 +19,21 @@ _CANNOT_LOCK: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, er
 Mark: TypeAlias = tuple[int, int, int] | None
 
 
-class Read(NamedTuple):
+class FileContent(NamedTuple):
     """What a file held, and the mark that it had then."""
 
     data: bytes | None
     mark: Mark
 
 
-def read(path: Path) -> Read:
+def read(path: Path) -> FileContent:
     """A file's content; there is none where there is no file."""
     # A file that changes after its mark was taken has another one when it is to be written.
     mark = _mark(path)
     try:
-        return Read(path.read_bytes(), mark)
+        return FileContent(path.read_bytes(), mark)
     except FileNotFoundError:
-        return Read(None, None)
+        return FileContent(None, None)
     except OSError as problem:
         raise LumosError(f"{path} cannot be read: {problem.strerror}.") from None
 

@@ -9,12 +9,18 @@ from typing import Any, ClassVar, NamedTuple, Self
 from lumos.catalogs.datahub_file import disk
 from lumos.catalogs.datahub_file.records import MetadataFile
 from lumos.catalogs.datahub_model import lineage, typed
-from lumos.catalogs.datahub_model.carrying import CATALOG, folded
-from lumos.catalogs.datahub_model.entries import INSTANCE, NATIVE, Entries, instance_of, tidied
-from lumos.catalogs.datahub_model.items import Items
+from lumos.catalogs.datahub_model.entries import (
+    INSTANCE,
+    NATIVE,
+    DataHubEntries,
+    instance_of,
+    tidied,
+)
+from lumos.catalogs.datahub_model.extras import CATALOG, folded
+from lumos.catalogs.datahub_model.items import DataHubItems
 from lumos.catalogs.datahub_model.naming import Naming
 from lumos.catalogs.datahub_model.shapes import statements_of
-from lumos.catalogs.datahub_model.statements import Entity, Statement
+from lumos.catalogs.datahub_model.statements import AspectStatement, Entity
 from lumos.catalogs.interface import (
     NO_FILTERS,
     Filters,
@@ -27,7 +33,7 @@ from lumos.catalogs.interface import (
     Platform,
     Searches,
     WritesInBatches,
-    Written,
+    WrittenEntry,
 )
 from lumos.catalogs.search import found
 from lumos.errors import MisuseError
@@ -39,8 +45,8 @@ from lumos.model.urn import Urn
 class _Opened(NamedTuple):
     file: MetadataFile
     naming: Naming
-    entries: Entries
-    items: Items
+    entries: DataHubEntries
+    items: DataHubItems
 
 
 class DatahubFile(
@@ -101,7 +107,7 @@ class DatahubFile(
     ) -> Iterator[Dataset]:
         return found(self.export(), text, filters, limit=limit)
 
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         opened = self._opened
         name = _name_of(opened.naming, entry.urn)
         opened.naming.know(name, Urn.parse(entry.urn).instance or None)
@@ -111,7 +117,7 @@ class DatahubFile(
         is_other = opened.file.replace(Entity("dataset", name), rendered.statements)
         self._save()
         changed = is_other and self._differ(before, rendered.statements)
-        return Written(urn=entry.urn, changed=changed, held=rendered.held)
+        return WrittenEntry(urn=entry.urn, changed=changed, held=rendered.held)
 
     def settled(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.carried:
@@ -170,7 +176,7 @@ class DatahubFile(
             self._waiting.clear()
 
     @staticmethod
-    def _differ(before: list[Statement], after: list[Statement]) -> bool:
+    def _differ(before: list[AspectStatement], after: list[AspectStatement]) -> bool:
         old, new = (
             sorted(map(tidied, side), key=lambda each: each.aspect) for side in (before, after)
         )
@@ -213,7 +219,7 @@ class DatahubFile(
                     said = folded(statements_of(file, entity.urn, lineage.UPSTREAM))
                     for name, urn in lineage.meanings(said):
                         naming.mean(name, urn)
-        return _Opened(file, naming, Entries(naming), Items(file))
+        return _Opened(file, naming, DataHubEntries(naming), DataHubItems(file))
 
     def _save(self) -> None:
         if not self._in_batch:

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from lumos.catalogs.datahub_file import disk
-from lumos.catalogs.datahub_model.statements import Entity, Statement, entity_of
+from lumos.catalogs.datahub_model.statements import AspectStatement, Entity, entity_of
 from lumos.errors import LumosError
 
 _JSON: Final = "application/json"
@@ -114,7 +114,7 @@ class MetadataFile:
         for urn, type in self._types.items():
             yield Entity(type, urn)
 
-    def statements(self, urn: str, aspect: str | None = None) -> list[Statement]:
+    def statements(self, urn: str, aspect: str | None = None) -> list[AspectStatement]:
         """What is said of an entity, or of one of its aspects, in the order of the file."""
         wanted = self._places.get(urn, [])
         try:
@@ -161,7 +161,7 @@ class MetadataFile:
             record.text = None
             self._is_saved = False
 
-    def replace(self, entity: Entity, statements: Sequence[Statement]) -> bool:
+    def replace(self, entity: Entity, statements: Sequence[AspectStatement]) -> bool:
         """Makes this all that is said of an entity; gives whether anything had to change."""
         old = _by_aspect(self._places.get(entity.urn, []))
         new = _by_aspect(statements)
@@ -233,7 +233,7 @@ class MetadataFile:
         self._types.setdefault(entity.urn, entity.type)
         self._places.setdefault(entity.urn, []).append(place)
 
-    def _statements(self, places: Sequence[_Place]) -> list[Statement]:
+    def _statements(self, places: Sequence[_Place]) -> list[AspectStatement]:
         # An event says several things at once and is read once for all of them.
         changes: dict[int, dict[str, Any]] = {}
         statements = []
@@ -243,11 +243,11 @@ class MetadataFile:
             statements.append(
                 _proposed(change, place.aspect)
                 if place.number is None
-                else _told(change, place.number, place.aspect)
+                else _reported(change, place.number, place.aspect)
             )
         return statements
 
-    def _replace(self, entity: Entity, old: list[_Place], new: list[Statement]) -> None:
+    def _replace(self, entity: Entity, old: list[_Place], new: list[AspectStatement]) -> None:
         for place, statement in zip(old, new, strict=False):
             self._rewrite(entity, place, statement)
         for place in old[len(new) :]:
@@ -255,7 +255,7 @@ class MetadataFile:
         for statement in new[len(old) :]:
             self._append(entity, statement)
 
-    def _rewrite(self, entity: Entity, place: _Place, statement: Statement) -> None:
+    def _rewrite(self, entity: Entity, place: _Place, statement: AspectStatement) -> None:
         [before] = self._statements([place])
         if place.number is None:
             place.record.text = _proposal(entity, statement)
@@ -287,7 +287,7 @@ class MetadataFile:
             if place.number is not None and place.number > struck.number:
                 place.number -= 1
 
-    def _append(self, entity: Entity, statement: Statement) -> None:
+    def _append(self, entity: Entity, statement: AspectStatement) -> None:
         record = _Record(_proposal(entity, statement))
         if places := self._places.get(entity.urn):
             places[-1].record.added.append(record)
@@ -296,7 +296,7 @@ class MetadataFile:
         self._add(entity, _Place(record, None, statement.aspect))
 
 
-def _proposed(change: dict[str, Any], aspect: str) -> Statement:
+def _proposed(change: dict[str, Any], aspect: str) -> AspectStatement:
     """What a change proposal says."""
     beside = {
         key: value
@@ -307,17 +307,21 @@ def _proposed(change: dict[str, Any], aspect: str) -> Statement:
         del beside["changeType"]
     value = change.get("aspect")
     if isinstance(value, dict) and "json" in value:
-        return Statement(aspect=aspect, body=value["json"], beside=beside)
+        return AspectStatement(aspect=aspect, body=value["json"], beside=beside)
     if isinstance(value, dict) and value.get("contentType") == _JSON:
         try:
-            return Statement(aspect=aspect, body=msgspec.json.decode(value["value"]), beside=beside)
+            return AspectStatement(
+                aspect=aspect, body=msgspec.json.decode(value["value"]), beside=beside
+            )
         except (msgspec.MsgspecError, KeyError, TypeError):
             # Not what it says it is; carried along as it stands.
-            return Statement(aspect=aspect, beside={**beside, "aspect": value})
-    return Statement(aspect=aspect, beside=beside if value is None else {**beside, "aspect": value})
+            return AspectStatement(aspect=aspect, beside={**beside, "aspect": value})
+    return AspectStatement(
+        aspect=aspect, beside=beside if value is None else {**beside, "aspect": value}
+    )
 
 
-def _told(event: dict[str, Any], number: int, aspect: str) -> Statement:
+def _reported(event: dict[str, Any], number: int, aspect: str) -> AspectStatement:
     """What a change event says of one of its aspects."""
     ((_, snapshot),) = event["proposedSnapshot"].items()
     ((_, body),) = snapshot["aspects"][number].items()
@@ -327,10 +331,10 @@ def _told(event: dict[str, Any], number: int, aspect: str) -> Statement:
         if value is not None and key != "proposedSnapshot"
     }
     body = _renamed(_untagged(body), _IN_EVENTS, _IN_PROPOSALS)
-    return Statement(aspect=aspect, body=body, beside=beside)
+    return AspectStatement(aspect=aspect, body=body, beside=beside)
 
 
-def _proposal(entity: Entity, statement: Statement) -> bytes:
+def _proposal(entity: Entity, statement: AspectStatement) -> bytes:
     change: dict[str, Any] = {"entityType": entity.type, "entityUrn": entity.urn}
     change["changeType"] = statement.beside.get("changeType", "UPSERT")
     if statement.aspect:

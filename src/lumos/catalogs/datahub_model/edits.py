@@ -8,7 +8,7 @@ from lumos.catalogs.datahub_model.lenses import STAMP, listed, values
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
 
 
-class Labels(NamedTuple):
+class DataHubLabels(NamedTuple):
     """A kind of labels: where a row has them, and what they are."""
 
     aspect: str
@@ -18,18 +18,18 @@ class Labels(NamedTuple):
     around: Mapping[str, Any]
 
 
-TAGS: Final = Labels("globalTags", "tags", "tag", "tag", {})
-TERMS: Final = Labels("glossaryTerms", "terms", "urn", "glossaryTerm", {"auditStamp": STAMP})
+TAGS: Final = DataHubLabels("globalTags", "tags", "tag", "tag", {})
+TERMS: Final = DataHubLabels("glossaryTerms", "terms", "urn", "glossaryTerm", {"auditStamp": STAMP})
 
 
-def labels(kind: Labels, holder: Mapping[str, Any]) -> tuple[str, ...]:
+def labels(kind: DataHubLabels, holder: Mapping[str, Any]) -> tuple[str, ...]:
     """The labels of a row, or of an edit of one."""
     if not (body := holder.get(kind.aspect)):
         return ()
     return values(body.get(kind.list) or (), lambda item: _name(kind, item))
 
 
-def labelled(kind: Labels, holder: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def labelled(kind: DataHubLabels, holder: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """A row, or an edit of one, with exactly these labels."""
     if not names and kind.aspect not in holder:
         return holder
@@ -67,7 +67,7 @@ class Edits:
         found = ((path, info.get("description")) for path, info in self._infos.items())
         return {path: words for path, words in found if words is not None}
 
-    def labels(self, kind: Labels, row: Mapping[str, Any]) -> tuple[str, ...]:
+    def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
         if not self._infos:
             return labels(kind, row)
         return tuple(dict.fromkeys((*labels(kind, row), *labels(kind, self._info(row)))))
@@ -94,7 +94,7 @@ class Edits:
         return {**self._body, "editableSchemaFieldInfo": infos}
 
     def _relabelled(
-        self, kind: Labels, row: dict[str, Any], wanted: tuple[str, ...]
+        self, kind: DataHubLabels, row: dict[str, Any], wanted: tuple[str, ...]
     ) -> dict[str, Any]:
         if self.labels(kind, row) == wanted:
             return row
@@ -117,5 +117,5 @@ def _plain(path: str) -> str:
     return ".".join(step.name for step in field_paths.parsed(path).steps)
 
 
-def _name(kind: Labels, item: Any) -> str | None:
+def _name(kind: DataHubLabels, item: Any) -> str | None:
     return entity_name(kind.type, item.get(kind.key, ""))

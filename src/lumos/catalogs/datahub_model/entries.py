@@ -14,7 +14,7 @@ import msgspec
 
 from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
 from lumos.catalogs.datahub_model import facts, lineage, schemas
-from lumos.catalogs.datahub_model.carrying import (
+from lumos.catalogs.datahub_model.extras import (
     CATALOG,
     Statements,
     carried_in,
@@ -30,7 +30,7 @@ from lumos.catalogs.datahub_model.lenses import State, changed
 from lumos.catalogs.datahub_model.names import instance_name, instance_urn, lumos_urn, platform_urn
 from lumos.catalogs.datahub_model.naming import Naming
 from lumos.catalogs.datahub_model.shapes import OddAspect
-from lumos.catalogs.datahub_model.statements import Entity, Keeper, Statement
+from lumos.catalogs.datahub_model.statements import AspectStatement, DataHubExtras, Entity
 from lumos.catalogs.interface import How
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Properties
@@ -46,10 +46,10 @@ _SHOWN: Final = NATIVE | {"name", "timestamps"}
 _LONGEST: Final = 30_000
 
 
-class Rendered(NamedTuple):
+class DataHubAspects(NamedTuple):
     """The statements about a dataset, and how each of its aspects is held in them."""
 
-    statements: list[Statement]
+    statements: list[AspectStatement]
     held: dict[str, How]
 
 
@@ -61,29 +61,29 @@ class Aspects(NamedTuple):
     held: dict[str, How]
 
 
-def instance_of(statements: Iterable[Statement]) -> str | None:
+def instance_of(statements: Iterable[AspectStatement]) -> str | None:
     """The instance that a dataset is said to be in."""
     return _instance(folded(statements))
 
 
-def tidied(statement: Statement) -> Statement:
+def tidied(statement: AspectStatement) -> AspectStatement:
     """What a statement says for itself, without what Lumos wrote into it to find its way back."""
     return lineage.tidied(statement)
 
 
-class Entries:
+class DataHubEntries:
     """Turns entries into statements and back, under the names of one place.
 
     A `keeper` is a place that keeps aspects only. Statements that an entry carries and that would
     not come back from there are packed into the properties, too.
     """
 
-    def __init__(self, naming: Naming, keeper: Keeper | None = None) -> None:
+    def __init__(self, naming: Naming, keeper: DataHubExtras | None = None) -> None:
         self._naming = naming
         self._keeper = keeper
         self._last_schema: tuple[Any, Any, str, Schema | None] = (None, None, "", None)
 
-    def read(self, urn: str, statements: Sequence[Statement]) -> CatalogEntry:
+    def read(self, urn: str, statements: Sequence[AspectStatement]) -> CatalogEntry:
         """The dataset that statements are about, with those that must be carried along."""
         statements = _in_force(statements)
         state = folded(statements)
@@ -104,14 +104,14 @@ class Entries:
             return msgspec.structs.replace(entry, carried=carried_for_all)
         return entry
 
-    def render(self, entry: CatalogEntry) -> Rendered:
+    def render(self, entry: CatalogEntry) -> DataHubAspects:
         """The statements that say exactly what the entry says."""
         carried = carried_in(entry.carried)
         bare = msgspec.structs.replace(entry, carried=self._packable(entry, carried))
         state: State = {}
         held = self._write(state, bare)
         if not carried:
-            return Rendered(stated(state, carried), held)
+            return DataHubAspects(stated(state, carried), held)
         ends = [] if self._keeper else [each for each in _each(carried) if each.removes_all]
         carried = {
             aspect: [each for each in group if not each.removes_all]
@@ -126,10 +126,10 @@ class Entries:
             held = self._write(state, bare)
         if not is_erased:
             # What is there again was not deleted.
-            return Rendered(stated(state, carried), held)
+            return DataHubAspects(stated(state, carried), held)
         # The deletion itself says it, as the last word.
         state = {**state, facts.STATUS: told} if told is not None else _without_status(state)
-        return Rendered([*stated(state, carried), *ends], held)
+        return DataHubAspects([*stated(state, carried), *ends], held)
 
     def aspects(self, entry: CatalogEntry) -> Aspects:
         """The aspects that say what an entry says, as far as its place takes them."""
@@ -194,9 +194,9 @@ class Entries:
         """What is said of an aspect, or nothing."""
         if aspect not in state:
             return None
-        return self._carriable(urn, Statement(aspect=aspect, body=state[aspect])).body
+        return self._carriable(urn, AspectStatement(aspect=aspect, body=state[aspect])).body
 
-    def _carriable(self, urn: str, statement: Statement) -> Statement:
+    def _carriable(self, urn: str, statement: AspectStatement) -> AspectStatement:
         """A statement as it is carried, in the normal form of its place."""
         tidy = _carriable(statement)
         if self._keeper is None or not tidy.replaces:
@@ -231,7 +231,7 @@ class Entries:
             {key: text for key, text in properties.items() if not facts.is_structured(key)}
         )
         facts.write_custom(state, custom)
-        packed = pack(entry, self._shown(entry.urn, self._told(state)), longest=_LONGEST)
+        packed = pack(entry, self._shown(entry.urn, self._reported(state)), longest=_LONGEST)
         facts.write_custom(state, {**custom, **packed.properties})
         return packed.held
 
@@ -259,9 +259,9 @@ class Entries:
     def _as_shown(self, entry: CatalogEntry) -> CatalogEntry:
         state: State = {}
         self._write(state, entry)
-        return self._shown(entry.urn, self._told(state))
+        return self._shown(entry.urn, self._reported(state))
 
-    def _told(self, state: State) -> State:
+    def _reported(self, state: State) -> State:
         """A state without what its place takes for nothing."""
         return state if self._keeper is None else self._keeper.told(state)
 
@@ -296,11 +296,11 @@ class Entries:
 _parsed = lru_cache(maxsize=4_096)(Urn.parse)
 
 
-def _each(statements: Statements) -> Iterable[Statement]:
+def _each(statements: Statements) -> Iterable[AspectStatement]:
     return chain.from_iterable(statements.values())
 
 
-def _in_force(statements: Sequence[Statement]) -> Sequence[Statement]:
+def _in_force(statements: Sequence[AspectStatement]) -> Sequence[AspectStatement]:
     """The statements without those before a deletion after which the dataset was made anew."""
     ends = [number for number, each in enumerate(statements) if each.removes_all]
     later = statements[ends[-1] + 1 :] if ends else []
@@ -311,7 +311,7 @@ def _without_status(state: State) -> State:
     return {aspect: body for aspect, body in state.items() if aspect != facts.STATUS}
 
 
-def _carriable(statement: Statement) -> Statement:
+def _carriable(statement: AspectStatement) -> AspectStatement:
     """A statement without what Lumos packed into it, which the entry itself says."""
     if statement.aspect == facts.PROPERTIES and statement.replaces:
         return msgspec.structs.replace(statement, body=facts.without_packed(statement.body))

@@ -25,7 +25,7 @@ _TOKENS: Final = {
 }  # fmt: skip
 
 
-class Step(NamedTuple):
+class FieldPathStep(NamedTuple):
     """A name on the way to a field, and the types that stand before it."""
 
     name: str
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 class FieldPath(NamedTuple):
     """The way to a field, and whether it is part of a key that is kept apart."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FieldPathStep, ...]
     is_key: bool = False
     is_typed: bool = False
 
@@ -49,8 +49,8 @@ class FieldPath(NamedTuple):
 def parsed(text: str) -> FieldPath:
     """The path that a text means; a plain one is one name until others show what is inside."""
     if not text.startswith(VERSION):
-        return FieldPath((Step(text),))
-    steps: list[Step] = []
+        return FieldPath((FieldPathStep(text),))
+    steps: list[FieldPathStep] = []
     types: list[str] = []
     is_key = False
     rest = text[len(VERSION) :].removeprefix(".")
@@ -64,11 +64,11 @@ def parsed(text: str) -> FieldPath:
             continue
         end = _NEXT.search(rest)
         name = rest[: end.start()] if end else rest
-        steps.append(Step(name, tuple(types)))
+        steps.append(FieldPathStep(name, tuple(types)))
         types = []
         rest = rest[end.end() :] if end else ""
     if types or not steps:
-        steps.append(Step("", tuple(types)))
+        steps.append(FieldPathStep("", tuple(types)))
     return FieldPath((_without_root(steps[0]), *steps[1:]), is_key, is_typed=True)
 
 
@@ -105,12 +105,12 @@ def _tokens(type: DataType) -> Iterator[str]:
                 return
 
 
-def _without_root(step: Step) -> Step:
+def _without_root(step: FieldPathStep) -> FieldPathStep:
     """The first step without the record that all columns are in, where it is named."""
     has_root = len(step.types) > 1 and step.types[0] not in {*_CONTAINERS, "union"}
-    return Step(step.name, step.types[1:] if has_root else step.types)
+    return FieldPathStep(step.name, step.types[1:] if has_root else step.types)
 
 
-def _way(step: Step) -> str:
+def _way(step: FieldPathStep) -> str:
     marks = (_CONTAINERS.get(type, "") for type in step.types)
     return quoted_name(step.name) + "".join(marks)

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final, NamedTuple
 
-from lumos.catalogs.datahub_model.worded import folded_aspect, text_in
+from lumos.catalogs.datahub_model.annotations import folded_aspect, text_in
 from lumos.model.catalog import Other
 
 _PART: Final = r"[^,()]+"

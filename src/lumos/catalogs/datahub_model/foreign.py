@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from lumos.catalogs.datahub_model.annotations import DataHubWords, text_in
 from lumos.catalogs.datahub_model.labels import LabelKind
 from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
 from lumos.catalogs.datahub_model.statements import Entity
-from lumos.catalogs.datahub_model.worded import Words, text_in
-from lumos.catalogs.openmetadata import words as wording
+from lumos.catalogs.openmetadata import descriptions as wording
 from lumos.model.catalog import Other
 
 _THEIRS: Final = "openmetadata"
@@ -37,29 +37,29 @@ class Shown(NamedTuple):
         """The aspect that shows it."""
         return _ASPECTS[self.entity.type]
 
-    def words(self, other: Other) -> Words | None:
+    def words(self, other: Other) -> DataHubWords | None:
         """What OpenMetadata says of it; nothing where that is not as OpenMetadata says it."""
         record = other.carried.get(_THEIRS)
         if not isinstance(record, dict) or record.get("deleted"):
             return None
         style = record.get("style")
-        return Words(
+        return DataHubWords(
             title=text_in(record, "displayName"),
             description=wording.decoded(text_in(record, "description") or "") or None,
             colour=text_in(style, "color") if isinstance(style, dict) else None,
         )
 
-    def read(self, state: Mapping[str, Any]) -> Words:
+    def read(self, state: Mapping[str, Any]) -> DataHubWords:
         """What people read of it in DataHub."""
         body = state.get(self.aspect) or {}
         title = text_in(body, "name")
-        return Words(
+        return DataHubWords(
             title=None if title == self.name else title,
             description=text_in(body, "description"),
             colour=text_in(body, "colorHex"),
         )
 
-    def written(self, state: State, words: Words) -> State:
+    def written(self, state: State, words: DataHubWords) -> State:
         """The aspects that show these words; whatever else is said stays."""
         said: dict[str, Any] = {
             "name": words.title or self.name,
@@ -74,9 +74,9 @@ class Shown(NamedTuple):
         kept = {key: value for key, value in body.items() if value is not None}
         return {**state, self.aspect: kept}
 
-    def with_edits(self, other: Other, now: Words) -> Other:
+    def with_edits(self, other: Other, now: DataHubWords) -> Other:
         """What OpenMetadata would say with what people changed since it was shown."""
-        then = self.read(self.written({}, self.words(other) or Words()))
+        then = self.read(self.written({}, self.words(other) or DataHubWords()))
         record = dict(other.carried[_THEIRS])
         if now.title != then.title:
             record["displayName"] = now.title

@@ -12,7 +12,7 @@ from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Owner, Ownership
 
 
-class Kind(NamedTuple):
+class DataHubItemKind(NamedTuple):
     """A kind of items, the type of entity that it is in DataHub, and how that is read."""
 
     word: str
@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     write: Callable[[State, Any], None]
 
 
-def kind_and_key(entity: Entity) -> tuple[Kind, str]:
+def kind_and_key(entity: Entity) -> tuple[DataHubItemKind, str]:
     """What item an entity is, and the name or URN that it is known by."""
     kind = _ENTITIES.get(entity.type)
     name = None if kind is None else entity_name(entity.type, entity.urn)
@@ -37,7 +37,7 @@ def key_of(item: Item) -> str:
     return item.urn if isinstance(item, Job | Other) else item.name
 
 
-def home_of(kind: Kind, key: str) -> Entity | None:
+def home_of(kind: DataHubItemKind, key: str) -> Entity | None:
     """The entity that an item is in DataHub."""
     if kind.entity is not None:
         return Entity(kind.entity, entity_urn(kind.entity, key))
@@ -155,14 +155,14 @@ def _write_nothing(_state: State, _item: Any) -> None:
     """Lumos says nothing of these; whatever is said of them is carried."""
 
 
-KINDS: Final[dict[type[Any], Kind]] = {
+KINDS: Final[dict[type[Any], DataHubItemKind]] = {
     kind.type: kind
     for kind in (
-        Kind("lumos-term", GlossaryTerm, "glossaryTerm", _read_term, _write_term),
-        Kind("lumos-user", User, "corpuser", _read_user, _write_user),
-        Kind("lumos-group", Group, "corpGroup", _read_group, _write_group),
-        Kind("lumos-job", Job, None, _read_other, _write_nothing),
-        Kind("lumos-other", Other, None, _read_other, _write_nothing),
+        DataHubItemKind("lumos-term", GlossaryTerm, "glossaryTerm", _read_term, _write_term),
+        DataHubItemKind("lumos-user", User, "corpuser", _read_user, _write_user),
+        DataHubItemKind("lumos-group", Group, "corpGroup", _read_group, _write_group),
+        DataHubItemKind("lumos-job", Job, None, _read_other, _write_nothing),
+        DataHubItemKind("lumos-other", Other, None, _read_other, _write_nothing),
     )
 }
 WORDS: Final = {kind.word: kind for kind in KINDS.values()}

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.datahub_model.carrying import (
+from lumos.catalogs.datahub_model.annotations import DataHubWords
+from lumos.catalogs.datahub_model.extras import (
     CATALOG,
     carried_in,
     folded,
@@ -27,7 +28,7 @@ from lumos.catalogs.datahub_model.foreign import Shown, shown_by, shown_in
 from lumos.catalogs.datahub_model.item_kinds import (
     KINDS,
     WORDS,
-    Kind,
+    DataHubItemKind,
     home_of,
     key_of,
     kind_and_key,
@@ -35,8 +36,7 @@ from lumos.catalogs.datahub_model.item_kinds import (
 from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import entity_urn, is_acceptable
 from lumos.catalogs.datahub_model.shapes import statements_of
-from lumos.catalogs.datahub_model.statements import Entity, Holder, Keeper, Statement
-from lumos.catalogs.datahub_model.worded import Words
+from lumos.catalogs.datahub_model.statements import AspectStatement, DataHubExtras, Entity, Holder
 from lumos.catalogs.interface import Item
 from lumos.model.catalog import Other
 from lumos.model.json_codec import from_json, to_json
@@ -48,10 +48,10 @@ _LOOSE: Final = "urn:lumos:change:"
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
 
-class Items:
+class DataHubItems:
     """The items that one place holds."""
 
-    def __init__(self, holder: Holder, keeper: Keeper | None = None) -> None:
+    def __init__(self, holder: Holder, keeper: DataHubExtras | None = None) -> None:
         self._holder = holder
         self._keeper = keeper
 
@@ -201,9 +201,9 @@ class Items:
 
     def _show(self, shown: Shown, item: Other) -> None:
         then = folded(statements_of(self._holder, shown.entity.urn))
-        state = shown.written(then, shown.words(item) or Words())
+        state = shown.written(then, shown.words(item) or DataHubWords())
         if self._back(shown.entity, state) != then:
-            statements = [Statement(aspect=name, body=body) for name, body in state.items()]
+            statements = [AspectStatement(aspect=name, body=body) for name, body in state.items()]
             self._holder.replace(shown.entity, statements)
 
     def _hide(self, key: str) -> None:
@@ -218,13 +218,13 @@ class Items:
     def _is_loose(self, key: str) -> bool:
         return self._holder.keeps_loose and key.startswith(_LOOSE)
 
-    def _home(self, kind: Kind, key: str) -> Entity | None:
+    def _home(self, kind: DataHubItemKind, key: str) -> Entity | None:
         """The entity that an item is in DataHub, if its place holds such entities."""
         home = home_of(kind, key)
         is_held = home is not None and (self._keeper is None or self._keeper.holds(home))
         return home if is_held else None
 
-    def _rendered(self, kind: Kind, key: str, item: Item) -> "_Rendered":
+    def _rendered(self, kind: DataHubItemKind, key: str, item: Item) -> "_Rendered":
         if (home := self._home(kind, key)) is None:
             return _Rendered([], item)
         bare = msgspec.structs.replace(item, carried=without(item.carried))
@@ -248,7 +248,7 @@ class Items:
         return _Rendered(stated(state, carried), exact)
 
     def _read(
-        self, kind: Kind, key: str, statements: list[Statement], exact: Item | None
+        self, kind: DataHubItemKind, key: str, statements: list[AspectStatement], exact: Item | None
     ) -> Item | None:
         """The item that statements are about, with those that must be carried along."""
         home = self._home(kind, key)
@@ -302,7 +302,7 @@ class Items:
         return exact
 
     def _put_companion(
-        self, kind: Kind, key: str, item: Item | None, *, shown: Shown | None = None
+        self, kind: DataHubItemKind, key: str, item: Item | None, *, shown: Shown | None = None
     ) -> None:
         companion, statements = _companion(kind, key), []
         if item is not None:
@@ -313,18 +313,18 @@ class Items:
             body = {"resourceType": kind.word, "primaryKey": key, "value": value}
             if noted:
                 body[_ALSO_KNOWN_AS] = noted
-            statements = [Statement(aspect=_INFO, body=body)]
+            statements = [AspectStatement(aspect=_INFO, body=body)]
         self._holder.replace(companion, statements)
 
 
 class _Rendered(NamedTuple):
     """What is said of an item as DataHub has it, and all of it where that is more."""
 
-    statements: list[Statement]
+    statements: list[AspectStatement]
     exact: Item | None
 
 
-def _companion(kind: Kind, key: str) -> Entity:
+def _companion(kind: DataHubItemKind, key: str) -> Entity:
     urn = entity_urn(_RESOURCE, f"{kind.word}.{key}")
     if not is_acceptable(urn):
         mark = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -344,7 +344,7 @@ def _in_ascii(text: str) -> str:
     )
 
 
-def _since(kind: Kind, shown: Any, exact: Any) -> Any:
+def _since(kind: DataHubItemKind, shown: Any, exact: Any) -> Any:
     """The exact item, with what changed in DataHub since."""
     if exact is None:
         return shown

@@ -4,8 +4,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from lumos.catalogs.datahub_model.annotations import folded_aspect, text_in, with_aspect
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
-from lumos.catalogs.datahub_model.worded import folded_aspect, text_in, with_aspect
 from lumos.model.catalog import Other
 
 LabelKind: TypeAlias = Literal["tag", "domain"]

@@ -18,7 +18,7 @@ from lumos.catalogs.datahub_model.names import (
     lumos_urn,
 )
 from lumos.catalogs.datahub_model.naming import Naming, can_mean
-from lumos.catalogs.datahub_model.statements import Statement
+from lumos.catalogs.datahub_model.statements import AspectStatement
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 
@@ -80,7 +80,7 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
         state[UPSTREAM]["fineGrainedLineages"] = fields
 
 
-def tidied(statement: Statement) -> Statement:
+def tidied(statement: AspectStatement) -> AspectStatement:
     """A statement without the names that Lumos wrote into edges, which are told beside it."""
     if statement.aspect != UPSTREAM or not statement.replaces:
         return statement

@@ -8,7 +8,7 @@ import msgspec
 
 from lumos.catalogs.datahub_model import field_paths
 from lumos.catalogs.datahub_model.edits import TAGS, TERMS, Edits, labelled, labels
-from lumos.catalogs.datahub_model.field_paths import FieldPath, Step
+from lumos.catalogs.datahub_model.field_paths import FieldPath, FieldPathStep
 from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import platform_urn
 from lumos.catalogs.datahub_model.types import class_in, class_of, exact_type, to_class, type_of
@@ -45,7 +45,7 @@ class _Node(msgspec.Struct, eq=False):
     """A row, what it says of itself alone, and the rows inside it."""
 
     row: dict[str, Any]
-    step: Step
+    step: FieldPathStep
     path: FieldPath
     lumos: str
     facts: dict[str, Any]
@@ -125,7 +125,7 @@ def _skeleton(platform: str, name: str) -> dict[str, Any]:
 def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
     """The row of a column that one row says all of, as most do; nothing for any other column."""
     name, native = field.name, field.native_type
-    told = _told_class(field.type, native, platform)
+    told = _reported_class(field.type, native, platform)
     has_more = (
         field.nested or field.compliance or field.properties
         or field.default is not None or field.field_id is not None
@@ -152,7 +152,7 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=4_096)
-def _told_class(type: DataType, native: str | None, platform: str) -> str | None:
+def _reported_class(type: DataType, native: str | None, platform: str) -> str | None:
     """The class of a type that its class and its native text say exactly."""
     if isinstance(type, _NESTED) or native in ("", type.text):
         return None
@@ -188,20 +188,20 @@ def _tree(rows: Any) -> list[_Node]:
     return tops
 
 
-def _option(step: Step) -> tuple[str, ...]:
+def _option(step: FieldPathStep) -> tuple[str, ...]:
     """Which of a union's options a step is, where it is one."""
     return step.types[step.types.index("union") + 1 :] if "union" in step.types else ()
 
 
-def _plain_parent(plain: Mapping[str, _Node], path: str) -> tuple[_Node | None, Step]:
+def _plain_parent(plain: Mapping[str, _Node], path: str) -> tuple[_Node | None, FieldPathStep]:
     """What a plain path is inside of: dots also stand in names, so only a holder counts."""
     end = path.rfind(".")
     while end > 0:
         parent = plain.get(path[:end])
         if parent is not None and class_in(parent.row.get("type")) in _HOLDING:
-            return parent, Step(path[end + 1 :])
+            return parent, FieldPathStep(path[end + 1 :])
         end = path.rfind(".", 0, end)
-    return None, Step(path)
+    return None, FieldPathStep(path)
 
 
 def _inside(parent: _Node, name: str) -> str:
@@ -263,11 +263,11 @@ def _said(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
 
 def _type(node: _Node, platform: str) -> DataType:
     if node.type is None:
-        node.type = node.facts.get("type") or _told_type(node, platform)
+        node.type = node.facts.get("type") or _reported_type(node, platform)
     return node.type
 
 
-def _told_type(node: _Node, platform: str) -> DataType:
+def _reported_type(node: _Node, platform: str) -> DataType:
     native, type_class = node.row.get("nativeDataType") or "", class_in(node.row.get("type"))
     if not node.inside:
         return type_of(native, type_class, platform)

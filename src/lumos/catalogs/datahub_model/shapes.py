@@ -9,7 +9,7 @@ from typing import Any, Final, NotRequired, TypedDict
 
 import msgspec
 
-from lumos.catalogs.datahub_model.statements import Holder, Statement
+from lumos.catalogs.datahub_model.statements import AspectStatement, Holder
 from lumos.errors import LumosError
 
 _AT: Final = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`\Z", re.DOTALL)
@@ -194,7 +194,7 @@ _SHAPES: Final[dict[str, Any]] = {
 }
 
 
-def statements_of(holder: Holder, urn: str, aspect: str | None = None) -> list[Statement]:
+def statements_of(holder: Holder, urn: str, aspect: str | None = None) -> list[AspectStatement]:
     """What is said of an entity, as it can be read."""
     try:
         return checked(holder.statements(urn, aspect))
@@ -202,7 +202,7 @@ def statements_of(holder: Holder, urn: str, aspect: str | None = None) -> list[S
         raise holder.complaint(f"{urn} {odd.place}", odd.problem) from None
 
 
-def checked(statements: Iterable[Statement]) -> list[Statement]:
+def checked(statements: Iterable[AspectStatement]) -> list[AspectStatement]:
     """The statements, none of which will surprise whoever reads them."""
     found = []
     for statement in statements:

@@ -11,7 +11,7 @@ from lumos.errors import LumosError
 _KEY: Final = "datasetKey"
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AspectStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one change says of one aspect of an entity.
 
     `body` is the aspect as JSON; `beside` holds the other keys of the change, such as when and by
@@ -45,7 +45,7 @@ class Entity(NamedTuple):
     urn: str
 
 
-class Keeper(Protocol):
+class DataHubExtras(Protocol):
     """A place that keeps what aspects are in the end, and not each statement about them.
 
     It may fill in what was left out, and make aspects by itself.
@@ -73,10 +73,10 @@ class Holder(Protocol):
     def entities(self) -> Iterator[Entity]:
         """All entities of which anything is said."""
 
-    def statements(self, urn: str, aspect: str | None = None) -> list[Statement]:
+    def statements(self, urn: str, aspect: str | None = None) -> list[AspectStatement]:
         """What is said of an entity, or of one of its aspects, the last word last."""
 
-    def replace(self, entity: Entity, statements: Sequence[Statement]) -> bool:
+    def replace(self, entity: Entity, statements: Sequence[AspectStatement]) -> bool:
         """Makes this all that is said of an entity; gives whether anything had to change."""
 
     def loose(self) -> Mapping[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from lumos.catalogs.datahub_model import facts, schemas
-from lumos.catalogs.datahub_model.carrying import CATALOG, carried_in, folded
 from lumos.catalogs.datahub_model.edits import Edits
+from lumos.catalogs.datahub_model.extras import CATALOG, carried_in, folded
 from lumos.catalogs.datahub_model.lenses import State
 from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import Schema
@@ -34,7 +34,7 @@ def sides(
         before = Edits(_typed(base).get(schemas.EDITS)).descriptions()
         words = Edits(typed[schemas.EDITS]).descriptions()
         since = {path: text for path, text in words.items() if path not in before}
-        base = msgspec.structs.replace(base, schema=_unsaid(base.schema, since))
+        base = msgspec.structs.replace(base, schema=_without_values(base.schema, since))
     if typed.get(schemas.EDITS) and ours.schema is not None and theirs.schema is not None:
         there = {field.name for field in theirs.schema.fields}
         new = [field for field in ours.schema.fields if field.name not in there]
@@ -45,7 +45,7 @@ def sides(
     return base, theirs
 
 
-def _unsaid(schema: Schema, typed: Mapping[str, str]) -> Schema:
+def _without_values(schema: Schema, typed: Mapping[str, str]) -> Schema:
     """A schema without the words on columns that are also people's."""
     return Schema(
         fields=tuple(

@@ -9,9 +9,9 @@ from lumos.catalogs.migration.mapping import Mapping
 from lumos.catalogs.migration.reports import Need
 from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json
-from lumos.snapshots.endpoints import Catalog
-from lumos.snapshots.format.document import Counts
-from lumos.snapshots.reports import ImportReport, Sums
+from lumos.snapshots.catalogs import SnapshotCatalog
+from lumos.snapshots.format.document import SnapshotCounts
+from lumos.snapshots.reports import ImportReport, ImportTotals
 from lumos.storage import storage_of
 from lumos.store import Store
 from lumos.store.journal import ImportRun
@@ -45,7 +45,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     keep: str | None
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a migration that was exported; `imported` once all is written.
 
     `file` is what is imported, `kept` what was exported where somebody asked for it. A migration
@@ -55,7 +55,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     target: str
-    exported: Counts
+    exported: SnapshotCounts
     file: str
     kept: str | None
     mapping: Mapping
@@ -68,18 +68,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     over: bool = False
 
 
-class Log:
+class MigrationLog:
     """The files about the migrations between two catalogs."""
 
     def __init__(self, folder: Path) -> None:
         self._order = folder / _ORDER
         self._record = folder / _RECORD
 
-    def last(self) -> Record | None:
+    def last(self) -> MigrationRecord | None:
         """The last migration that was exported."""
-        return from_json(self._record.read_bytes(), Record) if self._record.exists() else None
+        return (
+            from_json(self._record.read_bytes(), MigrationRecord) if self._record.exists() else None
+        )
 
-    def waiting(self) -> Order | Record | None:
+    def waiting(self) -> Order | MigrationRecord | None:
         """What can be gone on with: an export that did not end, or a migration that is not over."""
         if self._order.exists():
             return from_json(self._order.read_bytes(), Order)
@@ -90,7 +92,7 @@ class Log:
         """Notes what is about to be exported; the last migration can still be taken back."""
         _write(self._order, order)
 
-    def add(self, record: Record) -> Record:
+    def add(self, record: MigrationRecord) -> MigrationRecord:
         """Notes a migration that was exported."""
         last = self.last()
         if last is not None:
@@ -100,11 +102,11 @@ class Log:
         self._order.unlink(missing_ok=True)
         return record
 
-    def save(self, record: Record) -> None:
+    def save(self, record: MigrationRecord) -> None:
         """Notes how far a migration is."""
         _write(self._record, record)
 
-    def reopened(self, record: Record, store: Store) -> Record:
+    def reopened(self, record: MigrationRecord, store: Store) -> MigrationRecord:
         """A migration with those entries ahead of it that had not arrived."""
         imported = record.imported
         if imported is None or not (imported.sums.refused or record.lacking):
@@ -122,8 +124,8 @@ class Log:
 def check_finished(
     store: Store,
     words: str,
-    there: Catalog,
-    log: Log,
+    there: SnapshotCatalog,
+    log: MigrationLog,
     *,
     resume: bool,
     mapping: Mapping | None,
@@ -143,7 +145,7 @@ def check_finished(
                 f"The migration cannot go on: what it had exported, {last.file}, is gone. Take it "
                 f"back with: lumos migrate {words} --rollback"
             )
-    if isinstance(waiting, Record):
+    if isinstance(waiting, MigrationRecord):
         if mapping is not None and mapping != waiting.mapping:
             raise MisuseError(
                 "The migration that waits to be resumed began with another mapping. Resume it "
@@ -159,7 +161,7 @@ def check_finished(
 
 def _from_its_start(run: ImportRun) -> ImportRun:
     """An import that goes through everything again; what it changed is counted already."""
-    sums = from_json(run.sums, Sums)
+    sums = from_json(run.sums, ImportTotals)
     for tally in sums.kinds.values():
         tally.unchanged = 0
     sums.conflicts = sums.refused = 0
@@ -169,5 +171,5 @@ def _from_its_start(run: ImportRun) -> ImportRun:
     )
 
 
-def _write(path: Path, what: Order | Record) -> None:
+def _write(path: Path, what: Order | MigrationRecord) -> None:
     storage_of(str(path)).write(str(path), to_json(what))

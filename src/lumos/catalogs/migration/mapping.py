@@ -24,9 +24,9 @@ from lumos.snapshots.format.document import (
     KINDS,
     OTHERS,
     USERS,
-    Kind,
+    EntryKind,
 )
-from lumos.snapshots.format.reader import Snapshot
+from lumos.snapshots.format.reader import OpenSnapshot
 from lumos.snapshots.format.writer import write_snapshot
 
 Names: TypeAlias = dict[str, str]
@@ -134,7 +134,7 @@ def _checked(urn: str, what: str) -> None:
 
 
 def write_mapped(
-    snapshot: Snapshot, mapping: Mapping, file: Path, *, moved: frozenset[str] = frozenset()
+    snapshot: OpenSnapshot, mapping: Mapping, file: Path, *, moved: frozenset[str] = frozenset()
 ) -> None:
     """Writes a snapshot as it is called in the target.
 
@@ -152,7 +152,7 @@ def write_mapped(
     write_snapshot(file, snapshot.header.facts, datasets, **given)
 
 
-def _check_distinct(snapshot: Snapshot, mapping: Mapping) -> None:
+def _check_distinct(snapshot: OpenSnapshot, mapping: Mapping) -> None:
     """Refuses to make one dataset of two."""
     if not (mapping.datasets or mapping.services):
         return
@@ -168,7 +168,7 @@ def _check_distinct(snapshot: Snapshot, mapping: Mapping) -> None:
 
 
 def _mapped(
-    kind: Kind, snapshot: Snapshot, mapping: Mapping, moved: frozenset[str]
+    kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, moved: frozenset[str]
 ) -> Iterator[Any]:
     change = _CHANGES.get(kind)
     names = _names_of(kind, mapping)
@@ -186,7 +186,7 @@ def _mapped(
         yield value if change is None else change(value, mapping)
 
 
-def _names_of(kind: Kind, mapping: Mapping) -> Names:
+def _names_of(kind: EntryKind, mapping: Mapping) -> Names:
     """What entries of a kind are known by, and what they are known by in the target."""
     if kind is GLOSSARY:
         return mapping.terms
@@ -297,7 +297,7 @@ def _named(names: Iterable[str], mapping: Names) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mapping.get(name, name) for name in names))
 
 
-_CHANGES: Final[dict[Kind, Callable[[Any, Mapping], Any]]] = {
+_CHANGES: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {
     DATASETS: _dataset,
     GLOSSARY: _term,
     USERS: _user,

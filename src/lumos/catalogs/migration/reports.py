@@ -6,8 +6,8 @@ from lumos.catalogs.reports import PublishReport
 from lumos.discovery.reports import IngestReport
 from lumos.model.discovery import Problem
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.snapshots.format.document import Counts
-from lumos.snapshots.reports import DiffSummary, ImportReport, Migrated
+from lumos.snapshots.format.document import SnapshotCounts
+from lumos.snapshots.reports import DiffSummary, ImportReport, MigratedCount
 
 NeedKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service", "dataset"]
 
@@ -34,9 +34,9 @@ class Verification(Report, frozen=True, kw_only=True):
     they were written. `summary` counts what differs from the source, edits of people included.
     """
 
-    datasets: Migrated
-    lineage_edges: Migrated
-    items: Migrated
+    datasets: MigratedCount
+    lineage_edges: MigratedCount
+    items: MigratedCount
     missing: tuple[str, ...]
     unlike: tuple[str, ...]
     missing_tags: tuple[str, ...]
@@ -60,7 +60,7 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     target: str
     dry_run: bool
     resumed: bool
-    exported: Counts
+    exported: SnapshotCounts
     needs: tuple[Need, ...]
     imported: ImportReport
     verified: Verification | None

@@ -12,25 +12,25 @@ import msgspec
 
 from lumos.catalogs import Connects
 from lumos.catalogs.datahub_model.labels import LabelName
-from lumos.catalogs.migration.log import Log, Order, Record, check_finished
+from lumos.catalogs.migration.log import MigrationLog, MigrationRecord, Order, check_finished
 from lumos.catalogs.migration.mapping import Mapping, known_as, write_mapped
 from lumos.catalogs.migration.reports import MigrationReport, Need, SyncReport
 from lumos.catalogs.migration.survey import Survey, needs
 from lumos.config import Settings
 from lumos.errors import LumosError, MisuseError
 from lumos.progress import Progress, no_progress
-from lumos.snapshots.background import Wish, begun
-from lumos.snapshots.endpoints import Catalog, Catalogs, PlatformCatalog
-from lumos.snapshots.export import Wanted, export
+from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalog, SnapshotCatalogs
+from lumos.snapshots.diff import Cancellation, start_thread
+from lumos.snapshots.export import ExportOptions, export
 from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, OTHERS, USERS
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.reports import RollbackReport
 from lumos.snapshots.service import Snapshots
 from lumos.store import NoStore, Store
-from lumos.store.locks import AlreadyHeld
+from lumos.store.database import LockHeld
 
 if TYPE_CHECKING:
-    from lumos.catalogs.sync import Scan
+    from lumos.catalogs.sync import CatalogScan
 
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
@@ -49,7 +49,7 @@ class Migrations:
         store: Callable[[], Store],
         *,
         make_store: Callable[[], Store],
-        scan: "Scan",
+        scan: "CatalogScan",
         folder: Callable[[], Path],
     ) -> None:
         self._settings = settings
@@ -76,17 +76,17 @@ class Migrations:
         others in the target. What was exported is kept as `keep`, or until it is verified.
         """
         store = self._make_store()
-        catalogs = Catalogs(self._settings, lambda: store)
+        catalogs = SnapshotCatalogs(self._settings, lambda: store)
         wanted = None if mapping is None else Mapping.read(Path(mapping))
         with (
             self._sides(catalogs, source, target) as (here, there),
             self._alone(store, here, there) as folder,
         ):
-            log = Log(folder)
+            log = MigrationLog(folder)
             words = f"{source} {target}"
             check_finished(store, words, there, log, resume=resume, mapping=wanted)
             waiting = log.waiting() if resume else None
-            if isinstance(waiting, Record):
+            if isinstance(waiting, MigrationRecord):
                 record = log.reopened(waiting, store)
                 if keep is not None and str(keep) != record.kept:
                     record = _kept_as(record, Path(keep), folder)
@@ -113,7 +113,7 @@ class Migrations:
                 log.save(record)
             # Opened anew: what was read before the import is not what is there now.
             with closing(catalogs.named(target)) as there:
-                is_resumed = isinstance(waiting, Record)
+                is_resumed = isinstance(waiting, MigrationRecord)
                 return self._verified(record, there, store, folder, progress, resumed=is_resumed)
 
     def try_migrate(
@@ -127,7 +127,7 @@ class Migrations:
     ) -> MigrationReport:
         """What `migrate` would do; nothing is written but the file that is to be kept."""
         wanted = None if mapping is None else Mapping.read(Path(mapping))
-        catalogs = Catalogs(self._settings, self._store)
+        catalogs = SnapshotCatalogs(self._settings, self._store)
         with (
             self._sides(catalogs, source, target) as (here, there),
             TemporaryDirectory(prefix="lumos-") as folder,
@@ -167,12 +167,12 @@ class Migrations:
         What was edited since stays.
         """
         store = self._store()
-        catalogs = Catalogs(self._settings, lambda: store)
+        catalogs = SnapshotCatalogs(self._settings, lambda: store)
         with (
             self._sides(catalogs, source, target) as (here, there),
             self._alone(store, here, there) as folder,
         ):
-            log = Log(folder)
+            log = MigrationLog(folder)
             last = log.last()
             if last is None:
                 raise MisuseError(
@@ -206,34 +206,36 @@ class Migrations:
 
     @staticmethod
     @contextmanager
-    def _sides(catalogs: Catalogs, source: str, target: str) -> Iterator[tuple[Catalog, Catalog]]:
+    def _sides(
+        catalogs: SnapshotCatalogs, source: str, target: str
+    ) -> Iterator[tuple[SnapshotCatalog, SnapshotCatalog]]:
         with closing(catalogs.to_read(source)) as here, closing(catalogs.named(target)) as there:
             if here.name == there.name:
                 raise MisuseError(f"'{source}' and '{target}' are the same catalog, {here.name}.")
             yield here, there
 
     @contextmanager
-    def _alone(self, store: Store, here: Catalog, there: Catalog) -> Iterator[Path]:
+    def _alone(self, store: Store, here: SnapshotCatalog, there: SnapshotCatalog) -> Iterator[Path]:
         """The folder of the migration between two catalogs, for this process alone."""
         what = f"migration from {here.name} to {there.name}"
         try:
-            with store.alone(what):
+            with store.lock(what):
                 key = hashlib.sha256(f"{here.name}\n{there.name}".encode()).hexdigest()[:16]
                 folder = self._folder() / key
                 folder.mkdir(mode=0o770, parents=True, exist_ok=True)
                 yield folder
-        except AlreadyHeld:
+        except LockHeld:
             raise LumosError(f"Another {what} is running. Wait until it has ended.") from None
 
     def _exported(
         self,
-        here: Catalog,
-        there: Catalog,
+        here: SnapshotCatalog,
+        there: SnapshotCatalog,
         order: Order,
         store: Store | None,
         folder: Path,
         progress: Progress,
-    ) -> Record:
+    ) -> MigrationRecord:
         """Takes a snapshot of the source, while it is looked what the target holds."""
         for catalog in (here, there):
             # Somebody waits for an answer: now, and not after an export of hours.
@@ -241,8 +243,8 @@ class Migrations:
                 catalog.platform.check()
         file = Path(order.keep) if order.keep else folder / _EXPORTED
         mapping = order.mapping
-        wish = Wish()
-        surveyed = begun(lambda: _survey(there, wish), "lumos-survey")
+        cancellation = Cancellation()
+        surveyed = start_thread(lambda: _survey(there, cancellation), "lumos-survey")
 
         def report_or_fail(step: str, **facts: Any) -> None:
             if surveyed.done():
@@ -251,11 +253,15 @@ class Migrations:
 
         try:
             report = export(
-                here, file, Wanted(ranges=True), at=datetime.now(UTC), progress=report_or_fail
+                here,
+                file,
+                ExportOptions(ranges=True),
+                at=datetime.now(UTC),
+                progress=report_or_fail,
             )
             target = surveyed.result()
         finally:
-            wish.drop()
+            cancellation.cancel()
         with open_snapshot(file) as snapshot:
             source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
             keeps_ids = there.kind in _LIKE_DATAHUB
@@ -266,7 +272,7 @@ class Migrations:
                 mapped = folder / _MAPPED
                 write_mapped(snapshot, mapping, mapped, moved=_moved(mapping, target, store, there))
                 file = mapped
-        return Record(
+        return MigrationRecord(
             source=order.source,
             target=order.target,
             exported=report.counts,
@@ -279,8 +285,8 @@ class Migrations:
 
     @staticmethod
     def _verified(
-        record: Record,
-        there: Catalog,
+        record: MigrationRecord,
+        there: SnapshotCatalog,
         store: Store,
         folder: Path,
         progress: Progress,
@@ -299,7 +305,9 @@ class Migrations:
             Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
         )
         is_over = found.is_whole and not imported.sums.refused
-        Log(folder).save(msgspec.structs.replace(record, over=is_over, lacking=not is_over))
+        MigrationLog(folder).save(
+            msgspec.structs.replace(record, over=is_over, lacking=not is_over)
+        )
         if is_over:
             for name in (_EXPORTED, _MAPPED):
                 (folder / name).unlink(missing_ok=True)
@@ -317,12 +325,16 @@ class Migrations:
         )
 
 
-def _survey(catalog: Catalog, wish: Wish) -> Survey:
+def _survey(catalog: SnapshotCatalog, cancellation: Cancellation) -> Survey:
     items = (item for kind in _NAMING for item in catalog.items(kind))
-    return Survey.of(wish.while_wanted(catalog.datasets()), wish.while_wanted(items))
+    return Survey.of(
+        cancellation.until_cancelled(catalog.datasets()), cancellation.until_cancelled(items)
+    )
 
 
-def _to_take_back(store: Store, there: Catalog, last: Record, folder: Path) -> str | None:
+def _to_take_back(
+    store: Store, there: SnapshotCatalog, last: MigrationRecord, folder: Path
+) -> str | None:
     """The file of the import that is to be taken back; nothing where that is the newest one,
     whatever its file holds by now."""
     run, newest = store.journal.open(there.name), store.journal.last(there.name)
@@ -334,7 +346,7 @@ def _to_take_back(store: Store, there: Catalog, last: Record, folder: Path) -> s
     return None if run.id == newest.id else run.file
 
 
-def _kept_as(record: Record, keep: Path, folder: Path) -> Record:
+def _kept_as(record: MigrationRecord, keep: Path, folder: Path) -> MigrationRecord:
     """A migration whose export is also kept as another file."""
     exported = Path(record.kept) if record.kept else folder / _EXPORTED
     with open_snapshot(exported) as snapshot:
@@ -346,15 +358,15 @@ def _items(snapshot: Any) -> Iterator[object]:
     return (item for kind in _NAMING for item in snapshot.entries(kind))
 
 
-def _validated(file: Path, source: Catalog) -> tuple[str, ...]:
+def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
     """Remarks on a snapshot that is sound; what leads out of the catalog led out of it before."""
-    from lumos.snapshots.importer import UnsoundSnapshot
-    from lumos.snapshots.validate import validated
+    from lumos.snapshots.importer import InvalidSnapshot
+    from lumos.snapshots.validate import validate_snapshot
 
-    report = validated(file)
+    report = validate_snapshot(file)
     errors = [each for each in report.problems if each.severity == "error"]
     if unsound := tuple(each for each in errors if each.code != "reference"):
-        raise UnsoundSnapshot(file, unsound, len(unsound))
+        raise InvalidSnapshot(file, unsound, len(unsound))
     if not errors:
         return ()
     many = report.errors > 1
@@ -376,7 +388,9 @@ def _unheard(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...
     )
 
 
-def _moved(mapping: Mapping, target: Survey, store: Store | None, there: Catalog) -> frozenset[str]:
+def _moved(
+    mapping: Mapping, target: Survey, store: Store | None, there: SnapshotCatalog
+) -> frozenset[str]:
     """Names in the target that are nobody else's: what gets them goes there whole."""
     labels = (
         *(LabelName("tag", name) for name in target.tags),

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from lumos.catalogs.datahub_model.annotations import words_of
 from lumos.catalogs.datahub_model.labels import LabelKind, label_of
-from lumos.catalogs.datahub_model.worded import words_of
 from lumos.catalogs.migration.mapping import Mapping, Names, service_of
 from lumos.catalogs.migration.reports import Need, NeedKind
 from lumos.catalogs.openmetadata.renaming import label_named

@@ -10,18 +10,18 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from lumos.catalogs import HoldsItems
-from lumos.catalogs.local import LocalPlatform
+from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.reports import Verification
 from lumos.model.json_codec import from_json
 from lumos.progress import Progress
-from lumos.snapshots.diff import Findings
-from lumos.snapshots.endpoints import Catalog, LocalCatalog, PlatformCatalog
+from lumos.snapshots.catalogs import LocalCatalog, PlatformCatalog, SnapshotCatalog
+from lumos.snapshots.diff import DiffSummaryBuilder
 from lumos.snapshots.format.comparison import compare
-from lumos.snapshots.format.document import DATASETS, KINDS, Kind
-from lumos.snapshots.format.reader import Snapshot, open_snapshot
+from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
+from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judged
-from lumos.snapshots.reports import Migrated
+from lumos.snapshots.on_spark import judge_schemas
+from lumos.snapshots.reports import MigratedCount
 from lumos.store import Store
 
 _AT_ONCE: Final = 500
@@ -29,7 +29,7 @@ _MOST: Final = 1000
 
 
 def verify(
-    file: Path, catalog: Catalog, store: Store, *, run: str, progress: Progress
+    file: Path, catalog: SnapshotCatalog, store: Store, *, run: str, progress: Progress
 ) -> Verification:
     """Reads back all that a snapshot holds, and compares it with the snapshot.
 
@@ -42,15 +42,15 @@ def verify(
         given = {kind.plural: reading.entries(kind) for kind in KINDS if kind is not DATASETS}
         write_snapshot(again, snapshot.header.facts, reading.entries(DATASETS), **given)
         progress("comparing")
-        findings = Findings()
-        for difference in compare(file, again, judge=judged):
+        findings = DiffSummaryBuilder()
+        for difference in compare(file, again, judge=judge_schemas):
             findings.add(difference)
         found = findings.report(str(file), catalog.name, file)
     counts = reading.counts
     return Verification(
         datasets=found.datasets,
         lineage_edges=found.lineage_edges,
-        items=Migrated(source=counts["items"], target=counts["items read"]),
+        items=MigratedCount(source=counts["items"], target=counts["items read"]),
         missing=tuple(reading.missing),
         unlike=tuple(reading.unlike),
         missing_tags=found.missing_tags,
@@ -62,7 +62,12 @@ class _ReadBack:
     """Reads the entries of a snapshot from a catalog, some at a time."""
 
     def __init__(
-        self, snapshot: Snapshot, catalog: Catalog, store: Store, run: str, progress: Progress
+        self,
+        snapshot: OpenSnapshot,
+        catalog: SnapshotCatalog,
+        store: Store,
+        run: str,
+        progress: Progress,
     ) -> None:
         self._snapshot = snapshot
         self._get = _reader(catalog)
@@ -78,7 +83,7 @@ class _ReadBack:
         self.missing: list[str] = []
         self.unlike: list[str] = []
 
-    def entries(self, kind: Kind) -> Iterator[Any]:
+    def entries(self, kind: EntryKind) -> Iterator[Any]:
         """What the catalog holds now of all that the snapshot has of a kind."""
         if kind is not DATASETS and not self._holds_items:
             return
@@ -94,7 +99,7 @@ class _ReadBack:
                 share = min(1.0, self._done / total)
                 self._announce("", files=self._done, share=share, unit="entries")
 
-    def _account(self, kind: Kind, values: Sequence[Any], there: dict[str, Any]) -> None:
+    def _account(self, kind: EntryKind, values: Sequence[Any], there: dict[str, Any]) -> None:
         keys = [getattr(value, kind.key) for value in values]
         gone = [getattr(value, kind.key) for value in values if getattr(value, "deleted", False)]
         lost = [key for key in keys if key not in there and key not in gone]
@@ -111,15 +116,15 @@ class _ReadBack:
                 self.unlike.append(key)
 
 
-def _reader(catalog: Catalog) -> Callable[[Kind, Sequence[str]], dict[str, Any]]:
+def _reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
     """Reads some entries by their keys; those that are not there are left out."""
     if isinstance(catalog, LocalCatalog):
-        platform: Any = LocalPlatform(catalog.store)
+        platform: Any = LocalStorePlatform(catalog.store)
     else:
         assert isinstance(catalog, PlatformCatalog)
         platform = catalog.platform
 
-    def read(kind: Kind, keys: Sequence[str]) -> dict[str, Any]:
+    def read(kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
         if kind is DATASETS:
             found: dict[str, Any] = platform.get_many(keys)
         else:

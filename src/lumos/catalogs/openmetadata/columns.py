@@ -85,7 +85,7 @@ READ: Final = frozenset(
 )
 
 
-class Said(NamedTuple):
+class ColumnAnnotations(NamedTuple):
     """Labels of a column or a dataset, by their names in Lumos."""
 
     tags: tuple[str, ...]
@@ -93,7 +93,7 @@ class Said(NamedTuple):
 
 
 Labelling = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
-Reading = Callable[[Iterable[Mapping[str, Any]]], Said]
+Reading = Callable[[Iterable[Mapping[str, Any]]], ColumnAnnotations]
 
 
 def written(schema: Schema, labels: Labelling) -> list[Column]:
@@ -287,7 +287,7 @@ def _type(column: Column) -> DataType:
         if named is not None:
             return named
     try:
-        return _told(column, display, children)
+        return _reported(column, display, children)
     except ValueError:
         # Deeper than types go. The columns are carried, and nothing more is said of this one.
         return Unknown(display)
@@ -327,7 +327,7 @@ def _struct(children: Iterable[tuple[str, Column]]) -> Struct:
     )
 
 
-def _told(column: Column, display: str, children: Iterable[Column]) -> DataType:
+def _reported(column: Column, display: str, children: Iterable[Column]) -> DataType:
     """The type of a column that somebody else described."""
     kind = column["dataType"]
     inside = _struct((meant(child["name"]), child) for child in children)

@@ -12,8 +12,10 @@ import msgspec
 
 from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
 from lumos.catalogs.interface import How
-from lumos.catalogs.openmetadata import columns, labels, lineage, words
-from lumos.catalogs.openmetadata.carrying import (
+from lumos.catalogs.openmetadata import columns, labels, lineage
+from lumos.catalogs.openmetadata import descriptions as words
+from lumos.catalogs.openmetadata.columns import ColumnAnnotations
+from lumos.catalogs.openmetadata.extra_properties import (
     CATALOG,
     DECLARED,
     EXTENSION,
@@ -21,10 +23,9 @@ from lumos.catalogs.openmetadata.carrying import (
     over,
     usable,
 )
-from lumos.catalogs.openmetadata.columns import Said
-from lumos.catalogs.openmetadata.labels import Labels
+from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.lineage import Edges
-from lumos.catalogs.openmetadata.names import Place
+from lumos.catalogs.openmetadata.names import EntityLocation
 from lumos.catalogs.openmetadata.states import BESIDE, COLUMNS, State
 from lumos.catalogs.openmetadata.texts import kept_text, shown_text
 from lumos.catalogs.plain_merge import merged_objects
@@ -74,7 +75,7 @@ Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
 """How some custom properties of a type are declared."""
 
 
-class Rendered(NamedTuple):
+class OpenMetadataEntity(NamedTuple):
     """The state that says what an entry says, and how each of its aspects is held in it."""
 
     state: State
@@ -86,15 +87,15 @@ def is_parent_only(raw: Mapping[str, Any]) -> bool:
     return PARENT in (raw.get("extension") or {})
 
 
-class Entries:
+class OpenMetadataEntries:
     """Turns entries into states and back."""
 
-    def __init__(self, labels: Labels, definitions: Definitions | None = None) -> None:
+    def __init__(self, labels: OpenMetadataLabels, definitions: Definitions | None = None) -> None:
         self._labels = labels
         self._definitions = definitions
 
     def read(
-        self, urn: str, place: Place, state: State, edges: Edges, *, deleted: bool
+        self, urn: str, place: EntityLocation, state: State, edges: Edges, *, deleted: bool
     ) -> CatalogEntry:
         """The dataset that a state and the edges that lead to it say."""
         extension = state.get("extension", {})
@@ -125,11 +126,11 @@ class Entries:
     def render(
         self,
         entry: CatalogEntry,
-        place: Place,
+        place: EntityLocation,
         *,
         there: State | None,
         declared: Collection[str] = (),
-    ) -> Rendered:
+    ) -> OpenMetadataEntity:
         """The state that says exactly what the entry says.
 
         `there` is the state that the entity is in, if it is there: what only people set stays.
@@ -165,9 +166,9 @@ class Entries:
             extension[URN] = entry.urn
         if extension:
             state["extension"] = extension
-        return Rendered(state, packed.held)
+        return OpenMetadataEntity(state, packed.held)
 
-    def _packed(self, entry: CatalogEntry, place: Place, state: State) -> Packed:
+    def _packed(self, entry: CatalogEntry, place: EntityLocation, state: State) -> Packed:
         """What of an entry a state does not say."""
         shown = self._shown(entry.urn, state)
         left = left_over(state, self._native(shown, place))
@@ -183,7 +184,9 @@ class Entries:
             held["definition"] = "partly"
         return Packed(packed.properties, held)
 
-    def _native(self, entry: CatalogEntry, place: Place, *, like: State | None = None) -> State:
+    def _native(
+        self, entry: CatalogEntry, place: EntityLocation, *, like: State | None = None
+    ) -> State:
         """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
         state: State = {}
         documentation, governance = entry.documentation, entry.governance
@@ -266,7 +269,7 @@ class Entries:
         return kept | {key: value for key, value in {**others, **said}.items() if key in known}
 
     def _with_declared(
-        self, carried: dict[str, Any], place: Place, extension: Mapping[str, Any]
+        self, carried: dict[str, Any], place: EntityLocation, extension: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What is carried, with how people's own properties are declared."""
         mine = carried.get(CATALOG, {})
@@ -317,7 +320,7 @@ class Entries:
         return columns.read(state[COLUMNS], said_in, keys)
 
     def _carried(
-        self, entry: CatalogEntry, place: Place, state: State, packed: Any
+        self, entry: CatalogEntry, place: EntityLocation, state: State, packed: Any
     ) -> dict[str, Any]:
         now = left_over(state, self._native(self._shown(entry.urn, state), place))
         if packed is None:
@@ -370,7 +373,7 @@ def _with_edges(
     return {**rest, CATALOG: mine} if mine else rest
 
 
-def said_in(found: Iterable[Mapping[str, Any]]) -> Said:
+def said_in(found: Iterable[Mapping[str, Any]]) -> ColumnAnnotations:
     """The labels of an entity or a column, by their names in Lumos."""
     tags, terms = set(), set()
     for label in found:
@@ -378,7 +381,7 @@ def said_in(found: Iterable[Mapping[str, Any]]) -> Said:
             tags.add(tag)
         elif (term := labels.term_of(label)) is not None:
             terms.add(term)
-    return Said(tuple(sorted(tags)), tuple(sorted(terms)))
+    return ColumnAnnotations(tuple(sorted(tags)), tuple(sorted(terms)))
 
 
 def _untold(path: str, theirs: Any, ours: Any) -> None:

@@ -13,16 +13,16 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from lumos.catalogs.datahub_model import flows
+from lumos.catalogs.datahub_model.annotations import DataHubWords, words_of
 from lumos.catalogs.datahub_model.labels import LabelName, label_of
-from lumos.catalogs.datahub_model.worded import Words, words_of
-from lumos.catalogs.openmetadata import words as wording
-from lumos.catalogs.openmetadata.keeping import ABOUT
-from lumos.catalogs.openmetadata.labels import Labels
+from lumos.catalogs.openmetadata import descriptions as wording
+from lumos.catalogs.openmetadata.entity_kinds import THINGS, says_more, says_nothing
+from lumos.catalogs.openmetadata.extras import ABOUT
+from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.names import joined, shortened, spelled
-from lumos.catalogs.openmetadata.patching import guard
+from lumos.catalogs.openmetadata.patches import guard
 from lumos.catalogs.openmetadata.server import Server
 from lumos.catalogs.openmetadata.texts import shown_text
-from lumos.catalogs.openmetadata.things import THINGS, says_more, says_nothing
 from lumos.model.catalog import Other
 
 _SERVICES: Final = "services/pipelineServices"
@@ -38,7 +38,7 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-class View(ABC):
+class ForeignView(ABC):
     """How something is shown."""
 
     type: str
@@ -58,7 +58,7 @@ class View(ABC):
         return found is None or self.is_bare(found)
 
     @abstractmethod
-    def read(self, entity: Mapping[str, Any]) -> Words:
+    def read(self, entity: Mapping[str, Any]) -> DataHubWords:
         """What people read there."""
 
     @abstractmethod
@@ -88,7 +88,9 @@ class Paged:
         return self._known[route].get(fqn)
 
 
-def view_of(urn: str, server: Any, labels: Labels, made_for: MadeFor) -> View | None:
+def view_of(
+    urn: str, server: Any, labels: OpenMetadataLabels, made_for: MadeFor
+) -> ForeignView | None:
     """How something from DataHub is shown, if it is shown at all."""
     if (label := label_of(urn)) is not None:
         return _Label(label, server, labels)
@@ -99,10 +101,10 @@ def view_of(urn: str, server: Any, labels: Labels, made_for: MadeFor) -> View | 
     return None
 
 
-class _Label(View):
+class _Label(ForeignView):
     """A tag or a domain."""
 
-    def __init__(self, label: LabelName, server: Server, labels: Labels) -> None:
+    def __init__(self, label: LabelName, server: Server, labels: OpenMetadataLabels) -> None:
         self._label = label
         self._server = server
         self._labels = labels
@@ -116,8 +118,8 @@ class _Label(View):
                 return there
         return None
 
-    def read(self, entity: Mapping[str, Any]) -> Words:
-        return Words(
+    def read(self, entity: Mapping[str, Any]) -> DataHubWords:
+        return DataHubWords(
             title=entity.get("displayName") or None,
             description=_description(entity),
             colour=(entity.get("style") or {}).get("color") or None,
@@ -126,7 +128,7 @@ class _Label(View):
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
         if entity.get("provider") == "system" or entity.get("parent"):
             return False
-        if self.read(entity) != Words():
+        if self.read(entity) != DataHubWords():
             return False
         # People may have said more of it than words.
         fqn = entity["fullyQualifiedName"]
@@ -168,7 +170,7 @@ class _Label(View):
         if entity.get("displayName"):
             self._server.put(self._route, self._body(entity) | {"description": ""})
             entity = self.found(entity["id"])
-        operations = _described(entity, Words())
+        operations = _described(entity, DataHubWords())
         if entity.get("style"):
             operations.append({"op": "remove", "path": "/style"})
         self._patched(entity, operations)
@@ -187,7 +189,7 @@ class _Label(View):
         return self.found(entity["id"])
 
 
-class _Pipeline(View):
+class _Pipeline(ForeignView):
     """A flow."""
 
     type = "pipeline"
@@ -205,8 +207,8 @@ class _Pipeline(View):
         there = self._server.named("pipelines", fqn, fields=THINGS[self.type].asked)
         return there if there is not None and id in (None, there["id"]) else None
 
-    def read(self, entity: Mapping[str, Any]) -> Words:
-        return _told(entity)
+    def read(self, entity: Mapping[str, Any]) -> DataHubWords:
+        return _reported(entity)
 
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
         return _is_bare(entity)
@@ -258,7 +260,7 @@ class _Pipeline(View):
         return self.found()
 
 
-class _Task(View):
+class _Task(ForeignView):
     """A job of a flow; `pipeline` in what shows it is all of the flow."""
 
     type = "pipeline"
@@ -285,9 +287,11 @@ class _Task(View):
             return True
         return bool(pipeline["id"] == self._made_for(self._job.flow.urn))
 
-    def read(self, entity: Mapping[str, Any]) -> Words:
+    def read(self, entity: Mapping[str, Any]) -> DataHubWords:
         # The server takes only descriptions of whole entities for HTML.
-        return msgspec.structs.replace(_told(entity), description=entity.get("description") or None)
+        return msgspec.structs.replace(
+            _reported(entity), description=entity.get("description") or None
+        )
 
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
         return _is_bare(entity)
@@ -320,7 +324,7 @@ class _Task(View):
         if not self._flow.is_bare(pipeline) or not self._flow.is_gone(pipeline, tasks):
             self._put(pipeline, tasks)
 
-    def _say(self, task: dict[str, Any], said: Words, item: Other) -> None:
+    def _say(self, task: dict[str, Any], said: DataHubWords, item: Other) -> None:
         type = flows.type_of_job(item)
         facts = {
             "displayName": _title(said, self._name),
@@ -367,8 +371,8 @@ def _as_sent(task: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(entity: Mapping[str, Any]) -> Words:
-    return Words(
+def _reported(entity: Mapping[str, Any]) -> DataHubWords:
+    return DataHubWords(
         title=entity.get("displayName") or None,
         description=_description(entity),
         url=entity.get("sourceUrl") or None,
@@ -379,7 +383,7 @@ def _description(entity: Mapping[str, Any]) -> str | None:
     return wording.decoded(entity.get("description") or "") or None
 
 
-def _title(said: Words, name: str) -> str | None:
+def _title(said: DataHubWords, name: str) -> str | None:
     """What is shown instead of a name, where that is something else."""
     return shown_text(said.title) if said.title and said.title != name else None
 
@@ -388,22 +392,22 @@ def _named(title: str | None) -> dict[str, str]:
     return {"displayName": title} if title else {}
 
 
-def _linked(said: Words) -> dict[str, str]:
+def _linked(said: DataHubWords) -> dict[str, str]:
     return {"sourceUrl": said.url} if said.url and _ADDRESS.fullmatch(said.url) else {}
 
 
-def _sent(said: Words) -> dict[str, str]:
+def _sent(said: DataHubWords) -> dict[str, str]:
     return {"description": wording.encoded(wording.kept(said.description or ""))}
 
 
-def _described(entity: Mapping[str, Any], said: Words) -> list[dict[str, Any]]:
+def _described(entity: Mapping[str, Any], said: DataHubWords) -> list[dict[str, Any]]:
     text = _sent(said)["description"]
     if (entity.get("description") or "") == text:
         return []
     return [{"op": "add", "path": "/description", "value": text}]
 
 
-def _linking(entity: Mapping[str, Any], said: Words, path: str) -> list[dict[str, Any]]:
+def _linking(entity: Mapping[str, Any], said: DataHubWords, path: str) -> list[dict[str, Any]]:
     wanted, there = _linked(said).get("sourceUrl"), entity.get("sourceUrl") or None
     if wanted == there:
         return []

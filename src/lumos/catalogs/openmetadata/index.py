@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Iterator
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
+from lumos.catalogs.openmetadata.containers import HOMES
+from lumos.catalogs.openmetadata.entity_kinds import MADE
 from lumos.catalogs.openmetadata.entries import HIDDEN, PARENT, URN
-from lumos.catalogs.openmetadata.homes import HOMES
-from lumos.catalogs.openmetadata.names import Names, Place, Service, joined
-from lumos.catalogs.openmetadata.patching import guard
-from lumos.catalogs.openmetadata.properties import Properties
+from lumos.catalogs.openmetadata.folders import by_shelf, listed
+from lumos.catalogs.openmetadata.names import EntityLocation, OpenMetadataNames, Service, joined
+from lumos.catalogs.openmetadata.patches import guard
+from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Outdated, Server
-from lumos.catalogs.openmetadata.shelves import by_shelf, listed
-from lumos.catalogs.openmetadata.things import MADE
 from lumos.errors import CatalogError
 
 _ATTEMPTS: Final = 4
@@ -19,22 +19,24 @@ _ATTEMPTS: Final = 4
 _STAYS: Final = (400, 403)
 
 
-class Found(NamedTuple):
+class IndexedEntity(NamedTuple):
     """An entity that is there and not deleted."""
 
     id: str
-    place: Place
+    place: EntityLocation
 
 
 class Index:
     """What is where on one server; filled as answers come in, and never kept for longer."""
 
-    def __init__(self, server: Server, properties: Properties, meanings: dict[str, str]) -> None:
+    def __init__(
+        self, server: Server, properties: CustomProperties, meanings: dict[str, str]
+    ) -> None:
         self._server = server
         self._properties = properties
         self._meanings = meanings
-        self._names: Names | None = None
-        self._ids: dict[Place, str | None] = {}
+        self._names: OpenMetadataNames | None = None
+        self._ids: dict[EntityLocation, str | None] = {}
         self._held: dict[tuple[str, str], str] = {}
         self._there: set[tuple[str, str]] = set()
         self._absent: set[tuple[str, str]] = set()
@@ -42,11 +44,11 @@ class Index:
         self._making = RLock()
 
     @property
-    def names(self) -> Names:
+    def names(self) -> OpenMetadataNames:
         """The names of datasets, given the services that there are."""
         with self._making:
             if self._names is None:
-                self._names = Names(self._services(), self._meanings)
+                self._names = OpenMetadataNames(self._services(), self._meanings)
             return self._names
 
     def forget_services(self) -> None:
@@ -62,7 +64,7 @@ class Index:
                 self._there.add((home.services, service["name"]))
                 yield Service(home.services, service["name"], service.get("serviceType", ""))
 
-    def may_be_there(self, place: Place) -> bool:
+    def may_be_there(self, place: EntityLocation) -> bool:
         """Whether the service of a place is there, so that it is worth asking for more."""
         service = (HOMES[place.home].services, place.parts[0])
         with self._lock:
@@ -80,21 +82,21 @@ class Index:
         with self._lock:
             self._absent.clear()
 
-    def is_holder(self, place: Place) -> bool:
+    def is_holder(self, place: EntityLocation) -> bool:
         """Whether others are known to be in an entity."""
         with self._making:
             return (HOMES[place.home].route, place.fqn) in self._held
 
-    def learn(self, place: Place, id: str | None) -> None:
+    def learn(self, place: EntityLocation, id: str | None) -> None:
         """Notes what the server said of a place; None is for nothing there."""
         with self._lock:
             self._ids[place] = id
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: EntityLocation) -> None:
         with self._lock:
             self._ids.pop(place, None)
 
-    def find(self, place: Place) -> Found | None:
+    def find(self, place: EntityLocation) -> IndexedEntity | None:
         """The entity at a place, if one is there and not deleted."""
         with self._lock:
             known, id = place in self._ids, self._ids.get(place)
@@ -102,9 +104,9 @@ class Index:
             raw = self._server.named(HOMES[place.home].route, place.fqn)
             id = raw["id"] if raw else None
             self.learn(place, id)
-        return None if id is None else Found(id, place)
+        return None if id is None else IndexedEntity(id, place)
 
-    def find_many(self, places: Collection[Place]) -> None:
+    def find_many(self, places: Collection[EntityLocation]) -> None:
         """Looks for some entities at once where that is less work than one by one."""
         with self._lock:
             unknown = [place for place in places if place not in self._ids]
@@ -114,13 +116,13 @@ class Index:
                 for place in some:
                     self.learn(place, told[place]["id"] if place in told else None)
 
-    def told_urn(self, place: Place, id: str) -> str | None:
+    def told_urn(self, place: EntityLocation, id: str) -> str | None:
         """The URN that Lumos wrote beside an entity whose name is only the beginning of it."""
         raw = self._server.get(f"{HOMES[place.home].route}/{id}", fields="extension", include="all")
         urn = ((raw or {}).get("extension") or {}).get(URN)
         return urn if isinstance(urn, str) else None
 
-    def prepare(self, place: Place) -> dict[str, Any]:
+    def prepare(self, place: EntityLocation) -> dict[str, Any]:
         """Makes sure that what a dataset is in is there; gives the fields that say so."""
         home = HOMES[place.home]
         service, *names = place.parts
@@ -135,13 +137,15 @@ class Index:
                 case "container":
                     body: dict[str, Any] = {"name": names[-1], "service": joined(service)}
                     for depth in range(1, len(names)):
-                        parent = self._bucket(Place(home.type, (service, *names[:depth])), body)
+                        parent = self._bucket(
+                            EntityLocation(home.type, (service, *names[:depth])), body
+                        )
                         body["parent"] = {"id": parent, "type": "container"}
                     return body
                 case _:
                     return {"name": names[-1], "service": joined(service)}
 
-    def _service(self, place: Place) -> None:
+    def _service(self, place: EntityLocation) -> None:
         route = f"services/{HOMES[place.home].services}"
         name = place.parts[0]
         self._hold(route, (name,), {"serviceType": self.names.service_type(place)})
@@ -161,7 +165,7 @@ class Index:
             self._held[route, fqn] = there["id"]
         return self._held[route, fqn]
 
-    def _bucket(self, place: Place, body: dict[str, Any]) -> str:
+    def _bucket(self, place: EntityLocation, body: dict[str, Any]) -> str:
         """The identifier of a container that others are in."""
         if ("containers", place.fqn) in self._held:
             return self._held["containers", place.fqn]
@@ -202,13 +206,13 @@ class Index:
                 if attempt == _ATTEMPTS - 1:
                     raise
 
-    def dropped(self, place: Place) -> None:
+    def dropped(self, place: EntityLocation) -> None:
         """Notes that an entity is gone for good."""
         with self._making:
             self._held.pop((HOMES[place.home].route, place.fqn), None)
         self.learn(place, None)
 
-    def tidy(self, places: Iterable[Place]) -> None:
+    def tidy(self, places: Iterable[EntityLocation]) -> None:
         """Takes out what Lumos made to hold these, if nothing is left in it."""
         holders = {holder for place in places for holder in _holders(place)}
         with self._making:
@@ -260,7 +264,7 @@ class Index:
                 self._there.discard((route.rpartition("/")[2], raw["name"]))
 
 
-def _holders(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _holders(place: EntityLocation) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a dataset is in, by its route and the parts of its name."""
     home = HOMES[place.home]
     yield f"services/{home.services}", place.parts[:1]

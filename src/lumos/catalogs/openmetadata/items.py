@@ -13,16 +13,23 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.datahub_model.worded import Words, with_words, words_of
+from lumos.catalogs.datahub_model.annotations import DataHubWords, with_words, words_of
 from lumos.catalogs.interface import Item
-from lumos.catalogs.openmetadata import people
-from lumos.catalogs.openmetadata.foreign import Paged, View, view_of
-from lumos.catalogs.openmetadata.keeping import KEPT, Keeper, Kept, holders, inside, text_of
-from lumos.catalogs.openmetadata.labels import OWN, Labels, team_name
+from lumos.catalogs.openmetadata import users as people
+from lumos.catalogs.openmetadata.extras import (
+    KEPT,
+    Kept,
+    OpenMetadataExtras,
+    holders,
+    inside,
+    text_of,
+)
+from lumos.catalogs.openmetadata.foreign import ForeignView, Paged, view_of
+from lumos.catalogs.openmetadata.labels import OWN, OpenMetadataLabels, team_name
 from lumos.catalogs.openmetadata.names import OWN_SERVICE, joined, meant, shortened, spelled, split
-from lumos.catalogs.openmetadata.others import WORD
-from lumos.catalogs.openmetadata.patching import guard
-from lumos.catalogs.openmetadata.properties import Properties
+from lumos.catalogs.openmetadata.other_entities import WORD
+from lumos.catalogs.openmetadata.patches import guard
+from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Outdated, Server
 from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
 from lumos.model.dataset import Owner
@@ -40,7 +47,7 @@ class _Kind(NamedTuple):
     read: Callable[[Mapping[str, Any]], Any] | None
     is_bare: Callable[[Mapping[str, Any]], bool] | None
     facts: Callable[[Any], dict[str, Any]] | None
-    view: View | None = None
+    view: ForeignView | None = None
 
 
 _KINDS: Final = {
@@ -71,14 +78,16 @@ _TELLS_USE: Final[Mapping[type[Any], str]] = {
 OWN_HOLDERS: Final = holders((*(_KINDS[type].word for type in _BESIDE), WORD))
 
 
-class Items:
+class OpenMetadataItems:
     """The items of one server."""
 
-    def __init__(self, server: Server, labels: Labels, properties: Properties) -> None:
+    def __init__(
+        self, server: Server, labels: OpenMetadataLabels, properties: CustomProperties
+    ) -> None:
         self._server = server
         self._labels = labels
         self._properties = properties
-        self.keeper = Keeper(server, properties)
+        self.keeper = OpenMetadataExtras(server, properties)
         self._in_use: list[Item] = []
         # What shows things of other catalogs, until one of these is put or goes.
         self._shown: dict[tuple[str, str], list[str]] | None = None
@@ -118,7 +127,7 @@ class Items:
         if self._shown is None:
             self._shown = self.shown_elsewhere()
         for urn in self._shown.pop((type, fqn), ()):
-            kept = self.keeper.kept(_KINDS[Other].word, urn, Other, Words)
+            kept = self.keeper.kept(_KINDS[Other].word, urn, Other, DataHubWords)
             if kept is not None:
                 now = self.get(Other, urn)
                 self.keeper.keep(_KINDS[Other].word, urn, Kept(now, None, made=False))
@@ -262,14 +271,14 @@ class Items:
         kind = _KINDS[type]
         if type is not Other or server is None:
             return kind
-        labels = self._labels if server is self._server else Labels(server)
+        labels = self._labels if server is self._server else OpenMetadataLabels(server)
         view = view_of(key, server, labels, self._made_for)
         if view is None:
             return kind
         return kind._replace(view=view, read=view.read, is_bare=view.is_bare)
 
     def _made_for(self, urn: str) -> str | None:
-        kept = self.keeper.kept(_KINDS[Other].word, urn, Other, Words)
+        kept = self.keeper.kept(_KINDS[Other].word, urn, Other, DataHubWords)
         return kept.entity if kept is not None and kept.made else None
 
     def _found(self, kind: _Kind, key: str) -> tuple[Any, Kept | None]:
@@ -416,7 +425,7 @@ def _inside(kind: _Kind, entity: Any) -> Kept | None:
 
 def _shown_type(kind: _Kind) -> type[Any]:
     """What is read of an entity that shows an item."""
-    return Words if kind.type is Other else kind.type
+    return DataHubWords if kind.type is Other else kind.type
 
 
 def _is_own(term: Mapping[str, Any]) -> bool:
@@ -433,7 +442,7 @@ def _key(item: Any) -> str:
     return key
 
 
-def _with_edits(exact: Other, then: Words, now: Words) -> Other:
+def _with_edits(exact: Other, then: DataHubWords, now: DataHubWords) -> Other:
     """What came from another catalog, with what people changed since it was shown."""
     changed = {
         name: getattr(now, name)

@@ -98,7 +98,7 @@ def is_stand_in(email: str | None) -> bool:
     return bool(email) and str(email).endswith(_NO_MAIL)
 
 
-class Labels:
+class OpenMetadataLabels:
     """The labels of one server; each is looked for once and made where it is missing."""
 
     def __init__(self, server: Any) -> None:

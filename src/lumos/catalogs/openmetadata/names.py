@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from lumos.catalogs.openmetadata.homes import HOMES, Home, home_of, platform_of, type_of
+from lumos.catalogs.openmetadata.containers import (
+    HOMES,
+    EntityContainer,
+    home_of,
+    platform_of,
+    type_of,
+)
 from lumos.errors import MisuseError
 from lumos.model.urn import DEFAULT_ENVIRONMENT, InvalidUrn, Urn
 
@@ -45,7 +51,7 @@ class Service(NamedTuple):
     type: str
 
 
-class Place(NamedTuple):
+class EntityLocation(NamedTuple):
     """Where a dataset is: its kind of home, and its name part by part, the service first."""
 
     home: str
@@ -155,7 +161,7 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-class Names:
+class OpenMetadataNames:
     """The names of datasets in one catalog, given the services that it has.
 
     `meanings` says what services stand for that are not named as Lumos would name them:
@@ -185,7 +191,7 @@ class Names:
             self._origins[service.route, service.name] = origin
             self._services[origin] = service.name
 
-    def place(self, urn: Urn) -> Place:
+    def place(self, urn: Urn) -> EntityLocation:
         """Where a dataset is, or would be."""
         if (hatched := self._hatched(urn)) is not None:
             return hatched
@@ -193,9 +199,9 @@ class Names:
         home = home_of(urn.platform)
         service = self._services.get(origin) or shortened(_service_name(origin))
         # Four parts of the longest names are still a qualified name that the server takes.
-        return Place(home.type, (service, *map(shortened, _parts(home, urn.path))))
+        return EntityLocation(home.type, (service, *map(shortened, _parts(home, urn.path))))
 
-    def urn(self, place: Place) -> Urn:
+    def urn(self, place: EntityLocation) -> Urn:
         """The dataset at a place; one that Lumos would put elsewhere is named by its place."""
         origin = self._origin(place)
         path = _path(HOMES[place.home], place.parts[1:]) if origin else None
@@ -210,17 +216,17 @@ class Names:
                 pass
         return Urn(_HATCH, (f"{place.home}:{place.fqn}",))
 
-    def is_known(self, place: Place) -> bool:
+    def is_known(self, place: EntityLocation) -> bool:
         """Whether the place's service is there."""
         return (HOMES[place.home].services, place.parts[0]) in self._origins
 
-    def service_type(self, place: Place) -> str:
+    def service_type(self, place: EntityLocation) -> str:
         """The type that a place's service is made with."""
         origin = self._origin(place)
         home = HOMES[place.home]
         return home.custom if origin is None else type_of(origin.platform)
 
-    def _origin(self, place: Place) -> _Origin | None:
+    def _origin(self, place: EntityLocation) -> _Origin | None:
         home, name = HOMES[place.home], place.parts[0]
         if (known := self._origins.get((home.services, name))) is not None:
             return known
@@ -228,12 +234,12 @@ class Names:
         # Another service stands for this one already.
         return None if own is None or own in self._services else own
 
-    def _hatched(self, urn: Urn) -> Place | None:
+    def _hatched(self, urn: Urn) -> EntityLocation | None:
         if urn != Urn(_HATCH, urn.path) or len(urn.path) != 1:
             return None
         if (match := _HATCHED.match(urn.path[0])) is None:
             return None
-        place = Place(match["home"], split(match["fqn"]))
+        place = EntityLocation(match["home"], split(match["fqn"]))
         return place if place.fqn == match["fqn"] and self.urn(place) == urn else None
 
 
@@ -283,7 +289,7 @@ def _spelled_by_lumos(name: str) -> _Origin | None:
     return origin if _service_name(origin) == name else None
 
 
-def _parts(home: Home, path: tuple[str, ...]) -> tuple[str, ...]:
+def _parts(home: EntityContainer, path: tuple[str, ...]) -> tuple[str, ...]:
     """The names below the service for a path."""
     segments = tuple(map(_SEGMENTS.encoded, path))
     match home.type:
@@ -317,7 +323,7 @@ def _not_apart(name: str) -> str:
     return f"%{name[3:]}" if match["more"] else _DEFAULT
 
 
-def _path(home: Home, parts: tuple[str, ...]) -> tuple[str, ...] | None:
+def _path(home: EntityContainer, parts: tuple[str, ...]) -> tuple[str, ...] | None:
     """The path for the names below the service, or nothing where there should be others."""
     if len(parts) not in home.depths:
         return None

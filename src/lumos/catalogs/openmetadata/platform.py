@@ -5,6 +5,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
+from lumos.catalogs.cleanup import Tidies
 from lumos.catalogs.interface import (
     NO_FILTERS,
     Connects,
@@ -17,23 +18,27 @@ from lumos.catalogs.interface import (
     Refused,
     Searches,
     WritesMany,
-    Written,
+    WrittenEntry,
 )
 from lumos.catalogs.openmetadata import terms
-from lumos.catalogs.openmetadata.entries import NATIVE, Entries
+from lumos.catalogs.openmetadata.cleanup import Tidier
+from lumos.catalogs.openmetadata.entity_kinds import name_of
+from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries
 from lumos.catalogs.openmetadata.index import Index
-from lumos.catalogs.openmetadata.items import Items
-from lumos.catalogs.openmetadata.labels import Labels
-from lumos.catalogs.openmetadata.others import Others, is_of_a_glossary, is_thing, named
-from lumos.catalogs.openmetadata.properties import Properties
-from lumos.catalogs.openmetadata.reading import Held, Reader
-from lumos.catalogs.openmetadata.referring import Referring
+from lumos.catalogs.openmetadata.items import OpenMetadataItems
+from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
+from lumos.catalogs.openmetadata.other_entities import (
+    OtherEntities,
+    is_of_a_glossary,
+    is_thing,
+    named,
+)
+from lumos.catalogs.openmetadata.properties import CustomProperties
+from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
+from lumos.catalogs.openmetadata.references import Referring
 from lumos.catalogs.openmetadata.server import KIND, Server
-from lumos.catalogs.openmetadata.things import name_of
-from lumos.catalogs.openmetadata.tidying import Tidier
-from lumos.catalogs.openmetadata.writing import MOST, Writer
+from lumos.catalogs.openmetadata.writer import MOST, Writer
 from lumos.catalogs.search import found
-from lumos.catalogs.tidying import Tidies
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import CatalogUnavailable, LumosError, MissingDependency, MisuseError
 from lumos.model.catalog import CatalogEntry, GlossaryTerm, Job, Other
@@ -44,10 +49,10 @@ from lumos.model.urn import Urn
 class _Opened(NamedTuple):
     server: Server
     places: Index
-    reader: Reader
+    reader: OpenMetadataReader
     writer: Writer
-    items: Items
-    others: Others
+    items: OpenMetadataItems
+    others: OtherEntities
     tidier: Tidier
 
 
@@ -141,7 +146,7 @@ class Openmetadata(
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[Written | Refused]:
+    ) -> Iterator[WrittenEntry | Refused]:
         opened = self._opened
         unknown = [entry.urn for entry in entries if entry.urn not in self._asked]
         known = {urn: held for urn, held in self._read.items() if urn in self._asked}
@@ -153,7 +158,7 @@ class Openmetadata(
         if new := [entry.urn for entry in entries if entry.urn not in there]:
             opened.others.complete(new)
 
-    def put(self, entry: CatalogEntry) -> Written:
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
         return WritesMany.put(self, entry)
 
     def settled(self, entry: CatalogEntry) -> CatalogEntry:
@@ -245,15 +250,15 @@ class Openmetadata(
     @cached_property
     def _opened(self) -> _Opened:
         server = Server(self._settings)
-        properties = Properties(server)
-        labels = Labels(server)
-        entries = Entries(labels, properties.definitions)
+        properties = CustomProperties(server)
+        labels = OpenMetadataLabels(server)
+        entries = OpenMetadataEntries(labels, properties.definitions)
         index = Index(server, properties, dict(self._settings.services))
-        reader = Reader(server, index, entries)
+        reader = OpenMetadataReader(server, index, entries)
         referring = Referring(server, labels, properties, index)
         writer = Writer(server, index, entries, labels, properties, reader, referring)
-        items = Items(server, labels, properties)
-        others = Others(
+        items = OpenMetadataItems(server, labels, properties)
+        others = OtherEntities(
             server, index, items.keeper, referring, items.shown_elsewhere, items.give_way
         )
         tidier = Tidier(server, index, labels, items)

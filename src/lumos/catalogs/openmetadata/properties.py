@@ -15,7 +15,7 @@ from lumos.errors import CatalogTooOld
 _DESCRIPTION: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
 
 
-class Properties:
+class CustomProperties:
     """Which custom properties there are on one server."""
 
     def __init__(self, server: Server) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from lumos.catalogs.openmetadata.entity_kinds import CATALOG, FREE_FORM, Record, name_of
 from lumos.catalogs.openmetadata.labels import (
     domain_fqn,
     domain_of,
@@ -19,7 +20,6 @@ from lumos.catalogs.openmetadata.labels import (
     user_name,
 )
 from lumos.catalogs.openmetadata.names import joined, meant, split
-from lumos.catalogs.openmetadata.things import CATALOG, FREE_FORM, Record, name_of
 from lumos.model.catalog import GlossaryTerm, Other
 
 _FQN: Final = "fullyQualifiedName"

@@ -60,7 +60,7 @@ class Short(CatalogError):
         )
 
 
-class Refusal(NamedTuple):
+class RequestRefused(NamedTuple):
     """One of many bodies that the server did not take, by the body or by its qualified name."""
 
     request: Any
@@ -187,13 +187,15 @@ class Server:
             raise Another(self.platform, f"its answer to /{path} has no total")
         return total
 
-    def bulk(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[Refusal]:
+    def bulk(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[RequestRefused]:
         """Makes or changes many; gives back those that were not taken, the others are there."""
         answer = self._call("PUT", f"{path}/bulk", bodies)
         if "status" not in answer:
             raise Another(self.platform, "it does not say what became of many entities")
         refusals = [
-            Refusal(row.get("request"), row.get("message") or "", row.get("status") or _ERROR)
+            RequestRefused(
+                row.get("request"), row.get("message") or "", row.get("status") or _ERROR
+            )
             for row in answer.get("failedRequest") or ()
         ]
         passed = answer.get("numberOfRowsPassed", len(bodies) - len(refusals))
@@ -243,11 +245,11 @@ class Server:
                 raise _Answered(
                     answer.status_code, _message(answer.content), answer.headers.get("Retry-After")
                 )
-            return self._told(answer)
+            return self._reported(answer)
 
         return self.caller.call(f"{method} /{path}", attempt)
 
-    def _told(self, answer: "httpx.Response") -> dict[str, Any]:
+    def _reported(self, answer: "httpx.Response") -> dict[str, Any]:
         """The object in an answer; only an edge is taken without a word."""
         if answer.is_redirect:
             address = answer.headers.get("Location", "elsewhere")

@@ -7,7 +7,7 @@ server tells about an entity is not in it, and is never touched.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from lumos.catalogs.openmetadata import words
+from lumos.catalogs.openmetadata import descriptions as words
 
 State: TypeAlias = dict[str, Any]
 

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.openmetadata import people, words
+from lumos.catalogs.openmetadata import descriptions as words
+from lumos.catalogs.openmetadata import users as people
+from lumos.catalogs.openmetadata.entity_kinds import CATALOG, THINGS, Record, name_of
 from lumos.catalogs.openmetadata.labels import OWN, domain_of, owner_of, user_name
 from lumos.catalogs.openmetadata.names import joined, meant, split
-from lumos.catalogs.openmetadata.things import CATALOG, THINGS, Record, name_of
 from lumos.model.catalog import GlossaryTerm, Other
 from lumos.model.dataset import Owner
 from lumos.model.json_codec import from_plain, to_plain
@@ -41,7 +42,7 @@ def as_thing(term: GlossaryTerm) -> Other:
     """The thing that a term is."""
     carried = term.carried[CATALOG]
     record = {key: value for key, value in carried.items() if key != _NAME}
-    told = _told(term.name, record)
+    told = _reported(term.name, record)
     _put(record, "displayName", term.display_name)
     if term.definition != told.definition:
         _put(record, "description", people.sent(term.definition))
@@ -84,11 +85,11 @@ def _read(thing: Other) -> GlossaryTerm:
     name = thing.urn.split(":", 2)[2]
     record: Record = thing.carried[CATALOG]
     rest = {key: value for key, value in record.items() if key != "displayName"}
-    term = _told(name, record)
+    term = _reported(name, record)
     return msgspec.structs.replace(term, carried={CATALOG: {_NAME: name, **rest}})
 
 
-def _told(name: str, record: Record) -> GlossaryTerm:
+def _reported(name: str, record: Record) -> GlossaryTerm:
     """What a record says in the words of Lumos."""
     parts, domains = split(name), record.get("domains") or ()
     related = (each.get("term", each)[_NAME] for each in record.get("relatedTerms") or ())

@@ -30,9 +30,9 @@ from lumos.errors import MisuseError
 from lumos.model.cost import COST_TYPES, UNALLOCATED, CostType, MeteredUsage
 from lumos.model.money import MICRO, amount_of, check_amount, micros
 from lumos.model.period import Period
-from lumos.store.costs import ALWAYS, Size
+from lumos.store.costs import EPOCH, StorageSize
 from lumos.store.errors import UnknownDataset
-from lumos.store.lineage.jobs import MOST_RUNS
+from lumos.store.lineage.jobs import MAX_RUNS
 
 if TYPE_CHECKING:
     from lumos.model.catalog import Job
@@ -91,9 +91,9 @@ class StorageCosts:
         return tuple(found)
 
     def _priced(
-        self, cost_nodes: CostNodes, sizes: Mapping[str, Size]
+        self, cost_nodes: CostNodes, sizes: Mapping[str, StorageSize]
     ) -> Iterator[tuple[int, int]]:
-        last = (self._period.last - ALWAYS).days
+        last = (self._period.last - EPOCH).days
         for urn, (platform, _) in cost_nodes.datasets.items():
             size = sizes.get(urn)
             if size is None or size.total <= 0:
@@ -109,7 +109,7 @@ class StorageCosts:
                 yield cost_nodes.node_by_urn[urn], check_amount(cost, f"for the storage of {urn}")
 
     @staticmethod
-    def _moved(provider: str, size: Size, to: str) -> tuple[str, dict[str, int]]:
+    def _moved(provider: str, size: StorageSize, to: str) -> tuple[str, dict[str, int]]:
         elsewhere, dot, storage_class = to.rpartition(".")
         there = provider_of(elsewhere) if dot else provider
         return there, {class_of(storage_class): size.total}
@@ -146,7 +146,7 @@ def _format_size(size: int) -> str:
     return f"{size / GB:,.1f} GB" if size >= GB / 10 else f"{size / 1024**2:,.1f} MB"
 
 
-def _by_class(provider: str, size: Size) -> dict[str, int]:
+def _by_class(provider: str, size: StorageSize) -> dict[str, int]:
     """Bytes by storage class; bytes of unknown class count for the default class."""
     found: dict[str, int] = {}
     for name, held in size.classes.items():
@@ -317,7 +317,7 @@ class ComputeCosts:
             if price is None:
                 self._unpriced[engine].add(job.urn)
                 continue
-            self._cut_short += len(job.runs) >= MOST_RUNS and job.runs[0].started_at > self._start
+            self._cut_short += len(job.runs) >= MAX_RUNS and job.runs[0].started_at > self._start
             for run in inside:
                 assert run.ended_at is not None
                 seconds = Fraction((run.ended_at - run.started_at) // _A_MICROSECOND, MICRO)
@@ -389,7 +389,7 @@ class ComputeCosts:
             )
         if self._cut_short:
             yield (
-                f"Only the last {MOST_RUNS} runs of {self._cut_short:,} "
+                f"Only the last {MAX_RUNS} runs of {self._cut_short:,} "
                 f"job{'' if self._cut_short == 1 else 's'} are known; they do not reach back to "
                 "the start of the period."
             )

@@ -37,8 +37,8 @@ from lumos.model.urn import Urn
 from lumos.sources import hints_of
 from lumos.sources.addresses import access_of
 from lumos.storage import FileHint
-from lumos.store import Scan, Store, StoredHint, Transaction
-from lumos.store.actor import audit, who
+from lumos.store import FinishedScan, Store, StoredHint, Transaction
+from lumos.store.transaction import current_user, record_audit
 
 _MOST_ROOTS: Final = 10
 
@@ -171,7 +171,7 @@ class Hints:
         )
 
     def _count_files(
-        self, kept: Sequence[ListedHint], settings: Settings, scans: dict[str, Scan]
+        self, kept: Sequence[ListedHint], settings: Settings, scans: dict[str, FinishedScan]
     ) -> Sequence[int] | None:
         """How many files match each hint; None if the files of a scan are unknown."""
         if not scans:
@@ -371,7 +371,7 @@ class Hints:
             return _Effect(problem=f"The files of the last scan cannot be read: {problem}.")
         return total
 
-    def _seen(self, settings: Settings, scan: Scan) -> ScannedRoot:
+    def _seen(self, settings: Settings, scan: FinishedScan) -> ScannedRoot:
         from lumos.discovery.lake.manifest import ManifestStore
 
         access = access_of(self._state(), settings.sources)
@@ -411,14 +411,14 @@ def _configured_roots(settings: Settings) -> list[str]:
     ]
 
 
-def _scans(store: Store | None) -> dict[str, Scan]:
+def _scans(store: Store | None) -> dict[str, FinishedScan]:
     """The last scan of every root of files."""
     scans = () if store is None else store.scans()
     by_root = {_root_of(scan): scan for scan in scans}
     return {root: scan for root, scan in by_root.items() if is_absolute(root)}
 
 
-def _root_of(scan: Scan) -> str:
+def _root_of(scan: FinishedScan) -> str:
     return scan.source.partition(":")[2]
 
 
@@ -461,9 +461,11 @@ def _own_section(settings: Settings, wanted: HintRequest) -> str | None:
 
 def _add_stored(transaction: Transaction, hint: DatasetHint) -> int | None:
     at = datetime.now(UTC)
-    added = transaction.hints.add(hint.paths, name=hint.name, split=hint.split, author=who(), at=at)
+    added = transaction.hints.add(
+        hint.paths, name=hint.name, split=hint.split, author=current_user(), at=at
+    )
     if added is not None:
-        audit(transaction, "hint add", ", ".join(hint.paths), at=at, details=_in_words(hint))
+        record_audit(transaction, "hint add", ", ".join(hint.paths), at=at, details=_in_words(hint))
     return added
 
 
@@ -473,7 +475,7 @@ def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
         raise NoSuchHint(", ".join(stored.paths))
     hint = to_dataset_hint(stored)
     at = datetime.now(UTC)
-    audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
+    record_audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
 
 
 def _in_words(hint: DatasetHint) -> str:

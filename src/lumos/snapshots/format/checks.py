@@ -2,30 +2,40 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from lumos.model.urn import InvalidUrn, Urn
+from lumos.errors import MisuseError
+from lumos.model.catalog import CatalogEntry, Job
+from lumos.model.dataset import Quality, Versioning
+from lumos.model.urn import SCHEME, InvalidUrn, Urn
+from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.snapshots.format.codec import (
-    Malformed,
-    Sealed,
+    MalformedJson,
+    SealedEntry,
     canonical,
+    decode_plain,
     digest,
     entry_of,
-    plain_json,
     refuse_repeated,
 )
-from lumos.snapshots.format.document import DATASETS, KINDS, Counts, Hashes, Header, Kind
-from lumos.snapshots.format.encodings import Container
+from lumos.snapshots.format.document import (
+    DATASETS,
+    KINDS,
+    EntryKind,
+    SnapshotCounts,
+    SnapshotHashes,
+    SnapshotHeader,
+    unknown_keys,
+)
+from lumos.snapshots.format.encodings import SnapshotContainer
 from lumos.snapshots.format.errors import SnapshotError
-from lumos.snapshots.format.extras import unknown_keys
-from lumos.snapshots.format.manifest import Tally
-from lumos.snapshots.format.reader import misplaced, sealed_of
-from lumos.snapshots.format.references import References
-from lumos.snapshots.format.sense import oddities
+from lumos.snapshots.format.manifest import ManifestBuilder
+from lumos.snapshots.format.reader import order_error, unseal_stored
+from lumos.snapshots.format.references import ReferenceIndex
 
 # A URN of this form has but one spelling; others are taken apart and put together again.
 # The default environment is never spelled out.
@@ -38,7 +48,7 @@ _SINGULAR: Final = {kind.plural: kind.singular for kind in KINDS}
 Severity = Literal["error", "warning"]
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong, or with `warning` only odd; `path` leads into the file."""
 
     code: str
@@ -47,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = "error"
 
     @classmethod
-    def of(cls, error: SnapshotError) -> "Problem":
+    def of(cls, error: SnapshotError) -> "SnapshotProblem":
         """What an error says."""
         return cls(code=error.code, path=error.path, text=error.problem)
 
@@ -55,7 +65,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.path}: {self.text}" if self.path else self.text
 
 
-class Check:
+class EntryCheck:
     """One pass over the entries of a container, which sums up what it sees.
 
     An upgraded container is one that was written in an earlier version of the format.
@@ -64,11 +74,11 @@ class Check:
     def __init__(
         self,
         file: Path,
-        container: Container,
-        header: Header,
+        container: SnapshotContainer,
+        header: SnapshotHeader,
         *,
-        tally: Tally,
-        references: References,
+        tally: ManifestBuilder,
+        references: ReferenceIndex,
         is_upgraded: bool = False,
     ) -> None:
         self._file = file
@@ -83,18 +93,18 @@ class Check:
         self.broken: Counter[str] = Counter()
 
     @property
-    def has_told(self) -> bool:
+    def has_damage(self) -> bool:
         """Whether something was found that makes the sums wrong."""
         return bool(self._told)
 
-    def entries(self, kind: Kind) -> Iterator[Problem]:
+    def entries(self, kind: EntryKind) -> Iterator[SnapshotProblem]:
         """What is wrong with the entries of a kind."""
         try:
             yield from self._entries(kind)
         except SnapshotError as error:
             yield from self._once(error)
 
-    def _entries(self, kind: Kind) -> Iterator[Problem]:
+    def _entries(self, kind: EntryKind) -> Iterator[SnapshotProblem]:
         seen: set[str] = set()
         last = ""
         for stored in self._container.entries(kind):
@@ -103,9 +113,9 @@ class Check:
                 yield from self._once(stored)
                 continue
             try:
-                sealed = sealed_of(stored)
+                sealed = unseal_stored(stored)
                 value = entry_of(kind, self._container.present(kind, sealed.body))
-            except Malformed as problem:
+            except MalformedJson as problem:
                 self.broken[kind.plural] += 1
                 yield self._malformed(kind, stored.position, problem)
                 self._references.add_broken(kind, stored.body)
@@ -115,15 +125,15 @@ class Check:
             if key in seen or is_out_of_order:
                 place = self._container.place(kind, stored.position)
                 before = key if key in seen else last
-                yield Problem.of(misplaced(self._file, place, kind, key, before))
+                yield SnapshotProblem.of(order_error(self._file, place, kind, key, before))
             seen.add(key)
             last = key
             if kind is DATASETS and not _PLAIN_URN.fullmatch(key):
                 yield from self._urn(stored.position, key)
-            for path, code, text, is_error in oddities(key, value):
+            for path, code, text, is_error in implausible_values(key, value):
                 place = f"{self._container.place(kind, stored.position)}.{path}"
                 severity: Severity = "error" if is_error else "warning"
-                yield Problem(code=code, path=place, text=text, severity=severity)
+                yield SnapshotProblem(code=code, path=place, text=text, severity=severity)
             # Sealed as it stands, an entry needs no closer look.
             if (found := digest(sealed.body)) != sealed.content_hash:
                 found = digest(canonical(value))
@@ -132,21 +142,21 @@ class Check:
             self._references.add(kind, stored.position, key, value)
 
     def _content(
-        self, kind: Kind, position: int, key: str, sealed: Sealed, found: str
-    ) -> Iterator[Problem]:
+        self, kind: EntryKind, position: int, key: str, sealed: SealedEntry, found: str
+    ) -> Iterator[SnapshotProblem]:
         """What is odd with an entry that was not sealed as it stands; its layout may be all."""
         place = self._container.place(kind, position)
         if sealed.content_hash is not None and found != sealed.content_hash:
             text = f"'{key}' is not what its content hash says: it was edited or damaged."
-            yield Problem(code="hash", path=place, text=text)
+            yield SnapshotProblem(code="hash", path=place, text=text)
             self._told.add(place)
         elif sealed.content_hash is None and self._header.hashes is not None:
-            yield Problem(code="hash", path=place, text=f"'{key}' has no content hash.")
+            yield SnapshotProblem(code="hash", path=place, text=f"'{key}' has no content hash.")
         try:
             refuse_repeated(sealed.body)
             # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
-            plain = plain_json(sealed.body)
-        except Malformed as problem:
+            plain = decode_plain(sealed.body)
+        except MalformedJson as problem:
             yield self._malformed(kind, position, problem)
             return
         if self._is_upgraded:
@@ -154,42 +164,45 @@ class Check:
         for path in unknown_keys(kind, plain):
             yield _unread(f"{place}{path}")
 
-    def _urn(self, position: int, key: str) -> Iterator[Problem]:
+    def _urn(self, position: int, key: str) -> Iterator[SnapshotProblem]:
         path = f"{self._container.place(DATASETS, position)}.urn"
         try:
             right = str(Urn.parse(key))
         except InvalidUrn as error:
-            yield Problem(code="urn", path=path, text=f"{error}.")
+            yield SnapshotProblem(code="urn", path=path, text=f"{error}.")
             return
         if right != key:
-            yield Problem(code="urn", path=path, text=f"'{key}' is spelled '{right}'.")
+            yield SnapshotProblem(code="urn", path=path, text=f"'{key}' is spelled '{right}'.")
 
-    def _malformed(self, kind: Kind, position: int, problem: Malformed) -> Problem:
+    def _malformed(self, kind: EntryKind, position: int, problem: MalformedJson) -> SnapshotProblem:
         place = self._container.place(kind, position)
         self._told.add(place)
         code = "truncated" if problem.cut_off else "format"
-        return Problem(code=code, path=f"{place}{problem.path}", text=f"{problem.problem}.")
+        return SnapshotProblem(code=code, path=f"{place}{problem.path}", text=f"{problem.problem}.")
 
-    def _once(self, error: SnapshotError) -> Iterator[Problem]:
+    def _once(self, error: SnapshotError) -> Iterator[SnapshotProblem]:
         if str(error) not in self._told:
             self._told.add(str(error))
-            yield Problem.of(error)
+            yield SnapshotProblem.of(error)
 
 
-def strangers(container: Container) -> Iterator[Problem]:
+def unknown_header_keys(container: SnapshotContainer) -> Iterator[SnapshotProblem]:
     """Keys beside those of the header that nobody reads."""
     for key in container.strangers:
         yield _unread(key)
 
 
-def _unread(path: str) -> Problem:
+def _unread(path: str) -> SnapshotProblem:
     text = "The format has no such key, and what stands there is not read."
-    return Problem(code="unknown_key", path=path, text=text, severity="warning")
+    return SnapshotProblem(code="unknown_key", path=path, text=text, severity="warning")
 
 
-def missing(
-    container: Container, header: Header, counts: Counts, broken: Mapping[str, int]
-) -> Iterator[Problem]:
+def check_missing(
+    container: SnapshotContainer,
+    header: SnapshotHeader,
+    counts: SnapshotCounts,
+    broken: Mapping[str, int],
+) -> Iterator[SnapshotProblem]:
     """Where there are fewer entries than the header says, those counted that cannot be read."""
     for kind in KINDS:
         wanted = getattr(header.counts, kind.plural) if header.counts else 0
@@ -198,9 +211,13 @@ def missing(
             yield _miscounted(container, kind.plural, wanted, found)
 
 
-def sums(
-    container: Container, header: Header, tally: Tally, *, is_upgraded: bool = False
-) -> Iterator[Problem]:
+def check_manifest(
+    container: SnapshotContainer,
+    header: SnapshotHeader,
+    tally: ManifestBuilder,
+    *,
+    is_upgraded: bool = False,
+) -> Iterator[SnapshotProblem]:
     """Where counts and hashes are not those of what was seen."""
     counted = tuple(_counts(container, header, tally, is_upgraded=is_upgraded))
     yield from counted
@@ -210,16 +227,20 @@ def sums(
 
 
 def _counts(
-    container: Container, header: Header, tally: Tally, *, is_upgraded: bool
-) -> Iterator[Problem]:
+    container: SnapshotContainer,
+    header: SnapshotHeader,
+    tally: ManifestBuilder,
+    *,
+    is_upgraded: bool,
+) -> Iterator[SnapshotProblem]:
     if header.counts is None:
         text = "It has no counts, so that nobody can tell whether it is whole."
-        yield Problem(
+        yield SnapshotProblem(
             code="count", path=container.header_place("counts"), text=text, severity="warning"
         )
         return
     found = msgspec.structs.asdict(tally.counts)
-    for name, wanted in plain_json(container.header)["counts"].items():
+    for name, wanted in decode_plain(container.header)["counts"].items():
         if name not in found or wanted == found[name]:
             continue
         # Layouts before format 1.0 count but a part, and edges in a way of their own. Who takes the
@@ -230,9 +251,9 @@ def _counts(
 
 
 def _miscounted(
-    container: Container, name: str, wanted: int, found: int, *, is_error: bool = True
-) -> Problem:
-    return Problem(
+    container: SnapshotContainer, name: str, wanted: int, found: int, *, is_error: bool = True
+) -> SnapshotProblem:
+    return SnapshotProblem(
         code="count",
         path=container.header_place(f"counts.{name}"),
         text=f"It should have {wanted} {_words(name)} and has {found}.",
@@ -240,31 +261,35 @@ def _miscounted(
     )
 
 
-def _hashes(header: Header, tally: Tally, *, is_upgraded: bool) -> Iterator[Problem]:
+def _hashes(
+    header: SnapshotHeader, tally: ManifestBuilder, *, is_upgraded: bool
+) -> Iterator[SnapshotProblem]:
     told = header.hashes
     if told is None:
         if not is_upgraded:
             text = "It has no hashes, so that nobody can tell whether it was edited."
-            yield Problem(code="hash", path="hashes", text=text, severity="warning")
+            yield SnapshotProblem(code="hash", path="hashes", text=text, severity="warning")
         return
     found = tally.hashes(header)
     of_the_header = ("header", "overall") if is_upgraded else ()
     differing = [
         name
-        for name in Hashes.__struct_fields__
+        for name in SnapshotHashes.__struct_fields__
         if name not in of_the_header and getattr(found, name) != getattr(told, name)
     ]
     for name in differing:
         if name != "overall" or len(differing) == 1:
             text = f"The {_words(name)} are not what this hash says: something was edited."
-            yield Problem(code="hash", path=f"hashes.{name}", text=text)
+            yield SnapshotProblem(code="hash", path=f"hashes.{name}", text=text)
 
 
-def dangling(header: Header, path: str, kinds: tuple[str, ...], key: str) -> Problem:
+def dangling_problem(
+    header: SnapshotHeader, path: str, kinds: tuple[str, ...], key: str
+) -> SnapshotProblem:
     """That a reference leads nowhere: an error in lineage, unless only a part was exported."""
     what = " or ".join(_SINGULAR[name] for name in kinds)
     is_error = DATASETS.plural in kinds and header.scope == "all"
-    return Problem(
+    return SnapshotProblem(
         code="reference",
         path=path,
         text=f"There is no {what} '{key}' in the snapshot.",
@@ -275,3 +300,87 @@ def dangling(header: Header, path: str, kinds: tuple[str, ...], key: str) -> Pro
 def _words(name: str) -> str:
     spoken = {"header": "facts of the header", "overall": "contents", "glossary": "terms"}
     return spoken.get(name, name.replace("_", " "))
+
+
+_SCHEME_OF_URN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S", re.ASCII)
+
+
+class ImplausibleValue(NamedTuple):
+    """Something odd at a path inside an entry; what comes from other catalogs is no error."""
+
+    path: str
+    code: str
+    text: str
+    is_error: bool = False
+
+
+def implausible_values(key: str, value: Any) -> Iterator[ImplausibleValue]:
+    """All that is odd with an entry."""
+    if isinstance(value, CatalogEntry):
+        yield from _of_dataset(value)
+    elif isinstance(value, Job) and not _SCHEME_OF_URN.match(key):
+        yield ImplausibleValue("urn", "urn", f"'{key}' is no URN.")
+    if not getattr(value, "name", key):
+        yield ImplausibleValue("name", "value", "The name is empty.")
+
+
+def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
+    if (schema := dataset.schema) is not None:
+        names = [field.name for field in schema.fields]
+        if len(set(names)) != len(names):
+            for index, name in _again(names):
+                text = f"The column '{name}' stands here a second time."
+                yield ImplausibleValue(
+                    f"schema.fields[{index}].name", "duplicate", text, is_error=True
+                )
+    if not _is_of_platform(dataset.urn, dataset.platform):
+        text = f"It is '{dataset.platform}', and its URN says otherwise."
+        yield ImplausibleValue("platform", "value", text)
+    if dataset.lineage is not None and len(dataset.lineage.upstream) > 1:
+        for index, urn in _again([edge.urn for edge in dataset.lineage.upstream]):
+            text = f"The edge from '{urn}' stands here a second time."
+            yield ImplausibleValue(f"lineage.upstream[{index}].urn", "duplicate", text)
+    if dataset.versioning is not None:
+        yield from _of_versioning(dataset.versioning)
+    if dataset.quality is not None:
+        yield from _of_quality(dataset.quality)
+
+
+def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The names that stood there before, with their places."""
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            yield index, name
+        seen.add(name)
+
+
+def _is_of_platform(urn: str, platform: str) -> bool:
+    start = len(SCHEME) + len(platform)
+    # What is no URN at all is told as such.
+    return not urn.startswith(SCHEME) or (
+        urn.startswith(platform, len(SCHEME)) and urn[start : start + 1] in ("/", "@")
+    )
+
+
+def _of_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
+    steps = {"versioning": versioning} | {
+        f"versioning.history[{index}]": step for index, step in enumerate(versioning.history)
+    }
+    for path, step in steps.items():
+        for name, type in (("cloud_version", CloudVersion), ("schema_version", SchemaVersion)):
+            try:
+                type.parse(getattr(step, name))
+            except MisuseError as problem:
+                yield ImplausibleValue(f"{path}.{name}", "value", f"{problem}.")
+
+
+def _of_quality(quality: Quality) -> Iterator[ImplausibleValue]:
+    shares = {"quality.score": quality.score} | {
+        f"quality.dimensions.{name}": share for name, share in quality.dimensions.items()
+    }
+    if quality.profile is not None:
+        shares["quality.profile.sampled"] = quality.profile.sampled
+    for path, share in shares.items():
+        if share is not None and not 0 <= share <= 1:
+            yield ImplausibleValue(path, "value", f"{share} is no share: one lies between 0 and 1.")

@@ -9,27 +9,27 @@ from typing import Any
 
 import msgspec
 
-from lumos.snapshots.format.codec import Malformed, canonical, entry_of
+from lumos.snapshots.format.codec import MalformedJson, canonical, entry_of
 from lumos.snapshots.format.differences import (
     COMPARED,
     Difference,
     Judge,
     differences_of,
+    entry_difference,
     is_compared,
-    whole,
 )
-from lumos.snapshots.format.document import DATASETS, KINDS, Header, Kind
+from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind, SnapshotHeader
 from lumos.snapshots.format.errors import SnapshotError
-from lumos.snapshots.format.reader import Record, Snapshot, open_snapshot
+from lumos.snapshots.format.reader import EntryRecord, OpenSnapshot, open_snapshot
 
 
 def compare(
-    before: str | Path | Snapshot,
-    after: str | Path | Snapshot,
+    before: str | Path | OpenSnapshot,
+    after: str | Path | OpenSnapshot,
     *,
     judge: Judge,
     aspects: Iterable[str] = COMPARED,
-    kinds: Iterable[Kind] = KINDS,
+    kinds: Iterable[EntryKind] = KINDS,
 ) -> Iterator[Difference]:
     """What differs between two snapshots, by kind and key.
 
@@ -46,15 +46,20 @@ def compare(
             yield from _Comparison(kind, old, new, judge, looked_at).differences()
 
 
-def _opened(snapshot: str | Path | Snapshot) -> Snapshot:
-    return snapshot if isinstance(snapshot, Snapshot) else open_snapshot(snapshot)
+def _opened(snapshot: str | Path | OpenSnapshot) -> OpenSnapshot:
+    return snapshot if isinstance(snapshot, OpenSnapshot) else open_snapshot(snapshot)
 
 
 class _Comparison:
     """The entries of one kind in two snapshots."""
 
     def __init__(
-        self, kind: Kind, before: Snapshot, after: Snapshot, judge: Judge, aspects: tuple[str, ...]
+        self,
+        kind: EntryKind,
+        before: OpenSnapshot,
+        after: OpenSnapshot,
+        judge: Judge,
+        aspects: tuple[str, ...],
     ) -> None:
         self._kind = kind
         self._before = before
@@ -79,37 +84,37 @@ class _Comparison:
                     yield from self._changed(was, now)
                 was, now = next(old, None), next(new, None)
 
-    def _gone(self, record: Record | None) -> Iterator[Difference]:
+    def _gone(self, record: EntryRecord | None) -> Iterator[Difference]:
         assert record is not None
         if not self._after_is_part and not self._is_deleted(self._before, record):
-            yield whole(self._kind, record.key, added=False)
+            yield entry_difference(self._kind, record.key, added=False)
 
-    def _come(self, record: Record) -> Iterator[Difference]:
+    def _come(self, record: EntryRecord) -> Iterator[Difference]:
         if not self._before_is_part and not self._is_deleted(self._after, record):
-            yield whole(self._kind, record.key, added=True)
+            yield entry_difference(self._kind, record.key, added=True)
 
-    def _changed(self, was: Record, now: Record) -> Iterator[Difference]:
+    def _changed(self, was: EntryRecord, now: EntryRecord) -> Iterator[Difference]:
         before = self._before.entry(self._kind, was)
         after = self._after.entry(self._kind, now)
-        if deleted(before) or deleted(after):
-            if deleted(before) != deleted(after):
-                yield whole(self._kind, was.key, added=deleted(before))
+        if is_deleted(before) or is_deleted(after):
+            if is_deleted(before) != is_deleted(after):
+                yield entry_difference(self._kind, was.key, added=is_deleted(before))
             return
         yield from differences_of(
             self._kind, was.key, before, after, judge=self._judge, aspects=self._aspects
         )
 
-    def _is_deleted(self, snapshot: Snapshot, record: Record) -> bool:
+    def _is_deleted(self, snapshot: OpenSnapshot, record: EntryRecord) -> bool:
         might_be = self._kind is DATASETS and b'"deleted"' in record.body
-        return might_be and deleted(snapshot.entry(self._kind, record))
+        return might_be and is_deleted(snapshot.entry(self._kind, record))
 
 
-def deleted(value: Any) -> bool:
+def is_deleted(value: Any) -> bool:
     """Whether an entry only says that there is none any more."""
     return bool(getattr(value, "deleted", False))
 
 
-def is_part(header: Header, *, of: Header) -> bool:
+def is_part(header: SnapshotHeader, *, of: SnapshotHeader) -> bool:
     """Whether a snapshot may lack what the other one has without its being gone."""
     is_other_selection = header.scope == "selected" and header.selection != of.selection
     return header.scope == "incremental" or is_other_selection
@@ -125,11 +130,11 @@ def difference_rows(
 ) -> list[dict[str, Any]]:
     """What differs of one dataset as rows of a table, from both JSONs; None is not there."""
     if before is None or after is None:
-        found = [whole(DATASETS, urn, added=before is None)]
+        found = [entry_difference(DATASETS, urn, added=before is None)]
     else:
         try:
             old, new = entry_of(DATASETS, before), entry_of(DATASETS, after)
-        except Malformed as problem:
+        except MalformedJson as problem:
             raise SnapshotError(urn, problem.path, f"{problem.problem}.") from None
         found = list(differences_of(DATASETS, urn, old, new, judge=judge, aspects=aspects))
     return [

@@ -28,7 +28,15 @@ from lumos.model.json_codec import to_plain
 from lumos.model.lineage import ColumnMapping, ColumnUse
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import quoted_name
-from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, OTHERS, USERS, Kind
+from lumos.snapshots.format.document import (
+    DATASETS,
+    GLOSSARY,
+    GROUPS,
+    JOBS,
+    OTHERS,
+    USERS,
+    EntryKind,
+)
 
 Impact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
 
@@ -76,7 +84,7 @@ COMPARED: Final = (
     *("schema", "lineage", "ownership", "documentation", "governance", "quality", "carried"),
 )
 # Where data lies, and what was measured and when.
-ASPECTS_BESIDE: Final = (
+OPTIONAL_ASPECTS: Final = (
     *("name", "format"),
     *(name for name in ASPECTS if name not in COMPARED),
     *("timestamps", "runs"),
@@ -103,7 +111,7 @@ _SERVES: Final = {
 }
 
 
-class Found(NamedTuple):
+class AspectDifference(NamedTuple):
     """A difference inside an aspect."""
 
     path: str
@@ -114,7 +122,7 @@ class Found(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class Effect(NamedTuple):
+class ImpactRule(NamedTuple):
     """How much it matters that a part came, went or changed."""
 
     added: Impact
@@ -122,18 +130,18 @@ class Effect(NamedTuple):
     changed: Impact = "informational"
 
 
-_MINOR: Final = Effect(added="informational", removed="non-breaking")
-_RELIED_ON: Final = Effect(added="non-breaking", removed="breaking")
+_MINOR: Final = ImpactRule(added="informational", removed="non-breaking")
+_RELIED_ON: Final = ImpactRule(added="non-breaking", removed="breaking")
 # What only one catalog knows matters to that catalog.
-_TOLD: Final = Effect(added="informational", removed="informational")
+_TOLD: Final = ImpactRule(added="informational", removed="informational")
 
 
-def is_compared(kind: Kind, aspects: Iterable[str]) -> bool:
+def is_compared(kind: EntryKind, aspects: Iterable[str]) -> bool:
     """Whether entries of that kind are looked at where those aspects are."""
     return kind is DATASETS or _SERVES[kind] in aspects
 
 
-def whole(kind: Kind, key: str, *, added: bool) -> Difference:
+def entry_difference(kind: EntryKind, key: str, *, added: bool) -> Difference:
     """That an entry came or went."""
     effect = _RELIED_ON if kind in (DATASETS, JOBS) else _TOLD if kind is OTHERS else _MINOR
     return Difference(
@@ -147,7 +155,7 @@ def whole(kind: Kind, key: str, *, added: bool) -> Difference:
 
 
 def differences_of(
-    kind: Kind, key: str, before: Any, after: Any, *, judge: Judge, aspects: Iterable[str]
+    kind: EntryKind, key: str, before: Any, after: Any, *, judge: Judge, aspects: Iterable[str]
 ) -> Iterator[Difference]:
     """What differs between two states of an entry that is there before and after."""
     parts = (
@@ -161,7 +169,7 @@ def differences_of(
 
 def _of_dataset(
     before: CatalogEntry, after: CatalogEntry, judge: Judge, aspects: Iterable[str]
-) -> Iterator[tuple[str, Found]]:
+) -> Iterator[tuple[str, AspectDifference]]:
     for aspect in aspects:
         old, new = getattr(before, aspect, None), getattr(after, aspect, None)
         if old == new:
@@ -178,8 +186,8 @@ def _of_dataset(
 
 
 def _of_other_kind(
-    kind: Kind, before: Any, after: Any, aspects: frozenset[str]
-) -> Iterator[tuple[str, Found]]:
+    kind: EntryKind, before: Any, after: Any, aspects: frozenset[str]
+) -> Iterator[tuple[str, AspectDifference]]:
     for name in kind.type.__struct_fields__:
         old, new = getattr(before, name), getattr(after, name)
         if old == new or (name in _FIELDS_BESIDE and name not in aspects):
@@ -196,7 +204,7 @@ def _of_other_kind(
             yield _SERVES[kind], each
 
 
-def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator[Found]:
+def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator[AspectDifference]:
     old, new = before.schema, after.schema
     if old is None or new is None:
         yield from _value("", old and str(old), new and str(new), _RELIED_ON)
@@ -204,7 +212,7 @@ def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator
     try:
         changes = tuple(judge(after.urn, old, new, after.format))
     except MisuseError as problem:
-        yield Found("", "changed", "breaking", notes=(str(problem),))
+        yield AspectDifference("", "changed", "breaking", notes=(str(problem),))
         return
     for each in changes:
         notes = each.notes
@@ -213,14 +221,16 @@ def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator
         impact = _IMPACTS[each.consumer]
         if each.kind == "tags" and _is_unmarked(each.before, each.after):
             impact = "breaking"
-        yield Found(each.path, each.kind, impact, each.before, each.after, notes)
+        yield AspectDifference(each.path, each.kind, impact, each.before, each.after, notes)
     labels = tuple(_field_labels(old, new))
     yield from labels
     if not changes and not labels:
-        yield Found("", "changed", "informational", notes=("native types or field ids differ",))
+        yield AspectDifference(
+            "", "changed", "informational", notes=("native types or field ids differ",)
+        )
 
 
-def _field_labels(before: Schema, after: Schema) -> Iterator[Found]:
+def _field_labels(before: Schema, after: Schema) -> Iterator[AspectDifference]:
     """What is said of fields that both schemas have, beside descriptions and tags."""
     others = {field.name: field for field in after.fields}
     for field in before.fields:
@@ -236,7 +246,7 @@ def _field_labels(before: Schema, after: Schema) -> Iterator[Found]:
 
 def _labels_of(
     path: str, before: Field | NestedField, after: Field | NestedField
-) -> Iterator[Found]:
+) -> Iterator[AspectDifference]:
     yield from _labels(f"{path}.compliance", before.compliance, after.compliance, _RELIED_ON)
     yield from _labels(f"{path}.terms", before.terms, after.terms, _MINOR)
     sides = before.properties, after.properties
@@ -244,7 +254,7 @@ def _labels_of(
         yield from _value(place, was, now, _MINOR)
 
 
-def _lineage(before: Lineage, after: Lineage) -> Iterator[Found]:
+def _lineage(before: Lineage, after: Lineage) -> Iterator[AspectDifference]:
     for side in ("upstream", "downstream"):
         edges = _by(getattr(before, side), _urn), _by(getattr(after, side), _urn)
         for path, old, new in _paired(side, *edges):
@@ -255,7 +265,7 @@ def _lineage(before: Lineage, after: Lineage) -> Iterator[Found]:
                 yield from _columns(path, old, new)
 
 
-def _columns(path: str, before: UpstreamEdge, after: UpstreamEdge) -> Iterator[Found]:
+def _columns(path: str, before: UpstreamEdge, after: UpstreamEdge) -> Iterator[AspectDifference]:
     old, new = _by(before.columns, _mapped), _by(after.columns, _mapped)
     for place, was, now in _paired(f"{path}.columns", old, new):
         told = was and (was.transformation or ""), now and (now.transformation or "")
@@ -267,7 +277,7 @@ def _columns(path: str, before: UpstreamEdge, after: UpstreamEdge) -> Iterator[F
         yield from _facts(place, was, now, _OF_USES)
 
 
-def _facts(path: str, before: Any, after: Any, names: Iterable[str]) -> Iterator[Found]:
+def _facts(path: str, before: Any, after: Any, names: Iterable[str]) -> Iterator[AspectDifference]:
     """What two values for the same say differently."""
     if before is not None and after is not None:
         for name in names:
@@ -275,21 +285,21 @@ def _facts(path: str, before: Any, after: Any, names: Iterable[str]) -> Iterator
             yield from _value(f"{path}.{name}", old, new, _MINOR)
 
 
-def _ownership(before: Ownership, after: Ownership) -> Iterator[Found]:
-    last = Effect(added="non-breaking", removed="non-breaking" if after.owners else "breaking")
+def _ownership(before: Ownership, after: Ownership) -> Iterator[AspectDifference]:
+    last = ImpactRule(added="non-breaking", removed="non-breaking" if after.owners else "breaking")
     old, new = _owners(before.owners), _owners(after.owners)
     for path, was, now in _paired("owners", old, new):
         yield from _value(path, was, now, last)
 
 
-def _documentation(before: Documentation, after: Documentation) -> Iterator[Found]:
+def _documentation(before: Documentation, after: Documentation) -> Iterator[AspectDifference]:
     for name in Documentation.__struct_fields__:
         # Rules and people find data by its domain.
         effect = _MINOR._replace(changed="non-breaking") if name == "domain" else _MINOR
         yield from _value(name, getattr(before, name), getattr(after, name), effect)
 
 
-def _governance(before: Governance, after: Governance) -> Iterator[Found]:
+def _governance(before: Governance, after: Governance) -> Iterator[AspectDifference]:
     yield from _labels("compliance", before.compliance, after.compliance, _RELIED_ON)
     yield from _labels("terms", before.terms, after.terms, _MINOR)
     for found in _labels("tags", before.tags, after.tags, _MINOR):
@@ -303,7 +313,7 @@ def _is_unmarked(before: Iterable[Any] | None, after: Iterable[Any] | None) -> b
     return "pii" in old - new
 
 
-def _quality(before: Quality, after: Quality) -> Iterator[Found]:
+def _quality(before: Quality, after: Quality) -> Iterator[AspectDifference]:
     yield from _score("score", before.score, after.score)
     for path, old, new in _paired("dimensions", before.dimensions, after.dimensions):
         yield from _score(path, old, new)
@@ -315,7 +325,7 @@ def _quality(before: Quality, after: Quality) -> Iterator[Found]:
             is_worse = _RANKS[now.status] > _RANKS[was.status]
             worse: Impact = "breaking" if now.status == "FAILED" else "non-breaking"
             impact = worse if is_worse else "informational"
-            yield Found(path, "changed", impact, was.status, now.status)
+            yield AspectDifference(path, "changed", impact, was.status, now.status)
         else:
             yield from _value(f"{path}.details", was.details, now.details, _MINOR)
     for name in ("measured_at", "freshness", "validator"):
@@ -324,7 +334,7 @@ def _quality(before: Quality, after: Quality) -> Iterator[Found]:
     yield from _profile(before.profile, after.profile)
 
 
-def _profile(before: Profile | None, after: Profile | None) -> Iterator[Found]:
+def _profile(before: Profile | None, after: Profile | None) -> Iterator[AspectDifference]:
     """What was counted; values stay where they are, and so they are in no comparison."""
     for name in ("measured_at", "rows", "sampled"):
         old, new = (to_plain(getattr(each, name, None)) for each in (before, after))
@@ -336,26 +346,26 @@ def _profile(before: Profile | None, after: Profile | None) -> Iterator[Found]:
             yield from _value(f"{path}.{name}", old, new, _MINOR)
 
 
-def _score(path: str, before: float | None, after: float | None) -> Iterator[Found]:
+def _score(path: str, before: float | None, after: float | None) -> Iterator[AspectDifference]:
     is_lower = before is not None and after is not None and after < before
     changed: Impact = "non-breaking" if is_lower else "informational"
-    yield from _value(path, before, after, Effect("informational", "non-breaking", changed))
+    yield from _value(path, before, after, ImpactRule("informational", "non-breaking", changed))
 
 
 def _labels(
-    path: str, before: Iterable[str], after: Iterable[str], effect: Effect
-) -> Iterator[Found]:
+    path: str, before: Iterable[str], after: Iterable[str], effect: ImpactRule
+) -> Iterator[AspectDifference]:
     """Names whose order says nothing."""
     old, new = dict.fromkeys(before), dict.fromkeys(after)
     for name in old:
         if name not in new:
-            yield Found(path, "removed", effect.removed, before=name)
+            yield AspectDifference(path, "removed", effect.removed, before=name)
     for name in new:
         if name not in old:
-            yield Found(path, "added", effect.added, after=name)
+            yield AspectDifference(path, "added", effect.added, after=name)
 
 
-def _parts(before: Any, after: Any, effect: Effect) -> Iterator[Found]:
+def _parts(before: Any, after: Any, effect: ImpactRule) -> Iterator[AspectDifference]:
     """The keys of a mapping one by one, and anything else as a whole."""
     if isinstance(before or {}, Mapping) and isinstance(after or {}, Mapping):
         for name in dict.fromkeys((*(before or {}), *(after or {}))):
@@ -364,7 +374,7 @@ def _parts(before: Any, after: Any, effect: Effect) -> Iterator[Found]:
         yield from _value("", before, after, effect)
 
 
-def _carried(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Found]:
+def _carried(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[AspectDifference]:
     """The records that each catalog has for itself, one by one."""
     old, new = _records(before), _records(after)
     for path in dict.fromkeys((*old, *new)):
@@ -379,15 +389,15 @@ def _records(carried: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _value(path: str, before: Any, after: Any, effect: Effect) -> Iterator[Found]:
+def _value(path: str, before: Any, after: Any, effect: ImpactRule) -> Iterator[AspectDifference]:
     if before == after:
         return
     if before is None:
-        yield Found(path, "added", effect.added, after=after)
+        yield AspectDifference(path, "added", effect.added, after=after)
     elif after is None:
-        yield Found(path, "removed", effect.removed, before=before)
+        yield AspectDifference(path, "removed", effect.removed, before=before)
     else:
-        yield Found(path, "changed", effect.changed, before, after)
+        yield AspectDifference(path, "changed", effect.changed, before, after)
 
 
 def _paired(
@@ -432,7 +442,7 @@ def _owners(owners: Iterable[Owner]) -> dict[str, list[str]]:
     return {name: sorted(held) for name, held in types.items()}
 
 
-_COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[Found]]]]] = {
+_COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[AspectDifference]]]]] = {
     "lineage": (Lineage(), _lineage),
     "ownership": (Ownership(), _ownership),
     "documentation": (Documentation(), _documentation),
@@ -441,8 +451,8 @@ _COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[Found]]]]] 
     "carried": ({}, _carried),
 }
 _EFFECTS: Final = {
-    "format": Effect("informational", "informational", "breaking"),
-    "location": Effect("informational", "non-breaking", "breaking"),
-    "definition": Effect("non-breaking", "non-breaking", "non-breaking"),
-    "schedule": Effect("non-breaking", "non-breaking", "non-breaking"),
+    "format": ImpactRule("informational", "informational", "breaking"),
+    "location": ImpactRule("informational", "non-breaking", "breaking"),
+    "definition": ImpactRule("non-breaking", "non-breaking", "non-breaking"),
+    "schedule": ImpactRule("non-breaking", "non-breaking", "non-breaking"),
 }

@@ -1,6 +1,8 @@
 """What a snapshot begins with, and which kinds of entries follow."""
 
+from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -13,7 +15,7 @@ FORMAT_VERSION: Final = "1.0"
 Scope: TypeAlias = Literal["all", "selected", "incremental"]
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SnapshotSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which datasets a `selected` snapshot was asked for."""
 
     patterns: tuple[str, ...] = ()
@@ -21,14 +23,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     owners: tuple[str, ...] = ()
 
 
-class Base(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotBase(msgspec.Struct, frozen=True, kw_only=True):
     """The snapshot that an `incremental` one goes on from, known by its overall hash."""
 
     exported_at: datetime
     hash: str
 
 
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How much a snapshot holds.
 
     `deleted` are among `datasets`; an edge counts where it stands as upstream; owners and tags are
@@ -47,7 +49,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     others: int = 0
 
 
-class Hashes(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 in hexadecimal: of the header's facts, of all that is of one kind, and of both.
 
     The hash of a kind is the sum of its entries' content hashes, so that no order matters.
@@ -63,7 +65,7 @@ class Hashes(msgspec.Struct, frozen=True, kw_only=True):
     overall: str
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What whoever exports says of a snapshot: when and from where it was taken, and of what.
 
     `omitted` names aspects that were left out on purpose, so that their absence means nothing.
@@ -76,12 +78,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     environment: str | None = None
     target_platform: str | None = None
     scope: Scope = "all"
-    selection: Selection | None = None
-    base: Base | None = None
+    selection: SnapshotSelection | None = None
+    base: SnapshotBase | None = None
     omitted: tuple[str, ...] = ()
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a snapshot begins with: its format, its facts and its manifest."""
 
     format: Literal["lumos-snapshot"]
@@ -93,19 +95,21 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     instance: str | None = None
     environment: str | None = None
     target_platform: str | None = None
-    selection: Selection | None = None
-    base: Base | None = None
+    selection: SnapshotSelection | None = None
+    base: SnapshotBase | None = None
     omitted: tuple[str, ...] = ()
-    counts: Counts | None = None
-    hashes: Hashes | None = None
+    counts: SnapshotCounts | None = None
+    hashes: SnapshotHashes | None = None
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> SnapshotFacts:
         """What was said of the snapshot when it was exported."""
-        return Facts(**{name: getattr(self, name) for name in Facts.__struct_fields__})
+        return SnapshotFacts(
+            **{name: getattr(self, name) for name in SnapshotFacts.__struct_fields__}
+        )
 
 
-class Kind(NamedTuple):
+class EntryKind(NamedTuple):
     """One kind of entries: the key of their list, the word for one of them, their type and name."""
 
     plural: str
@@ -114,12 +118,54 @@ class Kind(NamedTuple):
     key: str
 
 
-GLOSSARY: Final = Kind("glossary", "term", GlossaryTerm, "name")
-USERS: Final = Kind("users", "user", User, "name")
-GROUPS: Final = Kind("groups", "group", Group, "name")
-JOBS: Final = Kind("jobs", "job", Job, "urn")
-OTHERS: Final = Kind("others", "other", Other, "urn")
-DATASETS: Final = Kind("datasets", "dataset", CatalogEntry, "urn")
+GLOSSARY: Final = EntryKind("glossary", "term", GlossaryTerm, "name")
+USERS: Final = EntryKind("users", "user", User, "name")
+GROUPS: Final = EntryKind("groups", "group", Group, "name")
+JOBS: Final = EntryKind("jobs", "job", Job, "urn")
+OTHERS: Final = EntryKind("others", "other", Other, "urn")
+DATASETS: Final = EntryKind("datasets", "dataset", CatalogEntry, "urn")
 # In the order in which they stand in a file: datasets are many, and what they refer to is known
 # by then.
 KINDS: Final = (GLOSSARY, USERS, GROUPS, JOBS, OTHERS, DATASETS)
+
+
+def unknown_keys(kind: EntryKind, plain: object) -> Iterator[str]:
+    """The paths of all keys in an entry's JSON that an entry of that kind does not have."""
+    for path, _, name in _unknown(_shape(kind), plain, ""):
+        yield f"{path}.{name}"
+
+
+def take_unknown(kind: EntryKind, plain: object) -> dict[str, Any]:
+    """All that an entry of that kind has no place for, taken out of its JSON, by its path."""
+    strangers = list(_unknown(_shape(kind), plain, ""))
+    return {
+        f"{path}.{name}".removeprefix("."): parent.pop(name) for path, parent, name in strangers
+    }
+
+
+@cache
+def _shape(kind: EntryKind) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(kind.type)
+
+
+def _unknown(
+    shape: msgspec.inspect.Type, plain: object, path: str
+) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The keys, each with the object that it stands in and the path of that."""
+    match shape, plain:
+        case msgspec.inspect.StructType(), dict():
+            fields = {field.encode_name: field.type for field in shape.fields}
+            for name, value in plain.items():
+                if name in fields:
+                    yield from _unknown(fields[name], value, f"{path}.{name}")
+                else:
+                    yield path, plain, name
+        case msgspec.inspect.VarTupleType(), list():
+            for index, value in enumerate(plain):
+                yield from _unknown(shape.item_type, value, f"{path}[{index}]")
+        case msgspec.inspect.DictType(), dict():
+            for name, value in plain.items():
+                yield from _unknown(shape.value_type, value, f"{path}.{name}")
+        case msgspec.inspect.UnionType(), dict() | list():
+            for option in shape.types:
+                yield from _unknown(option, plain, path)

@@ -29,31 +29,31 @@ class NewerSnapshot(SnapshotError):
     code = "newer_version"
 
 
-class CutOff(SnapshotError):
+class TruncatedSnapshot(SnapshotError):
     """A snapshot whose end is missing."""
 
     code = "truncated"
 
 
-class Edited(SnapshotError):
+class EditedSnapshot(SnapshotError):
     """A snapshot whose content is not what its hashes and counts say."""
 
     code = "hash"
 
 
-class Duplicate(SnapshotError):
+class DuplicateEntry(SnapshotError):
     """The same name or URN stands twice."""
 
     code = "duplicate"
 
 
-class OutOfOrder(SnapshotError):
+class EntryOutOfOrder(SnapshotError):
     """Entries of a streamed snapshot that do not stand in the order of their names or URNs."""
 
     code = "order"
 
 
-class TooLarge(SnapshotError):
+class SnapshotTooLarge(SnapshotError):
     """More data than a reader should take in at once, such as a small file that unfolds to much."""
 
     code = "too_large"

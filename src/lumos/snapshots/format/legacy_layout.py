@@ -16,9 +16,15 @@ from lumos.errors import MisuseError
 from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.types import Unknown, parse_type
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn, separator_of
-from lumos.snapshots.format.codec import Malformed
-from lumos.snapshots.format.document import DATASETS, FORMAT, GLOSSARY, JOBS, Kind
-from lumos.snapshots.format.extras import taken_out
+from lumos.snapshots.format.codec import MalformedJson
+from lumos.snapshots.format.document import (
+    DATASETS,
+    FORMAT,
+    GLOSSARY,
+    JOBS,
+    EntryKind,
+    take_unknown,
+)
 
 _COUNTED: Final = ("datasets", "lineage_edges", "owners", "tags")
 
@@ -27,7 +33,7 @@ FLAT: Final = "lumos_version"
 HEADER_KEYS: Final = (
     *(FLAT, "version", "export_timestamp", "source_platform", "statistics", "metadata"),
 )
-CARRIED: Final = "founding"
+LEGACY_EXTRAS: Final = "founding"
 # Where what the header says of a snapshot stands in either layout.
 NESTED_PATHS: Final = {
     "exported_at": f"{NESTED}.exported_at",
@@ -53,7 +59,7 @@ _DIRECTIONS: Final = ("produces", "consumes")
 _PER_CENT: Final = 100
 
 
-class Given(NamedTuple):
+class LegacyObject(NamedTuple):
     """A part of a founding layout, and the path to it; every key that is taken is accounted for."""
 
     path: str
@@ -66,9 +72,9 @@ class Given(NamedTuple):
                 return value
         return None
 
-    def part(self, name: str) -> "Given":
+    def part(self, name: str) -> "LegacyObject":
         """The object under a name, or an empty one."""
-        return given(f"{self.path}.{name}", self.values.pop(name, None))
+        return legacy_object(f"{self.path}.{name}", self.values.pop(name, None))
 
     def items(self, name: str) -> list[tuple[str, Any]]:
         """The list under a name, each with its path."""
@@ -77,7 +83,7 @@ class Given(NamedTuple):
         if value is None:
             return []
         if not isinstance(value, list):
-            raise Malformed(path, f"Expected `array`, got {value!r}")
+            raise MalformedJson(path, f"Expected `array`, got {value!r}")
         return [(f"{path}[{index}]", each) for index, each in enumerate(value)]
 
     def time(self, *names: str) -> str | None:
@@ -89,9 +95,9 @@ class Given(NamedTuple):
 
     def rest(self, **converted: Any) -> dict[str, Any]:
         """What was converted, beside all that nobody took."""
-        return {name: value for name, value in self.values.items() if value is not None} | known(
-            **converted
-        )
+        return {
+            name: value for name, value in self.values.items() if value is not None
+        } | without_empty(**converted)
 
     def number(self, *names: str) -> float | None:
         """The number under the first of the names that is there."""
@@ -108,18 +114,18 @@ class Given(NamedTuple):
         return found
 
 
-def given(path: str, value: object) -> Given:
+def legacy_object(path: str, value: object) -> LegacyObject:
     """A value that must be an object, or nothing."""
     if value is None:
-        return Given(path, {})
+        return LegacyObject(path, {})
     if not isinstance(value, dict):
-        raise Malformed(path, f"Expected `object`, got {value!r}")
-    return Given(path, dict(value))
+        raise MalformedJson(path, f"Expected `object`, got {value!r}")
+    return LegacyObject(path, dict(value))
 
 
 def header_of_nested(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The header of the layout below `lumos_snapshot`."""
-    head = given(f".{NESTED}", plain.get(NESTED))
+    head = legacy_object(f".{NESTED}", plain.get(NESTED))
     summary = head.part("metadata")
     counts = {
         "datasets": summary.take("total_datasets"),
@@ -130,17 +136,17 @@ def header_of_nested(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 def header_of_flat(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The header of the layout that begins with `lumos_version`."""
-    head = given("", dict(plain))
+    head = legacy_object("", dict(plain))
     sums = head.part("statistics")
     return _header(head, {name: sums.take(name) for name in _COUNTED}, scope=None)
 
 
-def _header(head: Given, counts: Mapping[str, Any], *, scope: object) -> dict[str, Any]:
+def _header(head: LegacyObject, counts: Mapping[str, Any], *, scope: object) -> dict[str, Any]:
     exported_at = head.time("exported_at", "export_timestamp")
     if exported_at is None:
         key = "exported_at" if head.path else "export_timestamp"
-        raise Malformed(f"{head.path}.{key}", "It does not say when it was exported")
-    return known(
+        raise MalformedJson(f"{head.path}.{key}", "It does not say when it was exported")
+    return without_empty(
         format=FORMAT,
         format_version="1.0",
         exported_at=exported_at,
@@ -148,34 +154,36 @@ def _header(head: Given, counts: Mapping[str, Any], *, scope: object) -> dict[st
         platform=head.take("source_platform"),
         target_platform=head.take("target_platform"),
         scope=scope or "all",
-        counts=known(**counts),
+        counts=without_empty(**counts),
     )
 
 
-def entry(kind: Kind, plain: Any) -> dict[str, Any]:
+def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
     """An entry of either layout as format 1.0 has it."""
     if kind is DATASETS:
-        converted, rest = _dataset(given("", plain))
+        converted, rest = _dataset(legacy_object("", plain))
     elif kind is JOBS:
-        converted, rest = _job(given("", plain)), {}
+        converted, rest = _job(legacy_object("", plain)), {}
     else:
-        named = given("", {"name": plain} if isinstance(plain, str) else plain)
+        named = legacy_object("", {"name": plain} if isinstance(plain, str) else plain)
         converted, rest = _named(kind, named), {}
-    strangers = taken_out(kind, converted)
+    strangers = take_unknown(kind, converted)
     carried = rest | strangers
     # A part that held nothing else is none.
-    return known(**converted) | known(carried={CARRIED: carried} if carried else None)
+    return without_empty(**converted) | without_empty(
+        carried={LEGACY_EXTRAS: carried} if carried else None
+    )
 
 
-def _job(job: Given) -> dict[str, Any]:
+def _job(job: LegacyObject) -> dict[str, Any]:
     urn = _urn(".urn", job.take("urn"))
     ends = {
         name: [_urn(path, each) for path, each in job.items(name)] for name in ("inputs", "outputs")
     }
-    return job.values | known(urn=urn, **ends)
+    return job.values | without_empty(urn=urn, **ends)
 
 
-def _named(kind: Kind, named: Given) -> dict[str, Any]:
+def _named(kind: EntryKind, named: LegacyObject) -> dict[str, Any]:
     name = named.take("name", "user", "group", "term", "username", "id", "urn")
     if kind is GLOSSARY and "definition" not in named.values:
         return named.rest(name=_plain_name(name), definition=named.take("description"))
@@ -188,14 +196,14 @@ def _plain_name(name: Any) -> Any:
     return name if match is None else match["name"]
 
 
-def _dataset(dataset: Given) -> tuple[dict[str, Any], dict[str, Any]]:
+def _dataset(dataset: LegacyObject) -> tuple[dict[str, Any], dict[str, Any]]:
     """A dataset, and those of its keys that are none of a dataset's."""
     urn = Urn.parse(_urn(".urn", dataset.take("urn"), dataset.take("environment")))
     # The database is a part of the URN's path.
     database = dataset.take("database")
     properties = dataset.part("properties")
     documentation = dataset.part("documentation")
-    converted = known(
+    converted = without_empty(
         urn=str(urn),
         name=dataset.take("name") or urn.name,
         platform=dataset.take("platform") or urn.platform,
@@ -222,22 +230,22 @@ def _dataset(dataset: Given) -> tuple[dict[str, Any], dict[str, Any]]:
     return converted, rest
 
 
-def known(**values: Any) -> dict[str, Any]:
+def without_empty(**values: Any) -> dict[str, Any]:
     """The values that say something."""
     return {name: value for name, value in values.items() if value not in (None, {}, [])}
 
 
-def _schema(schema: Given, platform: str) -> dict[str, Any]:
+def _schema(schema: LegacyObject, platform: str) -> dict[str, Any]:
     if schema.values.get("fields") is None:
         return schema.values
-    fields = [_field(given(path, each), platform) for path, each in schema.items("fields")]
+    fields = [_field(legacy_object(path, each), platform) for path, each in schema.items("fields")]
     return schema.values | {"fields": fields}
 
 
-def _field(field: Given, platform: str) -> dict[str, Any]:
+def _field(field: LegacyObject, platform: str) -> dict[str, Any]:
     written = field.take("type")
     if not isinstance(written, str):
-        raise Malformed(f"{field.path}.type", f"Expected `str`, got {written!r}")
+        raise MalformedJson(f"{field.path}.type", f"Expected `str`, got {written!r}")
     type = _type(written, platform)
     pii = field.values.pop("pii") if isinstance(field.values.get("pii"), bool) else False
     tags = [*(field.take("tags") or ()), *(["PII"] if pii else ())]
@@ -262,7 +270,7 @@ def _type(text: str, platform: str) -> str:
         return type_from_sql(text, "hive").text if found is None else found.text
 
 
-def _lineage(lineage: Given) -> dict[str, Any]:
+def _lineage(lineage: LegacyObject) -> dict[str, Any]:
     return lineage.rest(
         upstream=[_edge(path, each) for path, each in lineage.items("upstream")],
         downstream=[_edge(path, each) for path, each in lineage.items("downstream")],
@@ -272,14 +280,14 @@ def _lineage(lineage: Given) -> dict[str, Any]:
 def _edge(path: str, value: object) -> dict[str, Any]:
     if isinstance(value, str):
         return {"urn": _urn(path, value)}
-    edge = given(path, value)
+    edge = legacy_object(path, value)
     if str(edge.values.get("relationship_type")).lower() in _DIRECTIONS:
         edge.take("relationship_type")
     type = edge.take("type")
     if type is not None and str(type).lower() in _DIRECTIONS:
         type = None
     elif type is not None and str(type).upper() not in _LINEAGE_TYPES:
-        raise Malformed(f"{path}.type", f"Expected {', '.join(_LINEAGE_TYPES)}, got {type!r}")
+        raise MalformedJson(f"{path}.type", f"Expected {', '.join(_LINEAGE_TYPES)}, got {type!r}")
     return edge.rest(
         urn=_urn(f"{path}.urn", edge.take("urn")),
         type=type and str(type).upper(),
@@ -287,18 +295,18 @@ def _edge(path: str, value: object) -> dict[str, Any]:
     )
 
 
-def _ownership(ownership: Given) -> dict[str, Any]:
+def _ownership(ownership: LegacyObject) -> dict[str, Any]:
     return ownership.rest(owners=[_owner(path, each) for path, each in ownership.items("owners")])
 
 
 def _owner(path: str, value: object) -> dict[str, Any]:
-    owner = given(path, {"user": value} if isinstance(value, str) else value)
+    owner = legacy_object(path, {"user": value} if isinstance(value, str) else value)
     group, user = owner.take("group"), owner.take("user", "name")
     if isinstance(urn := owner.take("urn"), str):
         group = _plain_name(urn) if ":corpGroup:" in urn else group
         user = _plain_name(urn) if group is None else user
     if group is None and user is None:
-        raise Malformed(path, "An owner has a `urn`, a `user` or a `group`")
+        raise MalformedJson(path, "An owner has a `urn`, a `user` or a `group`")
     return owner.rest(
         name=user if group is None else group,
         kind=None if group is None else "group",
@@ -306,7 +314,7 @@ def _owner(path: str, value: object) -> dict[str, Any]:
     )
 
 
-def _governance(governance: Given, tags: list[tuple[str, Any]]) -> dict[str, Any]:
+def _governance(governance: LegacyObject, tags: list[tuple[str, Any]]) -> dict[str, Any]:
     return governance.rest(
         tags=[_plain_name(tag) for _, tag in (*governance.items("tags"), *tags)],
         terms=[
@@ -318,15 +326,15 @@ def _governance(governance: Given, tags: list[tuple[str, Any]]) -> dict[str, Any
     )
 
 
-def _properties(properties: Given) -> dict[str, str]:
+def _properties(properties: LegacyObject) -> dict[str, str]:
     custom = properties.part("custom_properties")
     return {name: _text(value) for name, value in custom.values.items()}
 
 
-def _versioning(versioning: Given) -> dict[str, Any]:
+def _versioning(versioning: LegacyObject) -> dict[str, Any]:
     history = []
     for path, each in versioning.items("version_history"):
-        step = given(path, each)
+        step = legacy_object(path, each)
         history.append(
             step.rest(
                 cloud_version=step.take("version", "cloud_version"),
@@ -338,23 +346,27 @@ def _versioning(versioning: Given) -> dict[str, Any]:
     return versioning.rest(history=history)
 
 
-def _cost(cost: Given) -> dict[str, Any]:
+def _cost(cost: LegacyObject) -> dict[str, Any]:
     own = {
         "storage": cost.number("monthly_storage_cost"),
         "compute": cost.number("monthly_compute_cost"),
     }
-    if not (converted := known(own=known(**own), calculated_at=cost.time("last_calculated"))):
+    if not (
+        converted := without_empty(
+            own=without_empty(**own), calculated_at=cost.time("last_calculated")
+        )
+    ):
         return cost.values
     return cost.rest(currency=cost.take("currency") or "USD", period="monthly", **converted)
 
 
-def _quality(quality: Given) -> dict[str, Any]:
+def _quality(quality: LegacyObject) -> dict[str, Any]:
     measured_at = quality.time("last_profiled", "last_validated")
     metrics = quality.part("quality_metrics")
     if metrics.values or "quality_score" in quality.values:
         score = quality.number("quality_score")
         dimensions = metrics.numbers()
-        quality.values.update(known(quality_metrics=metrics.values))
+        quality.values.update(without_empty(quality_metrics=metrics.values))
         return quality.rest(score=score, measured_at=measured_at, dimensions=dimensions)
     score = quality.number("score")
     freshness = quality.time("freshness")
@@ -372,14 +384,14 @@ def _share(per_cent: float | None) -> float | None:
     return None if per_cent is None else round(per_cent / _PER_CENT, 12)
 
 
-def _timestamps(timestamps: Given) -> dict[str, Any]:
+def _timestamps(timestamps: LegacyObject) -> dict[str, Any]:
     names = ("created", "last_modified", "last_accessed")
     return timestamps.rest(**{name: timestamps.time(name) for name in names})
 
 
 def _urn(path: str, value: object, environment: object = None) -> str:
     if not isinstance(value, str):
-        raise Malformed(path, f"Expected `str`, got {value!r}")
+        raise MalformedJson(path, f"Expected `str`, got {value!r}")
     wanted = str(environment or DEFAULT_ENVIRONMENT)
     try:
         if value.startswith(SCHEME):
@@ -390,15 +402,15 @@ def _urn(path: str, value: object, environment: object = None) -> str:
             segments = match["name"].split(separator_of(match["platform"]))
             return str(Urn.of(match["platform"], segments, environment=match["env"]))
     except InvalidUrn as problem:
-        raise Malformed(path, str(problem)) from None
-    raise Malformed(path, f"'{value}' is no URN of a dataset")
+        raise MalformedJson(path, str(problem)) from None
+    raise MalformedJson(path, f"'{value}' is no URN of a dataset")
 
 
 def _time(path: str, value: object) -> str:
     try:
         moment = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
-        raise Malformed(
+        raise MalformedJson(
             path, f"Expected a time such as 2024-01-15T10:30:00Z, got {value!r}"
         ) from None
     return moment.isoformat() if moment.tzinfo else moment.replace(tzinfo=UTC).isoformat()
@@ -406,7 +418,7 @@ def _time(path: str, value: object) -> str:
 
 def _number(path: str, value: object) -> float:
     if not _is_number(value):
-        raise Malformed(path, f"Expected a number, got {value!r}")
+        raise MalformedJson(path, f"Expected a number, got {value!r}")
     return value
 
 

@@ -12,17 +12,17 @@ from lumos.snapshots.format.document import (
     FORMAT,
     FORMAT_VERSION,
     KINDS,
-    Counts,
-    Facts,
-    Hashes,
-    Header,
-    Kind,
+    EntryKind,
+    SnapshotCounts,
+    SnapshotFacts,
+    SnapshotHashes,
+    SnapshotHeader,
 )
 
 _MODULUS = 1 << 256
 
 
-class Tally:
+class ManifestBuilder:
     """What has been seen of a snapshot so far."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Tally:
         self._owners: set[tuple[str, str]] = set()
         self._tags: set[str] = set()
 
-    def add(self, kind: Kind, value: Any, content_hash: str) -> None:
+    def add(self, kind: EntryKind, value: Any, content_hash: str) -> None:
         """Counts an entry."""
         self._found[kind.plural] += 1
         self._sums[kind.plural] += int(content_hash, 16)
@@ -70,9 +70,9 @@ class Tally:
         self._tags.update(summary["tags"])
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> SnapshotCounts:
         """How much has been seen."""
-        return Counts(
+        return SnapshotCounts(
             **self._found,
             deleted=self._deleted,
             lineage_edges=self._edges,
@@ -80,15 +80,15 @@ class Tally:
             tags=len(self._tags),
         )
 
-    def hashes(self, header: Header) -> Hashes:
+    def hashes(self, header: SnapshotHeader) -> SnapshotHashes:
         """The hashes of all that has been seen, under a header."""
         sums = {name: f"{total % _MODULUS:064x}" for name, total in self._sums.items()}
         return hashes_of(header, sums)
 
 
-def header_of_facts(facts: Facts, tally: Tally) -> Header:
+def header_of_facts(facts: SnapshotFacts, tally: ManifestBuilder) -> SnapshotHeader:
     """The header of a snapshot that holds what was counted."""
-    header = Header(
+    header = SnapshotHeader(
         format=FORMAT,
         format_version=FORMAT_VERSION,
         counts=tally.counts,
@@ -97,15 +97,15 @@ def header_of_facts(facts: Facts, tally: Tally) -> Header:
     return msgspec.structs.replace(header, hashes=tally.hashes(header))
 
 
-def hashes_of(header: Header, sums: dict[str, str]) -> Hashes:
+def hashes_of(header: SnapshotHeader, sums: dict[str, str]) -> SnapshotHashes:
     """The hashes of a snapshot, from the sums of its entries' hashes."""
     own = facts_hash(header)
     lines = [f"header {own}", *(f"{kind.plural} {sums[kind.plural]}" for kind in KINDS)]
     overall = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    return Hashes(header=own, overall=overall, **sums)
+    return SnapshotHashes(header=own, overall=overall, **sums)
 
 
-def facts_hash(header: Header) -> str:
+def facts_hash(header: SnapshotHeader) -> str:
     """Of all that the header says but when it was exported: the same state has the same hash."""
     plain = msgspec.to_builtins(header)
     facts = {name: each for name, each in plain.items() if name not in ("exported_at", "hashes")}

@@ -1,7 +1,7 @@
 """Validates a snapshot in pieces, so that many machines can do it at once.
 
 `examine` looks at some rows of a Parquet folder alone and tells what it cannot know: which other
-entries they refer to, and sums. `settle` puts the sums together again.
+entries they refer to, and sums. `merge_pieces` puts the sums together again.
 """
 
 from collections import Counter
@@ -13,7 +13,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.snapshots.format.checks import Check, Problem, dangling, missing, sums
+from lumos.snapshots.format.checks import (
+    EntryCheck,
+    SnapshotProblem,
+    check_manifest,
+    check_missing,
+    dangling_problem,
+)
 from lumos.snapshots.format.codec import header_of
 from lumos.snapshots.format.document import (
     DATASETS,
@@ -22,18 +28,18 @@ from lumos.snapshots.format.document import (
     JOBS,
     KINDS,
     USERS,
-    Counts,
-    Kind,
+    EntryKind,
+    SnapshotCounts,
 )
-from lumos.snapshots.format.encodings import Container, Stored
-from lumos.snapshots.format.encodings.rows import stored_row
+from lumos.snapshots.format.encodings import SnapshotContainer, StoredJson
+from lumos.snapshots.format.encodings.interface import stored_row
 from lumos.snapshots.format.errors import SnapshotError
-from lumos.snapshots.format.manifest import Tally
-from lumos.snapshots.format.reader import misplaced
-from lumos.snapshots.format.references import Dangling, References, references_of
+from lumos.snapshots.format.manifest import ManifestBuilder
+from lumos.snapshots.format.reader import order_error
+from lumos.snapshots.format.references import DanglingReference, ReferenceIndex, references_of
 
 # A file's name, a row's number in it, and the row: key, content hash and JSON.
-Row: TypeAlias = tuple[str, int, Any, Any, Any]
+PieceRow: TypeAlias = tuple[str, int, Any, Any, Any]
 
 _BY_PLURAL: Final = {kind.plural: kind for kind in KINDS}
 # Which references an entry of a kind can resolve, by the kinds that they may lead to.
@@ -48,7 +54,7 @@ RESOLVES: Final = {
 _DAMAGE: Final = frozenset({"format", "truncated", "hash"})
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+class PieceFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """A row of what examiners tell: a problem, an open reference, or the sums of a piece."""
 
     what: str
@@ -72,14 +78,14 @@ class _Sums(msgspec.Struct, frozen=True, kw_only=True):
     broken: int
 
 
-class Settled(NamedTuple):
+class MergedPieces(NamedTuple):
     """What all pieces hold together, and what is wrong only between them."""
 
-    counts: Counts
-    problems: tuple[Problem, ...]
+    counts: SnapshotCounts
+    problems: tuple[SnapshotProblem, ...]
 
 
-def examine(header: bytes, kind: str, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+def examine(header: bytes, kind: str, rows: Iterable[PieceRow]) -> Iterator[dict[str, Any]]:
     """All that can be said of some rows of a kind, in the order of the files, as plain rows."""
     for file, some in groupby(rows, key=itemgetter(0)):
         piece = _Piece(header, file, list(some))
@@ -87,15 +93,15 @@ def examine(header: bytes, kind: str, rows: Iterable[Row]) -> Iterator[dict[str,
             yield msgspec.structs.asdict(finding)
 
 
-def settle(
+def merge_pieces(
     header: bytes,
     summed_up: Iterable[str],
     *,
     files: Mapping[str, list[str]],
     codes: Iterable[str],
-) -> Settled:
+) -> MergedPieces:
     """Puts the sums of all pieces together; `codes` are those of the problems found in them."""
-    tally = Tally()
+    tally = ManifestBuilder()
     pieces = [msgspec.json.decode(text, type=_Sums) for text in summed_up]
     for piece in pieces:
         tally.absorb(piece.tally)
@@ -105,28 +111,28 @@ def settle(
         broken: Counter[str] = Counter()
         for piece in pieces:
             broken[piece.kind] += piece.broken
-        problems.extend(missing(whole, told, tally.counts, broken))
+        problems.extend(check_missing(whole, told, tally.counts, broken))
     else:
-        problems.extend(sums(whole, told, tally))
-    return Settled(tally.counts, tuple(problems))
+        problems.extend(check_manifest(whole, told, tally))
+    return MergedPieces(tally.counts, tuple(problems))
 
 
-def unresolved(header: bytes, path: str, kinds: str, key: str) -> Problem:
+def unresolved_problem(header: bytes, path: str, kinds: str, key: str) -> SnapshotProblem:
     """The problem of a reference that no entry resolved."""
-    return dangling(header_of(header), path, tuple(kinds.split("|")), key)
+    return dangling_problem(header_of(header), path, tuple(kinds.split("|")), key)
 
 
-class _Piece(Container):
+class _Piece(SnapshotContainer):
     """Some rows of one file."""
 
     streamed = True
 
-    def __init__(self, header: bytes, file: str, rows: list[Row]) -> None:
+    def __init__(self, header: bytes, file: str, rows: list[PieceRow]) -> None:
         self.header = header
         self.file = file
         self._rows = rows
 
-    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+    def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         for _, number, *row in self._rows:
             stored = stored_row(kind, number, (row[0], row[1], row[2]))
             if isinstance(stored, str):
@@ -134,7 +140,7 @@ class _Piece(Container):
             else:
                 yield stored
 
-    def place(self, kind: Kind, position: int) -> str:  # noqa: ARG002
+    def place(self, kind: EntryKind, position: int) -> str:  # noqa: ARG002
         return f"{self.file}[{position}]"
 
     @property
@@ -148,22 +154,22 @@ class _Piece(Container):
         return str(self._rows[0][2]), str(self._rows[-1][2])
 
 
-class _Noted(References):
+class _Noted(ReferenceIndex):
     """References that a piece alone cannot resolve."""
 
-    def add(self, kind: Kind, position: int, key: str, value: Any) -> None:  # noqa: ARG002
-        self._open.extend(Dangling(kind, position, each) for each in references_of(value))
+    def add(self, kind: EntryKind, position: int, key: str, value: Any) -> None:  # noqa: ARG002
+        self._open.extend(DanglingReference(kind, position, each) for each in references_of(value))
 
-    def __iter__(self) -> Iterator[Dangling]:
+    def __iter__(self) -> Iterator[DanglingReference]:
         return iter(self._open)
 
 
-def _findings(piece: _Piece, kind: Kind) -> Iterator[Finding]:
-    tally, noted = Tally(), _Noted()
+def _findings(piece: _Piece, kind: EntryKind) -> Iterator[PieceFinding]:
+    tally, noted = ManifestBuilder(), _Noted()
     header = header_of(piece.header)
-    check = Check(Path(piece.file), piece, header, tally=tally, references=noted)
+    check = EntryCheck(Path(piece.file), piece, header, tally=tally, references=noted)
     for problem in check.entries(kind):
-        yield Finding(
+        yield PieceFinding(
             what="problem",
             path=problem.path,
             code=problem.code,
@@ -171,7 +177,7 @@ def _findings(piece: _Piece, kind: Kind) -> Iterator[Finding]:
             text=problem.text,
         )
     for _, position, reference in noted:
-        yield Finding(
+        yield PieceFinding(
             what="reference",
             path=f"{piece.place(kind, position)}.{reference.place}",
             kinds="|".join(reference.kinds),
@@ -187,10 +193,10 @@ def _findings(piece: _Piece, kind: Kind) -> Iterator[Finding]:
         tally=tally.summary(),
         broken=check.broken[kind.plural],
     )
-    yield Finding(what="sums", text=msgspec.json.encode(added).decode())
+    yield PieceFinding(what="sums", text=msgspec.json.encode(added).decode())
 
 
-def _seams(pieces: Iterable[_Sums], files: Mapping[str, list[str]]) -> Iterator[Problem]:
+def _seams(pieces: Iterable[_Sums], files: Mapping[str, list[str]]) -> Iterator[SnapshotProblem]:
     """Where the first entry of a piece does not come after the last one of the piece before it."""
     ranks = {name: rank for names in files.values() for rank, name in enumerate(names)}
     ordered = sorted(pieces, key=lambda piece: (piece.kind, ranks[piece.file], piece.row))
@@ -199,6 +205,6 @@ def _seams(pieces: Iterable[_Sums], files: Mapping[str, list[str]]) -> Iterator[
         for piece in some:
             if piece.first <= last:
                 place = f"{piece.file}[{piece.row}]"
-                error = misplaced(Path(), place, _BY_PLURAL[kind], piece.first, last)
-                yield Problem.of(error)
+                error = order_error(Path(), place, _BY_PLURAL[kind], piece.first, last)
+                yield SnapshotProblem.of(error)
             last = piece.last

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 
 from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
 from lumos.snapshots.format.codec import (
-    Malformed,
-    Sealed,
+    MalformedJson,
+    SealedEntry,
     entry_of,
     header_of,
     key_of,
@@ -23,36 +23,42 @@ from lumos.snapshots.format.document import (
     JOBS,
     OTHERS,
     USERS,
-    Header,
-    Kind,
+    EntryKind,
+    SnapshotHeader,
 )
-from lumos.snapshots.format.encodings import Container, Stored, encoding_of
-from lumos.snapshots.format.errors import CutOff, Duplicate, Edited, OutOfOrder, SnapshotError
+from lumos.snapshots.format.encodings import SnapshotContainer, StoredJson, encoding_of
+from lumos.snapshots.format.errors import (
+    DuplicateEntry,
+    EditedSnapshot,
+    EntryOutOfOrder,
+    SnapshotError,
+    TruncatedSnapshot,
+)
 from lumos.snapshots.format.manifest import facts_hash
-from lumos.snapshots.format.versions import Upgraded, upgraded
+from lumos.snapshots.format.versions import UpgradedContainer, upgrade_container
 
 
-class Record(NamedTuple):
+class EntryRecord(NamedTuple):
     """An entry before it is decoded: its place and key, its JSON, and what its file has of it."""
 
     position: int
     key: str
     body: bytes
-    sealed: Sealed
+    sealed: SealedEntry
 
 
-class Snapshot:
+class OpenSnapshot:
     """An opened snapshot; its entries come in the order of their names or URNs.
 
     Whatever is wrong with an entry is raised when it is reached, with the path to it.
     """
 
-    def __init__(self, file: Path, container: Container) -> None:
+    def __init__(self, file: Path, container: SnapshotContainer) -> None:
         self.file = file
         self.container = container
         try:
-            self.header: Header = header_of(container.header)
-        except Malformed as problem:
+            self.header: SnapshotHeader = header_of(container.header)
+        except MalformedJson as problem:
             place = container.header_place(problem.path.removeprefix("."))
             raise self.wrong(place, problem) from None
 
@@ -91,24 +97,26 @@ class Snapshot:
         """All that Lumos has no kind for."""
         return self.entries(OTHERS)
 
-    def entries(self, kind: Kind) -> Iterator[Any]:
+    def entries(self, kind: EntryKind) -> Iterator[Any]:
         """All entries of a kind, each held against its hash, and all against their count."""
         for record in self.records(kind):
             yield self.entry(kind, record)
 
-    def entry(self, kind: Kind, record: Record) -> Any:
+    def entry(self, kind: EntryKind, record: EntryRecord) -> Any:
         """The entry of a record, which must be what its hash says."""
         place = self.container.place(kind, record.position)
         try:
             value = entry_of(kind, record.body)
             is_same = matches(record.sealed, value)
-        except Malformed as problem:
+        except MalformedJson as problem:
             raise self.wrong(f"{place}{problem.path}", problem) from None
         if not is_same:
-            raise Edited(self.file, place, f"'{record.key}' is not what its content hash says.")
+            raise EditedSnapshot(
+                self.file, place, f"'{record.key}' is not what its content hash says."
+            )
         return value
 
-    def records(self, kind: Kind) -> Iterator[Record]:
+    def records(self, kind: EntryKind) -> Iterator[EntryRecord]:
         """All entries of a kind, in their order, none of them twice, and as many as are told."""
         stored = self.container.entries(kind)
         found = 0
@@ -118,83 +126,85 @@ class Snapshot:
         for record in records:
             if last is not None and record.key <= last:
                 place = self.container.place(kind, record.position)
-                raise misplaced(self.file, place, kind, record.key, last)
+                raise order_error(self.file, place, kind, record.key, last)
             last = record.key
             found += 1
             yield record
         self.check_count(kind, found)
 
-    def check_count(self, kind: Kind, found: int) -> None:
+    def check_count(self, kind: EntryKind, found: int) -> None:
         """Fails where there are fewer or more entries of a kind than the header says."""
         counts = self.header.counts
         wanted = getattr(counts, kind.plural) if counts else found
         place = self.container.header_place(f"counts.{kind.plural}")
         text = f"It should have {wanted} {kind.plural} and has {found}"
         if found < wanted:
-            raise CutOff(self.file, place, f"{text}: its end is missing.")
+            raise TruncatedSnapshot(self.file, place, f"{text}: its end is missing.")
         # Earlier layouts did not count everything.
         if found > wanted and self.header.hashes is not None:
-            raise Edited(self.file, place, f"{text}: some were added.")
+            raise EditedSnapshot(self.file, place, f"{text}: some were added.")
 
     def check_header(self) -> None:
         """Fails where the facts of the header are not what its hash says."""
         told = self.header.hashes
-        is_as_written = not isinstance(self.container, Upgraded)
+        is_as_written = not isinstance(self.container, UpgradedContainer)
         if told is not None and is_as_written and facts_hash(self.header) != told.header:
             text = "The facts of the header are not what this hash says: something was edited."
-            raise Edited(self.file, "hashes.header", text)
+            raise EditedSnapshot(self.file, "hashes.header", text)
 
-    def _record(self, kind: Kind, stored: Stored | SnapshotError) -> Record:
+    def _record(self, kind: EntryKind, stored: StoredJson | SnapshotError) -> EntryRecord:
         if isinstance(stored, SnapshotError):
             raise stored
         try:
-            sealed = sealed_of(stored)
+            sealed = unseal_stored(stored)
             body = self.container.present(kind, sealed.body)
-            return Record(stored.position, key_of(kind, body), body, sealed)
-        except Malformed as problem:
+            return EntryRecord(stored.position, key_of(kind, body), body, sealed)
+        except MalformedJson as problem:
             place = self.container.place(kind, stored.position)
             raise self.wrong(f"{place}{problem.path}", problem) from None
 
-    def wrong(self, path: str, problem: Malformed) -> SnapshotError:
+    def wrong(self, path: str, problem: MalformedJson) -> SnapshotError:
         """The error for JSON that is not what the format asks for."""
-        error = CutOff if problem.cut_off else SnapshotError
+        error = TruncatedSnapshot if problem.cut_off else SnapshotError
         return error(self.file, path, f"{problem.problem}.")
 
 
-def open_snapshot(path: str | Path) -> Snapshot:
+def open_snapshot(path: str | Path) -> OpenSnapshot:
     """Opens a snapshot in any of the encodings and layouts; use it as a context manager."""
     file = Path(path)
-    return Snapshot(file, open_container(file))
+    return OpenSnapshot(file, open_container(file))
 
 
-def open_container(file: Path) -> Container:
+def open_container(file: Path) -> SnapshotContainer:
     """Opens a file or folder, brought to the present version of the format."""
     encoding = encoding_of(file)
     try:
         container = encoding.open(file)
         refuse_repeated(container.header)
-    except Malformed as problem:
+    except MalformedJson as problem:
         raise SnapshotError(file, problem.path.removeprefix("."), f"{problem.problem}.") from None
     except FileNotFoundError:
         raise SnapshotError(file, "", "There is no such snapshot.") from None
     except OSError as error:
         raise SnapshotError(file, "", f"It cannot be read: {error.strerror}.") from None
-    return upgraded(file, container)
+    return upgrade_container(file, container)
 
 
-def sealed_of(stored: Stored) -> Sealed:
+def unseal_stored(stored: StoredJson) -> SealedEntry:
     """An entry as it was stored, and its hash, apart from each other."""
     _, body, content_hash = stored
-    return unseal(body) if content_hash is None else Sealed(body, content_hash)
+    return unseal(body) if content_hash is None else SealedEntry(body, content_hash)
 
 
-def misplaced(file: Path, place: str, kind: Kind, key: str, last: str) -> SnapshotError:
+def order_error(file: Path, place: str, kind: EntryKind, key: str, last: str) -> SnapshotError:
     """The error for an entry that does not come after the one before it."""
     if key == last:
-        return Duplicate(file, place, f"The {kind.singular} '{key}' stands here a second time.")
+        return DuplicateEntry(
+            file, place, f"The {kind.singular} '{key}' stands here a second time."
+        )
     text = f"'{key}' cannot stand after '{last}': entries stand in the order of their {kind.key}s."
-    return OutOfOrder(file, place, text)
+    return EntryOutOfOrder(file, place, text)
 
 
-def _by_key(record: Record) -> str:
+def _by_key(record: EntryRecord) -> str:
     return record.key

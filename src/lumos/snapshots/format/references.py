@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, User
-from lumos.snapshots.format.codec import Malformed, key_of
-from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, Kind
+from lumos.snapshots.format.codec import MalformedJson, key_of
+from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, EntryKind
 
 # What data flows between; a job is a node of lineage as well.
 _NODES: Final = (DATASETS.plural, JOBS.plural)
@@ -16,7 +16,7 @@ _GROUPS: Final = (GROUPS.plural,)
 _PEOPLE: Final = (USERS.plural, GROUPS.plural)
 
 
-class Reference(NamedTuple):
+class EntryReference(NamedTuple):
     """That an entry names another one: in which of its lists and where there, and whom it names."""
 
     path: str
@@ -35,24 +35,24 @@ class Reference(NamedTuple):
         return self.kinds is _NODES
 
 
-class Dangling(NamedTuple):
+class DanglingReference(NamedTuple):
     """A reference that leads nowhere, and the entry that it stands in."""
 
-    kind: Kind
+    kind: EntryKind
     position: int
-    reference: Reference
+    reference: EntryReference
 
 
-class References:
+class ReferenceIndex:
     """The entries seen so far, and the references that none of them resolves yet."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[str]] = {
             kind.plural: set() for kind in (GLOSSARY, USERS, GROUPS, JOBS, DATASETS)
         }
-        self._open: list[Dangling] = []
+        self._open: list[DanglingReference] = []
 
-    def add(self, kind: Kind, position: int, key: str, value: Any) -> None:
+    def add(self, kind: EntryKind, position: int, key: str, value: Any) -> None:
         """Takes an entry and what it refers to."""
         if kind.plural in self._known:
             self._known[kind.plural].add(key)
@@ -60,15 +60,15 @@ class References:
             # Datasets come last: whatever people and words there are have been seen by then.
             is_settled = kind is DATASETS and reference.kinds is not _NODES
             if not self._resolves(reference) and (not is_settled or self._lists(reference)):
-                self._open.append(Dangling(kind, position, reference))
+                self._open.append(DanglingReference(kind, position, reference))
 
-    def add_broken(self, kind: Kind, body: bytes) -> None:
+    def add_broken(self, kind: EntryKind, body: bytes) -> None:
         """Takes an entry that cannot be read: whoever refers to it is not wrong for that."""
-        with suppress(Malformed):
+        with suppress(MalformedJson):
             if kind.plural in self._known:
                 self._known[kind.plural].add(key_of(kind, body))
 
-    def dangling(self) -> Iterator[Dangling]:
+    def dangling(self) -> Iterator[DanglingReference]:
         """What is unresolved now that all has been seen.
 
         Of people and words that the snapshot does not list at all, nobody can say what is missing.
@@ -78,14 +78,14 @@ class References:
             if is_listed and not self._resolves(each.reference):
                 yield each
 
-    def _resolves(self, reference: Reference) -> bool:
+    def _resolves(self, reference: EntryReference) -> bool:
         return any(reference.key in self._known[name] for name in reference.kinds)
 
-    def _lists(self, reference: Reference) -> bool:
+    def _lists(self, reference: EntryReference) -> bool:
         return any(self._known[name] for name in reference.kinds)
 
 
-def references_of(value: Any) -> Iterable[Reference]:
+def references_of(value: Any) -> Iterable[EntryReference]:
     """All that an entry refers to."""
     match value:
         case CatalogEntry():
@@ -102,16 +102,16 @@ def references_of(value: Any) -> Iterable[Reference]:
             return ()
 
 
-def _of_dataset(dataset: CatalogEntry) -> Iterator[Reference]:
+def _of_dataset(dataset: CatalogEntry) -> Iterator[EntryReference]:
     if dataset.lineage is not None:
         for index, edge in enumerate(dataset.lineage.upstream):
-            yield Reference("lineage.upstream", index, _NODES, edge.urn)
+            yield EntryReference("lineage.upstream", index, _NODES, edge.urn)
         for index, edge in enumerate(dataset.lineage.downstream):
-            yield Reference("lineage.downstream", index, _NODES, edge.urn)
+            yield EntryReference("lineage.downstream", index, _NODES, edge.urn)
     if dataset.ownership is not None:
         for index, owner in enumerate(dataset.ownership.owners):
             kinds = _GROUPS if owner.kind == "group" else _USERS
-            yield Reference("ownership.owners", index, kinds, owner.name)
+            yield EntryReference("ownership.owners", index, kinds, owner.name)
     if dataset.governance is not None and dataset.governance.terms:
         yield from _named("governance.terms", _TERMS, dataset.governance.terms)
     for index, field in enumerate(dataset.schema.fields if dataset.schema else ()):
@@ -123,20 +123,20 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[Reference]:
                 yield from _named(path, _TERMS, note.terms)
 
 
-def _of_job(job: Job) -> Iterator[Reference]:
+def _of_job(job: Job) -> Iterator[EntryReference]:
     yield from _named("inputs", _NODES, job.inputs)
     yield from _named("outputs", _NODES, job.outputs)
     if job.owner is not None:
-        yield Reference("owner", None, _PEOPLE, job.owner)
+        yield EntryReference("owner", None, _PEOPLE, job.owner)
 
 
-def _of_term(term: GlossaryTerm) -> Iterator[Reference]:
+def _of_term(term: GlossaryTerm) -> Iterator[EntryReference]:
     if term.parent is not None:
-        yield Reference("parent", None, _TERMS, term.parent)
+        yield EntryReference("parent", None, _TERMS, term.parent)
     yield from _named("related", _TERMS, term.related)
     yield from _named("owners", _PEOPLE, term.owners)
 
 
-def _named(path: str, kinds: tuple[str, ...], keys: Iterable[str]) -> Iterator[Reference]:
+def _named(path: str, kinds: tuple[str, ...], keys: Iterable[str]) -> Iterator[EntryReference]:
     for index, key in enumerate(keys):
-        yield Reference(path, index, kinds, key)
+        yield EntryReference(path, index, kinds, key)

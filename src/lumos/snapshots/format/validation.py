@@ -3,13 +3,20 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from lumos.snapshots.format.checks import Check, Problem, dangling, missing, strangers, sums
-from lumos.snapshots.format.document import KINDS, Counts, Header
+from lumos.snapshots.format.checks import (
+    EntryCheck,
+    SnapshotProblem,
+    check_manifest,
+    check_missing,
+    dangling_problem,
+    unknown_header_keys,
+)
+from lumos.snapshots.format.document import KINDS, SnapshotCounts, SnapshotHeader
 from lumos.snapshots.format.errors import SnapshotError
-from lumos.snapshots.format.manifest import Tally
-from lumos.snapshots.format.reader import Snapshot, open_snapshot
-from lumos.snapshots.format.references import References
-from lumos.snapshots.format.versions import Upgraded
+from lumos.snapshots.format.manifest import ManifestBuilder
+from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
+from lumos.snapshots.format.references import ReferenceIndex
+from lumos.snapshots.format.versions import UpgradedContainer
 
 
 class Validation:
@@ -20,20 +27,20 @@ class Validation:
 
     def __init__(self, path: str | Path) -> None:
         self.file = Path(path)
-        self.header: Header | None = None
-        self._tally = Tally()
+        self.header: SnapshotHeader | None = None
+        self._tally = ManifestBuilder()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> SnapshotCounts:
         """How much was found so far."""
         return self._tally.counts
 
-    def __iter__(self) -> Iterator[Problem]:
-        self._tally = Tally()
+    def __iter__(self) -> Iterator[SnapshotProblem]:
+        self._tally = ManifestBuilder()
         try:
             snapshot = open_snapshot(self.file)
         except SnapshotError as error:
-            yield Problem.of(error)
+            yield SnapshotProblem.of(error)
             return
         self.header = snapshot.header
         yield from _problems(snapshot, self._tally)
@@ -44,11 +51,11 @@ def validate(path: str | Path) -> Validation:
     return Validation(path)
 
 
-def _problems(snapshot: Snapshot, tally: Tally) -> Iterator[Problem]:
+def _problems(snapshot: OpenSnapshot, tally: ManifestBuilder) -> Iterator[SnapshotProblem]:
     container, header = snapshot.container, snapshot.header
-    references = References()
-    is_upgraded = isinstance(container, Upgraded)
-    check = Check(
+    references = ReferenceIndex()
+    is_upgraded = isinstance(container, UpgradedContainer)
+    check = EntryCheck(
         snapshot.file,
         container,
         header,
@@ -56,13 +63,13 @@ def _problems(snapshot: Snapshot, tally: Tally) -> Iterator[Problem]:
         references=references,
         is_upgraded=is_upgraded,
     )
-    yield from strangers(container)
+    yield from unknown_header_keys(container)
     for kind in KINDS:
         yield from check.entries(kind)
-    if check.has_told:
-        yield from missing(container, header, tally.counts, check.broken)
+    if check.has_damage:
+        yield from check_missing(container, header, tally.counts, check.broken)
     else:
-        yield from sums(container, header, tally, is_upgraded=is_upgraded)
+        yield from check_manifest(container, header, tally, is_upgraded=is_upgraded)
     for kind, position, reference in references.dangling():
         path = f"{container.place(kind, position)}.{reference.place}"
-        yield dangling(header, path, reference.kinds, reference.key)
+        yield dangling_problem(header, path, reference.kinds, reference.key)

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 
 from lumos.snapshots.format import legacy_layout as founding
-from lumos.snapshots.format.codec import Malformed, canonical, plain_json
-from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, Kind
-from lumos.snapshots.format.encodings.interface import Container, Stored
+from lumos.snapshots.format.codec import MalformedJson, canonical, decode_plain
+from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, EntryKind
+from lumos.snapshots.format.encodings.interface import SnapshotContainer, StoredJson
 from lumos.snapshots.format.errors import NewerSnapshot, NotASnapshot, SnapshotError
 
 _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 
-class Step(NamedTuple):
+class FormatUpgrade(NamedTuple):
     """What leads from one version to the next; both functions take and give plain JSON.
 
     `paths` say where the version has what stands elsewhere in the next one's header.
@@ -26,42 +26,48 @@ class Step(NamedTuple):
 
     to: str
     header: Callable[[Mapping[str, Any]], dict[str, Any]]
-    entry: Callable[[Kind, Any], dict[str, Any]]
+    entry: Callable[[EntryKind, Any], dict[str, Any]]
     paths: Mapping[str, str] = {}
 
 
-STEPS: Final[dict[str, Step]] = {
-    founding.NESTED: Step("1.0", founding.header_of_nested, founding.entry, founding.NESTED_PATHS),
-    founding.FLAT: Step("1.0", founding.header_of_flat, founding.entry, founding.FLAT_PATHS),
+STEPS: Final[dict[str, FormatUpgrade]] = {
+    founding.NESTED: FormatUpgrade(
+        "1.0", founding.header_of_nested, founding.convert_entry, founding.NESTED_PATHS
+    ),
+    founding.FLAT: FormatUpgrade(
+        "1.0", founding.header_of_flat, founding.convert_entry, founding.FLAT_PATHS
+    ),
 }
 
 
-def upgraded(
+def upgrade_container(
     file: Path,
-    container: Container,
+    container: SnapshotContainer,
     *,
-    steps: Mapping[str, Step] = STEPS,
+    steps: Mapping[str, FormatUpgrade] = STEPS,
     present: str = FORMAT_VERSION,
-) -> Container:
+) -> SnapshotContainer:
     """The container as if it had been written in the present version."""
     try:
-        header = plain_json(container.header)
+        header = decode_plain(container.header)
         version = _version(file, header)
-        path: list[Step] = []
+        path: list[FormatUpgrade] = []
         while version != present:
             if version not in steps:
                 raise _unreadable(file, version, present)
             path.append(steps[version])
             version = steps[version].to
-        return Upgraded(container, header, path) if path else container
-    except Malformed as problem:
+        return UpgradedContainer(container, header, path) if path else container
+    except MalformedJson as problem:
         raise SnapshotError(file, problem.path.removeprefix("."), f"{problem.problem}.") from None
 
 
-class Upgraded(Container):
+class UpgradedContainer(SnapshotContainer):
     """A container whose header and entries are brought to the present version."""
 
-    def __init__(self, inner: Container, header: dict[str, Any], steps: list[Step]) -> None:
+    def __init__(
+        self, inner: SnapshotContainer, header: dict[str, Any], steps: list[FormatUpgrade]
+    ) -> None:
         self._inner = inner
         self._steps = steps
         for step in steps:
@@ -70,16 +76,16 @@ class Upgraded(Container):
         self.streamed = inner.streamed
         self.strangers = inner.strangers
 
-    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+    def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         return self._inner.entries(kind)
 
-    def present(self, kind: Kind, body: bytes) -> bytes:
-        entry = plain_json(body)
+    def present(self, kind: EntryKind, body: bytes) -> bytes:
+        entry = decode_plain(body)
         for step in self._steps:
             entry = step.entry(kind, entry)
         return canonical(entry)
 
-    def place(self, kind: Kind, position: int) -> str:
+    def place(self, kind: EntryKind, position: int) -> str:
         return self._inner.place(kind, position)
 
     def header_place(self, path: str) -> str:

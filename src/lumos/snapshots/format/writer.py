@@ -1,19 +1,31 @@
 """Writes snapshots: whole or not at all, and the same bytes for the same state."""
 
+import heapq
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal
+from types import TracebackType
+from typing import IO, Final, Literal, Self
 
 import msgspec
 
 from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
 from lumos.model.dataset import Dataset
-from lumos.snapshots.format.codec import Malformed, canonical, decoded, digest, entry_of
+from lumos.snapshots.format.codec import (
+    MalformedJson,
+    canonical,
+    decode_json,
+    digest,
+    entry_of,
+    key_of,
+    seal,
+    unseal,
+)
 from lumos.snapshots.format.document import (
     DATASETS,
     GLOSSARY,
@@ -22,14 +34,68 @@ from lumos.snapshots.format.document import (
     KINDS,
     OTHERS,
     USERS,
-    Facts,
-    Header,
-    Kind,
+    EntryKind,
+    SnapshotFacts,
+    SnapshotHeader,
 )
-from lumos.snapshots.format.encodings import MANIFEST, Keyed, encoding_of
-from lumos.snapshots.format.errors import Duplicate, SnapshotError
-from lumos.snapshots.format.manifest import Tally, header_of_facts
-from lumos.snapshots.format.sort import Sorter
+from lumos.snapshots.format.encodings import MANIFEST, KeyedEntry, encoding_of
+from lumos.snapshots.format.errors import DuplicateEntry, SnapshotError
+from lumos.snapshots.format.manifest import ManifestBuilder, header_of_facts
+
+MAX_IN_MEMORY: Final = 128 * 1024 * 1024
+
+
+class EntrySorter:
+    """Entries of one kind; what is too much for the memory waits, sorted, in temporary files."""
+
+    def __init__(self, kind: EntryKind, *, most_in_memory: int = MAX_IN_MEMORY) -> None:
+        self._kind = kind
+        self._most = most_in_memory
+        self._held: list[KeyedEntry] = []
+        self._size = 0
+        self._runs: list[IO[bytes]] = []
+        self._files = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._files.close()
+
+    def add(self, key: str, body: bytes, content_hash: str) -> None:
+        """Takes an entry."""
+        self._held.append((key, body, content_hash))
+        self._size += len(body)
+        if self._size > self._most:
+            self._set_aside()
+
+    def in_order(self) -> Iterator[KeyedEntry]:
+        """All entries; those of the same key come one after the other."""
+        self._held.sort()
+        if not self._runs:
+            return iter(self._held)
+        return heapq.merge(*map(self._read, self._runs), self._held)
+
+    def _set_aside(self) -> None:
+        self._held.sort()
+        run = tempfile.TemporaryFile(prefix="lumos-")  # noqa: SIM115
+        self._files.enter_context(run)
+        lines = (seal(body, content_hash, after=b"\n") for _, body, content_hash in self._held)
+        run.writelines(lines)
+        self._runs.append(run)
+        self._held.clear()
+        self._size = 0
+
+    def _read(self, run: IO[bytes]) -> Iterator[KeyedEntry]:
+        run.seek(0)
+        for line in run:
+            body, content_hash = unseal(line[:-1])
+            yield key_of(self._kind, body), body, str(content_hash)
 
 
 class _Manifest(msgspec.Struct):
@@ -41,7 +107,7 @@ class _Manifest(msgspec.Struct):
 
 def write_snapshot(
     path: str | Path,
-    facts: Facts,
+    facts: SnapshotFacts,
     datasets: Iterable[Dataset],
     *,
     glossary: Iterable[GlossaryTerm] = (),
@@ -49,14 +115,14 @@ def write_snapshot(
     groups: Iterable[Group] = (),
     jobs: Iterable[Job] = (),
     others: Iterable[Other] = (),
-) -> Header:
+) -> SnapshotHeader:
     """Writes a snapshot of entries in any order and gives the header it has.
 
     The path's ending chooses the encoding. What was there before is replaced when all is written.
     """
     file = Path(path)
     encoding = encoding_of(file)
-    given: dict[Kind, Iterable[Item]] = {
+    given: dict[EntryKind, Iterable[Item]] = {
         GLOSSARY: glossary,
         USERS: users,
         GROUPS: groups,
@@ -65,8 +131,8 @@ def write_snapshot(
         DATASETS: datasets,
     }
     with ExitStack() as open_sorters:
-        tally = Tally()
-        sorters = {kind: open_sorters.enter_context(Sorter(kind)) for kind in KINDS}
+        tally = ManifestBuilder()
+        sorters = {kind: open_sorters.enter_context(EntrySorter(kind)) for kind in KINDS}
         for kind, sorter in sorters.items():
             _collect(file, kind, given[kind], sorter, tally)
         header = header_of_facts(facts, tally)
@@ -74,12 +140,14 @@ def write_snapshot(
         with _replacing(file, is_folder=encoding.is_folder) as place:
             try:
                 encoding.write(place, canonical(header), bodies)
-            except Malformed as problem:
+            except MalformedJson as problem:
                 raise SnapshotError(file, problem.path, f"{problem.problem}.") from None
     return header
 
 
-def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tally: Tally) -> None:
+def _collect(
+    file: Path, kind: EntryKind, values: Iterable[Item], sorter: EntrySorter, tally: ManifestBuilder
+) -> None:
     keyed = attrgetter(kind.key)
     for value in values:
         key = keyed(value)
@@ -98,26 +166,26 @@ def _collect(file: Path, kind: Kind, values: Iterable[Item], sorter: Sorter, tal
         sorter.add(key, body, content_hash)
 
 
-def _check_numbers(file: Path, kind: Kind, key: str, body: bytes) -> None:
+def _check_numbers(file: Path, kind: EntryKind, key: str, body: bytes) -> None:
     # What is not known is left out, so that null can only be in what is carried along, in a text,
     # or in the place of a number that JSON has no word for.
     if b":null" not in body:
         return
     try:
         is_same = canonical(entry_of(kind, body)) == body
-    except Malformed:
+    except MalformedJson:
         is_same = False
     if not is_same:
         problem = f"The {kind.singular} '{key}' holds NaN or infinity in the place of a number."
         raise SnapshotError(file, kind.plural, problem)
 
 
-def _in_order(file: Path, kind: Kind, sorter: Sorter) -> Iterator[Keyed]:
+def _in_order(file: Path, kind: EntryKind, sorter: EntrySorter) -> Iterator[KeyedEntry]:
     last = None
     for entry in sorter.in_order():
         key = entry[0]
         if key == last:
-            raise Duplicate(file, kind.plural, f"The {kind.singular} '{key}' was given twice.")
+            raise DuplicateEntry(file, kind.plural, f"The {kind.singular} '{key}' was given twice.")
         last = key
         yield entry
 
@@ -168,7 +236,7 @@ def _check_replaceable(folder: Path, *, is_folder: bool) -> None:
 def _files_of_snapshot(folder: Path) -> set[str]:
     """The files that a snapshot in Parquet is made of; none where the folder holds no snapshot."""
     try:
-        manifest = decoded((folder / MANIFEST).read_bytes(), _Manifest)
-    except (OSError, Malformed):
+        manifest = decode_json((folder / MANIFEST).read_bytes(), _Manifest)
+    except (OSError, MalformedJson):
         return set()
     return {MANIFEST, *(name for names in manifest.files.values() for name in names)}

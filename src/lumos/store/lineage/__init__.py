@@ -1,22 +1,25 @@
 """How datasets hang together: edges by reporter, jobs, walks and paths."""
 
-from lumos.store.lineage.columns import ColumnNode, ColumnStep
-from lumos.store.lineage.reading import LineageReader
-from lumos.store.lineage.values import (
+from lumos.store.lineage.edges import (
+    LineageChanges,
+    LineageReporter,
+    MergedEdge,
+    StoredEdge,
+    merge_edges,
+)
+from lumos.store.lineage.reader import LineageReader
+from lumos.store.lineage.walks import (
+    ColumnNode,
     ColumnPaths,
+    ColumnStep,
     ColumnWalk,
     Direction,
-    KeptEdge,
     Link,
-    MergedEdge,
-    Reached,
     ReachedColumn,
-    Reporter,
-    Reporting,
+    ReachedDataset,
     Walk,
-    merged,
 )
-from lumos.store.lineage.writing import LineageWriter
+from lumos.store.lineage.writer import LineageWriter
 
 __all__ = [
     "ColumnNode",
@@ -24,15 +27,15 @@ __all__ = [
     "ColumnStep",
     "ColumnWalk",
     "Direction",
-    "KeptEdge",
+    "LineageChanges",
     "LineageReader",
+    "LineageReporter",
     "LineageWriter",
     "Link",
     "MergedEdge",
-    "Reached",
     "ReachedColumn",
-    "Reporter",
-    "Reporting",
+    "ReachedDataset",
+    "StoredEdge",
     "Walk",
-    "merged",
+    "merge_edges",
 ]

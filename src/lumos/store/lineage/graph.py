@@ -1,4 +1,4 @@
-"""Walks, cycles and paths in graphs of anything; nothing here knows a database."""
+"""Graph algorithms: breadth-first walks, cycles, shortest paths. Independent of the database."""
 
 import heapq
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -10,9 +10,9 @@ Step = TypeVar("Step")
 
 
 class Reach(NamedTuple):
-    """What a walk came to, how far each is, and the links between all of it.
+    """The nodes that a walk reached with their depths, and the links between them.
 
-    `total` counts what is within the depth, also where a limit keeps it from being listed.
+    `total` counts all nodes within the depth, also those beyond a limit.
     """
 
     depths: dict[int, int]
@@ -21,16 +21,16 @@ class Reach(NamedTuple):
     truncated: bool
 
 
-def reach(
+def walk_graph(
     starts: Collection[int],
     expand: Callable[[Collection[int]], Iterable[tuple[int, int]]],
     *,
     depth: int | None,
     most: int,
 ) -> Reach | None:
-    """Walks level by level from some nodes; nothing where there is more than `most`.
+    """Walk level by level from some nodes; None if there are more than `most`.
 
-    `expand` gives the links that lead on from some nodes.
+    `expand` returns the links that start at some nodes.
     """
     depths = dict.fromkeys(starts, 0)
     links: list[tuple[int, int]] = []
@@ -55,7 +55,7 @@ def reach(
 
 
 def cycles(links: Iterable[tuple[Node, Node]]) -> tuple[tuple[Node, ...], ...]:
-    """Nodes that lead round to themselves, in groups that lead to each other, in order."""
+    """The cycles of a graph as sorted groups of nodes."""
     following: dict[Node, list[Node]] = {}
     alone = set()
     for before, after in links:
@@ -67,7 +67,7 @@ def cycles(links: Iterable[tuple[Node, Node]]) -> tuple[tuple[Node, ...], ...]:
 
 
 def _components(following: Mapping[Node, Sequence[Node]]) -> Iterator[list[Node]]:
-    """Tarjan's strongly connected components, without recursion: chains may be long."""
+    """Tarjan's strongly connected components, without recursion since chains may be long."""
     order: dict[Node, int] = {}
     lowest: dict[Node, int] = {}
     waiting: list[Node] = []
@@ -113,10 +113,10 @@ def shortest_paths(
     limit: int,
     effort: int = 100_000,
 ) -> tuple[list[list[Step]], bool]:
-    """Ways to any goal that come nowhere twice, shortest first, and whether there may be more.
+    """Simple paths to any goal, shortest first, and whether there may be more.
 
-    The number of ways grows beyond all bounds with the graph: no more than `limit` of them are
-    given, after no more than `effort` tries.
+    The number of paths grows exponentially with the graph, so that at most `limit` are returned,
+    after at most `effort` steps.
     """
     onward: dict[Node, list[tuple[Node, Step]]] = {}
     backward: dict[Node, list[Node]] = {}
@@ -126,31 +126,31 @@ def shortest_paths(
     left = _distances(goals, backward)
     found: list[list[Step]] = []
     turns = count()
-    # By the length that a way has at least; among equals the nearest to its goal goes on, lest all
-    # are begun and none is finished.
+    # Ordered by the minimal total length; among equals the nearest to its goal first, so that
+    # paths are finished before others are started.
     waiting: list[tuple[int, int, int, Node, list[Step], frozenset[Node]]] = []
     if start in left:
         waiting.append((left[start], 0, next(turns), start, [], frozenset([start])))
     tries = 0
     while waiting:
-        *_, node, way, visited = heapq.heappop(waiting)
+        *_, node, path, visited = heapq.heappop(waiting)
         if node in goals:
             if len(found) == limit:
                 return found, True
-            found.append(way)
+            found.append(path)
             continue
         tries += 1
         if tries > effort:
             return found, True
         for after, step in onward.get(node, ()):
             if after in left and after not in visited:
-                order = (len(way) + 1 + left[after], left[after], next(turns))
-                heapq.heappush(waiting, (*order, after, [*way, step], visited | {after}))
+                order = (len(path) + 1 + left[after], left[after], next(turns))
+                heapq.heappush(waiting, (*order, after, [*path, step], visited | {after}))
     return found, False
 
 
 def _distances(goals: Collection[Node], backward: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
-    """How far each node is from the nearest goal, where there is a way at all."""
+    """The distance of each node to its nearest goal, if there is a path."""
     left = dict.fromkeys(goals, 0)
     frontier = list(goals)
     while frontier:

@@ -1,7 +1,7 @@
-"""What reporters say of jobs. A job is an item; its runs stand with it.
+"""Jobs from lineage reports. A job is a catalog item that includes its runs.
 
-A reporter's word is merged into the item: what it said before and no longer says goes, what others
-said stays, and runs are only ever added, until there are too many.
+A report is merged into the item: values that the reporter no longer reports are removed, values of
+other reporters stay, and runs are added up to a maximum.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,27 +9,26 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import Connection, delete, select
 
 from lumos.model.catalog import Job
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.lineage import JobRun
 from lumos.store import tables
-from lumos.store.lineage.rows import among
-from lumos.store.locks import lock_key
-from lumos.store.rows import replace
+from lumos.store.database import lock_in_transaction
+from lumos.store.statements import among, replace
 
 KIND: Final = "jobs"
-# The latest runs of a job that are kept when a reporter tells of more.
-MOST_RUNS: Final = 200
+# The number of latest runs of a job to keep.
+MAX_RUNS: Final = 200
 
 
-def replace_all(
+def replace_jobs(
     connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime
 ) -> set[str]:
-    """Makes a reporter's jobs exactly these; gives the URNs of those that changed."""
-    before = _said(connection, reporter)
-    changed = put_all(connection, reporter, jobs, at=at)
+    """Replace the jobs of a reporter; return the URNs of changed jobs."""
+    before = _reports(connection, reporter)
+    changed = add_jobs(connection, reporter, jobs, at=at)
     reported = {job.urn for job in jobs}
     for urn, job in before.items():
         if urn not in reported:
@@ -38,37 +37,37 @@ def replace_all(
     return changed
 
 
-def put_all(
+def add_jobs(
     connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime
 ) -> set[str]:
-    """Adds to a reporter's jobs, or replaces what it said of them; gives what changed by it."""
-    said = {job.urn: job for job in jobs}
+    """Add or update jobs of a reporter; return the URNs of changed jobs."""
+    new = {job.urn: job for job in jobs}
     changed: set[str] = set()
-    if not said:
+    if not new:
         return changed
-    _lock(connection, said)
-    before = _said(connection, reporter)
-    present = _items(connection, said)
-    others = _said_by_others(connection, reporter, said)
-    for urn, job in said.items():
-        told = without_runs(job)
+    _lock(connection, new)
+    before = _reports(connection, reporter)
+    present = _items(connection, new)
+    others = _reports_of_others(connection, reporter, new)
+    for urn, job in new.items():
+        report = without_runs(job)
         now = present.get(urn)
-        after = merged(before.get(urn), now, told, others.get(urn, ()))
-        runs = merged_runs(() if now is None else now.runs, job.runs)
+        after = merge_job(before.get(urn), now, report, others.get(urn, ()))
+        runs = merge_runs(() if now is None else now.runs, job.runs)
         after = msgspec.structs.replace(after, runs=runs)
         if after != now:
             _put(connection, after, at=at)
             changed.add(urn)
-        if told != before.get(urn):
-            row = {"reporter": reporter, "job": urn, "body": to_json(told)}
+        if report != before.get(urn):
+            row = {"reporter": reporter, "job": urn, "body": to_json(report)}
             connection.execute(replace(connection.dialect.name, tables.lineage_job), row)
     return changed
 
 
-def merged(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[Job] = ()) -> Job:
-    """A job as it is known, with what a reporter says now in place of what it said before.
+def merge_job(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[Job] = ()) -> Job:
+    """Merge a reported job into the known one (`theirs`), replacing the reporter's last report.
 
-    What other reporters say as well stays.
+    Values that `others` report as well stay.
     """
     if theirs is None:
         return ours
@@ -80,96 +79,96 @@ def merged(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[Job
         if name == "runs":
             continue
         if isinstance(new, tuple):
-            gone = {each for each in was if not any(each in said for said in (new, *also))}
+            gone = {each for each in was if not any(each in values for values in (new, *also))}
             fields[name] = tuple(
                 dict.fromkeys((*(each for each in there if each not in gone), *new))
             )
         elif isinstance(new, dict):
-            gone = {key for key in was if not any(key in said for said in (new, *also))}
+            gone = {key for key in was if not any(key in values for values in (new, *also))}
             changed = {key: new[key] for key in new if new[key] != was.get(key)}
             fields[name] = {key: text for key, text in there.items() if key not in gone} | changed
         elif new == was:
             fields[name] = there
         else:
-            silent = getattr(nothing, name)
-            said = (each for each in (new, *also) if each != silent)
-            fields[name] = next(said, silent)
+            default = getattr(nothing, name)
+            values = (each for each in (new, *also) if each != default)
+            fields[name] = next(values, default)
     return msgspec.structs.replace(theirs, **fields)
 
 
-def merged_runs(known: Iterable[JobRun], told: Iterable[JobRun]) -> tuple[JobRun, ...]:
-    """Runs by their ids, latest last; events may come twice and in any order."""
+def merge_runs(known: Iterable[JobRun], new: Iterable[JobRun]) -> tuple[JobRun, ...]:
+    """Merge runs by id, latest last; the same run may be reported twice and in any order."""
     before = tuple(known)
     runs = {run.run_id: run for run in before}
-    for run in told:
+    for run in new:
         id = run.run_id
-        runs[id] = _merged_run(runs[id], run) if id in runs else run
+        runs[id] = _merge_run(runs[id], run) if id in runs else run
     if tuple(runs.values()) == before:
-        # More than are kept may have been imported, and nothing is new.
+        # Nothing is new, so do not drop runs of an import that has more than MAX_RUNS.
         return before
     ordered = sorted(runs.values(), key=lambda run: (run.started_at, run.run_id))
-    return tuple(ordered[-MOST_RUNS:])
+    return tuple(ordered[-MAX_RUNS:])
 
 
-def _merged_run(known: JobRun, told: JobRun) -> JobRun:
-    """A run that has ended does not run again, and of two ends the later one counts."""
-    ends = [run.ended_at for run in (known, told) if run.ended_at is not None]
-    if told.state == "RUNNING":
+def _merge_run(known: JobRun, new: JobRun) -> JobRun:
+    """Merge two reports of a run: an ended run does not restart, and the later end counts."""
+    ends = [run.ended_at for run in (known, new) if run.ended_at is not None]
+    if new.state == "RUNNING":
         state = known.state
     elif known.state == "RUNNING" or known.ended_at is None:
-        state = told.state
+        state = new.state
     else:
-        is_later = told.ended_at is not None and told.ended_at >= known.ended_at
-        state = told.state if is_later else known.state
+        is_later = new.ended_at is not None and new.ended_at >= known.ended_at
+        state = new.state if is_later else known.state
     return JobRun(
         run_id=known.run_id,
         job=known.job,
-        started_at=min(known.started_at, told.started_at),
+        started_at=min(known.started_at, new.started_at),
         ended_at=max(ends, default=None),
         state=state,
     )
 
 
 def without_runs(job: Job) -> Job:
-    """What is said of a job itself."""
+    """The job without its runs."""
     return msgspec.structs.replace(job, runs=()) if job.runs else job
 
 
-def _withdraw(connection: Connection, reporter: int, said: Job, *, at: datetime) -> None:
-    """Takes a reporter's word on a job back; a job that nobody speaks of any more is gone."""
-    _lock(connection, [said.urn])
+def _withdraw(connection: Connection, reporter: int, report: Job, *, at: datetime) -> None:
+    """Withdraw a reporter's job; delete the job if no other reporter has it."""
+    _lock(connection, [report.urn])
     table = tables.lineage_job
-    connection.execute(delete(table).where(table.c.reporter == reporter, table.c.job == said.urn))
-    now = _items(connection, [said.urn]).get(said.urn)
+    connection.execute(delete(table).where(table.c.reporter == reporter, table.c.job == report.urn))
+    now = _items(connection, [report.urn]).get(report.urn)
     if now is None:
         return
-    nothing = Job(urn=said.urn, name=said.name, platform=said.platform)
-    others = _said_by_others(connection, reporter, [said.urn]).get(said.urn, ())
-    left = merged(said, now, nothing, others)
+    nothing = Job(urn=report.urn, name=report.name, platform=report.platform)
+    others = _reports_of_others(connection, reporter, [report.urn]).get(report.urn, ())
+    left = merge_job(report, now, nothing, others)
     if others or without_runs(left) != nothing:
         _put(connection, left, at=at)
     else:
         item = tables.item
-        connection.execute(delete(item).where(item.c.kind == KIND, item.c.key == said.urn))
+        connection.execute(delete(item).where(item.c.kind == KIND, item.c.key == report.urn))
 
 
-def _said(connection: Connection, reporter: int) -> dict[str, Job]:
+def _reports(connection: Connection, reporter: int) -> dict[str, Job]:
     table = tables.lineage_job.c
     statement = select(table.job, table.body).where(table.reporter == reporter)
     return {row.job: from_json(row.body, Job) for row in connection.execute(statement)}
 
 
-def _said_by_others(
+def _reports_of_others(
     connection: Connection, reporter: int, jobs: Iterable[str]
 ) -> dict[str, list[Job]]:
     table = tables.lineage_job.c
     statement = select(table.job, table.body).where(
         table.reporter != reporter, among(connection, table.job, jobs)
     )
-    said: dict[str, list[Job]] = {}
+    reports: dict[str, list[Job]] = {}
     for row in connection.execute(statement.order_by(table.reporter)):
-        said.setdefault(row.job, []).append(from_json(row.body, Job))
-    return said
+        reports.setdefault(row.job, []).append(from_json(row.body, Job))
+    return reports
 
 
 def _items(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:
@@ -186,9 +185,5 @@ def _put(connection: Connection, job: Job, *, at: datetime) -> None:
 
 
 def _lock(connection: Connection, urns: Iterable[str]) -> None:
-    if connection.dialect.name == "postgresql":
-        for urn in sorted(urns):
-            connection.execute(_LOCK, {"key": lock_key(urn)})
-
-
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(:key)")
+    for urn in sorted(urns):
+        lock_in_transaction(connection, urn)

@@ -6,10 +6,10 @@ from typing import Final
 from lumos.snapshots.format.encodings.interface import (
     MANIFEST,
     Bodies,
-    Container,
     Encoding,
-    Keyed,
-    Stored,
+    KeyedEntry,
+    SnapshotContainer,
+    StoredJson,
 )
 from lumos.snapshots.format.errors import UnknownEncoding
 
@@ -17,10 +17,10 @@ __all__ = [
     "ENDINGS",
     "MANIFEST",
     "Bodies",
-    "Container",
     "Encoding",
-    "Keyed",
-    "Stored",
+    "KeyedEntry",
+    "SnapshotContainer",
+    "StoredJson",
     "encoding_of",
 ]
 
@@ -39,7 +39,7 @@ def encoding_of(path: Path) -> Encoding:
 
         return Encoding(open_lines, write_lines)
     if name.endswith(".jsonl.zst"):
-        from lumos.snapshots.format.encodings.zstd_lines import open_zstd, write_zstd
+        from lumos.snapshots.format.encodings.json_lines import open_zstd, write_zstd
 
         return Encoding(open_zstd, write_zstd)
     if name.endswith((".yaml", ".yml")):

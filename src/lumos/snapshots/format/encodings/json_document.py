@@ -11,14 +11,20 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.snapshots.format.codec import Malformed, canonical, decoded, refuse_repeated, seal
-from lumos.snapshots.format.document import KINDS, Header, Kind
-from lumos.snapshots.format.encodings.interface import BUFFER, Bodies, Container, Stored
-from lumos.snapshots.format.errors import CutOff, NotASnapshot, SnapshotError
+from lumos.snapshots.format.codec import (
+    MalformedJson,
+    canonical,
+    decode_json,
+    refuse_repeated,
+    seal,
+)
+from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
+from lumos.snapshots.format.encodings.interface import BUFFER, Bodies, SnapshotContainer, StoredJson
+from lumos.snapshots.format.errors import NotASnapshot, SnapshotError, TruncatedSnapshot
 from lumos.snapshots.format.legacy_layout import HEADER_KEYS, NESTED
 
 _LISTS: Final = tuple(kind.plural for kind in KINDS)
-_HEAD: Final = tuple(dict.fromkeys((*Header.__struct_fields__, *HEADER_KEYS)))
+_HEAD: Final = tuple(dict.fromkeys((*SnapshotHeader.__struct_fields__, *HEADER_KEYS)))
 _START: Final = b',\n"%b":['
 _BETWEEN: Final = b",\n"
 _END: Final = b"\n]"
@@ -35,7 +41,7 @@ _Document: Final = msgspec.defstruct("_Document", _KEYS)
 _ExactDocument: Final = msgspec.defstruct("_ExactDocument", _KEYS, forbid_unknown_fields=True)
 
 
-class JsonDocument(Container):
+class JsonDocument(SnapshotContainer):
     """A document in the memory; the founding documents' layouts have their places in it too."""
 
     streamed = False
@@ -47,7 +53,7 @@ class JsonDocument(Container):
             if (nested := getattr(document, NESTED)) is not msgspec.UNSET:
                 self._within = f"{NESTED}."
                 document, self.strangers = _apart(nested)
-        except Malformed as problem:
+        except MalformedJson as problem:
             raise refusal(file, problem, data) from None
         head = {name: getattr(document, name) for name in _HEAD}
         given = {name: value for name, value in head.items() if value is not msgspec.UNSET}
@@ -56,9 +62,9 @@ class JsonDocument(Container):
             name: getattr(document, name) for name in _LISTS
         }
 
-    def entries(self, kind: Kind) -> Iterator[Stored]:
+    def entries(self, kind: EntryKind) -> Iterator[StoredJson]:
         for position, raw in enumerate(self._lists[kind.plural]):
-            yield Stored(position, bytes(raw))
+            yield StoredJson(position, bytes(raw))
 
     def is_all(self, size: int) -> bool:
         """Whether a file of that size holds no more than was taken from it, as Lumos lays it out.
@@ -72,20 +78,20 @@ class JsonDocument(Container):
         )
         return size == len(self.header[:-1]) + frames + entries + len(_CLOSED)
 
-    def place(self, kind: Kind, position: int) -> str:
+    def place(self, kind: EntryKind, position: int) -> str:
         return f"{self._within}{kind.plural}[{position}]"
 
 
 def _apart(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
     """A document taken apart, and the keys in it that nobody knows."""
     try:
-        return decoded(data, _ExactDocument), ()
-    except Malformed as problem:
+        return decode_json(data, _ExactDocument), ()
+    except MalformedJson as problem:
         if "unknown field" not in problem.problem:
             raise
     known = {name for name, *_ in _KEYS}
-    keys = decoded(data, dict[str, msgspec.Raw])
-    return decoded(data, _Document), tuple(key for key in keys if key not in known)
+    keys = decode_json(data, dict[str, msgspec.Raw])
+    return decode_json(data, _Document), tuple(key for key in keys if key not in known)
 
 
 def open_json(file: Path) -> JsonDocument:
@@ -112,11 +118,11 @@ def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
         stream.write(_CLOSED)
 
 
-def refusal(file: Path, problem: Malformed, data: bytes) -> SnapshotError:
+def refusal(file: Path, problem: MalformedJson, data: bytes) -> SnapshotError:
     """The error for JSON that cannot be taken apart."""
     if problem.cut_off:
         cut = "It ends in the middle of a value." if data.strip() else "It is empty."
-        return CutOff(file, _position(data, len(data)), cut)
+        return TruncatedSnapshot(file, _position(data, len(data)), cut)
     byte = _BYTE.search(problem.problem)
     if byte is None:
         # The document as a whole is no object, or a list in it is no list.

@@ -5,16 +5,29 @@ A line wraps its entry in the word for its kind: {"dataset":{...}}.
 
 import codecs
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
-from lumos.snapshots.format.codec import Malformed, decoded, refuse_repeated, seal
-from lumos.snapshots.format.document import KINDS, Header, Kind
-from lumos.snapshots.format.encodings.interface import BUFFER, Bodies, Container, Stored
-from lumos.snapshots.format.errors import CutOff, NotASnapshot, OutOfOrder, SnapshotError, TooLarge
+from lumos.snapshots.format.codec import MalformedJson, decode_json, refuse_repeated, seal
+from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
+from lumos.snapshots.format.encodings.interface import (
+    ALWAYS_ALLOWED,
+    BUFFER,
+    MAX_COMPRESSION_RATIO,
+    Bodies,
+    SnapshotContainer,
+    StoredJson,
+)
+from lumos.snapshots.format.errors import (
+    EntryOutOfOrder,
+    NotASnapshot,
+    SnapshotError,
+    SnapshotTooLarge,
+    TruncatedSnapshot,
+)
 
 MAX_LINE: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
@@ -37,7 +50,7 @@ class Writable(Protocol):
 Opened = Callable[[Path], AbstractContextManager[Readable]]
 
 
-class JsonLines(Container):
+class JsonLines(SnapshotContainer):
     """A file whose lines are read anew for each kind that somebody asks for."""
 
     streamed = True
@@ -47,11 +60,11 @@ class JsonLines(Container):
         self._opened = opened
         first = next(self._lines(), None)
         if first is None:
-            raise CutOff(file, "line 1", "It is empty.")
+            raise TruncatedSnapshot(file, "line 1", "It is empty.")
         # Some editors put a mark before text in UTF-8, which JSON does not have.
         self.header = self._header(first[1].removeprefix(codecs.BOM_UTF8))
 
-    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+    def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         start = _STARTS[kind]
         length = len(start)
         begun = False
@@ -60,21 +73,21 @@ class JsonLines(Container):
         for number, line in lines:
             if line.startswith(start) and line.endswith(b"}"):
                 begun = True
-                yield Stored(number, line[length:-1])
+                yield StoredJson(number, line[length:-1])
                 continue
             found = self._unwrapped(number, line)
             if isinstance(found, SnapshotError):
                 yield found
             elif found[0] is kind:
                 begun = True
-                yield Stored(number, found[1])
+                yield StoredJson(number, found[1])
             elif KINDS.index(found[0]) > KINDS.index(kind):
                 return
             elif begun:
                 problem = f"A {found[0].singular} cannot stand after a {kind.singular}."
-                yield OutOfOrder(self._file, f"line {number}", problem)
+                yield EntryOutOfOrder(self._file, f"line {number}", problem)
 
-    def place(self, kind: Kind, position: int) -> str:
+    def place(self, kind: EntryKind, position: int) -> str:
         return f"line {position}: {kind.singular}"
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -83,25 +96,25 @@ class JsonLines(Container):
 
     def _header(self, line: bytes) -> bytes:
         try:
-            keys = decoded(line, dict[str, msgspec.Raw])
-        except Malformed as problem:
-            error = CutOff if problem.cut_off else NotASnapshot
+            keys = decode_json(line, dict[str, msgspec.Raw])
+        except MalformedJson as problem:
+            error = TruncatedSnapshot if problem.cut_off else NotASnapshot
             text = f"It should begin with the header of a snapshot: {problem.problem}."
             raise error(self._file, "line 1", text) from None
-        self.strangers = tuple(key for key in keys if key not in Header.__struct_fields__)
+        self.strangers = tuple(key for key in keys if key not in SnapshotHeader.__struct_fields__)
         return line
 
-    def _unwrapped(self, number: int, line: bytes) -> tuple[Kind, bytes] | SnapshotError:
+    def _unwrapped(self, number: int, line: bytes) -> tuple[EntryKind, bytes] | SnapshotError:
         """The entry of a line that is of another kind, or laid out in another way."""
         for kind, start in _STARTS.items():
             if line.startswith(start) and line.endswith(b"}"):
                 return kind, line[len(start) : -1]
         place = f"line {number}"
         try:
-            wrapped = decoded(line, dict[str, msgspec.Raw])
+            wrapped = decode_json(line, dict[str, msgspec.Raw])
             refuse_repeated(line, levels=1)
-        except Malformed as problem:
-            error = CutOff if problem.cut_off else SnapshotError
+        except MalformedJson as problem:
+            error = TruncatedSnapshot if problem.cut_off else SnapshotError
             return error(self._file, place, f"{problem.problem}.")
         name = next(iter(wrapped), "")
         if len(wrapped) != 1 or name not in _BY_SINGULAR:
@@ -130,7 +143,7 @@ def numbered_lines(file: Path, stream: Readable) -> Iterator[tuple[int, bytes]]:
             length += len(rest)
         if length > MAX_LINE:
             limit = MAX_LINE // 1024 // 1024
-            raise TooLarge(file, f"line {number + 1}", f"It is longer than {limit} MB.")
+            raise SnapshotTooLarge(file, f"line {number + 1}", f"It is longer than {limit} MB.")
     if begun:
         yield number + 1, b"".join(begun)
 
@@ -152,3 +165,61 @@ def write_to(stream: Writable, header: bytes, bodies: Bodies) -> None:
     for kind, start in _STARTS.items():
         for _, body, content_hash in bodies[kind.plural]:
             stream.write(seal(body, content_hash, before=start, after=b"}\n"))
+
+
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+
+
+class _Decompressed:
+    """The content of a compressed file, decompressed while it is read."""
+
+    def __init__(self, file: Path, stream: Readable) -> None:
+        self._file = file
+        self._stream = stream
+        self._most = max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * file.stat().st_size)
+        self._size = 0
+
+    def read(self, size: int, /) -> bytes:
+        import pyarrow as pa
+
+        try:
+            piece = self._stream.read(size)
+        except (pa.ArrowException, OSError) as problem:
+            place = f"after {self._size} decompressed bytes"
+            if "runcated" in str(problem):
+                raise TruncatedSnapshot(self._file, place, "The zstd data is truncated.") from None
+            raise SnapshotError(self._file, place, "The zstd data is corrupt.") from None
+        self._size += len(piece)
+        if self._size > self._most:
+            text = f"It decompresses to more than {MAX_COMPRESSION_RATIO} times its size."
+            raise SnapshotTooLarge(self._file, f"after {self._size} decompressed bytes", text)
+        return piece
+
+
+@contextmanager
+def _decompress(file: Path) -> Iterator[Readable]:
+    import pyarrow as pa
+
+    with file.open("rb") as stored:
+        if not _MAGIC.startswith(stored.read(len(_MAGIC))):
+            raise NotASnapshot(file, "byte 0", "It is not compressed with zstd.")
+        stored.seek(0)
+        with pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "zstd") as stream:
+            yield _Decompressed(file, stream)
+
+
+def open_zstd(file: Path) -> JsonLines:
+    """Open a compressed file."""
+    return JsonLines(file, _decompress)
+
+
+def write_zstd(file: Path, header: bytes, bodies: Bodies) -> None:
+    """Write a compressed file."""
+    import pyarrow as pa
+
+    with (
+        pa.OSFile(str(file), "wb") as stored,
+        pa.CompressedOutputStream(stored, "zstd") as stream,
+        pa.BufferedOutputStream(stream, BUFFER) as buffered,
+    ):
+        write_to(buffered, header, bodies)

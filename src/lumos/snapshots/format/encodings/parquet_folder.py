@@ -17,20 +17,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lumos.snapshots.format.codec import Malformed, decoded
-from lumos.snapshots.format.document import KINDS, Header, Kind
+from lumos.snapshots.format.codec import MalformedJson, decode_json
+from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
 from lumos.snapshots.format.encodings.interface import (
     ALWAYS_ALLOWED,
     MANIFEST,
-    MOST_TIMES,
+    MAX_COMPRESSION_RATIO,
     Bodies,
-    Container,
-    Keyed,
-    Stored,
+    KeyedEntry,
+    SnapshotContainer,
+    StoredJson,
+    columns_of,
+    stored_row,
 )
 from lumos.snapshots.format.encodings.json_document import refusal
-from lumos.snapshots.format.encodings.rows import columns_of, stored_row
-from lumos.snapshots.format.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
+from lumos.snapshots.format.errors import (
+    NotASnapshot,
+    SnapshotError,
+    SnapshotTooLarge,
+    TruncatedSnapshot,
+)
 
 ROWS_IN_A_FILE: Final = 50_000
 ROWS_IN_A_GROUP: Final = 5_000
@@ -42,7 +48,7 @@ _BITS_OF_ROWS: Final = 40
 _TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
 
 
-class ParquetFolder(Container):
+class ParquetFolder(SnapshotContainer):
     """A folder whose files are read batch by batch."""
 
     streamed = True
@@ -59,14 +65,14 @@ class ParquetFolder(Container):
             problem = f"There is no {MANIFEST} in it."
             raise NotASnapshot(folder, MANIFEST, problem) from None
         try:
-            listed = decoded(self.header, dict[str, Any])
-        except Malformed as problem:
+            listed = decode_json(self.header, dict[str, Any])
+        except MalformedJson as problem:
             raise refusal(manifest, problem, self.header) from None
-        known = (*Header.__struct_fields__, "files")
+        known = (*SnapshotHeader.__struct_fields__, "files")
         self.strangers = tuple(key for key in listed if key not in known)
         self._files = {kind.plural: self._names(listed, kind) for kind in KINDS}
 
-    def entries(self, kind: Kind) -> Iterator[Stored | SnapshotError]:
+    def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         for number, name in enumerate(self._files[kind.plural]):
             position = number << _BITS_OF_ROWS
             for row in self._rows(kind, name):
@@ -77,7 +83,7 @@ class ParquetFolder(Container):
                     yield stored
                 position += 1
 
-    def place(self, kind: Kind, position: int) -> str:
+    def place(self, kind: EntryKind, position: int) -> str:
         name = self._files[kind.plural][position >> _BITS_OF_ROWS]
         return f"{name}[{position & ((1 << _BITS_OF_ROWS) - 1)}]"
 
@@ -86,7 +92,7 @@ class ParquetFolder(Container):
         """The names of the files of each kind, for readers of their own."""
         return self._files
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: EntryKind) -> int:
         """How many entries of a kind the files say they have."""
         total = 0
         for name in self._files[kind.plural]:
@@ -94,7 +100,7 @@ class ParquetFolder(Container):
                 total += file.metadata.num_rows
         return total
 
-    def _names(self, listed: dict[str, Any], kind: Kind) -> list[str]:
+    def _names(self, listed: dict[str, Any], kind: EntryKind) -> list[str]:
         """The files that the manifest names for a kind, none of them outside the folder."""
         place = f"{MANIFEST}: files.{kind.plural}"
         files = listed.get("files")
@@ -111,19 +117,19 @@ class ParquetFolder(Container):
                 raise SnapshotError(self._folder, f"{place}[{index}]", problem)
         return names
 
-    def _rows(self, kind: Kind, name: str) -> Iterator[tuple[Any, Any, Any]]:
+    def _rows(self, kind: EntryKind, name: str) -> Iterator[tuple[Any, Any, Any]]:
         columns = list(columns_of(kind))
         with self._opened(name) as file:
             self._check(file, name, columns)
         with self._opened(name, columns) as file:
-            most = max(ALWAYS_ALLOWED, MOST_TIMES * (self._folder / name).stat().st_size)
+            most = max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * (self._folder / name).stat().st_size)
             unfolded = 0
             for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
                 size = sum(_unfolded(batch.column(column)) for column in columns)
                 unfolded += size
                 if unfolded > most:
-                    text = f"It unfolds to more than {MOST_TIMES} times its size."
-                    raise TooLarge(self._folder, name, text)
+                    text = f"It decompresses to more than {MAX_COMPRESSION_RATIO} times its size."
+                    raise SnapshotTooLarge(self._folder, name, text)
                 # A value that many rows share is stored once, and would be in memory once for each.
                 rows = batch.num_rows if size <= ALWAYS_ALLOWED else 1
                 for start in range(0, batch.num_rows, rows):
@@ -136,7 +142,7 @@ class ParquetFolder(Container):
             with pq.ParquetFile(self._folder / name, read_dictionary=list(folded)) as file:
                 yield file
         except FileNotFoundError:
-            raise CutOff(self._folder, name, "The file is not in the folder.") from None
+            raise TruncatedSnapshot(self._folder, name, "The file is not in the folder.") from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
             reason = str(problem).partition("\n")[0]
             raise SnapshotError(self._folder, name, f"It cannot be read: {reason}.") from None
@@ -150,7 +156,7 @@ class ParquetFolder(Container):
         for group in range(file.metadata.num_row_groups):
             if file.metadata.row_group(group).total_byte_size > _LARGEST_GROUP:
                 text = f"Its row group {group} unfolds to more than 1 GB."
-                raise TooLarge(self._folder, name, text)
+                raise SnapshotTooLarge(self._folder, name, text)
 
 
 def _unfolded(column: pa.DictionaryArray) -> int:
@@ -175,11 +181,11 @@ def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
     """Writes a new folder."""
     folder.mkdir()
     files = {kind.plural: _write(folder, kind, bodies[kind.plural]) for kind in KINDS}
-    manifest = {**decoded(header, dict[str, msgspec.Raw]), "files": files}
+    manifest = {**decode_json(header, dict[str, msgspec.Raw]), "files": files}
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
 
-def _write(folder: Path, kind: Kind, entries: Iterator[Keyed]) -> list[str]:
+def _write(folder: Path, kind: EntryKind, entries: Iterator[KeyedEntry]) -> list[str]:
     schema = pa.schema([(name, pa.string()) for name in columns_of(kind)])
     names: list[str] = []
     # A file is begun only when there is something to put into it.
@@ -194,7 +200,7 @@ def _write(folder: Path, kind: Kind, entries: Iterator[Keyed]) -> list[str]:
     return names
 
 
-def _batch(entries: list[Keyed], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(entries: list[KeyedEntry], schema: pa.Schema) -> pa.RecordBatch:
     keys, bodies, hashes = zip(*entries, strict=True)
     columns = [pa.array(keys), pa.array(hashes), pa.array(bodies, pa.binary()).cast(pa.string())]
     return pa.record_batch(columns, schema=schema)

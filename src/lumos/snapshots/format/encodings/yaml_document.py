@@ -13,11 +13,16 @@ from typing import Any, Final, NoReturn
 import msgspec
 import yaml
 
-from lumos.snapshots.format.codec import HASH_KEY, Malformed, plain_json
-from lumos.snapshots.format.document import KINDS, Kind
+from lumos.snapshots.format.codec import HASH_KEY, MalformedJson, decode_plain
+from lumos.snapshots.format.document import KINDS, EntryKind
 from lumos.snapshots.format.encodings.interface import Bodies
 from lumos.snapshots.format.encodings.json_document import JsonDocument
-from lumos.snapshots.format.errors import CutOff, NotASnapshot, SnapshotError, TooLarge
+from lumos.snapshots.format.errors import (
+    NotASnapshot,
+    SnapshotError,
+    SnapshotTooLarge,
+    TruncatedSnapshot,
+)
 from lumos.snapshots.format.legacy_layout import NESTED
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -48,7 +53,7 @@ class YamlDocument(JsonDocument):
         self._lines = reader.lines
         super().__init__(file, msgspec.json.encode(plain))
 
-    def place(self, kind: Kind, position: int) -> str:
+    def place(self, kind: EntryKind, position: int) -> str:
         path = super().place(kind, position)
         return f"line {self._lines[path]}: {path}"
 
@@ -68,7 +73,7 @@ class _Reader:
         try:
             next(self._events)
             if isinstance(next(self._events), yaml.StreamEndEvent):
-                raise CutOff(self._file, "line 1", "It is empty.")
+                raise TruncatedSnapshot(self._file, "line 1", "It is empty.")
             value = self._value(next(self._events), "", 1)
             next(self._events)
             after = next(self._events)
@@ -148,7 +153,9 @@ def open_yaml(file: Path) -> YamlDocument:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         limit = f"It is larger than {MAX_BYTES // 1024 // 1024} MB."
-        raise TooLarge(file, "", f"{limit} Keep large snapshots as .jsonl, .jsonl.zst or .parquet.")
+        raise SnapshotTooLarge(
+            file, "", f"{limit} Keep large snapshots as .jsonl, .jsonl.zst or .parquet."
+        )
     return YamlDocument(file, data)
 
 
@@ -159,9 +166,9 @@ def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
         for kind in KINDS:
             start = f"{kind.plural}:\n".encode()
             for key, body, content_hash in bodies[kind.plural]:
-                entry = plain_json(body) | {HASH_KEY: content_hash}
+                entry = decode_plain(body) | {HASH_KEY: content_hash}
                 if _is_deeper(entry, MAX_DEPTH - _LEVELS_ABOVE):
-                    raise Malformed(
+                    raise MalformedJson(
                         kind.plural,
                         f"The {kind.singular} '{key}' nests deeper than {MAX_DEPTH} levels. Write "
                         "the snapshot as .json, .jsonl or .parquet",

@@ -1,0 +1,166 @@
+"""From what is there to what shall be there: as few proposals as say it, in as few calls."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lumos.catalogs.chunks import chunked, in_halves
+from lumos.catalogs.datahub.package import MetadataProposal
+from lumos.catalogs.datahub.patches import EMPTY, patch
+from lumos.catalogs.datahub.server import Gms
+from lumos.catalogs.datahub_model.names import LONGEST, is_acceptable
+from lumos.catalogs.datahub_model.statements import DataHubExtras, Entity
+from lumos.errors import CatalogError
+
+_MOST_PROPOSALS: Final = 200
+_CALL: Final = 20
+_MOST_BYTES: Final = 12 << 20
+# In a call each proposal has more around it, and quotation marks inside are escaped.
+_AROUND: Final = 600
+_SHOWN: Final = 80
+
+
+class Change(NamedTuple):
+    """What has to be sent so that an entity is what it shall be."""
+
+    entity: Entity
+    proposals: list[MetadataProposal]
+    dropped: list[str]
+    erased: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.proposals or self.dropped or self.erased)
+
+    @property
+    def size(self) -> int:
+        return sum(_size(proposal) for proposal in self.proposals)
+
+
+class WriteJob(NamedTuple):
+    """The changes that belong together: they are all made, or their subject is refused."""
+
+    subject: Any
+    changes: Sequence[Change]
+
+    @property
+    def size(self) -> int:
+        return sum(change.size for change in self.changes)
+
+    @property
+    def parts(self) -> int:
+        """How much of a call it is; what needs calls of its own counts for many proposals."""
+        alone = sum(len(change.dropped) + change.erased for change in self.changes)
+        return sum(len(change.proposals) for change in self.changes) + alone * _CALL
+
+
+class WriteOutcome(NamedTuple):
+    """What became of a job; without a problem all of it is there."""
+
+    subject: Any
+    problem: CatalogError | None
+
+
+def new_entity(entity: Entity, aspects: Mapping[str, Any]) -> Change:
+    """What makes an entity of which nothing is there."""
+    return Change(entity, [_upsert(entity, name, body) for name, body in aspects.items()], [])
+
+
+def change(
+    entity: Entity, old: Mapping[str, Any], new: Mapping[str, Any], keeper: DataHubExtras
+) -> Change:
+    """What makes some aspects of an entity others; members of lists one by one."""
+    before, after = (keeper.kept(entity, aspects) for aspects in (old, new))
+    proposals: list[MetadataProposal] = []
+    dropped: list[str] = []
+    for name in {**before, **after}:
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        if (difference := patch(name, was, now, new.get(name))) is not None:
+            proposals.append(
+                MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
+            )
+        elif now is not None:
+            proposals.append(_upsert(entity, name, new[name]))
+        elif name in EMPTY:
+            proposals.append(_upsert(entity, name, EMPTY[name]))
+        else:
+            dropped.append(name)
+    return Change(entity, proposals, dropped)
+
+
+def refusal(name: str, change: Change) -> CatalogError | None:
+    """Why a server would not take a change, as far as that is known without asking."""
+    urn = change.entity.urn
+    if (problem := refused_name(name, urn)) is not None:
+        return problem
+    for proposal in change.proposals:
+        if (size := _size(proposal)) > _MOST_BYTES:
+            return CatalogError(
+                f"{name} takes no aspect of more than {_MOST_BYTES >> 20} MB; {proposal.aspect} "
+                f"of {urn} has {size >> 20} MB",
+                platform=name,
+            )
+    return None
+
+
+def not_unicode(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
+    """Why a server does not take text that no JSON can say."""
+    where = subject.encode("ascii", "backslashreplace").decode()
+    return CatalogError(
+        f"{name} takes only text that is Unicode; something of {where} is not: "
+        f"{problem.object[:_SHOWN]!a}",
+        platform=name,
+    )
+
+
+def refused_name(name: str, urn: str) -> CatalogError | None:
+    """Why a server would not take anything of that name."""
+    if is_acceptable(urn):
+        return None
+    return CatalogError(
+        f"{name} takes no URN of more than {LONGEST} characters (percent-encoded): {urn}",
+        platform=name,
+    )
+
+
+def sent(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
+    """Does jobs, many with one call and some calls at a time; each is told of when it is done.
+
+    No entity may be in two of them.
+    """
+    chunks = chunked(
+        jobs,
+        most=_MOST_PROPOSALS,
+        most_bytes=_MOST_BYTES,
+        size=lambda job: job.size,
+        count=lambda job: job.parts,
+    )
+
+    def work(chunk: Sequence[WriteJob]) -> list[WriteOutcome]:
+        done = in_halves(chunk, lambda part: _send(gms, part))
+        return [WriteOutcome(job.subject, problem) for job, problem in done]
+
+    for outcomes in gms.caller.each(chunks, work):
+        yield from outcomes
+
+
+def _send(gms: Gms, jobs: Sequence[WriteJob]) -> None:
+    changes = [change for job in jobs for change in job.changes]
+    if proposals := [proposal for change in changes for proposal in change.proposals]:
+        gms.send(proposals)
+    for change in changes:
+        for aspect in change.dropped:
+            gms.drop(change.entity.type, change.entity.urn, aspect)
+        if change.erased:
+            gms.erase(change.entity.urn)
+
+
+def _upsert(entity: Entity, aspect: str, body: Any) -> MetadataProposal:
+    return MetadataProposal(entity.type, entity.urn, aspect, msgspec.json.encode(body))
+
+
+def _size(proposal: MetadataProposal) -> int:
+    return len(proposal.body) * 5 // 4 + len(proposal.urn) + _AROUND

@@ -1,0 +1,201 @@
+"""What an import is going to write, and its progress in the journal."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from lumos.catalogs import Conflict, How
+from lumos.errors import LumosError
+from lumos.model.json_codec import from_json, to_json
+from lumos.snapshots.format.document import EntryKind
+from lumos.snapshots.import_merge import differing_fields
+from lumos.snapshots.reports import Change, ConflictReport, EntryReport, ImportTotals, RefusedReport
+from lumos.store import Transaction
+from lumos.store.journal import ImportRun, ImportStep, StepState
+
+_MAX_REPORTED: Final = 1000
+# These are stored in the journal, so that an interrupted import does not lose them.
+_MAX_REFUSED: Final = 200
+
+
+class EntryPlan:
+    """One entry of an import.
+
+    `before` is the entry before the import, `now` the present one: they differ if an interrupted
+    import had written it already. `claim` is what Lumos will have written of the entry, `base` what
+    it had written before, as JSON. `kept` is needed to restore the entry if that takes more than
+    the entry itself. `problem` is the reason why the catalog refuses it.
+    """
+
+    problem: LumosError | None = None
+
+    def __init__(
+        self,
+        kind: EntryKind,
+        key: str,
+        *,
+        before: Any | None,
+        now: Any | None,
+        after: Any | None,
+        claim: Any | None,
+        base: bytes | None,
+        conflicts: tuple[Conflict, ...] = (),
+        seen_here: bool = False,
+        kept: bytes | None = None,
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.before = before
+        self.now = now
+        self.after = after
+        self.base = base
+        self.conflicts = conflicts
+        self.seen_here = seen_here
+        self._kept = kept
+        self.new_base = base if claim is None else to_json(claim)
+
+    @classmethod
+    def of_refused(
+        cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
+    ) -> "EntryPlan":
+        """An entry that the catalog is known to refuse."""
+        plan = cls(kind, key, before=None, now=None, after=None, claim=None, base=base)
+        plan.problem = problem
+        return plan
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether the entry must be written."""
+        return self.after is not None and self._after != to_json(self.now)
+
+    @cached_property
+    def is_step(self) -> bool:
+        """Whether the import changes something that a rollback must restore."""
+        is_changed = self.after is not None and self._after != self._before
+        return is_changed or self.new_base != self.base
+
+    @cached_property
+    def change(self) -> Change:
+        """What the import does to the entry."""
+        if self.after is None or self._after == self._before:
+            return "unchanged"
+        is_deleted = getattr(self.after, "deleted", False)
+        if is_deleted and not getattr(self.before, "deleted", False):
+            return "deleted"
+        return "created" if self.before is None else "changed"
+
+    def step(self, state: StepState) -> ImportStep:
+        """The step for the journal."""
+        before = None if self.before is None else self._kept or self._before
+        after = self._after if self.after is not None else self._before
+        return ImportStep(self.kind.plural, self.key, state, before, after, self.base)
+
+    def report(self) -> EntryReport:
+        """The entry for the import report."""
+        assert self.after is not None, "only changed entries are reported"
+        return EntryReport(
+            kind=self.kind.singular,
+            key=self.key,
+            change=self.change,
+            aspects=differing_fields(self.before, self.after),
+        )
+
+    @cached_property
+    def _before(self) -> bytes:
+        return to_json(self.before)
+
+    @cached_property
+    def _after(self) -> bytes:
+        return to_json(self.after)
+
+
+class ImportProgress:
+    """The progress of an import; without a run it only counts."""
+
+    def __init__(self, run: ImportRun | None, sums: ImportTotals) -> None:
+        self._run = run
+        self.sums = sums
+        self.changes: list[EntryReport] = []
+        self.conflicts: list[ConflictReport] = []
+
+    def copy(self) -> "ImportProgress":
+        """A copy, to be adopted with `take_over` if the transaction succeeds."""
+        copy = ImportProgress(self._run, from_json(to_json(self.sums), ImportTotals))
+        copy.changes, copy.conflicts = [*self.changes], [*self.conflicts]
+        return copy
+
+    def take_over(self, other: "ImportProgress") -> None:
+        """Adopt the state of a copy."""
+        self._run, self.sums = other._run, other.sums
+        self.changes, self.conflicts = other.changes, other.conflicts
+
+    @property
+    def run(self) -> ImportRun:
+        """The recorded import."""
+        assert self._run is not None, "a dry run has no journal"
+        return self._run
+
+    def count(self, plans: Iterable[EntryPlan], held: Mapping[str, Mapping[str, How]] = {}) -> None:
+        """Count some entries, and how the catalog stores the aspects of each."""
+        for plan in plans:
+            if plan.problem is not None:
+                self._refuse(plan, plan.problem)
+                continue
+            self.sums.tally(plan.kind.plural).add(plan.change)
+            self.sums.seen_here += plan.seen_here
+            self.sums.conflicts += len(plan.conflicts)
+            if plan.change != "unchanged" and len(self.changes) < _MAX_REPORTED:
+                self.changes.append(plan.report())
+            remaining = _MAX_REPORTED - len(self.conflicts)
+            self.conflicts += [_conflict(plan.key, each) for each in plan.conflicts[:remaining]]
+            for aspect, how in held.get(plan.key, {}).items():
+                counts = self.sums.held.setdefault(aspect, {})
+                counts[how] = counts.get(how, 0) + 1
+
+    def reach(self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime) -> None:
+        """Record that all entries up to this one are done and counted."""
+        self._save(
+            transaction,
+            reached_kind=kind.plural,
+            reached_key=key,
+            sums=to_json(self.sums),
+            updated_at=at,
+        )
+
+    def note(self, transaction: Transaction, *, at: datetime) -> None:
+        """Record the counts so far."""
+        self._save(transaction, sums=to_json(self.sums), updated_at=at)
+
+    def close(self, transaction: Transaction, *, at: datetime) -> None:
+        """Record that the import is done."""
+        transaction.journal.close(msgspec.structs.replace(self.run, updated_at=at))
+
+    def turn(self, transaction: Transaction, state: str, *, at: datetime) -> None:
+        """Record that the import is being rolled back, or was."""
+        self._save(transaction, state=state, updated_at=at)
+
+    def is_past(self, kind: EntryKind, key: str, order: Iterable[EntryKind]) -> bool:
+        """Whether an entry was done before the import was interrupted."""
+        run = self.run
+        if run.reached_kind is None or run.reached_key is None:
+            return False
+        names = [each.plural for each in order]
+        here, there = names.index(kind.plural), names.index(run.reached_kind)
+        return here < there or (here == there and key <= run.reached_key)
+
+    def _refuse(self, plan: EntryPlan, problem: LumosError) -> None:
+        self.sums.refused += 1
+        if len(self.sums.refusals) < _MAX_REFUSED:
+            report = RefusedReport(kind=plan.kind.singular, key=plan.key, problem=str(problem))
+            self.sums.refusals.append(report)
+
+    def _save(self, transaction: Transaction, **facts: Any) -> None:
+        self._run = msgspec.structs.replace(self.run, **facts)
+        transaction.journal.save_run(self._run)
+
+
+def _conflict(key: str, conflict: Conflict) -> ConflictReport:
+    return ConflictReport(key=key, path=conflict.path, theirs=conflict.theirs, ours=conflict.ours)

@@ -1,0 +1,335 @@
+"""Schema versions and change events of all datasets over time."""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+
+from lumos.model.change import ChangeEvent, EventType
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.json_codec import from_json, to_json
+from lumos.model.schema import Schema
+from lumos.model.urn import SCHEME, Urn
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.datasets import (
+    KnownDataset,
+    SchemaRecord,
+    schema_record,
+    schemas_by_hash,
+    unknown_dataset,
+)
+from lumos.store.errors import UnknownDataset
+from lumos.store.statements import portions
+
+
+class RecordedSchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema version and the event that created it."""
+
+    record: SchemaRecord
+    event: ChangeEvent
+
+
+class LiveSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The current schema of a live dataset."""
+
+    urn: str
+    name: str
+    format: str | None
+    schema_version: str
+    schema: Schema
+
+
+class SchemaStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema version of a dataset without the schema itself."""
+
+    urn: str
+    name: str
+    version: str
+    cloud_version: str
+    recorded_at: datetime
+    event: ChangeEvent
+
+
+class LastVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The last schema version of a dataset."""
+
+    version: str
+    schema_hash: str
+
+
+class VersionedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset and its last schema version, if it has one."""
+
+    known: KnownDataset
+    last: LastVersion | None
+
+
+class SchemaReader:
+    """Reads current schemas and schema versions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def versions(self, urn: str) -> tuple[RecordedSchemaVersion, ...]:
+        """Every schema version of a dataset, oldest first."""
+        statement = (
+            select(_VERSION, tables.schema_body.c.body, _EVENT.body.label("event"))
+            .join(tables.schema_body, tables.schema_body.c.hash == _VERSION.c.schema_hash)
+            .join(tables.change_event, _EVENT.event_id == _VERSION.c.event_id)
+            .where(_VERSION.c.urn == urn)
+            .order_by(_VERSION.c.number)
+        )
+        with self._database.reading() as connection:
+            return tuple(
+                RecordedSchemaVersion(
+                    record=schema_record(row), event=from_json(row.event, ChangeEvent)
+                )
+                for row in connection.execute(statement)
+            )
+
+    def current(self, urns: Collection[str]) -> dict[str, Schema]:
+        """The current schemas of some datasets."""
+        dataset = tables.dataset.c
+        hashes: dict[str, str] = {}
+        with self._database.reading() as connection:
+            for some in portions(urns):
+                known = (dataset.schema_hash.is_not(None)) & dataset.urn.in_(some)
+                rows = connection.execute(select(dataset.urn, dataset.schema_hash).where(known))
+                hashes |= {row.urn: row.schema_hash for row in rows}
+            # Many datasets may have the same schema.
+            schemas = schemas_by_hash(connection, set(hashes.values()))
+        return {urn: schemas[hash] for urn, hash in hashes.items() if hash in schemas}
+
+    def live(self) -> Iterator[LiveSchema]:
+        """The schemas of all live datasets, by URN."""
+        dataset, body = tables.dataset.c, tables.schema_body.c
+        statement = (
+            select(dataset.urn, dataset.name, dataset.format, dataset.schema_version, body.body)
+            .join_from(tables.dataset, tables.schema_body)
+            .where(dataset.state == "live")
+            .order_by(dataset.urn)
+        )
+        with self._database.reading() as connection:
+            for urn, name, format, version, data in connection.execute(statement):
+                yield LiveSchema(
+                    urn=urn,
+                    name=name,
+                    format=format,
+                    schema_version=version,
+                    schema=from_json(data, Schema),
+                )
+
+    def sources(self) -> Iterator[tuple[str, str, bool]]:
+        """The URN and source of every dataset, and whether it is live."""
+        dataset = tables.dataset.c
+        statement = select(dataset.urn, dataset.source, dataset.state).order_by(dataset.urn)
+        with self._database.reading() as connection:
+            for urn, source, state in connection.execute(statement):
+                yield urn, source, state == "live"
+
+    def steps(
+        self, *, urn: str | None = None, since: datetime | None = None, until: datetime
+    ) -> Iterator[SchemaStep]:
+        """The schema versions of one or all datasets in a period, by dataset, oldest first."""
+        statement: Select[Any] = (
+            select(_VERSION, tables.dataset.c.name, _EVENT.body.label("event"))
+            .join(tables.dataset, tables.dataset.c.urn == _VERSION.c.urn)
+            .join(tables.change_event, _EVENT.event_id == _VERSION.c.event_id)
+            .where(_VERSION.c.recorded_at <= until)
+            .order_by(_VERSION.c.urn, _VERSION.c.number)
+        )
+        if urn is not None:
+            statement = statement.where(_VERSION.c.urn == urn)
+        if since is not None:
+            statement = statement.where(_VERSION.c.recorded_at >= since)
+        with self._database.reading() as connection:
+            for row in connection.execute(statement):
+                yield SchemaStep(
+                    urn=row.urn,
+                    name=row.name,
+                    version=row.version,
+                    cloud_version=row.cloud_version,
+                    recorded_at=row.recorded_at,
+                    event=from_json(row.event, ChangeEvent),
+                )
+
+    def with_last_versions(self) -> Iterator[VersionedDataset]:
+        """All live datasets that have a schema, by URN."""
+        version = tables.schema_version
+        ends = (
+            select(version.c.urn, func.max(version.c.number).label("number"))
+            .group_by(version.c.urn)
+            .subquery()
+        )
+        joined = tables.dataset.outerjoin(ends, ends.c.urn == tables.dataset.c.urn).outerjoin(
+            version, and_(version.c.urn == ends.c.urn, version.c.number == ends.c.number)
+        )
+        statement = (
+            select(
+                tables.dataset,
+                version.c.version.label("last_version"),
+                version.c.schema_hash.label("last_hash"),
+            )
+            .select_from(joined)
+            .where(tables.dataset.c.state == "live", tables.dataset.c.schema_hash.is_not(None))
+            .order_by(tables.dataset.c.urn)
+        )
+        with self._database.reading() as connection:
+            for row in connection.execute(statement):
+                facts = dict(row._mapping)
+                number, hash = facts.pop("last_version"), facts.pop("last_hash")
+                last = None if number is None else LastVersion(version=number, schema_hash=hash)
+                yield VersionedDataset(known=KnownDataset(**facts), last=last)
+
+
+_VERSION = tables.schema_version
+_EVENT = tables.change_event.c
+
+
+_PAGE_SIZE = 500
+_MANY = 1000
+
+
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events to read; without any condition, all."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    types: tuple[EventType, ...] = ()
+    breaking: bool = False
+    urns: frozenset[str] | None = None
+    limit: int | None = None
+
+
+class RecordedStep(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions that an event created."""
+
+    cloud_version: str
+    schema_version: str
+
+
+class ChangeLog:
+    """Reads the change events of all datasets, newest first."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def unknown(self, name: str) -> UnknownDataset:
+        """The error for a URN or name that no dataset has, with the nearest ones."""
+        with self._database.reading() as connection:
+            return unknown_dataset(connection, name)
+
+    def events(self, wanted: EventFilter) -> Iterator[ChangeEvent]:
+        """The events that match the filter, newest first, read page by page."""
+        with self._database.reading() as connection:
+            streaming = connection.execution_options(yield_per=_PAGE_SIZE)
+            for body in streaming.scalars(_statement(connection, wanted)):
+                yield from_json(body, ChangeEvent)
+
+    def steps(self, wanted: EventFilter) -> Iterator[RecordedStep]:
+        """The versions of these events; decoding only these is much faster."""
+        with self._database.reading() as connection:
+            streaming = connection.execution_options(yield_per=_PAGE_SIZE)
+            for body in streaming.scalars(_statement(connection, wanted)):
+                yield from_json(body, RecordedStep)
+
+    def urns(self, pattern: DatasetPattern) -> frozenset[str]:
+        """Every URN, current or former, of the datasets that match the pattern."""
+        dataset, alias = tables.dataset.c, tables.alias.c
+        statement = select(dataset.urn, dataset.name).where(_may_match(pattern))
+        with self._database.reading() as connection:
+            found = {
+                urn for urn, name in connection.execute(statement) if pattern.matches(urn, name)
+            }
+            for former, now in connection.execute(select(alias.urn, alias.dataset_urn)):
+                if now in found or pattern.matches(former):
+                    found.add(former)
+        return frozenset(found)
+
+    def former_urns(self, urn: str) -> frozenset[str]:
+        """The URNs that a dataset had before it was renamed."""
+        alias = tables.alias.c
+        statement = select(alias.urn).where(alias.dataset_urn == urn, alias.reason == "renamed")
+        with self._database.reading() as connection:
+            return frozenset(connection.scalars(statement))
+
+    def schemas(self, hashes: Collection[str]) -> dict[str, Schema]:
+        """The schemas with some content hashes."""
+        with self._database.reading() as connection:
+            return schemas_by_hash(connection, hashes)
+
+    def forget_modified(self, *, before: datetime, at_most: int) -> int:
+        """Delete the oldest events that only report new data; return their number.
+
+        Events that created a schema version stay.
+        """
+        event = tables.change_event.c
+        old = (
+            select(event.sequence)
+            .where(
+                event.type == EventType.MODIFIED.value,
+                event.recorded_at < before,
+                event.event_id.not_in(select(tables.schema_version.c.event_id)),
+            )
+            .order_by(event.recorded_at)
+            .limit(at_most)
+        )
+        with self._database.writing() as connection:
+            statement = delete(tables.change_event).where(event.sequence.in_(old))
+            return connection.execute(statement).rowcount
+
+
+def _may_match(pattern: DatasetPattern) -> ColumnElement[bool]:
+    """A condition that spares reading every dataset if the pattern names a single one."""
+    dataset = tables.dataset.c
+    if pattern.is_open:
+        return true()
+    if pattern.text.startswith(SCHEME):
+        return dataset.urn == pattern.text
+    ending = Urn.of("any", pattern.text.strip("/").split("/")).path_text
+    return or_(dataset.name == pattern.text, dataset.urn.contains(f"/{ending}", autoescape=True))
+
+
+def _statement(connection: Connection, wanted: EventFilter) -> Select[Any]:
+    event = tables.change_event.c
+    statement = select(event.body).order_by(event.recorded_at.desc(), event.sequence.desc())
+    if wanted.since is not None:
+        statement = statement.where(event.recorded_at >= wanted.since)
+    if wanted.until is not None:
+        statement = statement.where(event.recorded_at <= wanted.until)
+    if wanted.types:
+        statement = statement.where(event.type.in_([type.value for type in wanted.types]))
+    if wanted.breaking:
+        statement = statement.where(event.breaking)
+    if wanted.urns is not None:
+        statement = statement.where(_is_one_of(connection, wanted.urns))
+    return statement if wanted.limit is None else statement.limit(wanted.limit)
+
+
+def _is_one_of(connection: Connection, urns: frozenset[str]) -> ColumnElement[bool]:
+    """A condition with one parameter: neither database accepts a hundred thousand."""
+    column: ColumnElement[str] = tables.change_event.c.urn
+    if connection.dialect.name == "postgresql":
+        return column == func.any(bindparam("urns", list(urns), type_=ARRAY(Text)))
+    if len(urns) > _MANY:
+        # The plus keeps SQLite from looking up each URN and sorting the results.
+        column = literal_column("+change_event.urn", Text)
+    every = func.json_each(to_json(sorted(urns)).decode()).table_valued("value")
+    return column.in_(select(every.c.value))

@@ -1,0 +1,509 @@
+"""Reads lineage: edges, upstream and downstream walks, paths between columns, jobs."""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from sqlalchemy import Connection, and_, exists, func, not_, or_, select
+
+from lumos.model.catalog import Job
+from lumos.model.dataset import Lineage
+from lumos.model.json_codec import from_json
+from lumos.model.lineage import Script, UnparsedStatement
+from lumos.model.urn import Urn
+from lumos.store import tables
+from lumos.store.database import Database
+from lumos.store.datasets import DatasetState
+from lumos.store.lineage import graph
+from lumos.store.lineage.edges import (
+    ASPECT_REPORTER,
+    DOWNSTREAM,
+    EDGE,
+    EDGES,
+    REPORTER,
+    UPSTREAM,
+    LineageReporter,
+    MergedEdge,
+    StoredEdge,
+    current_urns,
+    downstream_of,
+    edges_of,
+    merge_edges,
+    node_ids,
+    upstream_of,
+)
+from lumos.store.lineage.report_contents import (
+    all_unparsed,
+    owners_by,
+    owners_of,
+    scripts_of,
+    without_scripts,
+)
+from lumos.store.lineage.walks import (
+    ColumnNode,
+    ColumnPaths,
+    ColumnStep,
+    ColumnWalk,
+    Direction,
+    Link,
+    ReachedColumn,
+    ReachedDataset,
+    Walk,
+    walk_columns,
+)
+from lumos.store.statements import among
+
+if TYPE_CHECKING:
+    from lumos.store.lineage.compact_graph import CompactGraph
+
+# Up to this number of nodes, querying level by level is faster than loading all edges.
+_MAX_QUERIED_NODES: Final = 10_000
+_PAGED: Final = {"yield_per": 1000}
+JOBS: Final = "jobs"
+
+
+class LineageReader:
+    """Reads the lineage of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def edges_of(self, urn: str, direction: Direction) -> tuple[StoredEdge, ...]:
+        """The edges of all reporters into (upstream) or out of a dataset."""
+        with self._database.reading() as connection:
+            known = current_urns(connection, [urn])
+            return tuple(sorted(_edges_at(connection, known.values(), direction), key=_order))
+
+    def merged_edges_of(self, urn: str, direction: Direction) -> tuple[MergedEdge, ...]:
+        """The edges into (upstream) or out of a dataset, merged from all reporters."""
+        return merge_edges(self.edges_of(urn, direction))
+
+    def of_dataset(self, urn: str) -> Lineage | None:
+        """The upstream and downstream edges of a dataset, merged from all reporters."""
+        upstream, downstream = (
+            self.merged_edges_of(urn, side) for side in ("upstream", "downstream")
+        )
+        if not upstream and not downstream:
+            return None
+        return Lineage(
+            upstream=tuple(map(upstream_of, upstream)),
+            downstream=tuple(map(downstream_of, downstream)),
+        )
+
+    def find_by_name(self, name: str) -> tuple[str, ...]:
+        """Reported URNs that end with a name or path, separated by dots or slashes."""
+        node = tables.lineage_node.c.urn
+        parts = [part for part in name.replace(".", "/").split("/") if part]
+        if not parts:
+            return ()
+        ending = Urn.of("any", parts).path_text
+        wanted = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(select(node).where(wanted).order_by(node).limit(5)))
+
+    def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
+        """The merged edges of some links, such as those of a walk."""
+        wanted = {tuple(link) for link in links}
+        with self._database.reading() as connection:
+            ends = (
+                among(connection, node.c.urn, {link[side] for link in wanted})
+                for side, node in enumerate((UPSTREAM, DOWNSTREAM))
+            )
+            edges = edges_of(connection, EDGES.where(*ends))
+            return merge_edges(edge for edge in edges if (edge.upstream, edge.downstream) in wanted)
+
+    def edges_into(self, urns: Collection[str]) -> Iterator[StoredEdge]:
+        """The edges of all reporters into some datasets, in no order."""
+        with self._database.reading() as connection:
+            yield from _edges_at(connection, urns, "upstream")
+
+    def jobs_among(self, urns: Collection[str]) -> frozenset[str]:
+        """Those of some URNs that are jobs."""
+        item = tables.item.c
+        with self._database.reading() as connection:
+            wanted = among(connection, item.key, urns)
+            return frozenset(connection.scalars(select(item.key).where(item.kind == JOBS, wanted)))
+
+    def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
+        """Those of some datasets that have any downstream."""
+        node = tables.lineage_node.c
+        onward = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
+        with self._database.reading() as connection:
+            statement = select(node.urn).where(among(connection, node.urn, urns), onward.exists())
+            return frozenset(connection.scalars(statement))
+
+    def all(self) -> Iterator[StoredEdge]:
+        """Every edge of every reporter, in no order."""
+        with self._database.reading() as connection:
+            yield from edges_of(connection, EDGES.execution_options(**_PAGED))
+
+    def count(self) -> int:
+        """The number of edges of all reporters."""
+        with self._database.reading() as connection:
+            statement = select(func.count()).select_from(tables.lineage_edge)
+            return int(connection.execute(statement).scalar_one())
+
+    def count_links_outside(self) -> int:
+        """The number of reported links with an end that is not a dataset of the store.
+
+        Such a table is known by its name only and was never scanned. Links of jobs do not count.
+        """
+        dataset, item = tables.dataset.c, tables.item.c
+        is_job = [
+            select(item.key).where(item.kind == JOBS, item.key == end.c.urn).exists()
+            for end in (UPSTREAM, DOWNSTREAM)
+        ]
+        is_dataset = [
+            select(dataset.urn).where(dataset.urn == end.c.urn).exists()
+            for end in (UPSTREAM, DOWNSTREAM)
+        ]
+        links = (
+            EDGES.with_only_columns(UPSTREAM.c.urn, DOWNSTREAM.c.urn, maintain_column_froms=True)
+            .where(
+                REPORTER.name.not_like(f"{ASPECT_REPORTER}%"),
+                not_(or_(*is_job)),
+                not_(and_(*is_dataset)),
+            )
+            .distinct()
+        )
+        with self._database.reading() as connection:
+            statement = select(func.count()).select_from(links.subquery())
+            return int(connection.execute(statement).scalar_one())
+
+    def ends(self) -> Iterator[str]:
+        """Every URN with an edge, dataset of the store or not."""
+        node = tables.lineage_node.c
+        has_edge = or_(
+            exists().where(EDGE.upstream == node.id), exists().where(EDGE.downstream == node.id)
+        )
+        with self._database.reading() as connection:
+            yield from connection.scalars(select(node.urn).where(has_edge))
+
+    def reporter_names(self, prefix: str) -> Iterator[str]:
+        """The names of reporters with a prefix."""
+        statement = select(REPORTER.name).where(REPORTER.name.startswith(prefix, autoescape=True))
+        with self._database.reading() as connection:
+            yield from connection.scalars(statement)
+
+    def reporters(self) -> tuple[LineageReporter, ...]:
+        """The reporters of lineage, by name."""
+        reporter = tables.lineage_reporter.c
+        statement = (
+            select(reporter.name, reporter.reported_at, func.count(EDGE.id))
+            .select_from(tables.lineage_reporter.outerjoin(tables.lineage_edge))
+            .group_by(reporter.id, reporter.name, reporter.reported_at)
+        )
+        with self._database.reading() as connection:
+            return tuple(sorted(LineageReporter(*row) for row in connection.execute(statement)))
+
+    def memories(self, reporters: Collection[str]) -> dict[str, bytes]:
+        """The stored state of those of some reporters that have one."""
+        reporter = tables.lineage_reporter.c
+        statement = select(reporter.name, reporter.memory).where(reporter.memory.is_not(None))
+        with self._database.reading() as connection:
+            wanted = statement.where(among(connection, reporter.name, reporters))
+            return {row.name: row.memory for row in connection.execute(wanted)}
+
+    def jobs(self) -> Iterator[Job]:
+        """Every job with its runs, ordered by URN; inputs and outputs have current URNs."""
+        item = tables.item.c
+        statement = select(item.body).where(item.kind == JOBS).order_by(item.key)
+        with self._database.reading() as connection:
+            moved = {row.urn: row.dataset_urn for row in connection.execute(_ALIASES)}
+            for body in connection.scalars(statement, execution_options=_PAGED):
+                yield _renamed(from_json(body, Job), moved)
+
+    def unknown_job_ends(self) -> dict[str, set[str]]:
+        """Reported inputs and outputs of jobs that are not in the store, by job."""
+        item = tables.item.c
+        with self._database.reading() as connection:
+            ends = _ends_of_jobs(connection)
+            every = set().union(*ends.values())
+            keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, every))
+            here = {*_states(connection, every), *connection.scalars(keys)}
+        return {urn: some - here for urn, some in ends.items() if some - here}
+
+    def jobs_by_dataset(self) -> dict[str, set[str]]:
+        """The jobs that read or write each dataset, as reported."""
+        jobs: dict[str, set[str]] = {}
+        with self._database.reading() as connection:
+            for job, ends in _ends_of_jobs(connection).items():
+                for urn in ends:
+                    jobs.setdefault(urn, set()).add(job)
+        return jobs
+
+    def job(self, urn: str) -> Job | None:
+        """One job by its URN."""
+        item = tables.item.c
+        statement = select(item.body).where(item.kind == JOBS, item.key == urn)
+        with self._database.reading() as connection:
+            body = connection.execute(statement).scalar_one_or_none()
+            if body is None:
+                return None
+            job = from_json(body, Job)
+            return _renamed(job, current_urns(connection, [*job.inputs, *job.outputs]))
+
+    def edges_by(self, reporter: str) -> tuple[StoredEdge, ...]:
+        """All edges of one reporter."""
+        with self._database.reading() as connection:
+            edges = edges_of(connection, EDGES.where(REPORTER.name == reporter))
+            return tuple(sorted(edges, key=_order))
+
+    def scripts(self, urns: Collection[str]) -> dict[str, tuple[tuple[str, Script], ...]]:
+        """The SQL texts that write each of some datasets, with their reporters."""
+        with self._database.reading() as connection:
+            return scripts_of(connection, urns)
+
+    def unparsed(self) -> tuple[tuple[str, UnparsedStatement], ...]:
+        """Every statement that could not be parsed, with its reporter."""
+        with self._database.reading() as connection:
+            return all_unparsed(connection)
+
+    def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The reported owners of some datasets, scanned or not."""
+        with self._database.reading() as connection:
+            return owners_of(connection, urns)
+
+    def owners_by(self, reporter: str) -> dict[str, tuple[str, ...]]:
+        """The owners by one reporter, by URN."""
+        with self._database.reading() as connection:
+            return owners_by(connection, reporter)
+
+    def without_scripts(self, prefix: str) -> set[str]:
+        """Reporters with a prefix that have edges but no SQL texts."""
+        with self._database.reading() as connection:
+            return without_scripts(connection, prefix)
+
+    def walk(
+        self,
+        urn: str,
+        *others: str,
+        direction: Direction,
+        depth: int | None = None,
+        limit: int | None = None,
+    ) -> Walk:
+        """The datasets upstream or downstream of one or several datasets, up to `depth` edges away.
+
+        Of more than `limit`, the nearest are listed.
+        """
+        with self._database.reading() as connection:
+            known = current_urns(connection, [urn, *others])
+            starts = dict.fromkeys(known[each] for each in (urn, *others))
+            ids = node_ids(connection, starts)
+            found = graph.Reach({}, [], 0, truncated=False)
+            if ids:
+                found = self._reach(connection, ids.values(), direction, depth, limit)
+            urns, states = _nodes(connection, found.depths)
+            # Starts without any edge may still be datasets of the store.
+            alone = [each for each in starts if each not in ids]
+            states |= _states(connection, alone) if alone else {}
+        far = {urns[each]: steps for each, steps in found.depths.items()} | dict.fromkeys(alone, 0)
+        links = (
+            (urns[before], urns[after])[:: 1 if direction == "downstream" else -1]
+            for before, after in found.links
+        )
+        nodes = (ReachedDataset(each, steps, states.get(each)) for each, steps in far.items())
+        return Walk(
+            start=known[urn],
+            direction=direction,
+            depth=depth,
+            nodes=tuple(sorted(nodes, key=lambda node: (node.depth, node.urn))),
+            links=tuple(sorted(Link(*link) for link in links)),
+            total=found.total + len(alone),
+            truncated=found.truncated,
+        )
+
+    def columns(
+        self,
+        urn: str,
+        column: str,
+        *,
+        direction: Direction,
+        depth: int | None = None,
+        past_uses: bool = False,
+        with_uses: bool = True,
+    ) -> ColumnWalk:
+        """The columns that a column is derived from (upstream) or that depend on it.
+
+        The walk ends at columns that are only influenced, unless `past_uses`; without `with_uses`
+        it only follows derivations.
+        """
+        with self._database.reading() as connection:
+            start = ColumnNode(current_urns(connection, [urn])[urn], column)
+            found = walk_columns(
+                start,
+                lambda urns: _edges_at(connection, urns, direction),
+                direction=direction,
+                depth=depth,
+                past_uses=past_uses,
+                with_uses=with_uses,
+            )
+            states = _states(connection, {node.urn for node in found.depths})
+        nodes = (
+            ReachedColumn(*node, far, node not in found.direct, states.get(node.urn))
+            for node, far in found.depths.items()
+        )
+        return ColumnWalk(
+            start=start,
+            direction=direction,
+            depth=depth,
+            nodes=tuple(sorted(nodes, key=lambda node: (node.depth, node.urn, node.column or ""))),
+            steps=tuple(sorted(found.steps, key=_by_names)),
+            truncated=found.truncated,
+        )
+
+    def paths(
+        self,
+        start: tuple[str, str],
+        goal: tuple[str, str],
+        *,
+        depth: int | None = None,
+        limit: int = 20,
+        past_uses: bool = True,
+        with_uses: bool = True,
+    ) -> ColumnPaths:
+        """Downstream paths from one column to another, shortest first.
+
+        A path that ends at a dataset as a whole influences all its columns.
+        """
+        with self._database.reading() as connection:
+            known = current_urns(connection, [start[0], goal[0]])
+            begin = ColumnNode(known[start[0]], start[1])
+            end = ColumnNode(known[goal[0]], goal[1])
+            found = walk_columns(
+                begin,
+                lambda urns: _edges_at(connection, urns, "downstream"),
+                direction="downstream",
+                depth=depth,
+                past_uses=past_uses,
+                with_uses=with_uses,
+                within=self._upstream_closure(connection, end.urn),
+            )
+        goals = {node for node in found.depths if _is_at(node, end)}
+        steps = ((step.upstream, step.downstream, step) for step in found.steps)
+        paths, truncated = graph.shortest_paths(begin, goals, steps, limit=limit)
+        return ColumnPaths(
+            start=begin,
+            goal=end,
+            paths=tuple(tuple(path) for path in paths),
+            truncated=truncated or found.truncated,
+        )
+
+    def _upstream_closure(self, connection: Connection, urn: str) -> set[str]:
+        """A dataset and everything upstream of it."""
+        id = node_ids(connection, [urn]).get(urn)
+        if id is None:
+            return {urn}
+        found = self._reach(connection, [id], "upstream", None, None)
+        return set(_nodes(connection, found.depths)[0].values())
+
+    def _reach(
+        self,
+        connection: Connection,
+        starts: Collection[int],
+        direction: Direction,
+        depth: int | None,
+        limit: int | None,
+    ) -> graph.Reach:
+        begin, end = _ends(direction)
+
+        def expand(nodes: Collection[int]) -> list[tuple[int, int]]:
+            statement = select(begin, end).distinct().where(among(connection, begin, nodes))
+            return [(before, after) for before, after in connection.execute(statement).all()]
+
+        compact = self._cached_graph(connection)
+        if compact is None:
+            most = _MAX_QUERIED_NODES if limit is None else min(_MAX_QUERIED_NODES, limit)
+            found = graph.walk_graph(starts, expand, depth=depth, most=most)
+            if found is not None:
+                return found
+            compact = self._load_graph(connection)
+        return compact.reach(starts, direction=direction, depth=depth, limit=limit)
+
+    def _cached_graph(self, connection: Connection) -> "CompactGraph | None":
+        """The graph that an earlier walk loaded, if edges have not changed since."""
+        cached: tuple[str, CompactGraph] | None = self._database.cache.get(_CACHE_KEY)
+        if cached is None or cached[0] != connection.execute(_REVISION).scalar():
+            return None
+        return cached[1]
+
+    def _load_graph(self, connection: Connection) -> "CompactGraph":
+        """Load all links and cache them for later walks."""
+        import numpy as np
+
+        from lumos.store.lineage.compact_graph import CompactGraph
+
+        statement = select(EDGE.upstream, EDGE.downstream).distinct()
+        rows = connection.execute(statement, execution_options=_PAGED)
+        ends = np.fromiter((id for row in rows for id in row), dtype=np.int64)
+        loaded = CompactGraph(ends[::2], ends[1::2])
+        self._database.cache[_CACHE_KEY] = connection.execute(_REVISION).scalar(), loaded
+        return loaded
+
+
+_CACHE_KEY: Final = "lineage graph"
+_REVISION: Final = select(tables.lineage_revision.c.revision)
+_ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
+
+
+def _ends(direction: Direction) -> tuple[Any, Any]:
+    ends = EDGE.upstream, EDGE.downstream
+    return ends if direction == "downstream" else ends[::-1]
+
+
+def _edges_at(
+    connection: Connection, urns: Iterable[str], direction: Direction
+) -> Iterator[StoredEdge]:
+    """The edges that start at some datasets in a direction."""
+    begin = UPSTREAM if direction == "downstream" else DOWNSTREAM
+    return edges_of(connection, EDGES.where(among(connection, begin.c.urn, urns)))
+
+
+def _nodes(
+    connection: Connection, ids: Collection[int]
+) -> tuple[dict[int, str], dict[str, DatasetState]]:
+    """URNs by node id, and the states of those that are datasets of the store."""
+    node, dataset = tables.lineage_node, tables.dataset
+    joined = node.outerjoin(dataset, dataset.c.urn == node.c.urn)
+    statement = select(node.c.id, node.c.urn, dataset.c.state).select_from(joined)
+    rows = connection.execute(statement.where(among(connection, node.c.id, ids))).all()
+    return {id: urn for id, urn, _ in rows}, {urn: state for _, urn, state in rows if state}
+
+
+def _ends_of_jobs(connection: Connection) -> dict[str, set[str]]:
+    """The reported inputs and outputs of jobs, by job."""
+    reported = tables.lineage_job.c
+    ends: dict[str, set[str]] = {}
+    for row in connection.execute(select(reported.job, reported.body)):
+        job = from_json(row.body, Job)
+        ends.setdefault(row.job, set()).update((*job.inputs, *job.outputs))
+    return ends
+
+
+def _states(connection: Connection, urns: Collection[str]) -> dict[str, DatasetState]:
+    dataset = tables.dataset.c
+    statement = select(dataset.urn, dataset.state).where(among(connection, dataset.urn, urns))
+    return {row.urn: row.state for row in connection.execute(statement).all()}
+
+
+def _renamed(job: Job, moved: dict[str, str]) -> Job:
+    inputs, outputs = (
+        tuple(dict.fromkeys(moved.get(urn, urn) for urn in urns))
+        for urns in (job.inputs, job.outputs)
+    )
+    return msgspec.structs.replace(job, inputs=inputs, outputs=outputs)
+
+
+def _is_at(node: ColumnNode, goal: ColumnNode) -> bool:
+    if node.urn != goal.urn:
+        return False
+    return node.column is None or node.column.lower() == (goal.column or "").lower()
+
+
+def _order(edge: StoredEdge) -> tuple[str, str, str, str]:
+    return edge.upstream, edge.downstream, edge.origin, edge.job or ""
+
+
+def _by_names(step: ColumnStep) -> tuple[str, str, str, str]:
+    up, down = step.upstream, step.downstream
+    return up.urn, up.column or "", down.urn, down.column or ""

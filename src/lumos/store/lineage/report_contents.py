@@ -1,0 +1,227 @@
+"""Contents of lineage reports besides edges and jobs: SQL texts, unparsed statements, owners."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, Select, Table, delete, exists, select
+
+from lumos.model.json_codec import from_json, to_json
+from lumos.model.lineage import Script, UnparsedStatement
+from lumos.store import tables
+from lumos.store.lineage.edges import EDGE, REPORTER, current_urns, node_ids
+from lumos.store.statements import among
+
+# Longer scripts are generated, and would make every read slow.
+MAX_SCRIPT_BYTES: Final = 1024**2
+
+
+def replace_scripts(
+    connection: Connection, reporter: int, scripts: Sequence[Script], nodes: Mapping[str, int]
+) -> None:
+    """Replace the SQL texts of a reporter; `nodes` has the ids of their datasets."""
+    # The body is stored without the dataset, which may be renamed.
+    wanted = dict.fromkeys(
+        (
+            None if script.dataset is None else nodes[script.dataset],
+            to_json(msgspec.structs.replace(script, dataset=None)),
+        )
+        for script in scripts
+        if len(script.sql.encode()) <= MAX_SCRIPT_BYTES
+    )
+    _replace_rows(connection, tables.lineage_script, reporter, ("dataset", "body"), wanted)
+
+
+def replace_unparsed(
+    connection: Connection, reporter: int, statements: Sequence[UnparsedStatement]
+) -> None:
+    """Replace the unparsed statements of a reporter."""
+    wanted = dict.fromkeys((to_json(statement),) for statement in statements)
+    _replace_rows(connection, tables.lineage_unparsed, reporter, ("body",), wanted)
+
+
+def _replace_rows(
+    connection: Connection,
+    table: Table,
+    reporter: int,
+    columns: tuple[str, ...],
+    wanted: Collection[tuple[Any, ...]],
+) -> None:
+    """Delete and insert rows of a reporter until these are left."""
+    statement = select(table.c.id, *(table.c[name] for name in columns))
+    rows = connection.execute(statement.where(table.c.reporter == reporter))
+    present = {tuple(values): id for id, *values in rows}
+    deleted = [id for values, id in present.items() if values not in wanted]
+    if deleted:
+        connection.execute(delete(table).where(among(connection, table.c.id, deleted)))
+    new = [
+        {"reporter": reporter, **dict(zip(columns, values, strict=True))}
+        for values in wanted
+        if values not in present
+    ]
+    if new:
+        connection.execute(table.insert(), new)
+
+
+def forget_contents(connection: Connection, reporters: Collection[int]) -> None:
+    """Delete the SQL texts, unparsed statements and owners of some reporters."""
+    for table in (tables.lineage_script, tables.lineage_owner, tables.lineage_unparsed):
+        connection.execute(delete(table).where(among(connection, table.c.reporter, reporters)))
+
+
+def scripts_of(
+    connection: Connection, urns: Collection[str]
+) -> dict[str, tuple[tuple[str, Script], ...]]:
+    """The SQL texts that write each dataset with their reporters, with current URNs."""
+    names = current_urns(connection, urns)
+    urn_of = {id: urn for urn, id in node_ids(connection, set(names.values())).items()}
+    written = _scripts_by_node(connection, urn_of)
+    texts = _load_scripts(connection, {id for ids in written.values() for id in ids}, urn_of)
+    by_name = {
+        urn_of[node]: tuple(sorted((texts[id] for id in ids), key=_order))
+        for node, ids in written.items()
+    }
+    return {urn: by_name.get(name, ()) for urn, name in names.items()}
+
+
+def without_scripts(connection: Connection, prefix: str) -> set[str]:
+    """Reporters with a prefix that have edges but no SQL texts."""
+    statement = select(REPORTER.name).where(
+        REPORTER.name.startswith(prefix, autoescape=True),
+        exists().where(EDGE.reporter == REPORTER.id),
+        ~exists().where(_SCRIPT.reporter == REPORTER.id),
+    )
+    return set(connection.scalars(statement))
+
+
+def _scripts_by_node(connection: Connection, nodes: Collection[int]) -> dict[int, set[int]]:
+    """The ids of the SQL texts that write datasets, by node id."""
+    own = select(_SCRIPT.dataset, _SCRIPT.id).where(among(connection, _SCRIPT.dataset, nodes))
+    by_edges = (
+        select(EDGE.downstream, _SCRIPT.id)
+        .distinct()
+        .join_from(tables.lineage_edge, tables.lineage_script, _SCRIPT.reporter == EDGE.reporter)
+        .where(_SCRIPT.dataset.is_(None), among(connection, EDGE.downstream, nodes))
+    )
+    scripts: dict[int, set[int]] = {}
+    for statement in (own, by_edges):
+        for node, id in connection.execute(statement):
+            scripts.setdefault(node, set()).add(id)
+    return scripts
+
+
+def _load_scripts(
+    connection: Connection, ids: Collection[int], urn_of: Mapping[int, str]
+) -> dict[int, tuple[str, Script]]:
+    statement = (
+        select(_SCRIPT.id, _SCRIPT.dataset, _SCRIPT.body, REPORTER.name)
+        .join_from(tables.lineage_script, tables.lineage_reporter)
+        .where(among(connection, _SCRIPT.id, ids))
+    )
+    texts = {
+        row.id: (row.name, _with_dataset(_DECODE(row.body), urn_of.get(row.dataset)))
+        for row in connection.execute(statement)
+    }
+    named = {urn for _, script in texts.values() for _, urn in script.tables}
+    moved = {old: new for old, new in current_urns(connection, named).items() if old != new}
+    if not moved:
+        return texts
+    return {
+        id: (reporter, _rename_tables(script, moved)) for id, (reporter, script) in texts.items()
+    }
+
+
+def _with_dataset(script: Script, urn: str | None) -> Script:
+    return script if urn is None else msgspec.structs.replace(script, dataset=urn)
+
+
+def _rename_tables(script: Script, moved: Mapping[str, str]) -> Script:
+    renamed = tuple((parts, moved.get(urn, urn)) for parts, urn in script.tables)
+    return msgspec.structs.replace(script, tables=renamed)
+
+
+def _order(reported: tuple[str, Script]) -> tuple[str, str, str]:
+    reporter, script = reported
+    return reporter, script.file or "", script.sql
+
+
+_SCRIPT: Final = tables.lineage_script.c
+_DECODE: Final = msgspec.json.Decoder(Script).decode
+
+
+def all_unparsed(connection: Connection) -> tuple[tuple[str, UnparsedStatement], ...]:
+    """Every unparsed statement with its reporter, by file and line, with current URNs."""
+    statement = select(REPORTER.name, _UNPARSED.body).join_from(
+        tables.lineage_unparsed, tables.lineage_reporter
+    )
+    found = [
+        (row.name, from_json(row.body, UnparsedStatement)) for row in connection.execute(statement)
+    ]
+    named = {urn for _, each in found for urn in (*each.reads, *each.writes)}
+    present = current_urns(connection, named) if named else {}
+    renamed = ((reporter, _rename_statement(each, present)) for reporter, each in found)
+    return tuple(sorted(renamed, key=lambda pair: (pair[0], pair[1].file or "", pair[1].line)))
+
+
+def _rename_statement(statement: UnparsedStatement, names: Mapping[str, str]) -> UnparsedStatement:
+    reads, writes = (
+        tuple(dict.fromkeys(names[urn] for urn in urns))
+        for urns in (statement.reads, statement.writes)
+    )
+    return msgspec.structs.replace(statement, reads=reads, writes=writes)
+
+
+_UNPARSED: Final = tables.lineage_unparsed.c
+
+
+Owners = Mapping[str, tuple[str, ...]]
+
+
+def replace_owners(connection: Connection, reporter: int, owners: Owners) -> None:
+    """Replace the owners that a reporter reports, by URN."""
+    wanted = {urn: to_json(names) for urn, names in owners.items() if names}
+    statement = select(_OWNER.urn, _OWNER.body).where(_OWNER.reporter == reporter)
+    present = {row.urn: row.body for row in connection.execute(statement)}
+    deleted = [urn for urn, body in present.items() if wanted.get(urn) != body]
+    if deleted:
+        chosen = (_OWNER.reporter == reporter) & among(connection, _OWNER.urn, deleted)
+        connection.execute(delete(tables.lineage_owner).where(chosen))
+    new = [
+        {"reporter": reporter, "urn": urn, "body": body}
+        for urn, body in wanted.items()
+        if present.get(urn) != body
+    ]
+    if new:
+        connection.execute(tables.lineage_owner.insert(), new)
+
+
+def owners_of(connection: Connection, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The owners of some datasets by any reporter, each name once; without owners no entry."""
+    statement = (
+        select(_OWNER.urn, _OWNER.body)
+        .join_from(tables.lineage_owner, tables.lineage_reporter)
+        .where(among(connection, _OWNER.urn, urns))
+        .order_by(_OWNER.urn, REPORTER.name)
+    )
+    return _owners_by_urn(connection, statement)
+
+
+def owners_by(connection: Connection, reporter: str) -> dict[str, tuple[str, ...]]:
+    """The owners by one reporter, by URN."""
+    statement = (
+        select(_OWNER.urn, _OWNER.body)
+        .join_from(tables.lineage_owner, tables.lineage_reporter)
+        .where(REPORTER.name == reporter)
+    )
+    return _owners_by_urn(connection, statement)
+
+
+def _owners_by_urn(connection: Connection, statement: Select[Any]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for row in connection.execute(statement):
+        names = (*found.get(row.urn, ()), *from_json(row.body, tuple[str, ...]))
+        found[row.urn] = tuple(dict.fromkeys(names))
+    return found
+
+
+_OWNER: Final = tables.lineage_owner.c

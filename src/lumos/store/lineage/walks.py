@@ -1,0 +1,337 @@
+"""Walks along lineage: their results, and the algorithm for columns.
+
+A mapping of `*` to `*` passes every column on under its name. The lineage of a struct includes its
+fields and the reverse. Column names are compared without case, as SQL does for unquoted names.
+"""
+
+import re
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge
+from lumos.store.datasets import DatasetState
+from lumos.store.lineage import graph
+from lumos.store.lineage.edges import all_mappings, all_uses
+
+Up = TypeVar("Up")
+Down = TypeVar("Down")
+
+ALL: Final = "*"
+_MARKS: Final = (".", "[", "{", "<")
+_COLUMN: Final = re.compile(r"`(?:[^`]|``)*`|[^.\[{<]+")
+
+
+Direction: TypeAlias = Literal["upstream", "downstream"]
+
+
+class ColumnNode(NamedTuple):
+    """A column of a dataset by its path, or the dataset as a whole (None)."""
+
+    urn: str
+    column: str | None
+
+
+class ColumnStep(msgspec.Struct, frozen=True, kw_only=True):
+    """The lineage from one column to another, with its reporters and jobs.
+
+    Without a mapping, the upstream column only influences the downstream one, as in a filter.
+    """
+
+    upstream: ColumnNode
+    downstream: ColumnNode
+    mappings: tuple[ColumnMapping, ...] = ()
+    uses: tuple[ColumnUse, ...] = ()
+    origins: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Literal["DIRECT", "INDIRECT"]:
+        """The kind of the step as OpenLineage calls it."""
+        return "DIRECT" if self.mappings else "INDIRECT"
+
+
+class ReachedDataset(NamedTuple):
+    """A dataset that a walk reached; without a state it is not in the store."""
+
+    urn: str
+    depth: int
+    state: DatasetState | None
+
+
+class Link(NamedTuple):
+    """A flow of data from one dataset to another."""
+
+    upstream: str
+    downstream: str
+
+
+class Walk(msgspec.Struct, frozen=True, kw_only=True):
+    """The datasets upstream or downstream, nearest first, and the links between them.
+
+    `total` counts all within the depth, also beyond a limit; `truncated` says that there is more
+    beyond the depth or the limit.
+    """
+
+    start: str
+    direction: Direction
+    depth: int | None
+    nodes: tuple[ReachedDataset, ...]
+    links: tuple[Link, ...]
+    total: int
+    truncated: bool
+
+    @property
+    def cycles(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of datasets that form cycles, each sorted; a single one is its own upstream."""
+        return graph.cycles(self.links)
+
+
+class ReachedColumn(NamedTuple):
+    """A column that a walk reached, or a dataset as a whole (`column` is None).
+
+    `indirect` columns are only influenced by the start, not derived from it.
+    """
+
+    urn: str
+    column: str | None
+    depth: int
+    indirect: bool
+    state: DatasetState | None
+
+
+class ColumnWalk(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns upstream or downstream of a column, nearest first, and the steps between."""
+
+    start: ColumnNode
+    direction: Direction
+    depth: int | None
+    nodes: tuple[ReachedColumn, ...]
+    steps: tuple[ColumnStep, ...]
+    truncated: bool
+
+
+class ColumnPaths(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths from one column to another, shortest first; `truncated` if there may be more."""
+
+    start: ColumnNode
+    goal: ColumnNode
+    paths: tuple[tuple[ColumnStep, ...], ...]
+    truncated: bool
+
+
+class ColumnReach(NamedTuple):
+    """The depths of reached nodes, those derived from the start, and the steps between them."""
+
+    depths: dict[ColumnNode, int]
+    direct: set[ColumnNode]
+    steps: list[ColumnStep]
+    truncated: bool
+
+
+def walk_columns(
+    start: ColumnNode,
+    load: Callable[[Collection[str]], Iterable[Edge]],
+    *,
+    direction: Literal["upstream", "downstream"],
+    depth: int | None,
+    past_uses: bool = False,
+    with_uses: bool = True,
+    within: Container[str] | None = None,
+) -> ColumnReach:
+    """Walk level by level from a column.
+
+    `load` returns the edges that start at some datasets. The walk ends at columns that are only
+    influenced, unless `past_uses`; without `with_uses` it only follows derivations. `within` limits
+    the walk to some datasets.
+    """
+    walker = _Walker(load, direction, within, with_uses=with_uses)
+    start = walker.canonical(start)
+    direct = {start: 0}
+    indirect: dict[ColumnNode, int] = {}
+    derived, influenced = [start], list[ColumnNode]()
+    level = 0
+    truncated = False
+    while derived or influenced:
+        walker.load([*derived, *influenced])
+        next_derived: dict[ColumnNode, None] = {}
+        next_influenced: dict[ColumnNode, None] = {}
+        for node in derived:
+            for other, step in walker.onward(node):
+                target, known = (
+                    (next_derived, direct) if step.kind == "DIRECT" else (next_influenced, indirect)
+                )
+                if other not in known:
+                    target[other] = None
+        for node in influenced:
+            for other, _ in walker.onward(node):
+                if other not in indirect:
+                    next_influenced[other] = None
+        level += 1
+        if depth is not None and level > depth:
+            beyond = next_derived.keys() | next_influenced.keys()
+            truncated = any(each not in direct and each not in indirect for each in beyond)
+            break
+        direct |= dict.fromkeys(next_derived, level)
+        indirect |= dict.fromkeys(next_influenced, level)
+        derived = list(next_derived)
+        influenced = list(next_influenced) if past_uses else []
+    depths = indirect | direct
+    return ColumnReach(depths, set(direct), walker.steps(depths), truncated)
+
+
+class _StepBuilder:
+    """Collects mappings and uses between two nodes."""
+
+    def __init__(self) -> None:
+        self.mappings: list[ColumnMapping] = []
+        self.uses: list[ColumnUse] = []
+        self.edges: dict[int, Edge] = {}
+
+    def build(self, upstream: ColumnNode, downstream: ColumnNode) -> ColumnStep:
+        edges = self.edges.values()
+        return ColumnStep(
+            upstream=upstream,
+            downstream=downstream,
+            mappings=all_mappings([self.mappings]),
+            uses=all_uses([self.uses]),
+            origins=tuple(sorted({edge.origin for edge in edges})),
+            jobs=tuple(sorted({edge.job for edge in edges if edge.job is not None})),
+        )
+
+
+class _OutgoingEdges:
+    """The edges that start at one dataset, by the columns they start at."""
+
+    def __init__(self, edges: Iterable[Edge], direction: str) -> None:
+        self.edges = tuple(edges)
+        self.mappings: dict[str, list[tuple[Edge, ColumnMapping]]] = {}
+        self.uses: dict[str, list[tuple[Edge, ColumnUse]]] = {}
+        for edge in self.edges:
+            for mapping in edge.columns:
+                column = getattr(mapping, _START[direction])
+                self.mappings.setdefault(_root(column), []).append((edge, mapping))
+            for use in edge.uses:
+                column = getattr(use, _START[direction])
+                root = ALL if column is None else _root(column)
+                self.uses.setdefault(root, []).append((edge, use))
+
+
+_START: Final = {"downstream": "upstream", "upstream": "downstream"}
+
+
+class _Walker:
+    """Loads and caches the edges of the datasets that a walk reaches."""
+
+    def __init__(
+        self,
+        load: Callable[[Collection[str]], Iterable[Edge]],
+        direction: Literal["upstream", "downstream"],
+        within: Container[str] | None,
+        *,
+        with_uses: bool,
+    ) -> None:
+        self._load = load
+        self._with_uses = with_uses
+        self._direction = direction
+        self._within = within
+        self._outgoing: dict[str, _OutgoingEdges] = {}
+        self._names: dict[tuple[str, str | None], ColumnNode] = {}
+        self._onward: dict[ColumnNode, list[tuple[ColumnNode, ColumnStep]]] = {}
+
+    def canonical(self, node: ColumnNode) -> ColumnNode:
+        """The node in the spelling that the walk reached first."""
+        column = None if node.column is None else node.column.lower()
+        return self._names.setdefault((node.urn, column), node)
+
+    def load(self, nodes: Iterable[ColumnNode]) -> None:
+        """Load the edges that start at some nodes with one call."""
+        wanted = dict.fromkeys(node.urn for node in nodes if node.urn not in self._outgoing)
+        if not wanted:
+            return
+        edges: dict[str, list[Edge]] = {urn: [] for urn in wanted}
+        for edge in self._load(list(wanted)):
+            if self._within is None or self._other(edge) in self._within:
+                edges[getattr(edge, _START[self._direction])].append(edge)
+        for urn, some in edges.items():
+            self._outgoing[urn] = _OutgoingEdges(some, self._direction)
+
+    def onward(self, node: ColumnNode) -> list[tuple[ColumnNode, ColumnStep]]:
+        """The next nodes after one whose edges are loaded, with the steps to them."""
+        if node not in self._onward:
+            gathered: dict[ColumnNode, _StepBuilder] = {}
+            for other, edge, fact in self._facts(node):
+                steps = gathered.setdefault(self.canonical(other), _StepBuilder())
+                steps.edges[id(edge)] = edge
+                if isinstance(fact, ColumnMapping):
+                    steps.mappings.append(fact)
+                elif fact is not None:
+                    steps.uses.append(fact)
+            self._onward[node] = [
+                (other, steps.build(*self._facing(node, other)))
+                for other, steps in gathered.items()
+            ]
+        return self._onward[node]
+
+    def steps(self, nodes: Container[ColumnNode]) -> list[ColumnStep]:
+        """All steps between some nodes."""
+        return [
+            step
+            for node, onward in self._onward.items()
+            if node in nodes
+            for other, step in onward
+            if other in nodes
+        ]
+
+    def _facts(
+        self, node: ColumnNode
+    ) -> Iterator[tuple[ColumnNode, Edge, ColumnMapping | ColumnUse | None]]:
+        outgoing = self._outgoing[node.urn]
+        if node.column is None:
+            for edge in outgoing.edges:
+                yield ColumnNode(self._other(edge), None), edge, None
+            return
+        for root in (_root(node.column), ALL):
+            for edge, mapping in outgoing.mappings.get(root, ()):
+                ends = self._facing(mapping.upstream, mapping.downstream)
+                mapped = _map_column(node.column, *ends, mapping.derivation)
+                if mapped is not None:
+                    yield ColumnNode(self._other(edge), mapped), edge, mapping
+            for edge, use in outgoing.uses.get(root, ()) if self._with_uses else ():
+                here, there = self._facing(use.upstream, use.downstream)
+                if here is None or here == ALL or _overlap(node.column, here):
+                    yield ColumnNode(self._other(edge), there), edge, use
+
+    def _other(self, edge: Edge) -> str:
+        return edge.downstream if self._direction == "downstream" else edge.upstream
+
+    def _facing(self, upstream: Up, downstream: Down) -> tuple[Up, Down] | tuple[Down, Up]:
+        """Both ends in the direction of the walk."""
+        downwards = self._direction == "downstream"
+        return (upstream, downstream) if downwards else (downstream, upstream)
+
+
+def _map_column(column: str, begin: str, end: str, derivation: Derivation | None) -> str | None:
+    """The column that a mapping derives from a column, or None if it does not apply."""
+    if begin == ALL:
+        return column if end == ALL else end
+    if _is_within(begin, column):
+        return end
+    if _is_within(column, begin):
+        return end + column[len(begin) :] if derivation is Derivation.IDENTITY else end
+    return None
+
+
+def _overlap(one: str, other: str) -> bool:
+    return _is_within(one, other) or _is_within(other, one)
+
+
+def _is_within(path: str, whole: str) -> bool:
+    rest = path[len(whole) :]
+    return path[: len(whole)].lower() == whole.lower() and (not rest or rest.startswith(_MARKS))
+
+
+def _root(path: str) -> str:
+    match = _COLUMN.match(path)
+    return (match.group() if match else path).lower()

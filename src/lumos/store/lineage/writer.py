@@ -1,0 +1,523 @@
+"""Writes lineage: a report replaces the earlier one of the same reporter."""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
+
+from lumos.model.catalog import Job
+from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.json_codec import from_json, to_json
+from lumos.model.lineage import Edge, Script, UnparsedStatement
+from lumos.store import tables
+from lumos.store.database import lock_in_transaction
+from lumos.store.lineage import report_contents
+from lumos.store.lineage.edges import (
+    ASPECT_REPORTER,
+    EDGE,
+    NO_JOB,
+    EdgeBody,
+    LineageChanges,
+    ReportedUpstream,
+    add_nodes,
+    all_mappings,
+    all_uses,
+    body_of,
+    current_urns,
+    node_ids,
+    reported_upstream,
+)
+from lumos.store.lineage.jobs import add_jobs, replace_jobs
+from lumos.store.statements import among, replace
+
+# The id of the only row of `lineage_revision`.
+_REVISION_ID: Final = 1
+
+
+class _EdgeKey(NamedTuple):
+    """The unique key of an edge."""
+
+    reporter: int
+    upstream: int
+    downstream: int
+    job: int
+
+
+class LineageWriter:
+    """Writes lineage in a transaction, which calls `finish` at its end."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._aspects: dict[str, tuple[list[Edge], datetime | None]] = {}
+        self._reported: dict[str, tuple[ReportedUpstream, ...]] = {}
+        self._has_new_graph = False
+        self._changed_nodes: set[int] = set()
+        self._renamed_aspects: set[str] = set()
+        self.changed_jobs: set[str] = set()
+
+    def report(
+        self,
+        reporter: str,
+        edges: Sequence[Edge],
+        jobs: Sequence[Job] = (),
+        scripts: Sequence[Script] = (),
+        owners: report_contents.Owners = MappingProxyType({}),
+        *,
+        unparsed: Sequence[UnparsedStatement] = (),
+        at: datetime,
+    ) -> LineageChanges:
+        """Replace the edges, jobs, SQL texts, owners and unparsed statements of a reporter.
+
+        SQL texts that are too long are not stored.
+        """
+        if self._connection.dialect.name == "sqlite":
+            # Overwrite deleted SQL, which may be confidential, in free pages.
+            self._connection.exec_driver_sql("PRAGMA secure_delete = ON")
+        changed = self._replace({reporter: edges}, at=at)
+        id = self._reporter(reporter)
+        self.changed_jobs |= replace_jobs(self._connection, id, jobs, at=at)
+        nodes = self._nodes({each.dataset for each in scripts if each.dataset is not None})
+        report_contents.replace_scripts(self._connection, id, scripts, nodes)
+        report_contents.replace_owners(self._connection, id, owners)
+        report_contents.replace_unparsed(self._connection, id, unparsed)
+        return changed
+
+    def add(
+        self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
+    ) -> LineageChanges:
+        """Add or update edges and jobs of a reporter; its other ones stay."""
+        changed = self._replace({reporter: edges}, at=at, partly=True)
+        id = self._reporter(reporter)
+        self.changed_jobs |= add_jobs(self._connection, id, jobs, at=at)
+        return changed
+
+    def save_memory(self, reporter: str, memory: bytes) -> None:
+        """Store the state that a reporter needs to interpret later input."""
+        table = tables.lineage_reporter
+        named = update(table).where(table.c.name == reporter)
+        self._connection.execute(named.values(memory=memory))
+
+    def withdraw(self, reporter: str, links: Collection[tuple[str, str]]) -> LineageChanges:
+        """Delete the edges of a reporter between some pairs of datasets, for all jobs."""
+        table = tables.lineage_reporter.c
+        ids = self._connection.scalars(select(table.id).where(table.name == reporter)).all()
+        nodes = self._nodes({urn for link in links for urn in link})
+        wanted = {(nodes[before], nodes[after]) for before, after in links}
+        deleted = {
+            key: row
+            for key, row in self._present(ids).items()
+            if (key.upstream, key.downstream) in wanted
+        }
+        self._delete(row.id for row in deleted.values())
+        self._changed_nodes |= {key.downstream for key in deleted}
+        touched = {end for key in deleted for end in (key.upstream, key.downstream)}
+        return LineageChanges(removed=len(deleted), touched=self._urns(touched))
+
+    def load_reported(self, urns: Collection[str]) -> None:
+        """Load the reported upstream edges of some datasets with one query."""
+        if urns:
+            found = reported_upstream(self._connection, urns)
+            self._reported |= {urn: found.get(urn, ()) for urn in urns}
+
+    def reported(self, urn: str) -> tuple[ReportedUpstream, ...]:
+        """The reported upstream edges of a dataset."""
+        if urn not in self._reported:
+            self.load_reported([urn])
+        return self._reported[urn]
+
+    def save_aspect(self, urn: str, lineage: Lineage, *, writer: str, at: datetime) -> None:
+        """Write the lineage aspect of a dataset as edges at the end of the transaction."""
+        self._aspects[urn] = _edges_of_aspect(urn, lineage, writer, at), at
+
+    def forget_aspect(self, urn: str) -> None:
+        """Delete the edges from the lineage aspect of a dataset."""
+        self._aspects[urn] = [], None
+
+    def rename(self, urn: str, to: str) -> None:
+        """Move the lineage of a dataset to another URN."""
+        self._reported.clear()
+        self._has_new_graph |= _move_edges(self._connection, urn, to)
+        reporter = tables.lineage_reporter
+        for prefix in _DATASET_REPORTERS:
+            named = update(reporter).where(reporter.c.name == f"{prefix}{urn}")
+            self._connection.execute(named.values(name=f"{prefix}{to}"))
+        self._rename_in_aspects(urn, to)
+
+    def absorb(self, urn: str, into: str) -> None:
+        """Move the edges of a dataset to another one that it is merged into."""
+        self._reported.clear()
+        self._has_new_graph |= _move_edges(self._connection, urn, into)
+        self._rename_in_aspects(urn, into)
+        self._forget_reporters([f"{ASPECT_REPORTER}{urn}"])
+        aspect = tables.aspect.c
+        statement = select(tables.aspect).where(aspect.urn == into, aspect.name == "lineage")
+        if (row := self._connection.execute(statement).one_or_none()) is not None:
+            lineage = from_json(row.body, Lineage)
+            self.save_aspect(into, lineage, writer=row.writer, at=row.updated_at)
+
+    def _rename_in_aspects(self, urn: str, to: str) -> None:
+        self._renamed_aspects |= _rename_in_aspects(self._connection, urn, to)
+        node = tables.lineage_node
+        downstream = select(EDGE.downstream).join_from(
+            tables.lineage_edge, node, node.c.id == EDGE.upstream
+        )
+        self._changed_nodes |= set(self._connection.scalars(downstream.where(node.c.urn == to)))
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the lineage of any dataset or job changed."""
+        return bool(self._changed_nodes or self._renamed_aspects or self.changed_jobs)
+
+    def changed_datasets(self) -> set[str]:
+        """The datasets whose upstream edges changed."""
+        return self._renamed_aspects | set(self._urns(self._changed_nodes))
+
+    def finish(self) -> None:
+        """Write collected lineage aspects, and a new revision if edges changed."""
+        self.flush()
+        if self._has_new_graph:
+            # Last, since all writers contend for this row.
+            statement = replace(self._connection.dialect.name, tables.lineage_revision)
+            row = {"id": _REVISION_ID, "revision": uuid.uuid4().hex}
+            self._connection.execute(statement, row)
+
+    @property
+    def has_graph_changes(self) -> bool:
+        """Whether edges were added or removed, without lineage aspects that are not flushed."""
+        return self._has_new_graph
+
+    def flush(self) -> None:
+        """Write the lineage aspects that were collected so far."""
+        aspects, self._aspects = self._aspects, {}
+        by_time: dict[datetime, dict[str, list[Edge]]] = {}
+        for urn, (edges, at) in aspects.items():
+            if edges and at is not None:
+                by_time.setdefault(at, {})[f"{ASPECT_REPORTER}{urn}"] = edges
+        for at, reports in by_time.items():
+            self._replace(reports, at=at)
+        self._forget_reporters(
+            [f"{ASPECT_REPORTER}{urn}" for urn, (edges, _) in aspects.items() if not edges]
+        )
+
+    def _replace(
+        self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, partly: bool = False
+    ) -> LineageChanges:
+        """Replace the edges of some reporters, or with `partly` add and update them."""
+        self._lock(reports)
+        self._reported.clear()
+        reporters = self._reporters(reports, at=at)
+        urns = {
+            urn
+            for edges in reports.values()
+            for edge in edges
+            for urn in (edge.upstream, edge.downstream, edge.job)
+            if urn is not None
+        }
+        nodes = self._nodes(urns)
+        wanted: dict[_EdgeKey, dict[str, Any]] = {}
+        for key, edge in _merge_duplicates(
+            (_key(reporters[name], edge, nodes), edge)
+            for name, edges in reports.items()
+            for edge in edges
+        ):
+            wanted[key] = {
+                **key._asdict(),
+                "type": edge.type,
+                "confidence": edge.confidence,
+                "created_by": edge.created_by,
+                "first_seen": edge.at,
+                "last_seen": at,
+                "body": body_of(edge),
+            }
+        present = self._present(reporters.values())
+        new = [row for key, row in wanted.items() if key not in present]
+        changed = [
+            {"wanted": present[key].id, **{name: row[name] for name in _VALUES}}
+            for key, row in wanted.items()
+            if key in present and any(getattr(present[key], name) != row[name] for name in _VALUES)
+        ]
+        deleted = () if partly else [key for key in present if key not in wanted]
+        if new:
+            self._connection.execute(tables.lineage_edge.insert(), new)
+        if changed:
+            self._connection.execute(_UPDATE, changed)
+        self._delete(present[key].id for key in deleted)
+        self._update_last_seen(
+            [present[key].id for key in wanted if key in present], reporters, partly, at
+        )
+        self._has_new_graph |= bool(new)
+        touched = {
+            *((row["upstream"], row["downstream"]) for row in new),
+            *((key.upstream, key.downstream) for key in deleted),
+        }
+        ids = {each["wanted"] for each in changed}
+        touched |= {(key[1], key[2]) for key, row in present.items() if row.id in ids}
+        self._changed_nodes |= {downstream for _, downstream in touched}
+        return LineageChanges(
+            added=len(new),
+            changed=len(changed),
+            removed=len(deleted),
+            unchanged=len(wanted) - len(new) - len(changed),
+            touched=self._urns({id for ends in touched for id in ends}),
+        )
+
+    def _update_last_seen(
+        self, ids: Sequence[int], reporters: Mapping[str, int], partly: bool, at: datetime
+    ) -> None:
+        if not ids:
+            return
+        if partly:
+            rows = [{"wanted": id, "at": at} for id in ids]
+            self._connection.execute(_UPDATE_LAST_SEEN, rows)
+            return
+        chosen = among(self._connection, EDGE.reporter, reporters.values())
+        statement = update(tables.lineage_edge).where(chosen, EDGE.last_seen < at)
+        self._connection.execute(statement.values(last_seen=at))
+
+    def _present(self, reporters: Iterable[int]) -> dict[_EdgeKey, Any]:
+        statement = _PRESENT.where(among(self._connection, EDGE.reporter, reporters))
+        return {
+            _EdgeKey(row.reporter, row.upstream, row.downstream, row.job): row
+            for row in self._connection.execute(statement).all()
+        }
+
+    def _delete(self, ids: Iterable[int]) -> None:
+        self._reported.clear()
+        if deleted := list(ids):
+            chosen = among(self._connection, EDGE.id, deleted)
+            self._connection.execute(delete(tables.lineage_edge).where(chosen))
+            self._has_new_graph = True
+
+    def _lock(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            lock_in_transaction(self._connection, f"lineage {name}")
+
+    def _reporter(self, name: str) -> int:
+        reporter = tables.lineage_reporter.c
+        statement = select(reporter.id).where(reporter.name == name)
+        return int(self._connection.execute(statement).scalar_one())
+
+    def _reporters(self, names: Collection[str], *, at: datetime) -> dict[str, int]:
+        """The ids of reporters, with the time of their last report updated."""
+        reporter = tables.lineage_reporter
+        statement = _reporters(self._connection.dialect.name)
+        rows = [{"name": name, "reported_at": at} for name in sorted(names)]
+        if rows:
+            self._connection.execute(statement, rows)
+        chosen = among(self._connection, reporter.c.name, names)
+        ids = select(reporter.c.id, reporter.c.name).where(chosen)
+        return {row.name: row.id for row in self._connection.execute(ids)}
+
+    def _nodes(self, urns: Collection[str]) -> dict[str, int]:
+        """The node ids of URNs; former URNs are resolved."""
+        if not urns:
+            return {}
+        names = current_urns(self._connection, urns)
+        ids = add_nodes(self._connection, set(names.values()))
+        return {urn: ids[name] for urn, name in names.items()}
+
+    def _urns(self, ids: Collection[int]) -> tuple[str, ...]:
+        node = tables.lineage_node.c
+        statement = select(node.urn).where(among(self._connection, node.id, ids))
+        return tuple(sorted(self._connection.scalars(statement)))
+
+    def _forget_reporters(self, names: Collection[str]) -> None:
+        """Delete reporters with everything they reported."""
+        reporter = tables.lineage_reporter
+        chosen = among(self._connection, reporter.c.name, names)
+        ids = self._connection.scalars(select(reporter.c.id).where(chosen)).all()
+        if ids:
+            deleted = self._present(ids)
+            self._changed_nodes |= {key.downstream for key in deleted}
+            self._delete(row.id for row in deleted.values())
+            report_contents.forget_contents(self._connection, ids)
+            chosen = among(self._connection, reporter.c.id, ids)
+            self._connection.execute(delete(reporter).where(chosen))
+
+
+def _edges_of_aspect(urn: str, lineage: Lineage, writer: str, at: datetime) -> list[Edge]:
+    edges = (
+        *((each.urn, urn, each) for each in lineage.upstream),
+        *((urn, each.urn, each) for each in lineage.downstream),
+    )
+    return [
+        Edge(
+            upstream=upstream,
+            downstream=downstream,
+            origin=f"{ASPECT_REPORTER}{urn}",
+            at=at,
+            type=each.type,
+            created_by=writer,
+            columns=each.columns,
+            uses=each.uses,
+        )
+        for upstream, downstream, each in edges
+    ]
+
+
+def _key(reporter: int, edge: Edge, nodes: Mapping[str, int]) -> _EdgeKey:
+    job = NO_JOB if edge.job is None else nodes[edge.job]
+    return _EdgeKey(reporter, nodes[edge.upstream], nodes[edge.downstream], job)
+
+
+def _merge_duplicates(edges: Iterable[tuple[_EdgeKey, Edge]]) -> Iterable[tuple[_EdgeKey, Edge]]:
+    """Merge the edges with the same key."""
+    found: dict[_EdgeKey, list[Edge]] = {}
+    for key, edge in edges:
+        found.setdefault(key, []).append(edge)
+    for key, some in found.items():
+        if len(some) == 1:
+            yield key, some[0]
+            continue
+        yield (
+            key,
+            msgspec.structs.replace(
+                some[0],
+                at=min(edge.at for edge in some),
+                type=some[0].type if len({edge.type for edge in some}) == 1 else "TRANSFORMED",
+                confidence=max(edge.confidence for edge in some),
+                columns=all_mappings(edge.columns for edge in some),
+                uses=all_uses(edge.uses for edge in some),
+            ),
+        )
+
+
+def _reporters(dialect: str) -> Any:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    make = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    insert = make(tables.lineage_reporter)
+    return insert.on_conflict_do_update(
+        index_elements=["name"], set_={"reported_at": insert.excluded.reported_at}
+    )
+
+
+_VALUES: Final = ("type", "confidence", "body")
+_PRESENT: Final = select(
+    EDGE.id,
+    EDGE.reporter,
+    EDGE.upstream,
+    EDGE.downstream,
+    EDGE.job,
+    *(EDGE[name] for name in _VALUES),
+)
+_UPDATE: Final = (
+    update(tables.lineage_edge)
+    .where(EDGE.id == bindparam("wanted"))
+    .values({name: bindparam(name) for name in _VALUES})
+)
+_UPDATE_LAST_SEEN: Final = (
+    update(tables.lineage_edge)
+    .where(EDGE.id == bindparam("wanted"))
+    .values(last_seen=bindparam("at"))
+)
+
+
+# Prefixes of reporters for a single dataset, followed by its URN.
+_DATASET_REPORTERS: Final = (ASPECT_REPORTER, "view:")
+
+
+def _move_edges(connection: Connection, urn: str, to: str) -> bool:
+    """Move the edges and SQL texts of one URN to another; return whether there were any.
+
+    Edges between the two are deleted.
+    """
+    ids = node_ids(connection, [urn, to])
+    if urn not in ids:
+        return False
+    node = tables.lineage_node
+    if to not in ids:
+        connection.execute(update(node).where(node.c.id == ids[urn]).values(urn=to))
+        return True
+    old, new = ids[urn], ids[to]
+    touching = select(tables.lineage_edge).where(
+        or_(*(each.in_((old, new)) for each in (EDGE.upstream, EDGE.downstream)))
+    )
+    rows = connection.execute(touching).all()
+    present = {_edge_key(row): row for row in rows if old not in (row.upstream, row.downstream)}
+    for row in rows:
+        if old not in (row.upstream, row.downstream):
+            continue
+        ends = {
+            side: new if getattr(row, side) == old else getattr(row, side)
+            for side in ("upstream", "downstream")
+        }
+        duplicate = present.get((row.reporter, ends["upstream"], ends["downstream"], row.job))
+        is_between = ends["upstream"] == ends["downstream"] and row.upstream != row.downstream
+        if duplicate is None and not is_between:
+            moved = update(tables.lineage_edge).where(EDGE.id == row.id).values(**ends)
+            connection.execute(moved)
+            continue
+        connection.execute(delete(tables.lineage_edge).where(EDGE.id == row.id))
+        if duplicate is not None and not is_between:
+            first = min(duplicate.first_seen, row.first_seen)
+            both = {"body": _merge_bodies(duplicate.body, row.body), "first_seen": first}
+            connection.execute(
+                update(tables.lineage_edge).where(EDGE.id == duplicate.id).values(both)
+            )
+    script = tables.lineage_script
+    connection.execute(update(script).where(script.c.dataset == old).values(dataset=new))
+    connection.execute(delete(node).where(node.c.id == old))
+    return True
+
+
+def _rename_in_aspects(connection: Connection, urn: str, to: str) -> set[str]:
+    """Replace a URN in the lineage aspects of other datasets; return the changed datasets."""
+    changed: set[str] = set()
+    edge, reporter, node = EDGE, tables.lineage_reporter.c, tables.lineage_node
+    joined = tables.lineage_edge.join(tables.lineage_reporter, reporter.id == edge.reporter).join(
+        node, or_(node.c.id == edge.upstream, node.c.id == edge.downstream)
+    )
+    statement = (
+        select(reporter.name)
+        .distinct()
+        .select_from(joined)
+        .where(node.c.urn == to, reporter.name.startswith(ASPECT_REPORTER, autoescape=True))
+    )
+    urns = [name.removeprefix(ASPECT_REPORTER) for name in connection.scalars(statement)]
+    aspect, extras = tables.aspect, tables.extras
+    aspects = select(aspect.c.urn, aspect.c.body).where(
+        among(connection, aspect.c.urn, urns), aspect.c.name == "lineage"
+    )
+    for row in connection.execute(aspects).all():
+        lineage = from_json(row.body, Lineage)
+        renamed = Lineage(
+            upstream=tuple(_replace_urn(lineage.upstream, urn, to)),
+            downstream=tuple(_replace_urn(lineage.downstream, urn, to)),
+        )
+        if renamed == lineage:
+            continue
+        changed.add(row.urn)
+        connection.execute(
+            update(aspect)
+            .where(aspect.c.urn == row.urn, aspect.c.name == "lineage")
+            .values(body=to_json(renamed))
+        )
+        connection.execute(
+            delete(extras).where(extras.c.urn == row.urn, extras.c.name == "lineage")
+        )
+    return changed
+
+
+def _replace_urn(edges: Iterable[UpstreamEdge], urn: str, to: str) -> Iterable[UpstreamEdge]:
+    return (msgspec.structs.replace(edge, urn=to) if edge.urn == urn else edge for edge in edges)
+
+
+def _edge_key(row: Any) -> tuple[int, int, int, int]:
+    return row.reporter, row.upstream, row.downstream, row.job
+
+
+def _merge_bodies(one: bytes | None, other: bytes | None) -> bytes | None:
+    bodies = [from_json(body, EdgeBody) for body in (one, other) if body is not None]
+    if not bodies:
+        return None
+    return to_json(
+        EdgeBody(
+            columns=all_mappings(body.columns for body in bodies),
+            uses=all_uses(body.uses for body in bodies),
+        )
+    )
