@@ -31,7 +31,7 @@ check: setup ## The house rules alone: style, types, layers, licences
 	@$(BIN)/python scripts/check_licences.py
 
 test-full: setup ## All tests with all examples, the slow ones too
-	@LUMOS_FULL_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
+	@FULL_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
 
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks

@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-IS_FULL: Final = bool(os.environ.get("LUMOS_FULL_TESTS"))
+IS_FULL: Final = bool(os.environ.get("FULL_TESTS"))
 
 
 def examples(most: int) -> int:
