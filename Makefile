@@ -23,11 +23,12 @@ demo-cost: setup ## Show what the data of a web shop costs, and what its end wou
 test: check ## Everything that CI runs: house rules and all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term --cov-report=xml:build/coverage.xml
 
-check: setup ## The house rules alone: style, types, layers, licences
+check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python scripts/check_structure.py
 	@$(BIN)/python scripts/check_licences.py
 
 test-full: setup ## All tests with all examples, the slow ones too
@@ -38,6 +39,7 @@ bench: setup ## Measure, and write build/bench.json
 
 docs: setup ## Update the pages that are made from code, and the output that all pages show
 	@$(BIN)/python scripts/write_cli_page.py
+	@$(BIN)/python scripts/write_api_page.py
 	@$(BIN)/python scripts/write_snapshot_schema.py
 	@$(BIN)/python scripts/write_rules_page.py
 	@WRITE_DOCS=1 $(BIN)/python -m pytest -q -m "" tests/docs

@@ -15,12 +15,12 @@ ALL = 1_000_000
 
 def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
     """Lumos, with what an earlier reading left, if any; it leaves that for the next."""
-    from lumos.discovery.lake.table_folder import TableFolder
+    from lumos.discovery.lake.table_folder import StoredTableFolder
     from lumos.formats.tables import READERS
     from lumos.formats.tables.interface import FileEntry
     from lumos.storage import LocalStorage
 
-    class Counted(TableFolder):
+    class Counted(StoredTableFolder):
         listed = opened = 0
 
         def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:

@@ -123,14 +123,14 @@ class Lumos:
         *,
         once: bool = False,
         interval: float | None = None,
-        tell: Callable[["EventReport"], None] | None = None,
+        on_event: Callable[["EventReport"], None] | None = None,
         stop: threading.Event | None = None,
         begun: Callable[[str, float], None] = lambda _source, _interval: None,
         started: Callable[[], None] = lambda: None,
     ) -> "WatchReport":
         """Looks at the watched sources again and again until `stop` is set, or `once`.
 
-        What is found is recorded, told to `tell` and the handlers of `on_change`, and sent as
+        What is found is recorded, passed to `on_event` and the handlers of `on_change`, and sent as
         messages. `interval` overrules the polling intervals of all sources. `begun` is called with
         each source and its interval, `started` whenever Spark was started, which takes SIGINT for
         itself.
@@ -139,9 +139,9 @@ class Lumos:
         from lumos.schemas.changes import event_report
 
         told = ChangeHandlers()
-        if tell is not None:
+        if on_event is not None:
             told.add(
-                lambda event: tell(event_report(self._store().change_log, event)),
+                lambda event: on_event(event_report(self._store().change_log, event)),
                 types=(),
                 breaking=None,
                 dataset=None,
@@ -157,14 +157,14 @@ class Lumos:
         Store.open(self.database, create=True)
         self._listeners.append(told)
         try:
-            with self._herald.resting():
+            with self._publisher.resting():
                 return watcher.run(stop or threading.Event(), once=once, interval=interval)
         finally:
             self._listeners.remove(told)
 
     def _ingest(self, paths: Sequence[str], **options: Any) -> IngestReport:
         """Scan and record, then publish to the configured catalog."""
-        return self._scan(paths, publisher=self._herald, **options)
+        return self._scan(paths, publisher=self._publisher, **options)
 
     def _scan(self, paths: Sequence[str], **options: Any) -> IngestReport:
         """Scan and record without publishing."""
@@ -266,7 +266,7 @@ class Lumos:
 
     @cached_property
     def migration(self) -> "Migrations":
-        """Moving what one catalog holds into another, and telling catalogs what sources hold."""
+        """Moving what one catalog holds into another, and publishing what sources hold."""
         from lumos.catalogs.migration.service import Migrations
 
         return Migrations(
@@ -289,7 +289,7 @@ class Lumos:
             make_store=self._made_store,
             annotations=lambda: self.annotation_writer,
             usage=lambda: self.usage,
-            publishing=self._herald.telling,
+            publishing=self._publisher.publishing,
             is_empty=self.database.is_empty,
             store_folder=None
             if (path := self.settings.storage.path) is None
@@ -394,7 +394,7 @@ class Lumos:
         return VersionWriter(prefix=self.settings.cloud_version_prefix, on_written=self._written)
 
     @cached_property
-    def _herald(self) -> AutoPublisher:
+    def _publisher(self) -> AutoPublisher:
         return AutoPublisher(lambda: platform_of(self.settings), self._store)
 
     @cached_property
@@ -405,9 +405,9 @@ class Lumos:
         return AnnotationWriter(
             self._store,
             self._steps,
-            check_catalog=self._herald.check,
-            publish=self._herald.tell,
-            batch_publishing=self._herald.together,
+            check_catalog=self._publisher.check,
+            publish=self._publisher.publish,
+            batch_publishing=self._publisher.together,
             owner_rules=self.settings.owners,
         )
 
@@ -428,7 +428,7 @@ class Lumos:
             self._store,
             self._made_store,
             self.state_uri,
-            telling=self._herald.telling,
+            publishing=self._publisher.publishing,
         )
 
     @cached_property
@@ -436,7 +436,7 @@ class Lumos:
         """What datasets cost through everything upstream, and what their end would save."""
         from lumos.cost.service import Costs
 
-        return Costs(self.settings, self._store, telling=self._herald.telling)
+        return Costs(self.settings, self._store, publishing=self._publisher.publishing)
 
     @cached_property
     def cost_sources(self) -> "CostSources":
@@ -534,7 +534,7 @@ class Lumos:
         """Lets others know of changes that are safe."""
         if urns:
             self._mirror(urns)
-            self._herald.tell()
+            self._publisher.publish()
 
     def _mirror(self, urns: Sequence[str]) -> None:
         """Keeps readable copies of schemas where the store is a folder of them."""

@@ -15,6 +15,13 @@ def test_the_page_on_commands_is_what_help_says() -> None:
     assert (PROJECT / "docs/cli.md").read_text(encoding="utf-8") == written, "run: make docs"
 
 
+def test_the_page_on_the_sdk_is_what_the_code_says() -> None:
+    written = runpy.run_path(str(PROJECT / "scripts/write_api_page.py"))["page"]()
+    assert (PROJECT / "docs/API_REFERENCE.md").read_text(encoding="utf-8") == written, (
+        "run: make docs"
+    )
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     import lumos
 

@@ -158,7 +158,7 @@ def test_every_change_is_found_and_none_twice(workplace: Path, datasets: int, ro
 
     def look() -> list[EventReport]:
         told.clear()
-        assert lumos.watch(once=True, tell=told.append).failures == 0
+        assert lumos.watch(once=True, on_event=told.append).failures == 0
         return [event for event in told if event.type is not EventType.CREATED]
 
     for table in changing:

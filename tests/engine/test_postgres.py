@@ -413,7 +413,7 @@ def test_the_watcher_looks_at_the_tables_that_are_named(shop: PostgresDatabase) 
         "DROP TABLE public.notes",
     )
     told: list[str] = []
-    report = lumos.watch(once=True, tell=lambda event: told.append(f"{event.urn} {event.type}"))
+    report = lumos.watch(once=True, on_event=lambda event: told.append(f"{event.urn} {event.type}"))
     assert (report.looks, report.failures) == (1, 0)
     assert told == [f"{urn(shop, 'sales.orders')} SCHEMA_CHANGED"]
 

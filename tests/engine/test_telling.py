@@ -124,21 +124,21 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
     seen: Sightings, catalog: PretendedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
-    herald = AutoPublisher(lambda: catalog, lambda: seen.store, clock=lambda: now)
+    publisher = AutoPublisher(lambda: catalog, lambda: seen.store, clock=lambda: now)
     asked: list[int] = []
 
     def tell_after(seconds: int) -> PublishReport:
         nonlocal now
         now += timedelta(seconds=seconds)
         before = catalog.asked
-        report = herald.tell()
+        report = publisher.publish()
         assert report is not None
         asked.append(catalog.asked - before)
         return report
 
     seen.see("orders", SCHEMA)
     catalog.strength = 0
-    with herald.resting():
+    with publisher.resting():
         assert tell_after(0).next_try == datetime(2026, 11, 16, 12, 1, tzinfo=UTC)
         seen.see("sales", SCHEMA)
         report = tell_after(59)
@@ -260,7 +260,7 @@ def test_what_people_wrote_in_the_catalog_stays_and_conflicts_are_told(
     assert catalog.entries[ORDERS].documentation == Documentation(description="by hand")
     # Whoever has another catalog configured, or none, changes what this one hears.
     Lumos(overrides=stored).people.docs.set("orders", "second")
-    report = seen.lumos._herald.tell()
+    report = seen.lumos._publisher.publish()
     assert report is not None
     assert f"documentation.description of {ORDERS} stays as people wrote it" in caplog.text
     assert [(each.key, each.path, each.theirs, each.ours) for each in report.conflicts] == [
@@ -357,9 +357,9 @@ def test_reads_are_told(seen: Sightings, catalog: PretendedCatalog) -> None:
 def test_recorded_costs_are_told(workplace: Path, catalog: PretendedCatalog) -> None:
     shop = founding(workplace, beside=True)
     lumos = Lumos(workplace / "lumos.yaml", environment={"LUMOS_PLATFORM": "pretended"})
-    Costs(lumos.settings, shop._store, clock=lambda: NOW, telling=lumos._herald.telling).record(
-        "2024-02"
-    )
+    Costs(
+        lumos.settings, shop._store, clock=lambda: NOW, publishing=lumos._publisher.publishing
+    ).record("2024-02")
     costs = {each.name: each.cost for each in catalog.export() if each.cost is not None}
     assert {cost.period for cost in costs.values()} == {"2024-02"}
     assert "ml_predictions" in costs

@@ -123,7 +123,7 @@ def watch(
         told.append(f"{Path(event.urn).name} {event.type} {event.schema_version}")
         then(event, stop)
 
-    report = lumos.watch(tell=tell, stop=stop, interval=interval, **options)
+    report = lumos.watch(on_event=tell, stop=stop, interval=interval, **options)
     return report, told
 
 
@@ -266,7 +266,7 @@ def test_a_database_is_watched_without_spark_and_only_its_watched_tables(
 
     execute("ALTER TABLE orders ADD COLUMN city text")
     execute("ALTER TABLE logs ADD COLUMN city text")
-    report = lumos.watch(tell=go_on, stop=stop, interval=0.05)
+    report = lumos.watch(on_event=go_on, stop=stop, interval=0.05)
     assert report.failures == 0
     assert told == [("orders", "SCHEMA_CHANGED", "1.1.0"), ("orders", "SCHEMA_CHANGED", "2.0.0")]
     assert sorted(each.name for each in lumos.list().datasets) == [

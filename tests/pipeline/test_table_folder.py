@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lumos.discovery.lake import table_folder
-from lumos.discovery.lake.table_folder import TableFolder
+from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.storage.local import LocalStorage
 
 
@@ -16,7 +16,7 @@ def test_a_file_of_a_log_that_is_too_long_is_refused_by_its_listing(
     for name, length in (("a", 10), ("b", 11), ("c", 1)):
         (tmp_path / f"log/{name}").parent.mkdir(exist_ok=True)
         (tmp_path / f"log/{name}").write_bytes(b"x" * length)
-    folder = TableFolder(LocalStorage(), str(tmp_path))
+    folder = StoredTableFolder(LocalStorage(), str(tmp_path))
     assert [entry.name for entry in folder.entries("log")] == ["a", "b", "c"]
     first, refused, last = folder.read_many(["log/a", "log/b", "log/c"])
     assert (first, last) == (b"x" * 10, b"x")

@@ -12,7 +12,7 @@ import pytest
 
 from formats.tables.delta_logs import add, field, log, metadata, protocol, small
 from formats.tables.hudi_tables import table_of
-from lumos.discovery.lake.table_folder import TableFolder
+from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.discovery.lake.table_paths import TablePaths, without_dot_segments
 from lumos.discovery.lake.table_reader import TableMemory
 from lumos.formats.interface import UnreadableFile
@@ -305,7 +305,7 @@ def secret(outside: Path) -> Path:
 
 def profiled(table: Path, *roots: Path) -> FileTotals:
     """What is counted of a Delta table with the column `a`."""
-    folder = TableFolder(LocalStorage(), str(table))
+    folder = StoredTableFolder(LocalStorage(), str(table))
     facts, memory = READERS["delta"].read(folder, None, most_commits=10)
     found = table_files(str(table), TableMemory("delta", to_json(facts), memory))
     leaves = tuple(profiled_columns(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))

@@ -25,9 +25,9 @@ _LONGEST_REST: Final = timedelta(minutes=15)
 
 
 class AutoPublisher:
-    """Tells a catalog, if one is configured; whatever happens there, the changes stand.
+    """Publishes to the configured catalog, if there is one; a failure never undoes a change.
 
-    What goes wrong is said in warnings, and in the report for those who want more.
+    Failures are logged as warnings and listed in the report.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class AutoPublisher:
         self._last: PublishReport | None = None
 
     def check(self) -> None:
-        """Fails now rather than after the change where the catalog is not configured rightly."""
+        """Raise an error now, before any change, if the catalog is not configured correctly."""
         self._platform_of()
 
-    def tell(self, progress: "Progress | None" = None) -> "PublishReport | None":
-        """Tells what the catalog has not heard of; later, where that is `together` with more."""
+    def publish(self, progress: "Progress | None" = None) -> "PublishReport | None":
+        """Publish what is pending; inside `together`, when that ends."""
         if self._depth:
             self._is_due = True
             return None
@@ -60,7 +60,7 @@ class AutoPublisher:
             return None
         if (resting := self._resting(platform)) is not None:
             return resting
-        # Only who has a catalog waits for what it takes to tell it.
+        # Imported late: only needed when a catalog is configured.
         from lumos.catalogs.publisher import CatalogPublisher
 
         try:
@@ -110,8 +110,8 @@ class AutoPublisher:
         return report
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Something changes inside, and is told at the end."""
+    def publishing(self) -> Iterator[None]:
+        """Publish at the end of the block what changes inside it."""
         with self.together():
             self.check()
             yield
@@ -119,7 +119,7 @@ class AutoPublisher:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What changes inside is told at the end, at once."""
+        """Publish all changes of the block once, at its end."""
         self._depth += 1
         try:
             yield
@@ -127,7 +127,7 @@ class AutoPublisher:
             self._depth -= 1
         if self._is_due and not self._depth:
             self._is_due = False
-            self.tell()
+            self.publish()
 
 
 def complain(report: "PublishReport") -> None:

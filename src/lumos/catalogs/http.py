@@ -74,7 +74,7 @@ def lost(text: str) -> Fault:
     return Fault(shortened(text), passes=True, unsure=True)
 
 
-def nobody(text: str) -> Fault:
+def unreachable(text: str) -> Fault:
     """A call that reached no server: no such host, nothing listens, no trusted certificate."""
     return Fault(shortened(text), passes=True, nobody=True)
 

@@ -97,7 +97,7 @@ class CatalogPublisher:
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
         """Tells the catalog of all news, or of as many as it takes; one process at a time."""
-        telling = _Publishing(self._store, self._platform, progress)
+        publishing = _Publishing(self._store, self._platform, progress)
         if self.is_first:
             self._store.transact(
                 lambda transaction: transaction.catalog_outbox.subscribe(
@@ -105,13 +105,13 @@ class CatalogPublisher:
                 )
             )
         elif not self._store.catalog_outbox.counts(self._platform.name):
-            return telling.report()
+            return publishing.report()
         try:
             with self._store.lock(f"catalog {self._platform.name}"):
-                telling.run()
+                publishing.run()
         except LockHeld:
-            telling.put_off("another process is telling it just now")
-        return telling.report()
+            publishing.put_off("another process is telling it just now")
+        return publishing.report()
 
 
 class _Publishing:
@@ -139,7 +139,7 @@ class _Publishing:
                 if self._announce is not None:
                     share = begun / max(expected, begun, 1)
                     self._announce(f"Telling {self._platform.kind}", share=share, unit="entries")
-                self._tell(load)
+                self._publish_load(load)
                 begun += sum(len(news) for _, news in load)
                 if self._problem is not None:
                     return
@@ -202,7 +202,7 @@ class _Publishing:
         if load:
             yield load
 
-    def _tell(self, load: _Load) -> None:
+    def _publish_load(self, load: _Load) -> None:
         """Tells some news, and keeps what was told: all of it in a file, else as far as it went."""
         told: list[_PublishedEntry] = []
         is_batch = isinstance(self._platform, WritesInBatches)

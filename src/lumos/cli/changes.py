@@ -10,12 +10,10 @@ from lumos.cli.lines import one_line, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     OptionalDatasets,
-    StorePath,
+    common_options,
     earlier_options,
-    lumos_of,
     stop_printing,
 )
 from lumos.cli.schema import ExitCode
@@ -43,7 +41,9 @@ def add_to(app: typer.Typer) -> None:
     )(changes)
 
 
+@common_options
 def changes(
+    options: CommonOptions,
     dataset: OptionalDatasets = None,
     since: Annotated[
         str | None,
@@ -68,15 +68,12 @@ def changes(
         typer.Option(metavar="N", min=1, help="Only the newest ones. Default: 100 on a terminal."),
     ] = None,
     exit_code: ExitCode = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List what changed in datasets, newest first."""
     from lumos.schemas.changes import ChangesTally
 
-    screenful = _SCREENFUL if limit is None and not json and sys.stdout.isatty() else None
-    lumos = lumos_of(config, store)
+    screenful = _SCREENFUL if limit is None and not options.json and sys.stdout.isatty() else None
+    lumos = options.lumos
     tally = ChangesTally(
         lumos.iter_changes(
             since=since,
@@ -88,7 +85,7 @@ def changes(
         )
     )
     try:
-        if json:
+        if options.json:
             _print_json(tally)
         else:
             _print(tally, Names(lumos))

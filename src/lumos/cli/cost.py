@@ -23,11 +23,13 @@ from lumos.cli.cost_options import (
 from lumos.cli.forms import write
 from lumos.cli.options import (
     AsJson,
+    CommonOptions,
     ConfigFile,
     DatasetOrJob,
     OptionalDataset,
     OutputFile,
     StorePath,
+    common_options,
     lumos_of,
     print_json,
 )
@@ -208,7 +210,9 @@ def explain(
 @app.command(
     epilog="Examples:\n\nlumos cost record\n\nlumos cost record --period 2024-01 --no-aspects"
 )
+@common_options
 def record(
+    options: CommonOptions,
     period: Annotated[
         str | None,
         typer.Option(metavar="PERIOD", help="Such as 2024-01. Default: the last full month."),
@@ -216,13 +220,10 @@ def record(
     aspects: Annotated[
         bool, typer.Option(help="Also store costs with datasets, so that snapshots include them.")
     ] = True,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Record the costs of a period, for trends and snapshots."""
-    done = lumos_of(config, store).cost.record(period, aspects=aspects)
-    if json:
+    done = options.lumos.cost.record(period, aspects=aspects)
+    if options.json:
         print_json(done)
     else:
         from lumos.cli.cost_text import print_answer

@@ -9,12 +9,10 @@ import typer
 
 from lumos.cli.lines import say
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     DatasetOrJob,
-    StorePath,
     add_command,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.errors import MisuseError
@@ -51,7 +49,9 @@ def add_to(app: typer.Typer) -> None:
     add_command(app, "list", "overrides", epilog="Example: lumos cost list --json")(list_)
 
 
+@common_options
 def ingest(
+    options: CommonOptions,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -74,18 +74,15 @@ def ingest(
     replace: Annotated[
         bool, typer.Option("--replace", help="First delete earlier usage of the same name.")
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Import the metered usage of jobs, so that it can be priced."""
     from lumos.cli.screen import steps
 
     with steps() as progress:
-        report = lumos_of(config, store).cost_sources.ingest(
+        report = options.lumos.cost_sources.ingest(
             *paths, name=name, engine=engine, replace=replace, progress=progress
         )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_ingest(report)
@@ -93,12 +90,13 @@ def ingest(
         raise typer.Exit(1)
 
 
-def meters(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def meters(options: CommonOptions) -> None:
     """List the sources of imported usage and the time they cover."""
     from lumos.cli.screen import stdout, table
 
-    report = lumos_of(config, store).cost_sources.meters()
-    if json:
+    report = options.lumos.cost_sources.meters()
+    if options.json:
         print_json(report)
         return
     rows = table("METER", "SINCE", "UNTIL", "ROWS", right=("ROWS",))
@@ -116,14 +114,13 @@ def meters(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
     )
 
 
+@common_options
 def forget(
+    options: CommonOptions,
     meter: Annotated[str, typer.Argument(metavar="METER", help="As `lumos cost meters` lists it.")],
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Delete the imported usage of a meter: lumos cost remove --meter METER."""
-    _remove_meter(lumos_of(config, store), meter, json=json)
+    _remove_meter(options.lumos, meter, json=options.json)
 
 
 def _remove_meter(lumos: "Lumos", meter: str, *, json: bool) -> None:
@@ -136,7 +133,9 @@ def _remove_meter(lumos: "Lumos", meter: str, *, json: bool) -> None:
         say(f"Deleted {report.reporter} with {plural(report.rows, 'row')} of usage.")
 
 
+@common_options
 def set_override(
+    options: CommonOptions,
     dataset: DatasetOrJob,
     costs: Annotated[
         list[str],
@@ -152,12 +151,9 @@ def set_override(
     until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day.")] = None,
     currency: Annotated[str | None, typer.Option(help="Must be the configured currency.")] = None,
     reason: Annotated[str, typer.Option(help="Why it is set.")] = "",
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Set the own cost of a dataset or job per month, instead of the measured one."""
-    report = lumos_of(config, store).cost_sources.set(
+    report = options.lumos.cost_sources.set(
         dataset,
         _amounts(costs),
         since=since,
@@ -165,10 +161,12 @@ def set_override(
         currency=currency,
         reason=reason,
     )
-    _show(report, json=json)
+    _show(report, json=options.json)
 
 
+@common_options
 def remove(
+    options: CommonOptions,
     dataset: Annotated[
         str | None,
         typer.Argument(
@@ -187,29 +185,27 @@ def remove(
             metavar="METER", help="Instead, all that a meter told, as `lumos cost meters` lists it."
         ),
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove cost overrides, so that the measured cost applies again, or a meter."""
     if (dataset is None) == (meter is None):
         raise MisuseError("Name a dataset, or a meter: lumos cost remove DATASET")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     if meter is not None:
-        _remove_meter(lumos, meter, json=json)
+        _remove_meter(lumos, meter, json=options.json)
         return
     assert dataset is not None
     report = lumos.cost_sources.unset(dataset, types or ())
-    if not json:
+    if not options.json:
         what = "override" if report.removed == 1 else "overrides"
         say(f"Removed {report.removed} {what}; the measured cost applies again.")
-    if json or report.overrides:
-        _show(report, json=json)
+    if options.json or report.overrides:
+        _show(report, json=options.json)
 
 
-def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def list_(options: CommonOptions) -> None:
     """List cost overrides, set by command and in the configuration."""
-    _show(lumos_of(config, store).cost_sources.overrides(), json=json)
+    _show(options.lumos.cost_sources.overrides(), json=options.json)
 
 
 def _amounts(costs: list[str]) -> dict[str, Decimal]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumos.cost.service import CostOptions
 
 
-class Form(enum.StrEnum):
+class CostForm(enum.StrEnum):
     """The format of a report."""
 
     TEXT = "text"
@@ -35,7 +35,7 @@ class PlainForm(enum.StrEnum):
 
 
 _BY_ENDING: Final = {
-    ".json": Form.JSON, ".csv": Form.CSV, ".html": Form.HTML, ".htm": Form.HTML,
+    ".json": CostForm.JSON, ".csv": CostForm.CSV, ".html": CostForm.HTML, ".htm": CostForm.HTML,
 }  # fmt: skip
 _WHAT_IF: Final = "What if"
 
@@ -82,7 +82,7 @@ ScheduleOption = Annotated[
     ),
 ]
 FormOption = Annotated[
-    Form | None,
+    CostForm | None,
     typer.Option("--format", help="Default: text, or by the file extension of --output."),
 ]
 PlainFormOption = Annotated[
@@ -128,22 +128,24 @@ def _price(text: str) -> tuple[str, Decimal]:
     return key, price
 
 
-def form_of(format: Form | PlainForm | None, output: Path | None, *, json: bool, csv: bool) -> Form:
+def form_of(
+    format: CostForm | PlainForm | None, output: Path | None, *, json: bool, csv: bool
+) -> CostForm:
     """The format that the options ask for."""
-    named = ((Form.JSON, json), (Form.CSV, csv))
-    wanted = [Form(format)] if format else []
+    named = ((CostForm.JSON, json), (CostForm.CSV, csv))
+    wanted = [CostForm(format)] if format else []
     wanted += [form for form, is_asked in named if is_asked]
     if len(set(wanted)) > 1:
         raise MisuseError(f"{' and '.join(wanted)} contradict each other. Choose one of them.")
     if wanted:
         return wanted[0]
     if output is None:
-        return Form.TEXT
+        return CostForm.TEXT
     return by_ending(output, _BY_ENDING)
 
 
 def deliver(
-    form: Form,
+    form: CostForm,
     output: Path | None,
     answer: "Callable[[], CostReportHeader]",
     *,
@@ -151,23 +153,23 @@ def deliver(
 ) -> None:
     """Prints a report or writes it to a file."""
     match form:
-        case Form.TEXT:
+        case CostForm.TEXT:
             if output is not None:
                 raise MisuseError(f"Text is only printed. Name {output} .csv or .json instead.")
             from lumos.cli.cost_text import print_answer
 
             print_answer(answer())
-        case Form.JSON if output is None:
+        case CostForm.JSON if output is None:
             print_json(answer())
-        case Form.JSON:
+        case CostForm.JSON:
             from lumos.model.json_codec import to_json
 
             write(to_json(answer(), indent=2).decode() + "\n", output)
-        case Form.CSV:
+        case CostForm.CSV:
             from lumos.cli.cost_csv import as_csv
 
             write(as_csv(answer()), output)
-        case Form.HTML:
+        case CostForm.HTML:
             if page is None:
                 raise MisuseError("This report has no HTML page. Try: lumos cost page")
             write(page(), output)

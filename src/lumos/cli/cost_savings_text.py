@@ -14,9 +14,9 @@ from lumos.cli.cost_screen import (
     percent,
     print_remarks,
     print_what_if,
+    print_wrapped,
     purse_of,
     shortened,
-    told,
 )
 from lumos.cli.screen import stdout
 from lumos.cost.reports import RetireReport, SavingsReport
@@ -51,7 +51,7 @@ def print_savings(report: SavingsReport) -> None:
         remains = purse(purse.difference(report.monthly_savings, attributed))
         why = "other datasets need it" + (" or it is committed" if report.committed_cost else "")
         line = f"  Its total cost is {purse(attributed)}; {remains} of that remains, because {why}."
-        told(console, line, indent=2)
+        print_wrapped(console, line, indent=2)
     print_what_if(console, report, purse)
     gone = purse.column(each.monthly for each in report.disappears)
     _part(
@@ -85,7 +85,7 @@ def print_savings(report: SavingsReport) -> None:
     heading(console, "RISK")
     console.print(f"  {impact.risk_level}", style=_RISKS[impact.risk_level])
     for reason in impact.reasons:
-        told(console, f"  - {reason}", indent=4)
+        print_wrapped(console, f"  - {reason}", indent=4)
     if report.unverified:
         console.print()
         console.print("Readers unknown: no query log covers these datasets:", style="yellow")
@@ -145,7 +145,7 @@ def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None
         line = (
             f"{number:>3}  {text:>{widest}}  {total:>{width}}  {_few(step.names, _ROWS)} ({whose})"
         )
-        told(console, line, indent=indent)
+        print_wrapped(console, line, indent=indent)
         also = len(step.datasets) - len(step.ends)
         if also:
             console.print(f"{'':>{indent}}and {also:,} more {NOTHING_ELSE}", style="dim")
@@ -168,7 +168,7 @@ def _part(
     names = max(cell_len(name) for name, _, _ in shown)
     amounts = max(cell_len(amount) for _, amount, _ in shown)
     for name, amount, note in shown:
-        told(
+        print_wrapped(
             console, f"  {padded(name, names)}  {padded(amount, amounts)}  {note}".rstrip(),
             indent=names + amounts + 6,
         )  # fmt: skip

@@ -111,7 +111,7 @@ def padded(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def told(console: "Console", text: str, *, indent: int) -> None:
+def print_wrapped(console: "Console", text: str, *, indent: int) -> None:
     """A line of words, and what does not fit on it further in."""
     lines = wrap(
         text,

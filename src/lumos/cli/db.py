@@ -5,16 +5,21 @@ from typing import Annotated
 import typer
 
 from lumos.cli.lines import say
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    CommonOptions,
+    common_options,
+    print_json,
+)
 
 app = typer.Typer(help="Maintain the store.", no_args_is_help=True)
 
 
 @app.command(epilog="Example: lumos db upgrade")
-def upgrade(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def upgrade(options: CommonOptions) -> None:
     """Upgrade the store to the revision that this version needs."""
-    report = lumos_of(config, store).upgrade_store()
-    if json:
+    report = options.lumos.upgrade_store()
+    if options.json:
         print_json(report)
     elif report.before == report.after:
         say(f"{report.store} is already at revision {report.after}.")
@@ -23,10 +28,11 @@ def upgrade(config: ConfigFile = None, store: StorePath = None, json: AsJson = F
 
 
 @app.command(epilog="Example: lumos db status --json")
-def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def status(options: CommonOptions) -> None:
     """Show the location, revision and size of the store."""
-    report = lumos_of(config, store).store_status()
-    if json:
+    report = options.lumos.store_status()
+    if options.json:
         print_json(report)
         return
     say(f"{report.store}: revision {report.revision or 'none'}, newest is {report.newest_revision}")
@@ -35,7 +41,9 @@ def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fa
 
 
 @app.command(epilog="Example: lumos db prune --older-than 30d")
+@common_options
 def prune(
+    options: CommonOptions,
     older_than: Annotated[
         str | None,
         typer.Option(
@@ -44,13 +52,10 @@ def prune(
             show_default=False,
         ),
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Delete old MODIFIED events (new data, same schema); all other events stay."""
-    report = lumos_of(config, store).forget_old_changes(older_than)
-    if json:
+    report = options.lumos.forget_old_changes(older_than)
+    if options.json:
         print_json(report)
     elif report.before is None:
         say("storage.modified_retention_days is 0: all events are kept.")

@@ -10,12 +10,10 @@ import typer
 from lumos.cli.options import (
     BREAKING,
     STDOUT,
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     ReportFile,
-    StorePath,
+    common_options,
     earlier_options,
-    lumos_of,
     print_json,
 )
 
@@ -53,7 +51,9 @@ def add_to(app: typer.Typer) -> None:
     )(diff)
 
 
+@common_options
 def diff(
+    options: CommonOptions,
     source: Annotated[
         str,
         typer.Argument(
@@ -89,9 +89,6 @@ def diff(
         ),
     ] = None,
     output: ReportFile = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Compare two snapshots or platforms, and show which differences are breaking.
 
@@ -103,13 +100,13 @@ def diff(
 
     if spark is not None and (mapping is not None or output is not None):
         raise typer.BadParameter("--spark takes neither --mapping nor --output")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     snapshots = lumos.snapshot
     if spark is not None:
         with steps() as progress:
             progress("comparing on Spark")
             sums = snapshots.diff_on_spark(source, target, to=spark, aspects=aspect or ())
-        if json:
+        if options.json:
             print_json(sums)
         else:
             _show_sums(sums)
@@ -121,7 +118,7 @@ def diff(
         )
     if output is not None and output != STDOUT:
         write(to_json(report, indent=2).decode() + "\n", Path(output))
-    if json or output == STDOUT:
+    if options.json or output == STDOUT:
         print_json(report)
     else:
         from lumos.cli.names import Names

@@ -9,13 +9,11 @@ import typer
 from lumos.cli.lines import say
 from lumos.cli.names import Names
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
-    StorePath,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
@@ -42,7 +40,9 @@ app = typer.Typer(help="Manage descriptions, business context and domains.", no_
     "lumos doc set orders 'Where the parcel goes' --field address.city\n\n"
     "lumos doc set orders --file docs/orders.md",
 )
+@common_options
 def set_(
+    options: CommonOptions,
     dataset: Datasets,
     description: Annotated[
         str | None, typer.Argument(metavar="[TEXT]", help="The description.", show_default=False)
@@ -56,14 +56,11 @@ def set_(
     ] = None,
     field: Fields = None,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Set the description, business context or domain of datasets, or describe fields."""
     if description is not None and file is not None:
         raise MisuseError("Give the description as text or with --file, not both.")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with dataset_first(lumos, "doc set", dataset, [description] if description else []):
         report = lumos.people.docs.set(
             dataset,
@@ -73,11 +70,13 @@ def set_(
             fields=field or (),
             dry_run=dry_run,
         )
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command(epilog="Example: lumos doc remove orders --domain")
+@common_options
 def remove(
+    options: CommonOptions,
     dataset: Datasets,
     description: Annotated[bool, typer.Option("--description", help="The description.")] = False,
     context: Annotated[bool, typer.Option("--context", help="The business context.")] = False,
@@ -85,12 +84,9 @@ def remove(
     field: Fields = None,
     mine: Mine = False,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove the named documentation, or all of it."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.people.docs.remove(
         dataset,
         description=description,
@@ -100,11 +96,13 @@ def remove(
         mine=mine,
         dry_run=dry_run,
     )
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command("list", epilog="Examples:\n\nlumos doc list orders\n\nlumos doc list --missing")
+@common_options
 def list_(
+    options: CommonOptions,
     dataset: OptionalDatasets = None,
     missing: Annotated[
         bool,
@@ -115,21 +113,18 @@ def list_(
         ),
     ] = False,
     field: Fields = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List the documentation of datasets and fields and its source, or what is missing."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     people = lumos.people
     if missing:
         lacking = people.missing(dataset)
-        print_json(lacking) if json else _print_missing(lacking, lumos)
+        print_json(lacking) if options.json else _print_missing(lacking, lumos)
         if lacking.blocks:
             raise typer.Exit(_INCOMPLETE)
         return
     report = people.docs.list(dataset, fields=field or ())
-    if json:
+    if options.json:
         print_json(report)
     else:
         print_list(report, lumos, noun="documentation", whole=False)

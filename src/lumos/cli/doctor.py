@@ -2,7 +2,11 @@
 
 import typer
 
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    CommonOptions,
+    common_options,
+    print_json,
+)
 
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 
@@ -12,17 +16,18 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: lumos doctor --config lumos.yaml")(doctor)
 
 
-def doctor(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def doctor(options: CommonOptions) -> None:
     """Check Java, Spark, the store, sources and catalogs, and suggest what to fix.
 
     Runs a small job on the configured Spark. Exits with 1 if a check fails.
     """
     from lumos.cli.screen import stdout, steps
 
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with steps() as progress:
         report = lumos.doctor(progress=progress)
-    if json:
+    if options.json:
         print_json(report)
     else:
         console = stdout()

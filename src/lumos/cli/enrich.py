@@ -6,13 +6,10 @@ from typing import Annotated
 import typer
 
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     DryRun,
-    StorePath,
+    common_options,
     earlier_options,
-    lumos_of,
-    print_json,
 )
 from lumos.cli.words import print_words
 from lumos.errors import MisuseError
@@ -26,7 +23,9 @@ def add_to(app: typer.Typer) -> None:
     )(enrich)
 
 
+@common_options
 def enrich(
+    options: CommonOptions,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -45,14 +44,11 @@ def enrich(
         ),
     ] = False,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Apply the annotations in a file to datasets, or infer annotations from names."""
     if (file is None) == (not infer):
         raise MisuseError("Give either a file or --infer: lumos enrich FILE")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     people = lumos.people
     report = people.infer(dry_run=dry_run) if file is None else people.enrich(file, dry_run=dry_run)
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)

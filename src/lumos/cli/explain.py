@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.names import Names
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    CommonOptions,
+    common_options,
+    print_json,
+)
 from lumos.cli.similar import print_suggestions
 
 if TYPE_CHECKING:
@@ -32,7 +36,9 @@ def add_to(app: typer.Typer) -> None:
     )(explain)
 
 
+@common_options
 def explain(
+    options: CommonOptions,
     path: Annotated[
         str,
         typer.Argument(
@@ -41,18 +47,15 @@ def explain(
             show_default=False,
         ),
     ],
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Explain which dataset a file or folder belongs to, by which rule, and why.
 
     Shows the decision of the last scan. Files that no scan has seen are examined now. An argument
     that is not a path is taken as the name of a dataset.
     """
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.explain(path)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print(report, Names(lumos, (each.urn for each in report.datasets)))

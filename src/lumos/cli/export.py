@@ -10,12 +10,10 @@ import typer
 
 from lumos.cli.options import (
     STDOUT,
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Platform,
-    StorePath,
+    common_options,
     local_path,
-    lumos_of,
     print_json,
 )
 from lumos.errors import MisuseError
@@ -44,7 +42,9 @@ def add_to(app: typer.Typer) -> None:
     )(export)
 
 
+@common_options
 def export(
+    options: CommonOptions,
     file: Annotated[
         str | None,
         typer.Argument(
@@ -113,9 +113,6 @@ def export(
             "parquet. Default: yaml in a folder, json on stdout.",
         ),
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Write all metadata into one portable file.
 
@@ -126,7 +123,7 @@ def export(
     if (file is None) == (output is None):
         raise MisuseError("Name one file to write: lumos export FILE")
     target = file or output or ""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with TemporaryDirectory(prefix="lumos-") as folder, steps() as progress:
         if to_stdout := target == STDOUT:
             target = f"{folder}/snapshot.{_streamed(format)}"
@@ -150,7 +147,7 @@ def export(
                 shutil.copyfileobj(snapshot, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
-    if json:
+    if options.json:
         print_json(report)
     else:
         _show(report)

@@ -6,7 +6,11 @@ import typer
 
 from lumos.cli.lines import remark, say
 from lumos.cli.names import Names
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    CommonOptions,
+    common_options,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from lumos.discovery.hints.effects import DatasetFiles, HintEffect
@@ -31,7 +35,9 @@ _DryRun = Annotated[
     "lumos hint add 'exports/*.csv' --split\n\n"
     "lumos hint add 's3://bucket/tenants/{tenant}/**' --split"
 )
+@common_options
 def add(
+    options: CommonOptions,
     pattern: Annotated[
         list[str],
         typer.Argument(
@@ -58,30 +64,28 @@ def add(
         bool,
         typer.Option("--in-store", help="Write to the store even if there is a lumos.yaml."),
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Join all matching files into one dataset, split them, or name their dataset.
 
     The hint is written to lumos.yaml if there is one, otherwise to the store, and takes effect
     with the next scan. The effect on the last scan is shown at once.
     """
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.hints.add(*pattern, name=name, split=split, in_store=in_store, dry_run=dry_run)
-    print_json(report) if json else _print_change(report, Names(lumos))
+    print_json(report) if options.json else _print_change(report, Names(lumos))
 
 
 @app.command("list", epilog="Examples:\n\nlumos hint list\n\nlumos hint list --json")
-def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def list_(options: CommonOptions) -> None:
     """List all hints in the order in which they apply, and where each is stored.
 
     The first hint that matches a file decides.
     """
     from lumos.cli.screen import aligned
 
-    report = lumos_of(config, store).hints.list()
-    if json:
+    report = options.lumos.hints.list()
+    if options.json:
         print_json(report)
         return
     rows = [
@@ -104,7 +108,9 @@ def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fal
 @app.command(
     epilog="Examples:\n\nlumos hint remove 2\n\nlumos hint remove 'raw/*_log/**' --dry-run"
 )
+@common_options
 def remove(
+    options: CommonOptions,
     hint: Annotated[
         str,
         typer.Argument(
@@ -114,14 +120,11 @@ def remove(
         ),
     ],
     dry_run: _DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove a hint from lumos.yaml or the store."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.hints.remove(hint, dry_run=dry_run)
-    print_json(report) if json else _print_change(report, Names(lumos))
+    print_json(report) if options.json else _print_change(report, Names(lumos))
 
 
 def _where(hint: "HintReport") -> str:

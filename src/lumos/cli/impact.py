@@ -13,14 +13,12 @@ from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
     UNDETERMINED,
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Dataset,
     FileKind,
     FileModel,
     OutputFile,
-    StorePath,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.errors import MisuseError
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from lumos.sdk import Lumos
 
 
-class Form(enum.StrEnum):
+class ImpactForm(enum.StrEnum):
     """How an impact is shown."""
 
     TEXT = "text"
@@ -43,17 +41,17 @@ class Form(enum.StrEnum):
 
 
 _BY_ENDING: Final = {
-    ".txt": Form.TEXT,
-    ".json": Form.JSON,
-    ".md": Form.MARKDOWN,
-    ".html": Form.HTML,
-    ".htm": Form.HTML,
-    ".dot": Form.DOT,
-    ".gv": Form.DOT,
-    ".mmd": Form.MERMAID,
+    ".txt": ImpactForm.TEXT,
+    ".json": ImpactForm.JSON,
+    ".md": ImpactForm.MARKDOWN,
+    ".html": ImpactForm.HTML,
+    ".htm": ImpactForm.HTML,
+    ".dot": ImpactForm.DOT,
+    ".gv": ImpactForm.DOT,
+    ".mmd": ImpactForm.MERMAID,
 }
 Format = Annotated[
-    Form | None,
+    ImpactForm | None,
     typer.Option("--format", help="Default: text, or by the ending of --output."),
 ]
 CheckOnSpark = Annotated[
@@ -82,7 +80,9 @@ def add_to(application: typer.Typer) -> None:
     )(impact)
 
 
+@common_options
 def impact(
+    options: CommonOptions,
     dataset: Dataset,
     change: Annotated[
         list[str] | None,
@@ -113,17 +113,14 @@ def impact(
     output: OutputFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show who breaks if a dataset changes, where and why.
 
     Every dataset downstream gets a verdict (BREAKING, UNDETERMINED or COMPATIBLE) with its owner
     and the SQL clause that decides. Changes can be combined.
     """
-    form = form_of(format, output, json=json)
-    lumos = lumos_of(config, store)
+    form = form_of(format, output, json=options.json)
+    lumos = options.lumos
 
     def ask(progress: Progress) -> "ImpactReport":
         return lumos.impact.of(
@@ -135,21 +132,21 @@ def impact(
     answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
 
 
-def form_of(format: Form | None, output: Path | None, *, json: bool) -> Form:
+def form_of(format: ImpactForm | None, output: Path | None, *, json: bool) -> ImpactForm:
     """The form that options ask for."""
-    if json and format not in (None, Form.JSON):
+    if json and format not in (None, ImpactForm.JSON):
         raise MisuseError(f"--json and --format {format} contradict each other. Give one.")
     if json or format is not None:
-        return format or Form.JSON
+        return format or ImpactForm.JSON
     if output is None:
-        return Form.TEXT
+        return ImpactForm.TEXT
     return by_ending(output, _BY_ENDING)
 
 
 def answer(
     lumos: "Lumos",
     ask: "Callable[[Progress], ImpactReport | ImpactsReport]",
-    form: Form,
+    form: ImpactForm,
     output: Path | None,
     *,
     exit_code: bool,
@@ -175,13 +172,13 @@ def answer(
 def _show(
     lumos: "Lumos",
     report: "ImpactReport | ImpactsReport",
-    form: Form,
+    form: ImpactForm,
     output: Path | None,
     names: Names,
 ) -> None:
-    if output is None and form is Form.JSON:
+    if output is None and form is ImpactForm.JSON:
         print_json(report)
-    elif output is None and form is Form.TEXT:
+    elif output is None and form is ImpactForm.TEXT:
         from lumos.cli.impact_text import print_impact
 
         print_impact(report, names)
@@ -190,8 +187,10 @@ def _show(
         write(text, output, remark=names(f"{report.headline}."))
 
 
-def _text(lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: Form, names: Names) -> str:
-    if form is Form.TEXT:
+def _text(
+    lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: ImpactForm, names: Names
+) -> str:
+    if form is ImpactForm.TEXT:
         from lumos.cli.impact_text import plain_text
 
         return plain_text(report, names)

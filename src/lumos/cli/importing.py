@@ -7,14 +7,12 @@ import typer
 from lumos.cli.lines import problem, remark
 from lumos.cli.names import Names
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     DryRun,
     OptionalSnapshot,
     Platform,
-    StorePath,
+    common_options,
     earlier_options,
-    lumos_of,
     print_json,
 )
 from lumos.errors import FAILED
@@ -40,7 +38,9 @@ def add_to(app: typer.Typer) -> None:
     )(import_snapshot)
 
 
+@common_options
 def import_snapshot(
+    options: CommonOptions,
     file: OptionalSnapshot = None,
     platform: Platform = "local",
     dry_run: DryRun = False,
@@ -56,9 +56,6 @@ def import_snapshot(
             "--allow-dangling", help="Accept lineage to datasets that are not in the snapshot."
         ),
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Import a snapshot into a platform, and keep what people edited there.
 
@@ -72,7 +69,7 @@ def import_snapshot(
         raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
     if file is None and not rollback:
         raise typer.BadParameter("Name the snapshot: lumos import FILE")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     snapshots = lumos.snapshot
     report: ImportReport | RollbackReport
     with steps() as progress:
@@ -92,7 +89,7 @@ def import_snapshot(
                 allow_dangling=allow_dangling,
                 progress=progress,
             )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _show(report, Names(lumos))

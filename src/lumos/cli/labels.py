@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
-    StorePath,
     add_command,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
@@ -51,52 +49,49 @@ def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
         epilog=f"Examples:\n\nlumos {word} add orders {example}\n\n"
         f"lumos {word} add 'sales/*' {example} --field email --dry-run",
     )
+    @common_options
     def add(
+        options: CommonOptions,
         dataset: Datasets,
         names: Annotated[list[str], names_argument],
         field: Fields = None,
         dry_run: DryRun = False,
-        config: ConfigFile = None,
-        store: StorePath = None,
-        json: AsJson = False,
     ) -> None:
         """Add labels to datasets, or to fields of them."""
-        lumos = lumos_of(config, store)
+        lumos = options.lumos
         with dataset_first(lumos, f"{word} add", dataset, names):
             report = labels_of(lumos).set(dataset, *names, fields=field or (), dry_run=dry_run)
-        print_json(report) if json else print_words(report, lumos)
+        options.print(report, print_words)
 
     @app.command(epilog=f"Example: lumos {word} remove orders {example}")
+    @common_options
     def remove(
+        options: CommonOptions,
         dataset: Datasets,
         names: Annotated[list[str], names_argument],
         field: Fields = None,
         mine: Mine = False,
         dry_run: DryRun = False,
-        config: ConfigFile = None,
-        store: StorePath = None,
-        json: AsJson = False,
     ) -> None:
         """Remove labels, whoever added them; later scans do not add them again."""
-        lumos = lumos_of(config, store)
+        lumos = options.lumos
         with dataset_first(lumos, f"{word} remove", dataset, names):
             report = labels_of(lumos).remove(
                 dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
             )
-        print_json(report) if json else print_words(report, lumos)
+        options.print(report, print_words)
 
     @app.command("list", epilog=f"Example: lumos {word} list 'sales/*'")
+    @common_options
     def list_(
+        options: CommonOptions,
         dataset: OptionalDatasets = None,
         field: Fields = None,
-        config: ConfigFile = None,
-        store: StorePath = None,
-        json: AsJson = False,
     ) -> None:
         """List labels and how often they are used, or the labels of some datasets."""
-        lumos = lumos_of(config, store)
+        lumos = options.lumos
         report = labels_of(lumos).list(dataset, fields=field or ())
-        if json:
+        if options.json:
             print_json(report)
         else:
             print_list(report, lumos, noun=word, whole=dataset is None)

@@ -10,11 +10,9 @@ from lumos.cli.lines import problem, remark, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
     QUIET,
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     DryRun,
-    StorePath,
-    lumos_of,
+    common_options,
     print_json,
 )
 
@@ -47,7 +45,9 @@ Dialect = Annotated[
     "lumos lineage ingest sql/ --name-from '{schema}/{table}/*.sql'\n\n"
     "lumos lineage ingest target/manifest.json events.ndjson lineage.yaml"
 )
+@common_options
 def ingest(
+    options: CommonOptions,
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -76,9 +76,6 @@ def ingest(
         ),
     ] = False,
     keep_removals: Annotated[bool, typer.Option("--no-accept-removals", hidden=True)] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Record the lineage in files, by column.
 
@@ -88,7 +85,7 @@ def ingest(
     """
     from lumos.cli.screen import steps
 
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with steps() as progress:
         report = lumos.lineage.ingest(
             *paths,
@@ -98,7 +95,7 @@ def ingest(
             accept_removals=accept_removals and not keep_removals,
             progress=progress,
         )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _show(report, Names(lumos))
@@ -108,7 +105,9 @@ def ingest(
 
 
 @app.command(epilog="Example: lumos lineage add raw/orders analytics/totals --column amount=total")
+@common_options
 def add(
+    options: CommonOptions,
     upstream: Annotated[
         str,
         typer.Argument(metavar="UPSTREAM", help="The source dataset: a name, path, table or URN."),
@@ -141,12 +140,9 @@ def add(
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence, from 0 to 1.")] = 1.0,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Record an edge between two datasets by hand."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.lineage.add(
         upstream,
         downstream,
@@ -155,11 +151,13 @@ def add(
         job=job,
         confidence=confidence,
     )
-    _answer(report, Names(lumos), as_json=json)
+    _answer(report, Names(lumos), as_json=options.json)
 
 
 @app.command(epilog="Example: lumos lineage remove raw/orders analytics/totals")
+@common_options
 def remove(
+    options: CommonOptions,
     upstream: Annotated[
         str,
         typer.Argument(metavar="UPSTREAM", help="The source dataset: a name, path, table or URN."),
@@ -170,17 +168,14 @@ def remove(
             metavar="DOWNSTREAM", help="The target dataset: a name, path, table or URN."
         ),
     ],
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove an edge that was recorded with lumos lineage add.
 
     The same edge stays if files, projects or jobs report it; change these and ingest them again.
     """
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.lineage.remove(upstream, downstream)
-    _answer(report, Names(lumos), as_json=json)
+    _answer(report, Names(lumos), as_json=options.json)
     if report.change == "not there":
         raise typer.Exit(1)
 

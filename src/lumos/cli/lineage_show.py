@@ -9,7 +9,12 @@ import typer
 from lumos.cli.forms import by_ending, write
 from lumos.cli.lines import one_line, remark
 from lumos.cli.names import Names
-from lumos.cli.options import AsJson, ConfigFile, OutputFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    CommonOptions,
+    OutputFile,
+    common_options,
+    print_json,
+)
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 _LONGEST: Final = 90
 
 
-class Form(enum.StrEnum):
+class LineageForm(enum.StrEnum):
     """How lineage is shown."""
 
     TREE = "tree"
@@ -36,15 +41,15 @@ class Form(enum.StrEnum):
 
 
 _BY_ENDING: Final = {
-    ".json": Form.JSON,
-    ".dot": Form.DOT,
-    ".gv": Form.DOT,
-    ".mmd": Form.MERMAID,
-    ".md": Form.MERMAID,
-    ".ndjson": Form.OPENLINEAGE,
-    ".jsonl": Form.OPENLINEAGE,
-    ".html": Form.HTML,
-    ".htm": Form.HTML,
+    ".json": LineageForm.JSON,
+    ".dot": LineageForm.DOT,
+    ".gv": LineageForm.DOT,
+    ".mmd": LineageForm.MERMAID,
+    ".md": LineageForm.MERMAID,
+    ".ndjson": LineageForm.OPENLINEAGE,
+    ".jsonl": LineageForm.OPENLINEAGE,
+    ".html": LineageForm.HTML,
+    ".htm": LineageForm.HTML,
 }
 
 Direct = Annotated[
@@ -62,7 +67,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: lumos lineage path raw/orders.amount revenue.total")(path)
 
 
+@common_options
 def show(
+    options: CommonOptions,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -90,38 +97,37 @@ def show(
     ] = 500,
     direct: Direct = False,
     format: Annotated[
-        Form | None,
+        LineageForm | None,
         typer.Option("--format", help="Default: tree, or by the ending of --output."),
     ] = None,
     output: OutputFile = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show what a dataset or a column is made from, and what is made from it.
 
     The page that --output map.html writes is self-contained; open it in a browser.
     """
-    form = _form(format, output, json=json)
+    form = _form(format, output, json=options.json)
     side: Side = "both" if upstream == downstream else "upstream" if upstream else "downstream"
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     lineage = lumos.lineage.view
     if column is None:
         dataset, column = lineage.split(dataset)
     view: ViewOptions = {
         "column": column, "side": side, "depth": depth, "limit": limit, "direct": direct
     }  # fmt: skip
-    if form is Form.TREE:
+    if form is LineageForm.TREE:
         if output is not None:
             raise MisuseError("A tree cannot be written to a file. Choose another --format.")
         _print_tree(lineage.picture(dataset, **view), side, Names(lumos))
-    elif form is Form.JSON and output is None:
+    elif form is LineageForm.JSON and output is None:
         print_json(lineage.show(dataset, **view))
     else:
         write(lineage.drawn(dataset, form.value, **view), output)
 
 
+@common_options
 def path(
+    options: CommonOptions,
     ends: Annotated[
         list[str],
         typer.Argument(
@@ -134,15 +140,12 @@ def path(
         int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many paths.")
     ] = 10,
     direct: Direct = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show the paths from one column to another downstream, shortest first.
 
     Exits with 3 if there is none.
     """
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     lineage = lumos.lineage.view
     if len(ends) == 4:
         # Datasets and columns apart, as in earlier versions.
@@ -152,7 +155,7 @@ def path(
     else:
         raise MisuseError("Name two columns: lumos lineage path DATASET.COLUMN DATASET.COLUMN")
     report = lineage.paths(start, goal, limit=limit, direct=direct)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_paths(report, Names(lumos))
@@ -167,15 +170,15 @@ def _end(lineage: "LineageViewer", text: str) -> tuple[str, str]:
     return dataset, column
 
 
-def _form(format: Form | None, output: Path | None, *, json: bool) -> Form:
+def _form(format: LineageForm | None, output: Path | None, *, json: bool) -> LineageForm:
     if json:
-        if format not in (None, Form.JSON):
+        if format not in (None, LineageForm.JSON):
             raise MisuseError(f"--json and --format {format} contradict each other. Give one.")
-        return Form.JSON
+        return LineageForm.JSON
     if format is not None:
         return format
     if output is None:
-        return Form.TREE
+        return LineageForm.TREE
     return by_ending(output, _BY_ENDING)
 
 

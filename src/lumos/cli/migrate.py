@@ -8,13 +8,11 @@ import typer
 
 from lumos.cli.lines import problem, remark
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     DryRun,
-    StorePath,
+    common_options,
     earlier_options,
     local_path,
-    lumos_of,
     print_json,
 )
 
@@ -42,7 +40,9 @@ def add_to(app: typer.Typer) -> None:
     )(migrate)
 
 
+@common_options
 def migrate(
+    options: CommonOptions,
     source: Annotated[
         str,
         typer.Argument(
@@ -79,9 +79,6 @@ def migrate(
             callback=local_path,
         ),
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Copy all metadata of one catalog to another, and verify every entry.
 
@@ -95,7 +92,7 @@ def migrate(
         raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
     if rollback and (mapping or output):
         raise typer.BadParameter("--rollback takes neither --mapping nor --output")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     desk = lumos.migration
     with steps() as progress:
         if rollback:
@@ -108,7 +105,7 @@ def migrate(
             report = desk.migrate(
                 source, target, resume=resume, mapping=mapping, keep=output, progress=progress
             )
-    if json:
+    if options.json:
         print_json(taken_back if rollback else report)
     elif rollback:
         from lumos.cli.importing import show_rollback

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.lines import problem
-from lumos.cli.options import AsJson, ConfigFile, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    AsJson,
+    CommonOptions,
+    ConfigFile,
+    StorePath,
+    common_options,
+    lumos_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from lumos.notifications.service import NotifySendReport, NotifyStatusReport
@@ -14,10 +22,11 @@ app = typer.Typer(help="Show and send notifications about changes.", no_args_is_
 
 
 @app.command(epilog="Example: lumos notify status --json")
-def status(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def status(options: CommonOptions) -> None:
     """Show sent, pending and failed messages by channel."""
-    report = lumos_of(config, store).notifications.status()
-    if json:
+    report = options.lumos.notifications.status()
+    if options.json:
         print_json(report)
     else:
         _show(report)

@@ -1,9 +1,11 @@
 """The grammar of the command line: arguments and options that commands share, earlier spellings
 that stay valid, and how results are printed."""
 
+import inspect
 import os
 import re
 import sys
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar
 
@@ -177,6 +179,46 @@ FileModel = Annotated[
         metavar="NAME", help="The table or model in the file. Default: the dataset's name."
     ),
 ]
+
+
+class CommonOptions:
+    """The values of --config, --store and --json, which most commands take."""
+
+    def __init__(self, config: Path | None, store: Path | None, json: bool) -> None:
+        self.config, self.store, self.json = config, store, json
+
+    @cached_property
+    def lumos(self) -> "Lumos":
+        """Lumos with that configuration and store."""
+        return lumos_of(self.config, self.store)
+
+    def print(self, report: object, show: "Callable[[Any, Lumos], None]") -> None:
+        """Print a report as JSON with --json, else by `show`."""
+        print_json(report) if self.json else show(report, self.lumos)
+
+
+def common_options(function: "Callable[..., None]") -> "Callable[..., None]":
+    """Add --config, --store and --json to a command that takes `options: CommonOptions`."""
+    signature = inspect.signature(function)
+    own = [each for name, each in signature.parameters.items() if name != "options"]
+    common = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
+        for name, type, default in (
+            ("config", ConfigFile, None),
+            ("store", StorePath, None),
+            ("json", AsJson, False),
+        )
+    ]
+
+    @wraps(function)
+    def command(
+        *args: Any, config: Path | None, store: Path | None, json: bool, **given: Any
+    ) -> None:
+        function(*args, options=CommonOptions(config, store, json), **given)
+
+    command.__dict__["__signature__"] = signature.replace(parameters=[*own, *common])
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *common)}
+    return command
 
 
 class _Command(TyperCommand):

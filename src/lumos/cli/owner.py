@@ -8,15 +8,13 @@ import typer
 from lumos.cli.lines import problem, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
     Owner,
-    StorePath,
+    common_options,
     earlier_options,
-    lumos_of,
     print_json,
 )
 from lumos.cli.words import dataset_first, print_words
@@ -38,7 +36,9 @@ _Type = Annotated[
     epilog="Examples:\n\nlumos owner add jane.smith --email jane@example.com\n\n"
     "lumos owner add analytics-team --group --member jane.smith --member li.wei"
 )
+@common_options
 def add(
+    options: CommonOptions,
     name: Owner,
     group: Annotated[bool, typer.Option("--group", help="Add a group instead of a user.")] = False,
     email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
@@ -49,12 +49,9 @@ def add(
     display_name: Annotated[str | None, typer.Option(help="The name to show.")] = None,
     title: Annotated[str | None, typer.Option(help="Job title of a user.")] = None,
     description: Annotated[str | None, typer.Option(help="Purpose of a group.")] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Add a user or a group, or update one."""
-    report = lumos_of(config, store).people.owners.add(
+    report = options.lumos.people.owners.add(
         name,
         group=group,
         email=email,
@@ -63,7 +60,7 @@ def add(
         description=description,
         members=member or (),
     )
-    if json:
+    if options.json:
         print_json(report)
     else:
         verb = "added" if report.created else "changed" if report.changed else "unchanged"
@@ -76,60 +73,57 @@ def add(
     "lumos owner list --unowned",
     cls=earlier_options(first=("--dataset",)),
 )
+@common_options
 def list_(
+    options: CommonOptions,
     dataset: OptionalDatasets = None,
     unowned: Annotated[
         bool, typer.Option("--unowned", help="The datasets without an owner.")
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List users and groups with what they own, or the owners of datasets."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.people.owners.list(dataset, unowned=unowned)
-    print_json(report) if json else _print_list(report, lumos, unowned=unowned)
+    print_json(report) if options.json else _print_list(report, lumos, unowned=unowned)
 
 
 @app.command(
     epilog="Examples:\n\nlumos owner assign orders jane.smith\n\n"
     "lumos owner assign 'sales/*' analytics-team --type DATA_STEWARD"
 )
+@common_options
 def assign(
+    options: CommonOptions,
     dataset: Datasets,
     owner: Owner,
     type: _Type = "TECHNICAL_OWNER",
     remove: Annotated[bool, typer.Option("--remove", hidden=True)] = False,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Assign an owner to a dataset, or to all datasets that match a pattern."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with dataset_first(lumos, "owner assign", dataset, [owner]):
         dataset, owner = lumos.people.owners.in_order(dataset, owner)
         report = lumos.people.owners.assign(
             owner, dataset, type=type, remove=remove, dry_run=dry_run
         )
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command(epilog="Example: lumos owner remove orders jane.smith")
+@common_options
 def remove(
+    options: CommonOptions,
     dataset: Datasets,
     owner: Owner,
     type: _Type = "TECHNICAL_OWNER",
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove an owner from a dataset, or from all datasets that match a pattern."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with dataset_first(lumos, "owner remove", dataset, [owner]):
         report = lumos.people.owners.assign(owner, dataset, type=type, remove=True, dry_run=dry_run)
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command(
@@ -137,7 +131,9 @@ def remove(
     epilog="Examples:\n\nlumos owner import .github/CODEOWNERS\n\n"
     "lumos owner import target/manifest.json --dry-run",
 )
+@common_options
 def import_(
+    options: CommonOptions,
     file: Annotated[
         Path,
         typer.Argument(
@@ -160,14 +156,11 @@ def import_(
     ] = None,
     type: _Type = "TECHNICAL_OWNER",
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Import owners from CODEOWNERS or from the owners and groups of a dbt project."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.people.owners.load(file, root=root, name=name, type=type, dry_run=dry_run)
-    if json:
+    if options.json:
         print_json(report)
         return
     print_words(report, lumos)

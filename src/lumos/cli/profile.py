@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumos.cli.names import Names
-from lumos.cli.options import AsJson, ConfigFile, Dataset, StorePath, lumos_of, print_json
+from lumos.cli.options import (
+    CommonOptions,
+    Dataset,
+    common_options,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +26,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: lumos profile orders --sample 0.1")(profile)
 
 
+@common_options
 def profile(
+    options: CommonOptions,
     dataset: Dataset,
     sample: Annotated[
         float | None,
@@ -37,9 +44,6 @@ def profile(
     full: Annotated[
         bool, typer.Option("--full", help="Read every file again, also unchanged ones.")
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Profile the columns of a dataset: completeness, distinct values, ranges, frequent values.
 
@@ -48,7 +52,7 @@ def profile(
     """
     from lumos.cli.screen import steps
 
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with steps() as progress:
         report = lumos.profiles.profile(
             dataset,
@@ -60,7 +64,7 @@ def profile(
             full=full,
             progress=progress,
         )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print(report, Names(lumos))

@@ -5,13 +5,11 @@ from typing import Annotated
 import typer
 
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
-    StorePath,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
@@ -25,7 +23,9 @@ app = typer.Typer(help="Manage properties of datasets and fields.", no_args_is_h
     epilog="Examples:\n\nlumos property set orders sla='daily by 6am UTC' tier=1\n\n"
     "lumos property set 'sales/*' retention=5y --field email",
 )
+@common_options
 def set_(
+    options: CommonOptions,
     dataset: Datasets,
     pairs: Annotated[
         list[str],
@@ -33,21 +33,20 @@ def set_(
     ],
     field: Fields = None,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Set properties of datasets, or of fields of them."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with dataset_first(lumos, "property set", dataset, pairs):
         report = lumos.people.properties.set(
             dataset, _properties(pairs), fields=field or (), dry_run=dry_run
         )
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command(epilog="Example: lumos property remove orders sla")
+@common_options
 def remove(
+    options: CommonOptions,
     dataset: Datasets,
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="One or more names.", show_default=False)
@@ -55,31 +54,27 @@ def remove(
     field: Fields = None,
     mine: Mine = False,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove properties."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with dataset_first(lumos, "property remove", dataset, names):
         report = lumos.people.properties.remove(
             dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
         )
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command("list", epilog="Example: lumos property list orders")
+@common_options
 def list_(
+    options: CommonOptions,
     dataset: OptionalDatasets = None,
     field: Fields = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List properties and how often they are used, or the values of some datasets."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.people.properties.list(dataset, fields=field or ())
-    if json:
+    if options.json:
         print_json(report)
     else:
         print_list(report, lumos, noun="property", whole=dataset is None)

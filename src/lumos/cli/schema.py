@@ -11,18 +11,16 @@ from lumos.cli.options import (
     BREAKING,
     STDOUT,
     UNDETERMINED,
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Dataset,
     FileKind,
     FileModel,
     OptionalDataset,
     OutputFile,
     ReportFile,
-    StorePath,
+    common_options,
     earlier_options,
     local_path,
-    lumos_of,
     print_json,
 )
 from lumos.progress import Progress
@@ -73,7 +71,9 @@ def add_to(application: typer.Typer) -> None:
     "lumos schema diff orders@1.0.0 orders@2024-01-15\n\n"
     "lumos schema diff --base main --head HEAD --dir schemas --exit-code"
 )
+@common_options
 def diff(
+    options: CommonOptions,
     before: Annotated[
         str | None,
         typer.Argument(
@@ -114,9 +114,6 @@ def diff(
     ] = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Compare two schemas and show for each change whether it breaks readers.
 
@@ -124,8 +121,8 @@ def diff(
     folder written by 'lumos schema export' are compared, starting at their merge base.
     """
     _check_strict(strict, exit_code=exit_code)
-    json, target = json or output == STDOUT, None if output == STDOUT else output
-    lumos = lumos_of(config, store)
+    target = None if output == STDOUT else output
+    lumos = options.lumos
     schemas = lumos.schema
     if base is not None:
         if before is not None:
@@ -139,7 +136,7 @@ def diff(
         raise typer.BadParameter("give A and B, or --base and --head")
     else:
         report = schemas.diff(before, after, output=target)
-    _show(report, Names(lumos), as_json=json)
+    _show(report, Names(lumos), as_json=options.json or output == STDOUT)
     _leave(report, exit_code=exit_code, strict=strict)
 
 
@@ -148,7 +145,9 @@ def diff(
     "lumos schema predict orders proposed.avsc\n\n"
     "lumos schema predict orders models/schema.yml --model stg_orders --exit-code"
 )
+@common_options
 def predict(
+    options: CommonOptions,
     dataset: Dataset,
     proposed: Annotated[
         str,
@@ -168,18 +167,15 @@ def predict(
     output: ReportFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show what would break if a dataset got a proposed schema."""
     _check_strict(strict, exit_code=exit_code)
     target = None if output == STDOUT else output
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.schema.predict(
         dataset, proposed, kind=kind, model=model, dialect=dialect, output=target
     )
-    _show(report, Names(lumos), as_json=json or output == STDOUT)
+    _show(report, Names(lumos), as_json=options.json or output == STDOUT)
     _leave(report, exit_code=exit_code, strict=strict)
 
 
@@ -189,7 +185,9 @@ def predict(
     "lumos schema impact schema_diff.json -o impact.md --exit-code",
     cls=earlier_options(first=("--changes",)),
 )
+@common_options
 def impact(
+    options: CommonOptions,
     changes: Annotated[
         str,
         typer.Argument(
@@ -202,13 +200,10 @@ def impact(
     output: OutputFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show which datasets downstream the changes of a schema diff break, where and why."""
-    form = form_of(format, output, json=json)
-    lumos = lumos_of(config, store)
+    form = form_of(format, output, json=options.json)
+    lumos = options.lumos
 
     def ask(progress: Progress) -> "ImpactsReport":
         return lumos.impact.of_changes(
@@ -219,41 +214,41 @@ def impact(
 
 
 @app.command(epilog="Example: lumos schema history orders --as-of 2024-01-15")
+@common_options
 def history(
+    options: CommonOptions,
     dataset: Dataset,
     as_of: AsOf = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show every schema version of a dataset and what changed, newest first."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.schema.history(dataset, as_of=as_of)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_history(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos schema timeline orders")
+@common_options
 def timeline(
+    options: CommonOptions,
     dataset: Dataset,
     as_of: AsOf = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List the schema versions of a dataset, oldest first."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.schema.timeline(dataset, as_of=as_of)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_timeline(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos schema evolution --since 90d")
+@common_options
 def evolution(
+    options: CommonOptions,
     dataset: OptionalDataset = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Since then: 90d, or 2024-01-15.")
@@ -261,14 +256,11 @@ def evolution(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Until then. Default: now.")
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Count schema versions, changes and breaking changes over a period."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.schema.evolution(dataset, since=since, until=until)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_evolution(report, Names(lumos, (each.urn for each in report.datasets)))
@@ -278,7 +270,9 @@ def evolution(
     epilog="Example: lumos schema export schemas && git add schemas",
     cls=earlier_options(first=("--output", "-o")),
 )
+@common_options
 def export(
+    options: CommonOptions,
     folder: Annotated[
         str,
         typer.Argument(
@@ -288,16 +282,13 @@ def export(
             callback=local_path,
         ),
     ],
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Write the schema of every dataset as a text file that can be reviewed and kept in git.
 
     Files of datasets that no longer exist are removed if an export wrote them.
     """
-    report = lumos_of(config, store).schema.export(folder)
-    if json:
+    report = options.lumos.schema.export(folder)
+    if options.json:
         print_json(report)
     else:
         _print_export(report)

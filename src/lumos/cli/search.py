@@ -7,13 +7,11 @@ import typer
 
 from lumos.cli.lines import one_line, say
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     DataPlatform,
-    StorePath,
     check_data_platform,
+    common_options,
     earlier_options,
-    lumos_of,
     print_json,
 )
 
@@ -33,7 +31,9 @@ def add_to(app: typer.Typer) -> None:
     )(search)
 
 
+@common_options
 def search(
+    options: CommonOptions,
     text: Annotated[
         str,
         typer.Argument(
@@ -47,17 +47,14 @@ def search(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Show at most this many.")
     ] = 20,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     check_data_platform(lumos, data_platform)
     report = lumos.search(
         text, platform=data_platform, owner=owner, tag=tag, format=format, limit=limit
     )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _show(report)

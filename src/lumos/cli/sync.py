@@ -7,12 +7,10 @@ import typer
 from lumos.cli.lines import problem, remark
 from lumos.cli.names import Names
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Platforms,
-    StorePath,
+    common_options,
     earlier_options,
-    lumos_of,
     print_json,
 )
 
@@ -36,7 +34,9 @@ def add_to(app: typer.Typer) -> None:
     )(sync)
 
 
+@common_options
 def sync(
+    options: CommonOptions,
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,9 +50,6 @@ def sync(
     full: Annotated[
         bool, typer.Option("--full", help="Publish everything, not only what changed.")
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Scan sources and publish changes to catalogs.
 
@@ -64,7 +61,7 @@ def sync(
 
     if sources and all:
         raise typer.BadParameter("name sources, or give --all")
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     desk = lumos.migration
     with steps() as progress:
         report = desk.sync(
@@ -74,7 +71,7 @@ def sync(
             full=full,
             progress=progress,
         )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _show(report, Names(lumos))

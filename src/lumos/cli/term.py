@@ -8,14 +8,12 @@ import typer
 
 from lumos.cli.lines import say
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
-    StorePath,
     add_command,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.cli.words import (
@@ -55,21 +53,20 @@ _Parent = Annotated[
     epilog="Examples:\n\nlumos term add orders Order\n\n"
     "lumos term add 'sales/*' 'Customer Identifier' --field cust_id"
 )
+@common_options
 def add(
+    options: CommonOptions,
     dataset: Datasets,
     terms: _Terms,
     field: Fields = None,
     definition: _Definition = None,
     parent: _Parent = None,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Add terms to datasets or fields; a new term is added to the glossary."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = _put_on(lumos, dataset, terms, field or (), definition, parent, dry_run=dry_run)
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 def _put_on(
@@ -93,7 +90,9 @@ def _put_on(
 
 
 @app.command(epilog="Examples:\n\nlumos term remove orders Order\n\nlumos term remove Order")
+@common_options
 def remove(
+    options: CommonOptions,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -106,34 +105,30 @@ def remove(
     field: Fields = None,
     mine: Mine = False,
     dry_run: DryRun = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove terms from datasets or fields, or a term from the glossary."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     dataset, *terms = words
     if not terms:
         if field or mine or dry_run:
             raise MisuseError(f"Name the dataset, too: lumos term remove DATASET {quote(dataset)}")
-        _print_removed(lumos, dataset, json=json)
+        _print_removed(lumos, dataset, json=options.json)
         return
     with dataset_first(lumos, "term remove", dataset, terms):
         report = lumos.people.terms.remove(
             dataset, *terms, fields=field or (), mine=mine, dry_run=dry_run
         )
-    print_json(report) if json else print_words(report, lumos)
+    options.print(report, print_words)
 
 
 @app.command(hidden=True)
+@common_options
 def undefine(
+    options: CommonOptions,
     term: Annotated[str, typer.Argument(metavar="TERM", help="Its name.", show_default=False)],
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Take a term out of the glossary: lumos term remove TERM."""
-    _print_removed(lumos_of(config, store), term, json=json)
+    _print_removed(options.lumos, term, json=options.json)
 
 
 def _print_removed(lumos: "Lumos", term: str, *, json: bool) -> None:
@@ -142,17 +137,16 @@ def _print_removed(lumos: "Lumos", term: str, *, json: bool) -> None:
 
 
 @app.command("list", epilog="Examples:\n\nlumos term list\n\nlumos term list orders")
+@common_options
 def list_(
+    options: CommonOptions,
     dataset: OptionalDatasets = None,
     field: Fields = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List the glossary and how often its terms are used, or the terms of some datasets."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.people.terms.list(dataset, fields=field or ())
-    if json:
+    if options.json:
         print_json(report)
     elif dataset is None:
         _print_glossary(report)
@@ -167,7 +161,9 @@ def list_(
     epilog="Example: lumos term set 'Customer Identifier' --definition 'Who bought' "
     "--parent Customer",
 )
+@common_options
 def set_(
+    options: CommonOptions,
     words: Annotated[
         list[str], typer.Argument(metavar="TERM", help="Its name.", show_default=False)
     ],
@@ -202,17 +198,14 @@ def set_(
     ] = None,
     field: Annotated[list[str] | None, typer.Option("--field", "-f", hidden=True)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", hidden=True)] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Add a term to the glossary, or update one; options not given stay unchanged."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     term, *more = words
     if more:
         # What `lumos term add DATASET TERM` does was spelled so before.
         on_data = _put_on(lumos, term, more, field or (), definition, parent, dry_run=dry_run)
-        print_json(on_data) if json else print_words(on_data, lumos)
+        print_json(on_data) if options.json else print_words(on_data, lumos)
         return
     if field or dry_run:
         raise MisuseError(
@@ -227,7 +220,7 @@ def set_(
         related=related,
         owners=owner,
     )
-    if json:
+    if options.json:
         print_json(report)
     else:
         verb = "added" if report.created else "changed" if report.changed else "unchanged"

@@ -8,12 +8,10 @@ import typer
 from lumos.cli.lines import problem, remark, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
-    AsJson,
-    ConfigFile,
+    CommonOptions,
     Dataset,
-    StorePath,
     add_command,
-    lumos_of,
+    common_options,
     print_json,
 )
 from lumos.errors import MisuseError
@@ -55,7 +53,9 @@ Since = Annotated[
     "lumos usage ingest logs/ --dialect trino --name warehouse\n\n"
     "lumos usage ingest export.csv --columns user=WHO,time=WHEN,statement=SQL_TEXT"
 )
+@common_options
 def ingest(
+    options: CommonOptions,
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -80,36 +80,32 @@ def ingest(
             "database and schema.",
         ),
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Count reads in query logs, and record the lineage of statements that write."""
     from lumos.cli.screen import steps
 
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     with steps() as progress:
         report = lumos.usage.ingest(
             *paths, dialect=dialect, name=name, columns=_mapping(columns), progress=progress
         )
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_ingest(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos usage show orders --since 30d")
+@common_options
 def show(
+    options: CommonOptions,
     dataset: Dataset,
     since: Since = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Show who read a dataset, when, how often and which columns."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.usage.show(dataset, since=since)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_show(report, Names(lumos))
@@ -118,52 +114,51 @@ def show(
 @app.command(
     epilog="Examples:\n\nlumos usage unread --since 180d\n\nlumos usage unread --columns --json"
 )
+@common_options
 def unread(
+    options: CommonOptions,
     since: Annotated[
         str, typer.Option(metavar="TIME", help="Not read since then: 90d, or 2024-01-15.")
     ] = "90d",
     columns: Annotated[
         bool, typer.Option("--columns", help="Also unread columns of datasets that are read.")
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List datasets without reads, as far as the query logs reach back."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.usage.unread(since=since, columns=columns)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_unread(report, Names(lumos))
 
 
 @app.command(epilog="Example: lumos usage top --since 7d --limit 10")
+@common_options
 def top(
+    options: CommonOptions,
     since: Since = None,
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=10_000, help="List at most this many.")
     ] = 20,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """List the datasets that are read most."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.usage.top(since=since, limit=limit)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_top(report, Names(lumos, (each.urn for each in report.datasets)))
 
 
 @add_command(app, "list", "logs", epilog="Example: lumos usage list")
-def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = False) -> None:
+@common_options
+def list_(options: CommonOptions) -> None:
     """List the query logs that were ingested."""
     from lumos.cli.screen import stdout, table
 
-    report = lumos_of(config, store).usage.logs()
-    if json:
+    report = options.lumos.usage.logs()
+    if options.json:
         print_json(report)
         return
     rows = table("LOG", "SINCE", "UNTIL", "COUNTED", right=("COUNTED",))
@@ -175,17 +170,16 @@ def list_(config: ConfigFile = None, store: StorePath = None, json: AsJson = Fal
 
 
 @add_command(app, "remove", "forget", epilog="Example: lumos usage remove query_history")
+@common_options
 def remove(
+    options: CommonOptions,
     log: Annotated[str, typer.Argument(metavar="LOG", help="A name from `lumos usage list`.")],
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Remove the reads and lineage of a log, so that it can be ingested again."""
     from lumos.cli.screen import plural
 
-    report = lumos_of(config, store).usage.forget(log)
-    if json:
+    report = options.lumos.usage.forget(log)
+    if options.json:
         print_json(report)
     else:
         say(f"Removed {report.log} with its reads of {plural(report.datasets, 'dataset')}.")

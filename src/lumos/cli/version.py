@@ -9,10 +9,12 @@ from lumos.cli.lines import say
 from lumos.cli.names import Names
 from lumos.cli.options import (
     AsJson,
+    CommonOptions,
     ConfigFile,
     Dataset,
     OptionalDatasets,
     StorePath,
+    common_options,
     lumos_of,
     print_json,
 )
@@ -65,7 +67,9 @@ def map_(
     "lumos version bump orders --type SCHEMA_CHANGE --level major --reason 'amounts in cents'\n\n"
     "lumos version bump orders --type DATA_UPDATE --key release-42"
 )
+@common_options
 def bump(
+    options: CommonOptions,
     dataset: Dataset,
     type: Annotated[
         str,
@@ -88,21 +92,20 @@ def bump(
         str | None,
         typer.Option(help="Raise the versions only once for this key."),
     ] = None,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Raise a dataset's versions by hand, for changes that no scan can detect."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.version.bump(dataset, type, level=level, reason=reason, key=key)
-    if json:
+    if options.json:
         print_json(report)
     else:
         _print_bump(report, Names(lumos))
 
 
 @app.command(epilog="Examples:\n\nlumos version scan 'sales/*'\n\nlumos version scan --update")
+@common_options
 def scan(
+    options: CommonOptions,
     dataset: OptionalDatasets = None,
     update: Annotated[
         bool, typer.Option("--update", help="Raise the versions that are outdated.")
@@ -110,14 +113,11 @@ def scan(
     every: Annotated[
         bool, typer.Option("--all", help="Also list datasets that are up to date.")
     ] = False,
-    config: ConfigFile = None,
-    store: StorePath = None,
-    json: AsJson = False,
 ) -> None:
     """Find datasets whose schema changed since their last version."""
-    lumos = lumos_of(config, store)
+    lumos = options.lumos
     report = lumos.version.scan(dataset, update=update)
-    if json:
+    if options.json:
         print_json(report)
     else:
         names = Names(lumos, (each.urn for each in report.datasets))

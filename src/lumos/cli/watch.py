@@ -61,7 +61,7 @@ def watch(
         report = lumos.watch(
             once=once,
             interval=interval,
-            tell=printer.tell,
+            on_event=printer.print_event,
             stop=signals.stop,
             begun=partial(_say_begun, once=once),
             # Spark takes Ctrl-C for itself when it starts.
@@ -129,7 +129,7 @@ class _Printer:
         self._names = names
         self._json = json
 
-    def tell(self, event: "EventReport") -> None:
+    def print_event(self, event: "EventReport") -> None:
         try:
             sys.stdout.buffer.write(self._line(event) + b"\n")
             sys.stdout.flush()

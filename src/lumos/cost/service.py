@@ -85,12 +85,12 @@ class Costs:
         store: Callable[[], Store],
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        telling: Callable[[], AbstractContextManager[None]] = nullcontext,
+        publishing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
         self._open = store
         self._clock = clock
-        self._telling = telling
+        self._publishing = publishing
 
     def report(self, urn: str, **options: Unpack[CostOptions]) -> CostReport:
         """The own and upstream cost of a dataset or job, by cost type, team and upstream."""
@@ -174,7 +174,7 @@ class Costs:
         store, at = self._store, self._clock()
         is_again = any(each.name == wanted.name for each in store.costs.periods())
         ledger = self._ledger({}, wanted)
-        with self._telling():
+        with self._publishing():
             datasets, written = record(store, ledger, aspects=aspects, at=at)
         with store.transaction() as transaction:
             record_audit(

@@ -116,7 +116,7 @@ def ingest(
     if profiler is not None:
         report = profiler.completed(report, progress)
     if publisher is not None:
-        report = msgspec.structs.replace(report, catalog=publisher.tell(progress))
+        report = msgspec.structs.replace(report, catalog=publisher.publish(progress))
     if sender is not None:
         sender.wake()
     return report

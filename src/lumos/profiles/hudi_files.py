@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lumos.discovery.lake.table_folder import TableFolder
+from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.hudi.properties import property_files
 from lumos.formats.tables.hudi.reader import HudiReader, read_properties
@@ -33,7 +33,7 @@ def read_slice(
     files = (task.path, *task.logs)
     if not all(path.startswith(inside) for path in files):
         raise UnreadableFile("outside_path", "It lies outside of its table and is not opened")
-    folder = TableFolder(storage, task.table_root)
+    folder = StoredTableFolder(storage, task.table_root)
     metadata = _metadata_files(storage, task.table_root, HudiReader().signature(folder))
     with TemporaryDirectory(prefix="lumos-hudi-") as copied:
         for path, content in metadata.items():
@@ -63,7 +63,7 @@ def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str
 
     File names tell which writes completed; only the newest is opened, for the table's schema.
     """
-    folder = TableFolder(storage, root)
+    folder = StoredTableFolder(storage, root)
     properties = read_properties(folder)
     entries = list(folder.entries(properties.timeline))
     files = {f"{properties.timeline}/{entry.name}": b"" for entry in entries}

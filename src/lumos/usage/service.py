@@ -52,13 +52,13 @@ class UsageService:
         make_store: Callable[[], Store],
         state: str,
         *,
-        telling: Callable[[], AbstractContextManager[None]] = nullcontext,
+        publishing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
         self._store = store
         self._make_store = make_store
         self._state = state
-        self._telling = telling
+        self._publishing = publishing
 
     def ingest(
         self,
@@ -99,12 +99,12 @@ class UsageService:
             progress=progress,
             spark_from_bytes=SPARK_FROM_BYTES if spark_from_bytes is None else spark_from_bytes,
         )
-        with self._telling():
+        with self._publishing():
             return ingest.ingest(logs, dialect=dialect, name=name)
 
     def record(self, reporter: str, reads: Iterable[tuple[str, DatasetRead]]) -> RecordedReads:
         """Count reads of datasets by URN, each once."""
-        with self._telling():
+        with self._publishing():
             return record_reads(
                 self._make_store(),
                 reporter,
@@ -120,7 +120,7 @@ class UsageService:
             return 0
         from lumos.usage.ingest import assign_reads
 
-        with self._telling():
+        with self._publishing():
             return assign_reads(store, self._tables(store), at=datetime.now(UTC))
 
     def _tables(self, store: Store) -> "LogTables":
@@ -225,7 +225,7 @@ class UsageService:
                 next="See all with: lumos usage list",
             )
         at = datetime.now(UTC)
-        with self._telling(), store.lock("query logs"):
+        with self._publishing(), store.lock("query logs"):
             with store.transaction() as transaction:
                 touched = transaction.usage.forget(reporter)
                 if reporter.startswith(_LOG):

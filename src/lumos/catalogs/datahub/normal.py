@@ -63,7 +63,7 @@ class DataHubModel:
     def kept(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return self._kept(entity, aspects, set())
 
-    def told(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
+    def without_empty(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return {name: body for name, body in aspects.items() if not _says_nothing(name, body)}
 
     def _kept(self, entity: Entity, aspects: Mapping[str, Any], seen: Seen) -> dict[str, Any]:

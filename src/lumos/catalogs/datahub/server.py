@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.datahub.package import MetadataProposal, classes, graph_of, proposals_of
-from lumos.catalogs.http import Caller, Counterpart, Fault, answered, lost, nobody
+from lumos.catalogs.http import Caller, Counterpart, Fault, answered, lost
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
 
@@ -223,9 +223,9 @@ class Gms:
             text = self._scrubbed(said or _message(response.content) or response.reason or "")
             return answered(response.status_code, text, response.headers.get("Retry-After"))
         if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
-            return nobody(self._scrubbed(_reason(problem)))
+            return unreachable(self._scrubbed(_reason(problem)))
         if isinstance(problem, exceptions.ConnectionError) and _is_unheard(problem):
-            return nobody(self._scrubbed(_reason(problem)))
+            return unreachable(self._scrubbed(_reason(problem)))
         if isinstance(problem, exceptions.RequestException):
             return lost(self._scrubbed(_reason(problem)))
         return None

@@ -263,7 +263,7 @@ class DataHubEntries:
 
     def _reported(self, state: State) -> State:
         """A state without what its place takes for nothing."""
-        return state if self._keeper is None else self._keeper.told(state)
+        return state if self._keeper is None else self._keeper.without_empty(state)
 
     def _shown(self, text: str, state: State) -> CatalogEntry:
         """The entry that DataHub shows."""

@@ -60,7 +60,7 @@ class DataHubExtras(Protocol):
     def kept(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         """Aspects in their normal form: without what goes without saying there."""
 
-    def told(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
+    def without_empty(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
         """Aspects without those that say nothing, which are not there any more when read."""
 
 

@@ -116,7 +116,7 @@ class Index:
                 for place in some:
                     self.learn(place, told[place]["id"] if place in told else None)
 
-    def told_urn(self, place: EntityLocation, id: str) -> str | None:
+    def written_urn(self, place: EntityLocation, id: str) -> str | None:
         """The URN that Lumos wrote beside an entity whose name is only the beginning of it."""
         raw = self._server.get(f"{HOMES[place.home].route}/{id}", fields="extension", include="all")
         urn = ((raw or {}).get("extension") or {}).get(URN)

@@ -139,7 +139,7 @@ def details_of(
     return {"source": source, "columnsLineage": lines, **kept}
 
 
-def details_told(
+def portable_details(
     details: Mapping[str, Any], start: tuple[str, ...], end: tuple[str, ...]
 ) -> dict[str, Any]:
     """What is said of an edge; columns by their names inside of what they are in."""
@@ -179,7 +179,7 @@ def said_beside(
     """
     found: dict[str, dict[str, Any]] = {}
     for name, native in {**now.edges, **now.others}.items():
-        told = details_told(native.details, native.parts, now.parts)
+        told = portable_details(native.details, native.parts, now.parts)
         mine = before.get(name)
         if mine is not None and "pipeline" in mine:
             told.setdefault("pipeline", mine["pipeline"])
@@ -194,7 +194,7 @@ def said_beside(
 
 def is_fit(mine: Mapping[str, Any], native: NativeEdge, own: tuple[str, ...]) -> bool:
     """Whether an edge says what Lumos says of it, pipelines aside."""
-    told = details_told(native.details, native.parts, own)
+    told = portable_details(native.details, native.parts, own)
     if any(told.get(key) != mine[key] for key in _SAID if key in mine):
         return False
     lines, there = (_pairs_in(side.get("columns")) for side in (mine, told))

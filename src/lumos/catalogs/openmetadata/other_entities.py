@@ -147,7 +147,7 @@ class OtherEntities:
         return dict(found) if found is not None else None
 
     def _record(self, thing: Thing, entity: Mapping[str, Any]) -> Record:
-        record: Record = self._referring.told(record_of(thing, entity))
+        record: Record = self._referring.portable(record_of(thing, entity))
         if entity.get("edges"):
             record["edges"] = entity["edges"]
         if "extension" in record:

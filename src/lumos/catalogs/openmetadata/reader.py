@@ -72,7 +72,7 @@ class OpenMetadataReader:
             self._index.learn(place, None)
             return None
         self._index.learn(place, None if raw.get("deleted") else raw["id"])
-        return self.told(urn, place, raw)
+        return self.entity(urn, place, raw)
 
     def many(self, urns: Iterable[str]) -> dict[str, Held]:
         """What is there under some names: by lists where that is less work, else one by one."""
@@ -92,7 +92,7 @@ class OpenMetadataReader:
             place = places[urn]
             if place in alone:
                 return self.held(urn)
-            return self.told(urn, place, raws[place]) if place in raws else None
+            return self.entity(urn, place, raws[place]) if place in raws else None
 
         found = self._server.each(list(places), read)
         return {held.urn: held for held in found if held is not None}
@@ -105,7 +105,7 @@ class OpenMetadataReader:
             return None
         return place if self._index.may_be_there(place) else None
 
-    def told(
+    def entity(
         self, urn: str, place: EntityLocation, raw: dict[str, Any], *, edges: bool = True
     ) -> Held:
         state = state_of(place.home, raw)
@@ -130,7 +130,7 @@ class OpenMetadataReader:
                 for urn, place, start, length in chunk:
                     file.seek(start)
                     raws.append((urn, place, msgspec.json.decode(file.read(length))))
-                told = self._server.each(raws, lambda each: self.told(*each, edges=edges))
+                told = self._server.each(raws, lambda each: self.entity(*each, edges=edges))
                 found = {held.urn: held for held in told}
                 yield from (found[urn] for urn, _, _ in raws)
 
@@ -215,7 +215,7 @@ class OpenMetadataReader:
 
     def _urn_of_node(self, place: EntityLocation, id: str) -> str:
         if place.is_shortened:
-            told = self._index.told_urn(place, id)
+            told = self._index.written_urn(place, id)
             if told is not None and self._is_at(told, place):
                 return told
         return str(self._index.names.urn(place))

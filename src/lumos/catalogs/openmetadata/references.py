@@ -21,7 +21,7 @@ from lumos.catalogs.openmetadata.entity_kinds import (
 )
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OWN, OpenMetadataLabels, term_named
-from lumos.catalogs.openmetadata.lineage import details_told
+from lumos.catalogs.openmetadata.lineage import portable_details
 from lumos.catalogs.openmetadata.names import OWN_SERVICE, EntityLocation, joined, meant, split
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server
@@ -69,23 +69,25 @@ class Referring:
 
     # From this server
 
-    def told(self, value: Any) -> Any:
+    def portable(self, value: Any) -> Any:
         """A value in which datasets are named as in Lumos, and nothing by this server's ids."""
         match value:
             case {"type": str(type), "id": str(id)} if len(value) == 2:
                 fqn = self._name_of(type, id)
-                return {} if fqn is None else self.told({"type": type, "fullyQualifiedName": fqn})
+                return (
+                    {} if fqn is None else self.portable({"type": type, "fullyQualifiedName": fqn})
+                )
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if (
                 len(value) == 2 and type in HOMES
             ):
                 return {"type": DATASET, "fullyQualifiedName": self._urn(type, fqn)}
             case dict():
                 return {
-                    key: each if key in FREE_FORM else self.told(each)
+                    key: each if key in FREE_FORM else self.portable(each)
                     for key, each in value.items()
                 }
             case list():
-                return [self.told(each) for each in value]
+                return [self.portable(each) for each in value]
             case _:
                 return value
 
@@ -114,7 +116,7 @@ class Referring:
             if end == entity["id"] and node is not None:
                 parts = split(node["fullyQualifiedName"])
                 if parts[0] != OWN_SERVICE:
-                    told_of_it = details_told(details, parts, to)
+                    told_of_it = portable_details(details, parts, to)
                     found.append({"from": self.end_named(node), **told_of_it})
         return sorted(found, key=lambda each: str(each["from"]))
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from lumos.catalogs.http import Caller, Fault, answered, lost, nobody, shortened
+from lumos.catalogs.http import Caller, Fault, answered, lost, shortened, unreachable
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, MisuseError
 
@@ -307,7 +307,7 @@ def fault_of(problem: Exception) -> Fault | None:
             is_unfit = status == _INTERNAL and _is_unfit(text)
             return fault._replace(passes=False, unsure=False) if is_unfit else fault
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol():
-            return nobody(str(problem) or type(problem).__name__)
+            return unreachable(str(problem) or type(problem).__name__)
         case httpx.TransportError() | httpx.DecodingError():
             return lost(str(problem) or type(problem).__name__)
         case _:

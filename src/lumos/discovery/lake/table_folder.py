@@ -18,7 +18,7 @@ LONGEST_FILE: Final = 1024**3
 _MOST_KEPT: Final = 50_000
 
 
-class TableFolder:
+class StoredTableFolder:
     """A table's root in some storage, without the folder `left_out`.
 
     Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
@@ -84,7 +84,7 @@ class TableFolder:
         return FileEntry(name, listed.size, listed.modified, listed.etag)
 
 
-class SeparateMetadataFolder(TableFolder):
+class SeparateMetadataFolder(StoredTableFolder):
     """The root of a table with metadata in another folder, `log`.
 
     Both metadata folders are shown as one, because older files stay in the usual folder when a
@@ -143,11 +143,11 @@ class SeparateMetadataFolder(TableFolder):
 
 def open_table_folder(
     storage: FileStorage, root: str, log: str, *, scanned: str, left_out: str = ""
-) -> TableFolder:
+) -> StoredTableFolder:
     """The folder of a table; `log` is its metadata folder if that lies elsewhere."""
     if log:
         return SeparateMetadataFolder(storage, root, log, scanned=scanned, left_out=left_out)
-    return TableFolder(storage, root, scanned=scanned, left_out=left_out)
+    return StoredTableFolder(storage, root, scanned=scanned, left_out=left_out)
 
 
 def locate_table(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lumos.config.secret import redact
 from lumos.discovery.lake.scan_task import task_worker
-from lumos.discovery.lake.table_folder import TableFolder, locate_table, open_table_folder
+from lumos.discovery.lake.table_folder import StoredTableFolder, locate_table, open_table_folder
 from lumos.formats.interface import KnownSchema, Remark, UnreadableFile, check_width
 from lumos.formats.tables import KINDS, READERS
 from lumos.formats.tables.interface import LiveFile, TableFacts
@@ -216,7 +216,7 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
     return _keep_known(job, task, problems)
 
 
-def _has_log(folder: TableFolder, kinds: Sequence[str]) -> bool:
+def _has_log(folder: StoredTableFolder, kinds: Sequence[str]) -> bool:
     """Whether a log exists that was not listed: listings may lag behind or fail."""
     try:
         return _lists_log(folder, kinds)
@@ -225,7 +225,7 @@ def _has_log(folder: TableFolder, kinds: Sequence[str]) -> bool:
         return True
 
 
-def _lists_log(folder: TableFolder, kinds: Collection[str]) -> bool:
+def _lists_log(folder: StoredTableFolder, kinds: Collection[str]) -> bool:
     logs = (name for name, kind in LOG_FOLDERS.items() if kind in kinds)
     in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
     return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA_FOLDER))
@@ -243,7 +243,7 @@ def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
         if not folder or folder.endswith(":/"):
             return None
         try:
-            if _lists_log(TableFolder(storage, folder), KINDS):
+            if _lists_log(StoredTableFolder(storage, folder), KINDS):
                 return folder
         except NotADirectoryError:
             # The path is a file.
@@ -255,7 +255,7 @@ def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
     return None
 
 
-def _read(job: TableJob, task: TableTask, folder: TableFolder, kind: str) -> TableResult:
+def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) -> TableResult:
     """Read a table from its log, unless the signature of the log is unchanged."""
     reader = READERS[kind]
     signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
@@ -290,7 +290,7 @@ def _read(job: TableJob, task: TableTask, folder: TableFolder, kind: str) -> Tab
     return TableResult(folder.root, record, body, _remarks(job, folder.root, facts), True)
 
 
-def _locate(job: TableJob, log: str) -> TableFolder:
+def _locate(job: TableJob, log: str) -> StoredTableFolder:
     selection = job.selection
     storage = storage_of(selection.root, selection.access)
     return locate_table(storage, log, scanned=selection.root, left_out=job.state)

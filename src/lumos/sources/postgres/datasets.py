@@ -239,7 +239,7 @@ def dataset_of(
     path = path_of(catalog.database, relation.schema, relation.name)
     schema = _schema(relation, columns, catalog)
     format = _FORMATS[relation.kind]
-    told = _told(relation, catalog)
+    told = _source_metadata(relation, catalog)
     return FoundDataset(
         path=path,
         name=f"{relation.schema}.{relation.name}",
@@ -321,7 +321,7 @@ def _statistics(relation: PostgresRelation, catalog: PostgresCatalog) -> Statist
     )
 
 
-def _told(relation: PostgresRelation, catalog: PostgresCatalog) -> SourceMetadata:
+def _source_metadata(relation: PostgresRelation, catalog: PostgresCatalog) -> SourceMetadata:
     properties = {
         "server": relation.server,
         "extension": relation.extension,
