@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.datahub.package import MetadataProposal, classes, graph_of, proposals_of
-from lumos.catalogs.http import Caller, Counterpart, Fault, answered, lost
+from lumos.catalogs.http import Caller, Counterpart, Fault, answered, lost, unreachable
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
 
