@@ -31,7 +31,7 @@ _SCAN = """
 import json, sys, time
 from lumos.discovery.lake import job as discovery
 from lumos.spark.session import spark_session
-from lumos.storage import Selection
+from lumos.storage import FileSelection
 from lumos.storage.s3 import S3Access
 access = S3Access(endpoint_url=sys.argv[2], region="us-east-1", access_key_id="any",
                   secret_access_key="any")
@@ -44,7 +44,7 @@ def timed(*arguments):
 discovery._Scan._run_tasks = timed
 with spark_session(master=sys.argv[1], settings={"spark.sql.shuffle.partitions": "16"}) as spark:
     for number in range(2):
-        found = discovery.scan_lake(spark, Selection("s3://lake/raw", access=access),
+        found = discovery.scan_lake(spark, FileSelection("s3://lake/raw", access=access),
                                    state=f"{sys.argv[3]}/{number}", before=None, after="m")
 print(json.dumps({"seconds": seconds[-1], "files": found.files_read}))
 """

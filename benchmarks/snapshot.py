@@ -61,9 +61,9 @@ from lumos.snapshots.format.validation import validate
 found = len(list(validate(sys.argv[1])))
 """
 _DIFF = """
-from lumos.snapshots.on_spark import judged
+from lumos.snapshots.on_spark import judge_schemas
 from lumos.snapshots.format.comparison import compare
-found = sum(1 for _ in compare(sys.argv[1], sys.argv[2], judge=judged))
+found = sum(1 for _ in compare(sys.argv[1], sys.argv[2], judge=judge_schemas))
 """
 _SPARK = """
 import json, sys, time

@@ -80,7 +80,7 @@ def _block(name: str, function: Any) -> str:
     if len(line) > 96:
         lines = re.sub(r", (?=\*|\w+(:|=|$))", ",\n    ", shown)
         line = f"{name}(\n    {lines},\n){end}"
-    return f"```python\n{line}\n```"
+    return f"```text\n{line}\n```"
 
 
 def _text(annotation: ast.expr) -> str:

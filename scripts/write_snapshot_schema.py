@@ -25,12 +25,14 @@ def schema() -> str:
     types = (SnapshotHeader, *(kind.type for kind in KINDS))
     _, components = msgspec.json.schema_components(types, schema_hook=_of_type)
     # The published names of the parts are older than those of the classes.
-    encoded = re.sub(rb'(?<=["/])Snapshot([A-Z]\w+)(?=")', rb"\1", msgspec.json.encode(components))
+    encoded = re.sub(
+        rb'(?<=["/])(?:Snapshot|Catalog)([A-Z]\w+)(?=")', rb"\1", msgspec.json.encode(components)
+    )
     parts = msgspec.json.decode(encoded)
     header = parts["Header"]
     header["properties"]["format_version"] = {"const": FORMAT_VERSION}
     for kind in KINDS:
-        parts[kind.type.__name__]["properties"][HASH_KEY] = HASH
+        parts[_published_name(kind.type)]["properties"][HASH_KEY] = HASH
     lists = {kind.plural: {"type": "array", "items": _part(kind.type)} for kind in KINDS}
     files = {
         kind.plural: {
@@ -79,7 +81,11 @@ def _of_type(type: type[Any]) -> dict[str, Any]:
 
 
 def _part(type: type[Any]) -> dict[str, str]:
-    return {"$ref": f"#/$defs/{type.__name__}"}
+    return {"$ref": f"#/$defs/{_published_name(type)}"}
+
+
+def _published_name(type: type[Any]) -> str:
+    return re.sub("^(Snapshot|Catalog)", "", type.__name__)
 
 
 if __name__ == "__main__":

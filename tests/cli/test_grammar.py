@@ -199,7 +199,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
     assert lumos("term", "add", "orders", "Order", "--json").json["changed"] == 1
     used = lumos("term", "remove", "Order")
     assert used.code == 2
-    assert used.err.endswith("Take it off with: lumos term remove orders Order\n")
+    assert used.err.endswith("Remove it with: lumos term remove orders Order\n")
     assert lumos("term", "remove", "orders", "Order", "--json").json["changed"] == 1
     assert lumos("term", "remove", "Order").out == "term Order: removed\n"
     # Two words were a dataset and a term before.

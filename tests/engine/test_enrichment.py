@@ -180,7 +180,7 @@ BAD: list[tuple[str, str]] = [
     ("datasets:\n  - dataset: orders\n    tagz: [x]\n", r"enrich.yaml:3.*tagz.*tags"),
     ("datasets:\n  - tags: [x]\n", r"enrich.yaml:2.*needs 'dataset'"),
     ("datasets:\n  - dataset: orders\n    owners:\n      - {user: a, type: BOSS}\n", r"enrich.yaml:3.*ownership type named 'BOSS'"),
-    ("datasets:\n  - dataset: orders\n    owners:\n      - {user: a, group: b}\n", r"enrich.yaml:4.*either 'user' or 'group'"),
+    ("datasets:\n  - dataset: orders\n    owners:\n      - {user: a, group: b}\n", r"enrich.yaml:4.*exactly one of 'user' and 'group'"),
     ("version: 2\n", r"enrich.yaml:1.*version must be 1"),
     ("terms:\n  A: {parent: B}\n", r"enrich.yaml:2: No term named 'B'"),
     ("terms:\n  A: {parent: B}\n  B: {parent: A}\n", r"enrich.yaml:2: The term 'A' is its own ancestor"),

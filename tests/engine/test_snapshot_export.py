@@ -281,7 +281,7 @@ def test_a_catalog_that_is_not_there_is_not_read_as_an_empty_one(
     lumos: Lumos, workplace: Path, read: Callable[[Lumos], object]
 ) -> None:
     fill(lumos, {})
-    with pytest.raises(MisuseError, match=r"There is no estate\.json"):
+    with pytest.raises(MisuseError, match=r"there is no file estate\.json"):
         read(lumos)
     assert not (workplace / "a.json").exists()
 

@@ -81,7 +81,7 @@ def test_of_a_database_only_the_watched_tables_are_read(
 def test_event_modes_are_polled_and_say_so(mode: Any, caplog: pytest.LogCaptureFixture) -> None:
     wanted = WatchedSource(source=FileSourceSettings(paths=("/lake",)), watch_mode=mode)
     assert list(watched_sources(settings(wanted))) == [wanted]
-    assert f"watch_mode '{mode}' comes in a later version" in caplog.text
+    assert f"watch_mode '{mode}' is not supported yet" in caplog.text
     assert "polled every 300 s" in caplog.text
 
 

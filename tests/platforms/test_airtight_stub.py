@@ -60,7 +60,7 @@ def rig(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "Patience", partial(calling.RetryPolicy, first=0.005, most=0.1))
+    monkeypatch.setattr(calling, "RetryPolicy", partial(calling.RetryPolicy, first=0.005, most=0.1))
 
 
 def estate(size: int, *, tag: str = "one") -> Iterator[CatalogEntry]:

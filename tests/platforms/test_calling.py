@@ -16,8 +16,8 @@ from lumos.catalogs.http import (
     RetryPolicy,
     answered,
     lost,
-    nobody,
     seconds_of,
+    unreachable,
 )
 from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform, Retries
 from lumos.errors import (
@@ -175,19 +175,22 @@ def test_too_many_calls_means_that_nothing_was_done() -> None:
 def test_nobody_at_the_address_is_told_at_once() -> None:
     made = caller(Time())
     with pytest.raises(CatalogUnreachable, match=r"at https://c\.example: refused\. Check the ad"):
-        made.call("it", in_turn(nobody("refused"), "never"))
+        made.call("it", in_turn(unreachable("refused"), "never"))
     assert made.calls == 1
 
 
 def test_a_certificate_that_nobody_knows_leads_to_the_file_of_its_authority() -> None:
     with pytest.raises(CatalogUnreachable, match=r"name the authority's file in x\.ca_file"):
-        caller(Time()).call("it", in_turn(nobody("SSL: certificate verify failed")))
+        caller(Time()).call("it", in_turn(unreachable("SSL: certificate verify failed")))
 
 
 def test_a_server_that_was_there_may_come_back() -> None:
     made = caller(Time())
     made.call("first", in_turn("done"))
-    assert made.call("second", in_turn(nobody("refused"), nobody("refused"), "done")) == "done"
+    assert (
+        made.call("second", in_turn(unreachable("refused"), unreachable("refused"), "done"))
+        == "done"
+    )
     assert made.faults == {"nobody": 2}
 
 

@@ -323,7 +323,7 @@ def test_schemas_that_nobody_can_compare_are_called_breaking(tmp_path: Path) -> 
     new = msgspec.structs.replace(BASE, schema=parse_schema("a INT64"))
     (found,) = differences(tmp_path, [old], [new])
     assert found.impact == "breaking"
-    assert "stands twice" in found.notes[0]
+    assert "is defined twice" in found.notes[0]
 
 
 def test_datasets_that_came_and_went_are_told_whole(tmp_path: Path) -> None:

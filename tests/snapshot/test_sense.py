@@ -93,7 +93,7 @@ def test_a_comparison_says_why_schemas_cannot_be_compared(tmp_path: Path) -> Non
     for name, entry in (("a.json", before), ("b.json", after)):
         write_snapshot(tmp_path / name, FACTS, [entry])
     (difference,) = compare(tmp_path / "a.json", tmp_path / "b.json", judge=judge_schemas)
-    assert "stands twice" in difference.notes[0]
+    assert "is defined twice" in difference.notes[0]
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.jsonl", "a.parquet"])

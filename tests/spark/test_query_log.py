@@ -124,9 +124,9 @@ def test_pieces_of_a_log_do_not_travel_inside_the_code(tmp_path: Path) -> None:
 INGEST = """
 import json, sys
 from lumos import Lumos
-from lumos.lineage.query_log import look
+from lumos.usage.query_log.files import recognise_log
 lumos = Lumos(overrides=json.loads(sys.argv[1]))
-report = lumos.usage.ingest_logs([look(sys.argv[2])], spark_from_bytes=0)
+report = lumos.usage.ingest_logs([recognise_log(sys.argv[2])], spark_from_bytes=0)
 print(json.dumps([report.logs[0].counted, report.logs[0].understood, report.datasets]))
 """
 

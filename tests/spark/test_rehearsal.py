@@ -164,19 +164,19 @@ def test_only_what_spark_connect_has_is_used() -> None:
 
 REHEARSE = """
 import json, sys
-from lumos.impact.job import Refusal, Storing, stage
+from lumos.impact.job import SparkRejection, StoreTarget, spark_analyzer
 from lumos.spark.session import spark_session
 master, schema, target = sys.argv[1], *map(json.loads, sys.argv[2:])
 with spark_session(master=master, settings={"spark.sql.shuffle.partitions": "2"}) as session:
-    with stage(session) as empty:
+    with spark_analyzer(session) as empty:
         orders = empty.table(schema)
         answers = [
             empty.analyse(f"SELECT note, count(*) AS n FROM {orders} GROUP BY note"),
             empty.analyse(f"SELECT gone FROM {orders}"),
-            empty.analyse(f"SELECT id, note FROM {orders}", target=Storing(target)),
+            empty.analyse(f"SELECT id, note FROM {orders}", target=StoreTarget(target)),
         ]
     left = [table.name for table in session.catalog.listTables()]
-told = [each.text if isinstance(each, Refusal) else [f["name"] for f in each["fields"]] for each in answers]
+told = [each.text if isinstance(each, SparkRejection) else [f["name"] for f in each["fields"]] for each in answers]
 print(json.dumps([told, left]))
 """
 

@@ -212,9 +212,13 @@ def common_options(function: "Callable[..., None]") -> "Callable[..., None]":
 
     @wraps(function)
     def command(
-        *args: Any, config: Path | None, store: Path | None, json: bool, **given: Any
+        *args: Any,
+        config: Path | None = None,
+        store: Path | None = None,
+        json: bool = False,
+        **given: Any,
     ) -> None:
-        function(*args, options=CommonOptions(config, store, json), **given)
+        function(CommonOptions(config, store, json), *args, **given)
 
     command.__dict__["__signature__"] = signature.replace(parameters=[*own, *common])
     command.__annotations__ = {each.name: each.annotation for each in (*own, *common)}

@@ -40,7 +40,7 @@ class SparkValidation(NamedTuple):
 def validate_folder(
     session: "SparkSession", folder: Path, *, shown: int = SHOWN
 ) -> SparkValidation:
-    """Finds in a Parquet folder what `lumos.snapshot.validate` finds, on executors."""
+    """Finds in a Parquet folder what `validate` finds, on executors."""
     from lumos.snapshots.validation_job import KindFiles, examine_snapshot
 
     with open_snapshot(folder) as snapshot:

@@ -297,7 +297,7 @@ def test_the_environment_is_part_of_assumed_urns():
     ("rule", "words"),
     [
         ({"match": "raw.*"}, "either 'urn'"),
-        ({"urn": "lumos://s3/{tabel}"}, "no part of a table's name"),
+        ({"urn": "lumos://s3/{tabel}"}, "not a part of a table name"),
         ({"urn": "s3://lake/{table}"}, "does not start with lumos://"),
         ({"urn": "lumos://s3/x", "platform": "s3"}, "either 'urn'"),
         ({"match": ".", "platform": "s3"}, "'match' is empty"),

@@ -17,7 +17,8 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
-from lumos.discovery.lake.table_reader import StoredFolder, TableMemory
+from lumos.discovery.lake.table_folder import StoredTableFolder
+from lumos.discovery.lake.table_reader import TableMemory
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables import READERS
 from lumos.formats.tables.interface import RowDeletes
@@ -30,7 +31,8 @@ from lumos.profiles.columns import known_fields, profiled_columns
 from lumos.profiles.files import table_files
 from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import ColumnTally, FileTotals
-from lumos.profiles.tasks import FileTask, deleted_rows, rows_left
+from lumos.profiles.rows import deleted_rows, rows_left
+from lumos.profiles.tasks import FileTask
 from lumos.storage import DEFAULT_ACCESS, LocalStorage
 
 VECTOR_MAGIC = struct.pack("<i", 1681511377)
@@ -40,7 +42,7 @@ B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-
 
 def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]:
     """What is counted of a table as a scan would find it, also by column."""
-    folder = StoredFolder(LocalStorage(), str(root))
+    folder = StoredTableFolder(LocalStorage(), str(root))
     facts, memory = READERS[kind].read(folder, None, most_commits=100)
     found = table_files(str(root), TableMemory(kind, to_json(facts), memory))
     leaves = tuple(
@@ -269,7 +271,7 @@ def test_rows_older_than_a_column_of_iceberg_have_its_initial_default(
 def identities(root: Path) -> set[bytes]:
     """What the files of an Iceberg table are known by."""
     facts, memory = READERS["iceberg"].read(
-        StoredFolder(LocalStorage(), str(root)), None, most_commits=100
+        StoredTableFolder(LocalStorage(), str(root)), None, most_commits=100
     )
     found = table_files(str(root), TableMemory("iceberg", to_json(facts), memory))
     return {file.identity for file in found.files}
