@@ -94,9 +94,8 @@ def ingest(folder: Path, *, kill_after: float | None = None) -> None:
     process.communicate()
 
 
-@pytest.mark.parametrize(
-    "points", [2, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("points", [2, 20], ids=["few", "many"])
 def test_killed_at_random_points_and_run_again(tmp_path: Path, points: int) -> None:
     quiet = tmp_path / "quiet"
     write_lake(quiet / "lake")

@@ -149,6 +149,7 @@ def test_a_breaking_change_in_a_lake_is_found_versioned_and_told(
     assert {key: alert.state for key, alert in alerts.items()} == {changed["event_id"]: "SENT"}
 
 
+@pytest.mark.slow
 def test_a_second_signal_leaves_at_once_and_harms_nothing(folder: Path) -> None:
     with watching(folder) as watch:
         watch.next("CREATED")

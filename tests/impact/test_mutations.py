@@ -62,6 +62,7 @@ def test_a_failure_that_was_called_compatible_is_named() -> None:
     assert misjudged([row, fine], lambda _: _all(Verdict.UNDETERMINED)) == []
 
 
+@pytest.mark.slow
 def test_what_fails_after_a_few_random_changes_was_not_called_compatible(
     spark_estate: SparkEstate,
 ) -> None:

@@ -47,6 +47,7 @@ def run(folder: Path, master: str, expression: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_scan_and_a_profile_of_many_files_keep_within_the_message_limit(
     tmp_path: Path, narrow_server: str
 ) -> None:

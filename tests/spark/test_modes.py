@@ -92,6 +92,7 @@ def test_the_slice_runs_on_local_threads(lake: Path, tmp_path: Path) -> None:
     assert scan(lake, tmp_path, "local[2]") == EXPECTED
 
 
+@pytest.mark.slow
 def test_the_slice_runs_on_a_cluster_whose_executors_lack_the_package(
     lake: Path, tmp_path: Path, bare_python: str
 ) -> None:

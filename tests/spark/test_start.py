@@ -39,6 +39,7 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_the_jvm_ends_with_its_python(tmp_path: Path, end: signal.Signals) -> None:
     process = subprocess.Popen(
