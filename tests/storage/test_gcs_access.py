@@ -64,6 +64,8 @@ def test_credentials_are_found_in_the_usual_places(
                 monkeypatch.delenv("NO_GCE_CHECK")
                 host = server.url.removeprefix("http://")
                 monkeypatch.setattr("google.auth.compute_engine._metadata._GCE_METADATA_HOST", host)
+                # Read from the environment when the module is imported.
+                monkeypatch.setattr("google.auth.compute_engine._metadata._NO_GCE_CHECK", False)
                 monkeypatch.setenv("GCE_METADATA_HOST", host)
                 monkeypatch.setenv("GCE_METADATA_IP", host)
         assert storage_at(server, **facts).read("gs://lake/a.csv") == b"data"
