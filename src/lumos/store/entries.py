@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -21,9 +21,6 @@ from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.datasets import IMPORTED, KnownDataset, known_dataset, schemas_by_hash
 from lumos.store.lineage.edges import ReportedUpstream, reported_upstream
-
-if TYPE_CHECKING:
-    pass
 
 # Aspects that have tables of their own.
 _DERIVED: Final = frozenset({"schema", "versioning"})

@@ -15,7 +15,7 @@ from lumos.catalogs.datahub_model.labels import LabelKind
 from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
 from lumos.catalogs.datahub_model.statements import Entity
-from lumos.catalogs.openmetadata import descriptions as wording
+from lumos.catalogs.openmetadata import descriptions
 from lumos.model.catalog import Other
 
 _THEIRS: Final = "openmetadata"
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
         style = record.get("style")
         return DataHubWords(
             title=text_in(record, "displayName"),
-            description=wording.decoded(text_in(record, "description") or "") or None,
+            description=descriptions.decoded(text_in(record, "description") or "") or None,
             colour=text_in(style, "color") if isinstance(style, dict) else None,
         )
 
@@ -81,7 +81,7 @@ class Shown(NamedTuple):
         if now.title != then.title:
             record["displayName"] = now.title
         if now.description != then.description:
-            record["description"] = wording.encoded(now.description or "")
+            record["description"] = descriptions.encoded(now.description or "")
         if now.colour != then.colour:
             record["style"] = {**(record.get("style") or {}), "color": now.colour}
         if record == other.carried[_THEIRS]:

@@ -15,7 +15,7 @@ import msgspec
 from lumos.catalogs.datahub_model import flows
 from lumos.catalogs.datahub_model.annotations import DataHubWords, words_of
 from lumos.catalogs.datahub_model.labels import LabelName, label_of
-from lumos.catalogs.openmetadata import descriptions as wording
+from lumos.catalogs.openmetadata import descriptions
 from lumos.catalogs.openmetadata.entity_kinds import THINGS, says_more, says_nothing
 from lumos.catalogs.openmetadata.extras import ABOUT
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
@@ -328,7 +328,7 @@ class _Task(ForeignView):
         type = flows.type_of_job(item)
         facts = {
             "displayName": _title(said, self._name),
-            "description": wording.kept(said.description or "") or None,
+            "description": descriptions.kept(said.description or "") or None,
             "sourceUrl": _linked(said).get("sourceUrl"),
             "taskType": None if type is None else shown_text(type),
         }
@@ -380,7 +380,7 @@ def _reported(entity: Mapping[str, Any]) -> DataHubWords:
 
 
 def _description(entity: Mapping[str, Any]) -> str | None:
-    return wording.decoded(entity.get("description") or "") or None
+    return descriptions.decoded(entity.get("description") or "") or None
 
 
 def _title(said: DataHubWords, name: str) -> str | None:
@@ -397,7 +397,7 @@ def _linked(said: DataHubWords) -> dict[str, str]:
 
 
 def _sent(said: DataHubWords) -> dict[str, str]:
-    return {"description": wording.encoded(wording.kept(said.description or ""))}
+    return {"description": descriptions.encoded(descriptions.kept(said.description or ""))}
 
 
 def _described(entity: Mapping[str, Any], said: DataHubWords) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 
-from lumos.snapshots.format import legacy_layout as founding
+from lumos.snapshots.format import legacy_layout
 from lumos.snapshots.format.codec import MalformedJson, canonical, decode_plain
 from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, EntryKind
 from lumos.snapshots.format.encodings.interface import SnapshotContainer, StoredJson
@@ -31,11 +31,14 @@ class FormatUpgrade(NamedTuple):
 
 
 STEPS: Final[dict[str, FormatUpgrade]] = {
-    founding.NESTED: FormatUpgrade(
-        "1.0", founding.header_of_nested, founding.convert_entry, founding.NESTED_PATHS
+    legacy_layout.NESTED: FormatUpgrade(
+        "1.0",
+        legacy_layout.header_of_nested,
+        legacy_layout.convert_entry,
+        legacy_layout.NESTED_PATHS,
     ),
-    founding.FLAT: FormatUpgrade(
-        "1.0", founding.header_of_flat, founding.convert_entry, founding.FLAT_PATHS
+    legacy_layout.FLAT: FormatUpgrade(
+        "1.0", legacy_layout.header_of_flat, legacy_layout.convert_entry, legacy_layout.FLAT_PATHS
     ),
 }
 
@@ -95,10 +98,10 @@ class UpgradedContainer(SnapshotContainer):
 
 
 def _version(file: Path, header: Mapping[str, Any]) -> str:
-    if founding.NESTED in header:
-        return _founding(file, header[founding.NESTED], "version", founding.NESTED)
-    if founding.FLAT in header:
-        return _founding(file, header, founding.FLAT, founding.FLAT)
+    if legacy_layout.NESTED in header:
+        return _founding(file, header[legacy_layout.NESTED], "version", legacy_layout.NESTED)
+    if legacy_layout.FLAT in header:
+        return _founding(file, header, legacy_layout.FLAT, legacy_layout.FLAT)
     if header.get("format") != FORMAT:
         raise NotASnapshot(
             file,
@@ -127,7 +130,7 @@ def _is_number(version: object) -> TypeGuard[float]:
 
 
 def _founding(file: Path, header: object, key: str, layout: str) -> str:
-    is_nested = layout == founding.NESTED
+    is_nested = layout == legacy_layout.NESTED
     path = f"{layout}.{key}" if is_nested else key
     told = header.get(key) if isinstance(header, dict) else None
     version = str(float(told) if _is_number(told) else told)
