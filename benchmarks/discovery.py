@@ -58,7 +58,7 @@ def _measure_40k(lake: Lake) -> dict[str, Any]:
         runs["lumos ingest --column-stats"] = lambda: _cold(lake, "--column-stats")
     else:
         missing["lumos ingest --column-stats"] = "not measured: there is no such option yet"
-    return {**_against_peer(lake, runs, rounds=2), **missing}
+    return {**_against_peer(lake, runs, rounds=3), **missing}
 
 
 def measure_csv() -> dict[str, Any]:

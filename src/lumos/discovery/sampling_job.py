@@ -18,8 +18,7 @@ _ANSWERS: Final = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
 def run_samples(spark: SparkSession, pieces: list[bytes], observer: SampleReader) -> list[bytes]:
     """The answers of an observer to pieces of a database, in their order."""
     rows = [(piece,) for piece in pieces]
-    answers = "task bigint, answer binary"
-    return run_tasks(spark, _TASKS, rows, _worker(observer), answers, tasks=task_count(spark))
+    return run_tasks(spark, _TASKS, rows, _worker(observer), _ANSWERS, tasks=task_count(spark))
 
 
 def _worker(observer: SampleReader) -> Task:

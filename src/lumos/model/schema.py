@@ -62,6 +62,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
             text += f" COMMENT {quoted_text(self.description)}"
         return text
 
+    def has_facts(self) -> bool:
+        """Whether the full fingerprint covers more of this field than its shape."""
+        return bool(self.description or self.tags or self.nested) or self.default is not None
+
     def _full(self) -> str:
         """The text for the full fingerprint, with everything that users may change."""
         if not self.tags and not self.nested:
@@ -91,6 +95,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def full(self) -> str:
         """Fingerprint of the shape and of descriptions, defaults and tags."""
+        if not any(field.has_facts() for field in self.fields):
+            return self.shape
         return fingerprint(field._full() for field in self.fields)
 
     def field(self, name: str) -> Field | None:

@@ -421,17 +421,29 @@ def joined_location(file_sets: Sequence[FileSet], root: str) -> str:
 def locations(file_set: FileSet, root: str) -> Iterator[str]:
     """The locations of the first and the last file of a file set: a folder, or a pattern."""
     for path in sorted({file_set.first_path, file_set.last_path}):
-        shown = path_globs(path, file_set, root)
-        folders, stem, _ = levels(path)
-        if stem.is_writers:
+        yield _location(path, root, has_one_name=_has_one_name(file_set))
+
+
+@lru_cache(maxsize=65536)
+def _location(path: str, root: str, *, has_one_name: bool) -> str:
+    shown = list(_path_globs(path, root, has_one_name=has_one_name))
+    folders, stem, _ = levels(path)
+    if stem.is_writers:
+        shown.pop()
+        fixed = root_depth(root, path)
+        while len(shown) - 1 > fixed and folders[len(shown) - 2].is_partition:
             shown.pop()
-            fixed = root_depth(root, path)
-            while len(shown) - 1 > fixed and folders[len(shown) - 2].is_partition:
-                shown.pop()
-        yield "/".join(shown)
+    return "/".join(shown)
 
 
-def path_globs(path: str, file_set: FileSet, root: str) -> list[str]:
+def path_globs(file_set: FileSet, root: str) -> Iterator[str]:
+    """The paths of the first and the last file of a file set, with `*` for what varies."""
+    for path in sorted({file_set.first_path, file_set.last_path}):
+        yield "/".join(_path_globs(path, root, has_one_name=_has_one_name(file_set)))
+
+
+@lru_cache(maxsize=65536)
+def _path_globs(path: str, root: str, *, has_one_name: bool) -> tuple[str, ...]:
     """The anchor of a file, its folders and its name, with `*` for what varies in the root."""
     anchor = anchor_of(path)
     fixed = root_depth(root, path)
@@ -441,12 +453,16 @@ def path_globs(path: str, file_set: FileSet, root: str) -> list[str]:
         _glob(level.template.text) if level.template.varies and index >= fixed else name
         for index, (level, name) in enumerate(zip(folders, names, strict=False))
     ]
-    ends = {each.rpartition("/")[2] for each in (file_set.first_path, file_set.last_path)}
-    if stem.varies or len(ends) > 1:
+    if stem.varies or not has_one_name:
         shown.append(_glob(stem.text) + ending + ("" if names[-1].endswith(ending) else "*"))
     else:
         shown.append(names[-1])
-    return [anchor, *shown]
+    return anchor, *shown
+
+
+def _has_one_name(file_set: FileSet) -> bool:
+    first, last = (each.rpartition("/")[2] for each in (file_set.first_path, file_set.last_path))
+    return first == last
 
 
 def root_depth(root: str, path: str) -> int:

@@ -210,10 +210,11 @@ class _Lake:
 
 def _file_levels(file_set: FileSet, root: str) -> Iterable[Levels]:
     """The paths of a file set's files, with `*` for the parts that vary."""
-    paths = (file_set.first_path, file_set.last_path)
     if hinted_location(file_set.pattern) is not None:
-        return {tuple(path.split("/")) for path in paths}
-    return {tuple("/".join(path_globs(path, file_set, root)).split("/")) for path in paths}
+        paths: Iterable[str] = (file_set.first_path, file_set.last_path)
+    else:
+        paths = path_globs(file_set, root)
+    return {tuple(path.split("/")) for path in paths}
 
 
 def _may_match(pattern: str, name: str) -> bool:

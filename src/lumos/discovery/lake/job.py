@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lumos.discovery.grouping.datasets import DatasetGroup, GroupingResult, group_files
@@ -75,9 +74,6 @@ _MOST_TASKS: Final = 256
 OVERLOOKED: Final = "not_listed_yet"
 # If more datasets are missing at once, a lagging listing is not the cause.
 _MOST_OVERLOOKED: Final = 50
-_SPARK_TYPES: Final = {
-    pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean", pa.binary(): "binary",
-}  # fmt: skip
 
 
 def scan_lake(
@@ -217,9 +213,7 @@ class _Scan:
     def _run_tasks(self, tasks: list[ScanTask], owned_paths: Collection[str]) -> list[ScanResult]:
         job = self._job._replace(owned_paths=tuple(sorted(owned_paths)))
         rows = list(map(encode_task, tasks))
-        results = run_tasks(
-            self._spark, TASK_COLUMNS, rows, scan_worker(job), _as_ddl(RESULT_COLUMNS)
-        )
+        results = run_tasks(self._spark, TASK_COLUMNS, rows, scan_worker(job), RESULT_COLUMNS)
         return [decode_result(each) for each in results]
 
     def _read_tables(
@@ -236,7 +230,7 @@ class _Scan:
             TABLE_TASK_COLUMNS,
             list(map(encode_table_task, tasks)),
             table_worker(job),
-            _as_ddl(TABLE_RESULT_COLUMNS),
+            TABLE_RESULT_COLUMNS,
             tasks=task_count(self._spark),
         )
         return select_tables([decode_table_result(each) for each in results])
@@ -412,10 +406,6 @@ class _Scan:
                 f"The file exists ({size:,} bytes) but was not listed. Its dataset is kept for now."
             )
             yield Problem(path=path, code=OVERLOOKED, reason=reason)
-
-
-def _as_ddl(columns: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in columns)
 
 
 def _current_and_earlier_paths(datasets: Iterable[FoundDataset]) -> set[str]:
