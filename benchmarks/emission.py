@@ -23,9 +23,9 @@ from lumos.catalogs.interface import Refused
 from lumos.model.catalog import CatalogEntry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from platforms.servers.gms import TOKEN, Gms
-from platforms.servers.http import Server, in_its_own_process
-from platforms.servers.openmetadata import BOT
+from catalogs.servers.gms import TOKEN, Gms
+from catalogs.servers.http import Server, in_its_own_process
+from catalogs.servers.openmetadata import BOT
 
 DATASETS = 20_000
 # A server of OpenMetadata is asked several times for each, so that fewer tell as much.
@@ -63,13 +63,13 @@ def measure() -> dict[str, Any]:
 
 
 def _on_a_new_stub(role: str, *arguments: str) -> dict[str, Any]:
-    with in_its_own_process("platforms.servers.gms", "--fast") as address:
+    with in_its_own_process("catalogs.servers.gms", "--fast") as address:
         done = _child(role, address, *arguments)
         return {**done, **_counts(address)}
 
 
 def _reading(file: str) -> dict[str, Any]:
-    with in_its_own_process("platforms.servers.gms", "--fast") as address:
+    with in_its_own_process("catalogs.servers.gms", "--fast") as address:
         _child("emitter", address, file)
         calls = _counts(address)["calls"]
         done = _child("read", address)
@@ -78,7 +78,7 @@ def _reading(file: str) -> dict[str, Any]:
 
 def _openmetadata() -> dict[str, Any]:
     told: dict[str, Any] = {"datasets": IN_OPENMETADATA}
-    with in_its_own_process("platforms.servers.openmetadata") as address:
+    with in_its_own_process("catalogs.servers.openmetadata") as address:
         for role in ("write_openmetadata", "read_openmetadata"):
             before = _counts(address)["calls"]
             told[role] = _child(role, address)

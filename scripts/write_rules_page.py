@@ -7,9 +7,9 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[1]
 sys.path.append(str(PROJECT / "tests"))
 
-from analysis.pairs import Pair, pairs  # noqa: E402
 from lumos.model.change import Verdict  # noqa: E402
 from lumos.schemas.rules import ENGINES, RULES, Judgement  # noqa: E402
+from schemas.pairs import Pair, pairs  # noqa: E402
 
 PAGE = PROJECT / "docs" / "COMPATIBILITY.md"
 HEAD = """# Is a change safe? The rules

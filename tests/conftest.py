@@ -20,6 +20,7 @@ from replayed_migrations import ReplayedMigrations
 
 if TYPE_CHECKING:
     from databases import PostgresDatabase
+    from recorded_lake import RecordedLake
 
 _measured: set[str] = set()
 
@@ -188,3 +189,23 @@ def database(empty_postgres: str) -> "PostgresDatabase":
     from databases import PostgresDatabase
 
     return PostgresDatabase(empty_postgres)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def stored(request: pytest.FixtureRequest, workplace: Path) -> dict[str, object]:
+    """The settings of an empty store of each kind."""
+    if request.param == "sqlite":
+        return {"storage.path": str(workplace / "lumos.db")}
+    return {
+        "storage.backend": "postgres",
+        "storage.connection_string": request.getfixturevalue("emptied_postgres"),
+    }
+
+
+@pytest.fixture
+def seen(stored: dict[str, object]) -> "RecordedLake":
+    """A lake that nobody has looked at yet."""
+    from lumos import Lumos
+    from recorded_lake import RecordedLake
+
+    return RecordedLake(Lumos(overrides=stored))

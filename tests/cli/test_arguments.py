@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.config.secret import mask_arguments
+from recorded_lake import RecordedLake
 
 NOT_UTF8 = "bad\udcff"
 URL = "postgresql://ann:hunter2@127.0.0.1:1/sales"
@@ -20,7 +20,7 @@ DEPTH = 100_000
 @pytest.fixture
 def store(workplace: Path) -> Path:
     lumos = Lumos()
-    Sightings(lumos).see_all(["sales/orders.csv"], "id INT64")
+    RecordedLake(lumos).see_all(["sales/orders.csv"], "id INT64")
     return workplace
 
 

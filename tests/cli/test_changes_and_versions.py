@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from engine.sightings import START, Sightings
 from lumos import Lumos
 from lumos.model.lineage import ColumnUse, Edge, UseKind
+from recorded_lake import START, RecordedLake
 
 
 @pytest.fixture
-def lake(workplace: Path) -> Sightings:
+def lake(workplace: Path) -> RecordedLake:
     """Orders lose a column; users only get data."""
-    seen = Sightings(Lumos(overrides={"storage.path": str(workplace / ".lumos/lumos.db")}))
+    seen = RecordedLake(Lumos(overrides={"storage.path": str(workplace / ".lumos/lumos.db")}))
     seen.see("orders", "id INT64\ndiscount INT64")
     seen.see("users", "id INT64")
     seen.see("orders", "id INT64")
@@ -38,7 +38,7 @@ def test_changes_are_lines_newest_first(lumos: Any) -> None:
     ]
 
 
-def test_a_line_says_who_breaks_downstream(lake: Sightings, lumos: Any) -> None:
+def test_a_line_says_who_breaks_downstream(lake: RecordedLake, lumos: Any) -> None:
     edge = Edge(
         upstream="lumos://file/lake/users", downstream="lumos://x/mart", origin="test", at=START
     )
@@ -60,7 +60,7 @@ def test_a_line_says_who_breaks_downstream(lake: Sightings, lumos: Any) -> None:
     }  # fmt: skip
 
 
-def test_history_names_under_each_change_what_it_breaks(lake: Sightings, lumos: Any) -> None:
+def test_history_names_under_each_change_what_it_breaks(lake: RecordedLake, lumos: Any) -> None:
     edges = [
         Edge(
             upstream="lumos://file/lake/orders",
@@ -149,7 +149,7 @@ def test_what_cannot_be_meant_is_one_sentence(lumos: Any, words: list[str], comp
     assert result.out == ""
 
 
-def test_a_reader_that_has_enough_is_no_failure(lake: Sightings) -> None:
+def test_a_reader_that_has_enough_is_no_failure(lake: RecordedLake) -> None:
     lake.see_all([f"dataset_{number}" for number in range(2_000)], "id INT64")
     command = [sys.executable, "-c", "from lumos.cli.main import main; main()", "changes"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -185,7 +185,7 @@ def test_a_version_shows_its_history_newest_first(lumos: Any) -> None:
     }
 
 
-def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: Sightings) -> None:
+def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: RecordedLake) -> None:
     lake.lose("orders")
     shown = lumos("version", "show", "orders").words
     assert "gone: the last scan did not find it" in shown
@@ -194,7 +194,7 @@ def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: Sightings) 
     assert "S-3 2024-01-01 04:00:00 gone 2.0.0 S-2 2024-01-01 02:00:00" in told
 
 
-def test_the_map_of_versions_folds_what_is_the_same(lumos: Any, lake: Sightings) -> None:
+def test_the_map_of_versions_folds_what_is_the_same(lumos: Any, lake: RecordedLake) -> None:
     lake.see("orders", "id INT64")
     lake.see("orders", "id INT64")
     mapped = lumos("version", "map", "orders", "--json").json

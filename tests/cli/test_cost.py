@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from engine.costs.founding import NOW, founding, urn
+from cost.documented_example import NOW, founding, urn
 from lumos import Lumos
 from lumos.cli.cost_savings_text import print_retire
 from lumos.cli.cost_screen import Purse, bars, shortened

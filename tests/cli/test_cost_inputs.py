@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.costs.estate import Estate, job, urn
+from cost.sample_store import Estate, job, urn
 
 TABLE = "job,period,engine,quantity,unit\n"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer.main
 
-from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.cli.main import app
+from recorded_lake import RecordedLake
 
 VERBS = {"add", "remove", "list", "set", "show", "assign"}
 
@@ -151,7 +151,7 @@ def test_groups_about_datasets_have_the_same_verbs(group: str) -> None:
 
 @pytest.fixture
 def shop(workplace: Path) -> Path:
-    seen = Sightings(Lumos())
+    seen = RecordedLake(Lumos())
     seen.see_all(["sales/orders", "sales/items"], "id INT64\nemail STRING")
     return workplace
 
@@ -247,7 +247,7 @@ def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: st
 def test_an_empty_store_asks_for_a_scan(lumos: Any) -> None:
     missing = lumos("show", "orders")
     assert missing.err.endswith("Fill one with: lumos ingest PATH\n")
-    Sightings(Lumos()).store.close()
+    RecordedLake(Lumos()).store.close()
     for line in ("list", "tag list"):
         assert "lumos ingest PATH" in lumos(*line.split()).out
     assert lumos("show", "orders").err == (

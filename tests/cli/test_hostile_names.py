@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.sightings import Sightings
 from lumos import Lumos
 from lumos.cli.lines import escaped, one_line
 from lumos.cli.logs import _Lines
 from lumos.cli.screen import aligned, stdout, table
+from recorded_lake import RecordedLake
 
 HARM = "\x1b[31m\x07\u202e"
 NAME = f"ne\tw\nline{HARM}.csv"
@@ -21,7 +21,9 @@ FIELD = f"`a{HARM}\nb`"
 @pytest.fixture
 def urn(workplace: Path) -> str:  # noqa: ARG001
     lumos = Lumos()
-    Sightings(lumos).see_all([f"sales/{NAME}"], f"{FIELD} INT64\nid INT64 COMMENT 'one\ntwo{HARM}'")
+    RecordedLake(lumos).see_all(
+        [f"sales/{NAME}"], f"{FIELD} INT64\nid INT64 COMMENT 'one\ntwo{HARM}'"
+    )
     (found,) = lumos.list().datasets
     return found.urn
 

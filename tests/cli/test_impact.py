@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from files import write_text
-from impact.sample_estate import FOLDER, estate
+from impact.sample_inventory import FOLDER, estate
 from lumos.store import Database, Store
 from schema_histories import day, record
 

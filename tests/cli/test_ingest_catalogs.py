@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.pretended import PretendedCatalog
+from catalogs.fake_catalog import PretendedCatalog
 from lumos.plugins import PLATFORMS, register, unregister
 
 

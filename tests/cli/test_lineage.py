@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from engine.sightings import Sightings
 from lumos import Lumos
+from recorded_lake import RecordedLake
 
 
 @pytest.fixture
 def models(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a lake in the store and SQL that reads it."""
     monkeypatch.chdir(workplace)
-    seen = Sightings(Lumos())
+    seen = RecordedLake(Lumos())
     seen.see("raw/orders", "id INT64\namount FLOAT64\ncountry STRING")
     folder = workplace / "models"
     folder.mkdir()

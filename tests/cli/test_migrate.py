@@ -9,7 +9,7 @@ from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance, Lineage, UpstreamEdge
-from snapshot.stores import fill
+from snapshots.stores import fill
 
 FILE = "datahub-file:estate.json"
 ORDERS, REVENUE = "lumos://s3/lake/orders", "lumos://s3/lake/revenue"

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from engine.sightings import Sightings
 from lumos import Lumos
+from recorded_lake import RecordedLake
 
 
 @pytest.fixture
 def shop(workplace: Path) -> Path:
-    seen = Sightings(Lumos())
+    seen = RecordedLake(Lumos())
     seen.see_all(
         ["sales/orders", "sales/items", "tmp/x"], "id INT64\nemail STRING\na STRUCT<city: STRING>"
     )

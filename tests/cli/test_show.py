@@ -8,8 +8,8 @@ import pytest
 
 from lumos import Lumos
 from lumos.model.dataset import Cost, QualityCheck
-from snapshot.estates import customers, everything
-from snapshot.stores import fill, write
+from snapshots.sample_inventories import customers, everything
+from snapshots.stores import fill, write
 
 
 @pytest.fixture

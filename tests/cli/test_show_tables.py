@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.sightings import Sightings, urn_of
 from lumos import Lumos
 from lumos.model.dataset import Statistics
 from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import parse_type
+from recorded_lake import RecordedLake, urn_of
 
 FIELDS = (
     Field(name="id", type=parse_type("INT64"), field_id=1, key=True),
@@ -35,7 +35,7 @@ def see(
     *,
     files: int = 1,
 ) -> None:
-    sightings = Sightings(Lumos())
+    sightings = RecordedLake(Lumos())
     found = msgspec.structs.replace(
         sightings._found(name, Schema(fields=fields), None),
         format=format,

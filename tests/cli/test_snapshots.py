@@ -9,8 +9,8 @@ import pytest
 
 from lumos import Lumos
 from lumos.model.dataset import Governance
-from snapshot.estates import NOON, customers, everything
-from snapshot.stores import fill, write
+from snapshots.sample_inventories import NOON, customers, everything
+from snapshots.stores import fill, write
 
 
 @pytest.fixture

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from engine.given_lake import OLD, OLD_URN, Lake, dataset, parts
-from engine.sightings import Sightings
+from discovery.scripted_lake import OLD, OLD_URN, Lake, dataset, parts
 from lumos import Lumos
 from lumos.discovery.ingest import build_report
+from recorded_lake import RecordedLake
 
 SUMMARY = "split into 12 datasets: part_000, part_001, part_002 and 9 more"
 
 
 @pytest.fixture
 def lake(workplace: Any) -> Lake:  # noqa: ARG001
-    made = Lake(Sightings(Lumos()))
+    made = Lake(RecordedLake(Lumos()))
     made.scan([dataset(OLD)])
     return made
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from catalogs.servers.gms import TOKEN, Gms
+from catalogs.servers.http import Server
+from catalogs.servers.openmetadata import BOT, Openmetadata
 from files import write_text
-from platforms.servers.gms import TOKEN, Gms
-from platforms.servers.http import Server
-from platforms.servers.openmetadata import BOT, Openmetadata
 
 pytestmark = pytest.mark.usefixtures("spark")
 

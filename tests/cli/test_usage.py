@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.usage_logs import NOW, row, shop, urn, write_log
 from lumos.model.dataset import Reader, Usage
+from usage.shop_logs import NOW, row, shop, urn, write_log
 
 
 @pytest.fixture

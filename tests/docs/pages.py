@@ -23,16 +23,16 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import StringType
 
+from cost.meters.spark_logs import HOUR, START, added, ended, started, written
 from docs.pages_with_servers import Mongodb, PlatformMigration, Platforms, Postgres, Stores
 from docs.set_up import SetUp
-from engine.sightings import Sightings
 from formats.tables.hudi_tables import table_of
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.model.dataset import Documentation, Owner, Ownership
 from lumos.store import Store
 from lumos.store.database import REVISIONS, Database, FileLocks
-from metering.spark_logs import HOUR, START, added, ended, started, written
+from recorded_lake import RecordedLake
 from schema_histories import record
 from webhook import webhook
 
@@ -152,7 +152,7 @@ class Versioning(SetUp):
 
     def start(self) -> None:
         lumos = Lumos(overrides={"storage.path": str(self.folder / ".lumos/lumos.db")})
-        self.seen = seen = Sightings(lumos)
+        self.seen = seen = RecordedLake(lumos)
         seen.start = datetime.now(UTC) - timedelta(hours=12)
         clicks, orders = "user_id STRING\npage STRING", "order_id INT64\namount FLOAT64"
         seen.see_all(["clicks"], clicks)

@@ -14,6 +14,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from azure_server import ACCOUNT, KEY, AzureServer
+from catalogs import datahub_samples
+from catalogs.servers.gms import TOKEN, Gms
+from catalogs.servers.http import Server
+from catalogs.servers.openmetadata import BOT
+from catalogs.servers.openmetadata import Openmetadata as OpenmetadataStub
 from docs.set_up import SetUp
 from gcs_server import GcsServer
 from hdfs_server import HdfsServer
@@ -23,11 +28,6 @@ from lumos.config.secret import Secret
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance
 from mongo_wire import MongoWire, Served, serving
-from platforms import datahub_samples
-from platforms.servers.gms import TOKEN, Gms
-from platforms.servers.http import Server
-from platforms.servers.openmetadata import BOT
-from platforms.servers.openmetadata import Openmetadata as OpenmetadataStub
 
 
 class Postgres(SetUp):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from discovery.lake.tables_scanned import Scans
 from files import write_parquet
 from lumos import Lumos
 from lumos.config.secret import Secret
@@ -15,7 +16,6 @@ from lumos.sources import SourceNotUsable
 from lumos.sources.s3 import S3Source
 from lumos.storage import KeyRange, ListingProblem
 from lumos.storage.s3 import S3Access, S3Storage
-from pipeline.tables_scanned import Scans
 from s3_server import S3Server, error
 
 DAY = 86_400

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from impact.sample_estate import Estate, Model, estate
+from impact.sample_inventory import Estate, Model, estate
 from lumos.model.change import (
     AnySchemaChange,
     FieldAdded,

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from impact.cases import Verdict, proposed_schema, type_at
-from impact.sample_estate import Estate, Model
+from impact.sample_inventory import Estate, Model
 from lumos.model.conversions.arrow import schema_to_arrow
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.schema import Field, Schema

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from impact.cases import REMOVED, UNKNOWN, Case, Expected, Verdict, cases
-from impact.sample_estate import estate
-from impact.world import EstateDownstream, columns_of, verdict_of
+from impact.inventory_graph import EstateDownstream, columns_of, verdict_of
+from impact.sample_inventory import estate
 from lumos.impact.rules.results import DatasetImpact, Impact
 
 Judge = Callable[[Case], Impact]

@@ -18,7 +18,7 @@ from impact.cases import (
     cases,
     changed_columns,
 )
-from impact.sample_estate import DIALECTS, Estate, estate, words
+from impact.sample_inventory import DIALECTS, Estate, estate, words
 from lumos.lineage.sql import ColumnEdge
 from lumos.model.lineage import Derivation
 from lumos.model.types import parse_type

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from impact.cases import Case, Verdict, cases
+from impact.inventory_graph import EstateDownstream, verdict_of
 from impact.mutations import Mutation, Outcome, SparkEstate, misjudged, mutations
-from impact.sample_estate import estate
-from impact.world import EstateDownstream, verdict_of
+from impact.sample_inventory import estate
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)

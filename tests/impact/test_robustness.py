@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from analysis.impact.world import World, of
+from impact.rules.sql_graph import World, of
 from lumos.impact.rules import propagation
 from lumos.impact.rules.propagation import impact_of
 from lumos.impact.rules.results import Impact

@@ -18,7 +18,7 @@ from lumos.storage.azure.access import ContainerAddress
 from lumos.storage.azure.credentials import BearerToken, SasToken, SharedKey
 from lumos.storage.errors import NoCredentials
 from lumos.storage.tokens import Token
-from storage_places import BRIEF
+from storage_folders import BRIEF
 
 ROOT = f"abfss://lake@{ACCOUNT}.dfs.core.windows.net"
 

@@ -10,7 +10,7 @@ import pytest
 from lumos.storage import KeyRange, ListingProblem
 from lumos.storage.azure import AzureAccess, AzureStorage
 from servers.azurite import ACCOUNT, KEY
-from storage_places import BRIEF, InAzurite
+from storage_folders import BRIEF, InAzurite
 
 pytestmark = pytest.mark.slow
 

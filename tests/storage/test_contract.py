@@ -10,7 +10,16 @@ import pytest
 from http_server import BROKEN_OFF
 from lumos.storage import FileStorage, KeyRange, ListedFile, ListingItem, ListingProblem, storage_of
 from lumos.storage.interface import TableRoot
-from storage_places import HUSH, SERVED, InAzurite, InCluster, InFakeGcs, OnDisk, Place, Served
+from storage_folders import (
+    HUSH,
+    SERVED,
+    InAzurite,
+    InCluster,
+    InFakeGcs,
+    OnDisk,
+    Served,
+    StorageFolder,
+)
 
 NESTED = [f"d{day}/h{hour}/part-{part}.csv" for day in range(7) for hour in range(5)
           for part in range(8)]  # fmt: skip
@@ -26,7 +35,7 @@ REAL = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("fake-gcs", "azu
 
 
 @pytest.fixture(params=["local", *SERVED, *REAL])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageFolder]:
     with ExitStack() as made:
         match request.param:
             case "local":
@@ -52,27 +61,27 @@ def found(storage: FileStorage, root: str, *, parts: int, deep: bool = True) -> 
     return [*met, *(each for stretch in stretches for each in storage.walk(stretch))]
 
 
-def names(place: Place, listings: Iterable[ListingItem]) -> list[str]:
+def names(place: StorageFolder, listings: Iterable[ListingItem]) -> list[str]:
     assert all(isinstance(each, ListedFile) for each in listings)
     return sorted(each.path.removeprefix(f"{place.root}/") for each in listings)
 
 
 @pytest.mark.parametrize("parts", [1, 6, 40])
 @pytest.mark.parametrize("files", [NESTED, FLAT, UNEVEN, ["one.csv"], []])
-def test_parts_cover_every_file_once(place: Place, files: list[str], parts: int) -> None:
+def test_parts_cover_every_file_once(place: StorageFolder, files: list[str], parts: int) -> None:
     files = files[:: -(-len(files) // place.most) or 1]
     place.put(dict.fromkeys(files, b"1"))
     if files or isinstance(place, OnDisk):
         assert names(place, found(place.storage, place.root, parts=parts)) == sorted(files)
 
 
-def test_files_in_folders_are_left_out_where_nobody_wants_them(place: Place) -> None:
+def test_files_in_folders_are_left_out_where_nobody_wants_them(place: StorageFolder) -> None:
     place.put(dict.fromkeys(UNEVEN[-place.most :], b"1"))
     listed = found(place.storage, place.root, parts=4, deep=False)
     assert names(place, listed) == ["a-b.csv", "a.csv", "z.csv", "~.csv"]
 
 
-def test_listing_tells_size_time_and_what_is_the_same(place: Place) -> None:
+def test_listing_tells_size_time_and_what_is_the_same(place: StorageFolder) -> None:
     place.put({"a.csv": b"12345"})
     (listed,) = found(place.storage, place.root, parts=1)
     assert isinstance(listed, ListedFile)
@@ -81,21 +90,21 @@ def test_listing_tells_size_time_and_what_is_the_same(place: Place) -> None:
     assert found(place.storage, place.root, parts=1) == [listed]
 
 
-def test_a_root_that_is_a_file_is_that_file(place: Place) -> None:
+def test_a_root_that_is_a_file_is_that_file(place: StorageFolder) -> None:
     place.put({"a.csv": b"12345", "a.csv.bak": b""})
     (listed,) = found(place.storage, f"{place.root}/a.csv", parts=4)
     assert isinstance(listed, ListedFile)
     assert (listed.path, listed.size) == (f"{place.root}/a.csv", 5)
 
 
-def test_scratch_space_and_hidden_files_are_not_listed(place: Place) -> None:
+def test_scratch_space_and_hidden_files_are_not_listed(place: StorageFolder) -> None:
     data = ["a.csv", "sub/b.csv", "_year=2024/e.csv", ".dt=1/f.csv"]
     other = ["_SUCCESS", ".a.csv.crc", "_temporary/0/c.csv", "sub/.x/d.csv"]
     place.put(dict.fromkeys([*data, *other], b"1"))
     assert names(place, found(place.storage, place.root, parts=4)) == sorted(data)
 
 
-def test_roots_of_tables_are_markers(place: Place) -> None:
+def test_roots_of_tables_are_markers(place: StorageFolder) -> None:
     logs = ["t/delta/_delta_log/00000000000000000000.json", "t/hudi/.hoodie/hoodie.properties",
             "t/ice/metadata/v1.metadata.json", "t/plain/metadata/readme.json"]  # fmt: skip
     place.put(dict.fromkeys([*logs, "t/plain/a.csv"], b"{}"))
@@ -107,7 +116,7 @@ def test_roots_of_tables_are_markers(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_any_name_is_listed_opened_and_read(place: Place, name: str) -> None:
+def test_any_name_is_listed_opened_and_read(place: StorageFolder, name: str) -> None:
     place.put({name: name.encode()})
     (listed,) = found(place.storage, place.root, parts=2)
     assert isinstance(listed, ListedFile)
@@ -118,7 +127,7 @@ def test_any_name_is_listed_opened_and_read(place: Place, name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [None, 300_000])
-def test_parts_of_a_file_are_its_bytes(place: Place, size: int | None) -> None:
+def test_parts_of_a_file_are_its_bytes(place: StorageFolder, size: int | None) -> None:
     data = bytes(number % 251 for number in range(300_000))
     place.put({"a.bin": data})
     with place.storage.open(f"{place.root}/a.bin", size=size) as file:
@@ -133,7 +142,7 @@ def test_parts_of_a_file_are_its_bytes(place: Place, size: int | None) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"hello"])
-def test_reads_past_the_end_give_what_there_is(place: Place, data: bytes) -> None:
+def test_reads_past_the_end_give_what_there_is(place: StorageFolder, data: bytes) -> None:
     place.put({"a.bin": data})
     for size in (None, len(data)):
         with place.storage.open(f"{place.root}/a.bin", size=size) as file:
@@ -150,7 +159,7 @@ def test_little_of_a_large_file_is_fetched(served: Served) -> None:
     assert served.server.sent - before < 200_000
 
 
-def test_what_is_written_is_there_at_once_and_whole(place: Place) -> None:
+def test_what_is_written_is_there_at_once_and_whole(place: StorageFolder) -> None:
     path = f"{place.root}/state/of/a.bin"
     for data in (b"first", b"second", bytes(200_000), b""):
         place.storage.write(path, data)
@@ -162,7 +171,7 @@ def test_what_is_written_is_there_at_once_and_whole(place: Place) -> None:
     assert place.storage.files(f"{place.root}/nowhere") == []
 
 
-def test_what_is_not_there_is_not_found(place: Place) -> None:
+def test_what_is_not_there_is_not_found(place: StorageFolder) -> None:
     place.put({"a.csv": b"1"})
     with pytest.raises(FileNotFoundError):
         place.storage.read(f"{place.root}/b.csv")
@@ -173,7 +182,7 @@ def test_what_is_not_there_is_not_found(place: Place) -> None:
         file.head(3)
 
 
-def test_a_file_exists_until_it_is_removed(place: Place) -> None:
+def test_a_file_exists_until_it_is_removed(place: StorageFolder) -> None:
     place.put({"a.csv": b"1", "a.csv.bak": b"2", "empty.csv": b"", "folder/b.csv": b"3"})
     there = {
         name: place.storage.exists(f"{place.root}/{name}")
@@ -205,7 +214,7 @@ def test_whether_a_file_exists_is_not_guessed_where_the_server_fails(served: Ser
         served.storage.exists(f"{served.root}/a.csv")
 
 
-def test_entries_are_in_order_with_hidden_ones_and_behind_a_name(place: Place) -> None:
+def test_entries_are_in_order_with_hidden_ones_and_behind_a_name(place: StorageFolder) -> None:
     files = ["log/0.json", "log/1.json", "log/2.json", "log/_last", "log/sub/x.json"]
     place.put(dict.fromkeys(files, b"1"))
     folder = f"{place.root}/log"
@@ -220,7 +229,9 @@ def test_entries_are_in_order_with_hidden_ones_and_behind_a_name(place: Place) -
     assert list(place.storage.entries(f"{place.root}/nowhere")) == []
 
 
-def test_many_are_read_in_their_order_and_failures_stand_in_their_place(place: Place) -> None:
+def test_many_are_read_in_their_order_and_failures_stand_in_their_place(
+    place: StorageFolder,
+) -> None:
     files = {f"{number:03}": str(number).encode() for number in range(50)}
     place.put(files)
     paths = [f"{place.root}/{name}" for name in files]

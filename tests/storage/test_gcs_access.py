@@ -14,7 +14,7 @@ from lumos.config.sources import GcsSourceSettings
 from lumos.storage import KeyRange, ListedFile, ListingProblem
 from lumos.storage.errors import NoCredentials
 from lumos.storage.gcs import GcsAccess, GcsStorage
-from storage_places import BRIEF
+from storage_folders import BRIEF
 
 # Where google-auth exchanges a login by gcloud, whatever its file says.
 USER_TOKENS = "google.oauth2.credentials._GOOGLE_OAUTH2_TOKEN_ENDPOINT"

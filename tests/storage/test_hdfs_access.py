@@ -25,7 +25,7 @@ from lumos.storage.hdfs import HdfsAccess, HdfsStorage, kerberos
 from lumos.storage.hdfs.access import HadoopSite
 from lumos.storage.hdfs.kerberos import with_token
 from lumos.storage.interface import TableRoot
-from storage_places import BRIEF
+from storage_folders import BRIEF
 
 ROOT = "hdfs://cluster/lake"
 FILES = {"/lake/a.csv": b"data"}

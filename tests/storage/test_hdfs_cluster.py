@@ -6,7 +6,7 @@ from lumos.storage import KeyRange, ListedFile
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
 from lumos.storage.http import StorageRetryPolicy
 from servers.hdfs import Cluster
-from storage_places import InCluster
+from storage_folders import InCluster
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from lumos.storage import FileStorage
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import S3Server
-from storage_places import BRIEF
+from storage_folders import BRIEF
 
 FOUND = {"ETag": '"x"', "Last-Modified": "Tue, 14 Nov 2023 22:13:20 GMT"}
 

@@ -1,0 +1,138 @@
+"""The sample estate as the analysis of impact asks for it, without a store."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from impact.cases import ADDED, REMOVED, UNKNOWN, Case, Verdict
+from impact.sample_inventory import Estate, Model
+from lumos.impact.rules.graph import DatasetDerivation, Versions
+from lumos.impact.rules.propagation import impact_of
+from lumos.impact.rules.results import ColumnImpact, DatasetImpact, Impact
+from lumos.impact.rules.type_uses import StatementEffect
+from lumos.impact.types.effects import effects
+from lumos.lineage.reported_lineage import TableName
+from lumos.lineage.sql import report_script
+from lumos.lineage.sql_files import create_statement, parse_sql_file
+from lumos.model.lineage import Edge
+from lumos.model.schema import Schema
+from lumos.model.types import Unknown
+from lumos.schemas.comparison import compare
+from lumos.schemas.compatibility import judge
+
+AT = datetime(2024, 1, 1, tzinfo=UTC)
+DECLARED = "declared"
+
+
+class EstateDownstream:
+    """Links, derivations, schemas and owners of the sample estate, and reasoning through its SQL."""
+
+    def __init__(self, sample: Estate) -> None:
+        self._sample = sample
+        self._makings: dict[str, list[DatasetDerivation]] = {}
+        for model in sample.models:
+            self._add(model)
+        for upstream, downstream in sample.declared:
+            edge = Edge(upstream=upstream, downstream=downstream, origin=DECLARED, at=AT)
+            self._makings.setdefault(downstream, []).append(
+                DatasetDerivation(origin=DECLARED, edges=(edge,))
+            )
+        self._links = [
+            (edge.upstream, edge.downstream)
+            for derivations in self._makings.values()
+            for making in derivations
+            for edge in making.edges
+        ]
+
+    def _add(self, model: Model) -> None:
+        by_target: dict[str, list[Edge]] = {}
+        for told in report_script(model.script, reporter=model.file).edges:
+            assert isinstance(told.upstream, TableName)
+            assert isinstance(told.downstream, TableName)
+            edge = Edge(
+                upstream=name_of(told.upstream.parts),
+                downstream=name_of(told.downstream.parts),
+                origin=model.file,
+                at=AT,
+                type=told.type,
+                columns=told.columns,
+                uses=told.uses,
+            )
+            by_target.setdefault(edge.downstream, []).append(edge)
+        sql = (
+            create_statement(parse_sql_file(model.text, name=model.file), model.dialect)
+            or model.text
+        )
+        for target, edges in by_target.items():
+            making = DatasetDerivation(
+                origin=model.file,
+                edges=tuple(edges),
+                sql=sql,
+                dialect=model.dialect,
+                file=model.file,
+            )
+            self._makings.setdefault(target, []).append(making)
+
+    # What the analysis asks.
+
+    def links(self, urn: str) -> Sequence[tuple[str, str]]:
+        del urn
+        return self._links
+
+    def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
+        return self._makings.get(urn, ())
+
+    def schema(self, urn: str) -> Schema | None:
+        return self._sample.tables[urn].schema if urn in self._sample.tables else None
+
+    def owners(self, urn: str) -> tuple[str, ...]:
+        owner = self._sample.owner(urn)
+        return () if owner is None else (owner,)
+
+    def reason(
+        self, making: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+    ) -> Sequence[StatementEffect]:
+        assert making.sql is not None
+        return effects(
+            making.sql,
+            dialect=making.dialect,
+            tables=lambda parts: versions(name_of(parts)),
+            is_wanted=lambda parts: name_of(parts) == dataset,
+            with_fields=with_fields,
+        )
+
+    # What tests ask.
+
+    def impact(self, dataset: str, proposed: Schema) -> Impact:
+        """What it does to give a table another schema."""
+        present = self._sample.tables[dataset].schema
+        return impact_of(dataset, judge(compare(present, proposed)), self, self.reason)
+
+    def impact_of_case(self, case: Case) -> Impact:
+        return self.impact(case.dataset, case.proposed)
+
+
+def name_of(parts: Sequence[str]) -> str:
+    return ".".join(parts).lower()
+
+
+def verdict_of(found: DatasetImpact) -> Verdict:
+    return Verdict(found.verdict.value.upper())
+
+
+def columns_of(found: DatasetImpact) -> dict[str, str]:
+    """The columns that change, worded as the expectations do."""
+    return {column.name: _worded(column) for column in found.columns}
+
+
+def _worded(column: ColumnImpact) -> str:
+    before, after = column.before, column.after
+    if after is None:
+        return REMOVED
+    if before is None:
+        return ADDED
+    if before.type != after.type:
+        new = UNKNOWN if isinstance(after.type, Unknown) else after.type.text
+        return f"{before.type.text} -> {new}"
+    if before.nullable != after.nullable:
+        return "required -> nullable" if after.nullable else "nullable -> required"
+    return UNKNOWN
