@@ -33,6 +33,7 @@ check: setup ## The house rules alone: style, types, layers, names, licences
 
 test-full: setup ## All tests with all examples, the slow ones too
 	@FULL_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
+	@scripts/test_oldest_sqlglot
 
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks

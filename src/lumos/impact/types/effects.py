@@ -565,7 +565,7 @@ def _selects_from(star: exp.Expr, table: exp.Table) -> bool:
 
 
 def _line_of(node: exp.Expr) -> int | None:
-    found = (each._meta.get("line") for each in node.walk() if each._meta)
+    found = (each.meta.get("line") for each in node.walk())
     return next((int(line) for line in found if line is not None), None)
 
 
