@@ -12,47 +12,82 @@ from lumos.schemas.rules import ENGINES, RULES, Judgement  # noqa: E402
 from schemas.pairs import Pair, pairs  # noqa: E402
 
 PAGE = PROJECT / "docs" / "COMPATIBILITY.md"
-HEAD = """# Is a change safe? The rules
+HEAD = """# Compatibility rules
 
-Every change of a schema gets two verdicts:
+Every schema change gets two verdicts:
 
-- **storage**: can a reader with the new schema read old data?
-- **consumer**: does an unchanged query, job or reader work on new data? Versions follow this one:
-  breaking and undetermined step the major, compatible the minor, informational the patch.
+- **storage**: can a reader with the new schema read data written with the old one?
+- **consumer**: does an unchanged query, job or reader work on data written with the new schema?
+  The schema version follows this verdict: breaking and undetermined changes raise the major
+  version, compatible ones the minor, informational ones the patch.
 
-The storage verdict follows the dataset's format: Avro, Iceberg or Delta where it is one of these,
-Spark for Parquet, ORC and whatever has no rules of its own, and the consumer verdict for CSV and
-JSON. What other engines make of a change stands in the notes (`safe in Delta, breaks Iceberg v2`).
+## How a verdict is chosen
 
-*Undetermined* means that it depends on how the column is used, or, of a storage verdict, on the
-version of the table; the last column and the notes say on what. A pair of types that no rule names
-is breaking. Inside arrays, maps and structs the same rules hold at every depth. The type of a
-partition column is judged only where the format declares it: in files under `k=v` folders it is
-guessed from the values, and `partition-type` is compatible.
+- The storage verdict depends on the format of the dataset. Avro, Iceberg and Delta have rules of
+  their own. CSV and JSON take the consumer verdict. All others (Parquet, ORC, Hudi, database
+  tables) take Spark's rules.
+- If engines disagree, a note says so: `safe in Delta, Spark, breaks Iceberg v2`.
+- *Undetermined* means one of three things: the answer depends on how the column is used (last
+  column of the table), the storage verdict depends on the version of the table (`v3`), or one of
+  the types is unknown.
+- A pair of types without a rule is breaking (`unrelated-types`).
+- The same rules apply at every depth, inside arrays, maps and structs.
+- The type of a partition column is judged only if the format declares it. For Parquet, Avro, ORC,
+  CSV and JSON files under `k=v` folders the type is inferred from the values, so a change of it is
+  compatible (`partition-type`).
+- A removed and an added field with the same field id, or in the same position with the same type
+  and properties, get the note *perhaps renamed*. They are still judged as removed and added.
 
-Flags: `cost` (queries may read more), `positional` (matters where columns are taken by position),
-`case-only` (the names differ in case alone, which some engines do not see). A removed and an added
-field with the same field id, or at the same place with the same type and properties, are noted as
-*perhaps renamed*; they are still judged as removed and added.
+| flag | meaning |
+|---|---|
+| `cost` | partitioning or a partition column changed; queries may read more data |
+| `positional` | matters where columns are addressed by position |
+| `case-only` | old and new name differ only in case; some engines treat them as equal |
 
-A change keeps its `fingerprint` whatever else changes in the dataset.
+In `--json`, each change has a `fingerprint` that does not depend on other changes of the dataset.
 
-`yes`, `no`: whether the engine reads old data with the new schema. `-`: it says nothing, and the
-column "others" or else the consumer verdict holds.
+## Uses of a column
 
-| rule | for example | Avro | Iceberg | Delta | Spark | others | consumer | depends on use |
+How a column is used can decide an undetermined or breaking consumer verdict.
+[`lumos impact`](IMPACT.md) finds the uses in the SQL of downstream datasets.
+
+| use | meaning |
+|---|---|
+| `key` | part of a key |
+| `joined`, `grouped` | in a join condition, in GROUP BY |
+| `filtered`, `not_in` | compared in a filter, in NOT IN |
+| `sink`, `not_null_sink` | written to a column of the old type, to a column without nulls |
+| `positional` | INSERT without a column list, UNION, CSV without a header |
+| `cast` | every use casts the column |
+| `normalised` | the reader converts units of time |
+
+## The rules
+
+In the columns of engines, `yes` and `no` say whether the engine reads old data with the new
+schema; `v3` means that only Iceberg tables of version 3 do. `-` means that the engine has no rule:
+the column "others" applies, or the consumer verdict if that is empty.
+
+| rule | example | Avro | Iceberg | Delta | Spark | others | consumer | depends on use |
 |---|---|---|---|---|---|---|---|---|
 """
 FOOT = """
-Some rows are finer than the table can show. Delta and Spark read a map's key (`map-key`) where they
-read the type itself. Delta takes integers for decimals of 10 whole digits and more, and both Delta
-and Spark take 64-bit integers only for 20 and more, although 19 hold every value
-(`integer-to-decimal`). Avro does not read bytes of a fixed length as text (`string-and-binary`),
-nor Spark anything as text of a longest length (`scalar-to-string`). In a declared key column,
-`integer-to-float64` and `required-to-nullable` are breaking, also where it ceases to be one.
-Iceberg, Delta and Spark read no decimal of more than 38 digits. Fields are regrouped
-(`fields-regrouped`) where one that is gone stands under another parent with the same name and type,
-at any depth. `v3`: Iceberg tables of version 3.
+## Exceptions within a rule
+
+- `map-key`: Spark reads a changed map key if it reads the same type change outside of a map. Delta
+  does so if the change is also compatible for consumers.
+- `integer-to-decimal`: Delta needs at least 10 digits before the decimal point. For INT64, Delta
+  and Spark need 20, although 19 hold every value.
+- `integer-to-decimal`, `decimal-precision-up`, `decimal-scale-up`: Iceberg, Delta and Spark read no
+  decimals of more than 38 digits.
+- `string-and-binary`: Avro does not convert between text and binary of a fixed length.
+- `scalar-to-string`: Spark reads nothing as text with a maximum length.
+- `integer-to-float64`, `required-to-nullable`: breaking if the column was a declared key before the
+  change.
+- `key-field-added`: the storage verdict is that of `field-added` or `required-field-added`.
+- `field-added`, `required-field-added`, `key-field-added`: inside a struct, the verdict does not
+  depend on use.
+- `fields-regrouped`: applies if a field with the name and type of the removed one was added under
+  another parent, at any depth.
 """
 MARKS = {Verdict.COMPATIBLE: "yes", Verdict.BREAKING: "no", Verdict.UNDETERMINED: "v3"}
 
@@ -73,7 +108,7 @@ def _size(pair: Pair) -> tuple[int, int]:
 def _cells(rule: Judgement, example: Pair) -> Iterator[str]:
     sides = ("; ".join(str(side).splitlines()) for side in (example.before, example.after))
     yield f"`{rule.rule}`"
-    yield " → ".join(f"`{side}`" for side in sides) if rule.rule != "tags" else "a tag more"
+    yield " → ".join(f"`{side}`" for side in sides) if rule.rule != "tags" else "a tag was added"
     for engine in ENGINES:
         yield MARKS[rule.engines[engine]] if engine in rule.engines else "-"
     yield rule.any_engine or ""
