@@ -45,15 +45,18 @@ sources:
 #    file_patterns: ["*.parquet", "*.csv"]
 #    exclude: ["tmp/*"]
 
+# Profiles, roles and logins of AWS (not static keys): pip install 'lumos[s3]'
 #  - type: s3
 #    bucket: my-data-lake
 #    prefixes: [raw/, processed/]
 #    region: eu-central-1
 
+# pip install 'lumos[gcs]'
 #  - type: gcs
 #    bucket: my-data-lake
 #    credentials_file: keys/reader.json
 
+# Identities and logins of Azure (not keys and tokens): pip install 'lumos[azure]'
 #  - type: azure
 #    account: lakestore
 #    container: landing

@@ -60,8 +60,6 @@ def sidecar_folder(settings: Settings, database: Database, name: str) -> Path:
 def upgrade_store(database: Database) -> UpgradeReport:
     """Migrate a store to the newest revision."""
     before, after = _existing(database).upgrade()
-    if before != after:
-        Store.open(database).rebuild_search()
     return UpgradeReport(store=database.location, before=before, after=after)
 
 
