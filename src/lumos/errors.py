@@ -54,10 +54,10 @@ class MissingDependency(LumosError):
 
 
 class CatalogError(LumosError):
-    """A catalog that did not do what was asked of it.
+    """A failed request to a catalog.
 
-    `platform` is the catalog's name and `status` what its server answered, if it did; `retryable`
-    says whether the same may work later without anybody changing anything.
+    `platform` is the name of the catalog and `status` the HTTP status, if there was a response.
+    `retryable` failures may go away without any change.
     """
 
     def __init__(
@@ -70,29 +70,28 @@ class CatalogError(LumosError):
 
 
 class CatalogUnavailable(CatalogError):
-    """A catalog that does nothing at all for us, so that there is no use in asking for more."""
+    """A catalog that answers no request at the moment, so further requests are pointless."""
 
 
 class CatalogRefused(CatalogUnavailable):
-    """A catalog that does not let us in; `key` and `variable` are where its token can be given."""
+    """A catalog that denies access; `key` and `variable` name where to set its token."""
 
     def __init__(self, platform: str, *, status: int, key: str, variable: str) -> None:
         problem = (
-            "does not know who asks: no token was given, or it is not valid (any more)"
+            "rejected the request: no token, or an invalid or expired one"
             if status == _UNAUTHORIZED
-            else "knows who asks and does not allow it: the token's owner lacks the right"
+            else "denied the request: the owner of the token lacks permission"
         )
         super().__init__(
-            f"{platform} {problem} ({status}). Give a token in platform_config.{key} if this is "
-            f"the address that is configured there, or else in the environment variable "
-            f"{variable}.",
+            f"{platform} {problem} ({status}). Set a token with platform_config.{key} for the "
+            f"configured address, or with the environment variable {variable} for any other.",
             platform=platform,
             status=status,
         )
 
 
 class CatalogBusy(CatalogUnavailable):
-    """A catalog that kept failing until there was no patience left."""
+    """A catalog that still failed after all retries."""
 
     def __init__(
         self, platform: str, what: str, *, attempts: int, seconds: float, last: str,
@@ -110,14 +109,14 @@ class CatalogBusy(CatalogUnavailable):
 
 
 class CatalogUnreachable(CatalogUnavailable):
-    """A catalog that nobody answers for: no such host, nothing listens, or no trusted TLS."""
+    """A catalog that cannot be reached: unknown host, closed port, or untrusted certificate."""
 
     def __init__(self, platform: str, address: str, problem: str, *, ca_file: str) -> None:
         trust = "certificate" in problem.casefold() or "ssl" in problem.casefold()
         advice = (
-            f"If its certificate is the company's own, name the authority's file in {ca_file}."
+            f"If the certificate is your company's own, set {ca_file} to the file of its authority."
             if trust
-            else "Check the address, and that the server runs."
+            else "Check the address and that the server is running."
         )
         super().__init__(
             f"{platform} cannot be reached at {address}: {problem}. {advice}",

@@ -185,7 +185,7 @@ def test_a_pattern_of_fields_means_all_that_fit(seen: RecordedLake) -> None:
     [
         ("ordrs", "Did you mean 'orders'?"),
         ("nothing/*", "No dataset matches 'nothing/*'"),
-        ("", "names no datasets"),
+        ("", "matches nothing"),
     ],
 )
 def test_datasets_that_are_not_there_are_told_with_the_nearest(

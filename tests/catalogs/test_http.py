@@ -180,7 +180,7 @@ def test_nobody_at_the_address_is_told_at_once() -> None:
 
 
 def test_a_certificate_that_nobody_knows_leads_to_the_file_of_its_authority() -> None:
-    with pytest.raises(CatalogUnreachable, match=r"name the authority's file in x\.ca_file"):
+    with pytest.raises(CatalogUnreachable, match=r"set x\.ca_file to the file of its authority"):
         caller(Time()).call("it", in_turn(unreachable("SSL: certificate verify failed")))
 
 

@@ -118,7 +118,9 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
     assert texts[0] == (
         "This version cannot write to 'datahub'; metadata is only kept in the local store."
     )
-    assert texts[8] == ("The environment variable LUMOS_PLATFROM names no setting and is ignored.")
+    assert texts[8] == (
+        "The environment variable LUMOS_PLATFROM does not match any setting and is ignored."
+    )
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_a_name_that_does_not_stand_in_the_urn_counts_too() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "/"])
 def test_a_pattern_of_nothing_is_refused(text: str) -> None:
-    with pytest.raises(MisuseError, match="names no datasets"):
+    with pytest.raises(MisuseError, match="matches nothing"):
         DatasetPattern(text)
 
 

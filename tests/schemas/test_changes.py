@@ -80,7 +80,7 @@ def test_a_date_at_the_end_holds_its_day(lake: RecordedLake) -> None:
         ({"since": "soon"}, "'soon' is not a time"),
         ({"types": ["CHANGED"]}, "No event type named 'CHANGED'"),
         ({"dataset": "nothing"}, "No dataset nothing in the store"),
-        ({"dataset": ""}, "names no datasets"),
+        ({"dataset": ""}, "matches nothing"),
         ({"since": "2024-02-01", "until": "2024-01-01"}, "ends .* before it begins"),
     ],
 )
@@ -257,7 +257,7 @@ def test_a_handler_hears_of_versions_that_a_person_moved(seen: RecordedLake) -> 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
-    [({"types": ["NEW"]}, "No event type named 'NEW'"), ({"dataset": " "}, "names no datasets")],
+    [({"types": ["NEW"]}, "No event type named 'NEW'"), ({"dataset": " "}, "matches nothing")],
 )
 def test_a_handler_for_nothing_is_refused(
     seen: RecordedLake, words: dict[str, object], complaint: str

@@ -440,7 +440,7 @@ def test_an_import_that_was_taken_back_is_told_of(lumos: Lumos) -> None:
     lumos.snapshot.roll_back()
     gone, created = lumos.changes().events
     assert (gone.type, created.type) == (EventType.DELETED, EventType.CREATED)
-    assert "taken back" in gone.summary
+    assert "rolled back" in gone.summary
     assert lumos.list().datasets == ()
     assert lumos.search("orders").results == ()
 
@@ -608,7 +608,7 @@ def test_taking_back_twice_does_not_take_back_the_import_before(
     second = snapshot(*many(5), file="second.jsonl")
     broken_off(lumos, platform, second, monkeypatch)
     assert lumos.snapshot.roll_back(platform=platform).erased == 2
-    with pytest.raises(MisuseError, match=r"no import into .* to take back"):
+    with pytest.raises(MisuseError, match=r"no import into .* to roll back"):
         lumos.snapshot.roll_back(platform=platform)
     Path(second).unlink()
     with pytest.raises(MisuseError, match="of another snapshot"):

@@ -90,13 +90,13 @@ def test_without_a_database_in_it_the_server_says_which_one(postgres: str) -> No
 def test_a_wrong_password_is_told_without_showing_it(picky: PostgresDatabase) -> None:
     with picky.role(password="right") as role:
         told = refusal(**parts(picky, user=role, password=Secret(HUSH)))
-        assert f"does not let {role} in: password authentication failed" in told
+        assert f"rejected the login of {role}: password authentication failed" in told
         assert refusal(connection_string=ConnectionString(picky.address(role, HUSH))) == told
         assert "no password supplied" in refusal(**parts(picky, user=role))
 
 
 def test_an_unknown_user_is_told(database: PostgresDatabase) -> None:
-    assert 'does not let nobody in: role "nobody" does not exist' in refusal(
+    assert 'rejected the login of nobody: role "nobody" does not exist' in refusal(
         **parts(database, user="nobody", password=Secret(HUSH))
     )
 
@@ -110,7 +110,7 @@ def test_a_database_that_may_not_be_connected_to_is_told(database: PostgresDatab
     database.run(f"REVOKE CONNECT ON DATABASE {database.name} FROM PUBLIC")
     with database.role() as role:
         told = refusal(**parts(database, user=role, password=Secret(HUSH)))
-    assert told.startswith(f"{role} may not connect to {database.name} at 127.0.0.1:")
+    assert told.startswith(f"{role} has no permission to connect to {database.name} at 127.0.0.1:")
 
 
 def test_a_server_that_does_not_run_is_told() -> None:
@@ -118,7 +118,7 @@ def test_a_server_that_does_not_run_is_told() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     told = refusal(host="127.0.0.1", port=port, user="u", database="d", password=Secret(HUSH))
-    assert told.startswith(f"No PostgreSQL answers at 127.0.0.1:{port}: ")
+    assert told.startswith(f"Cannot connect to PostgreSQL at 127.0.0.1:{port}: ")
 
 
 def test_something_else_that_answers_is_told() -> None:
@@ -128,7 +128,7 @@ def test_something_else_that_answers_is_told() -> None:
         answer.start()
         told = refusal(host="127.0.0.1", port=port, user="u", database="d", password=Secret(HUSH))
         answer.join()
-    assert told.startswith(f"What answers at 127.0.0.1:{port} is no PostgreSQL: ")
+    assert told.startswith(f"The server at 127.0.0.1:{port} is not PostgreSQL: ")
 
 
 def _answer_like_a_web_server(server: socket.socket) -> None:
@@ -140,7 +140,7 @@ def _answer_like_a_web_server(server: socket.socket) -> None:
 
 def test_a_host_that_does_not_exist_is_told() -> None:
     told = refusal(host="db.invalid", user="u", database="d", password=Secret(HUSH))
-    assert told.startswith("There is no host 'db.invalid': ")
+    assert told.startswith("Unknown host 'db.invalid': ")
 
 
 def test_encryption_is_asked_for_where_it_is_set(database: PostgresDatabase) -> None:
@@ -388,7 +388,7 @@ def test_a_host_that_no_host_can_be_is_refused_with_the_configuration(host: str)
 @pytest.mark.parametrize("host", NO_HOSTS)
 def test_a_host_that_only_libpq_sees_is_told_in_one_sentence(host: str) -> None:
     dsn = ConnectionString(f"host={host} dbname=d password={HUSH}")
-    assert refusal(connection_string=dsn).startswith(f"There is no host '{host}': no host can")
+    assert refusal(connection_string=dsn).startswith(f"Unknown host '{host}': this is not")
 
 
 def test_where_no_database_is_named_the_name_that_was_taken_is_told(postgres: str) -> None:
@@ -396,4 +396,4 @@ def test_where_no_database_is_named_the_name_that_was_taken_is_told(postgres: st
         address = PostgresDatabase(postgres).address(role, "p").rpartition("/")[0]
         told = refusal(connection_string=ConnectionString(address))
     assert f"There is no database '{role}' at " in told
-    assert "none was named, so the user's name was taken" in told
+    assert "No database was set, and there is none named after the user" in told

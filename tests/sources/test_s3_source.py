@@ -247,7 +247,7 @@ def test_an_address_has_one_spelling() -> None:
 
 
 def test_an_address_that_means_nothing_is_refused() -> None:
-    with pytest.raises(MisuseError, match="names no bucket"):
+    with pytest.raises(MisuseError, match="has no bucket"):
         section_of("s3:///raw", [])
     with pytest.raises(UnknownStorage, match="ftp://"):
         section_of("ftp://lake/raw", [])

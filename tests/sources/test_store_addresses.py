@@ -56,7 +56,7 @@ def test_an_address_has_one_spelling(address: str, one: str) -> None:
 
 
 def test_an_account_is_told_by_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MisuseError, match="az://lake names no container of an account"):
+    with pytest.raises(MisuseError, match="az://lake has no container or account"):
         normal("az://lake")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "other")
     assert normal("az://lake/a") == "abfss://lake@other.dfs.core.windows.net/a"
@@ -68,7 +68,7 @@ def test_an_account_is_told_by_the_environment_too(monkeypatch: pytest.MonkeyPat
     ["az:///raw", "abfss://@x.dfs.core.windows.net/a", "https://x.blob.core.windows.net/"],
 )
 def test_an_address_without_a_container_is_refused(address: str) -> None:
-    with pytest.raises(MisuseError, match="names no container"):
+    with pytest.raises(MisuseError, match="has no container"):
         normal(address)
 
 

@@ -277,7 +277,7 @@ def test_paths_are_known_by_the_name_of_the_file_system() -> None:
     assert normal("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
     assert normal("webhdfs://nn:9870/lake", []) == "hdfs://nn/lake"
     assert normal("hdfs:///lake", [SECTION]) == "hdfs://cluster/lake"
-    with pytest.raises(MisuseError, match="names no name node"):
+    with pytest.raises(MisuseError, match="has no name node"):
         normal("hdfs:///lake", [])
     urn = Source(SECTION).urn("hdfs://cluster/lake/a b", environment="PROD")
     assert str(urn) == "lumos://hdfs/cluster/lake/a%20b"

@@ -136,7 +136,7 @@ def complain(report: "PublishReport") -> None:
     if report.complaint is not None:
         _log.warning("%s", report.complaint, extra=facts)
     refused = [
-        f"the {each.kind} {each.key} was refused and is told again next time: {each.problem}"
+        f"the {each.kind} {each.key} was rejected and will be retried: {each.problem}"
         for each in report.refused
     ]
     kept = [f"{each.path} of {each.key} stays as people wrote it" for each in report.conflicts]

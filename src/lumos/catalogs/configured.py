@@ -20,7 +20,7 @@ def platform_of(settings: Settings) -> Platform | None:
         return None
     if kind not in plugins.names(plugins.PLATFORMS):
         _log.warning(
-            "this version cannot write to the platform '%s'; what is found stays in the store",
+            "This version cannot write to '%s'; metadata stays in the local store.",
             kind,
         )
         return None

@@ -78,7 +78,7 @@ def _show(report: "ValidateReport") -> None:
     if rest:
         console.print(f"... and {plural(rest, 'more problem')}; --json lists more.")
     if report.errors and codes == {"reference"}:
-        console.print(f"To import it all the same: lumos import {report.file} --allow-dangling")
+        console.print(f"To import it anyway: lumos import {report.file} --allow-dangling")
     verdict = "valid" if report.valid else "not valid"
     problems = f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}"
     console.print(f"{report.file} is {verdict}: {problems}.")

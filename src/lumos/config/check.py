@@ -184,7 +184,7 @@ def _state(settings: Settings) -> Iterator[Note]:
     if is_address and scheme not in STORE_OF_SCHEME:
         text = (
             f"The state cannot be kept at {scheme}://, only in local folders and at "
-            f"{SUPPORTED_SCHEMES}; lumos ingest will refuse this one."
+            f"{SUPPORTED_SCHEMES}; lumos ingest will fail."
         )
         yield _note(settings, "warning", "state_uri", text)
 
@@ -197,7 +197,7 @@ def _older_spellings(settings: Settings) -> Iterator[Note]:
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Note]:
     for name in unused_variables(environment):
-        text = f"The environment variable {name} names no setting and is ignored."
+        text = f"The environment variable {name} does not match any setting and is ignored."
         yield Note(level="warning", key=name, text=text)
 
 

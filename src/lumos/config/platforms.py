@@ -100,9 +100,9 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
             return None
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise MisuseError(
-                f"This cannot be a token: it has blanks, line breaks or characters beyond ASCII "
-                f"in it. It is given as '{self.token_key}' in the catalog's section of "
-                f"platform_config, or in the environment variable {self.variable}."
+                f"Invalid token: it contains blanks, line breaks or non-ASCII characters. Check "
+                f"'{self.token_key}' in the catalog's section of platform_config, or the "
+                f"environment variable {self.variable}."
             )
         return Secret(token)
 

@@ -59,7 +59,5 @@ Location: TypeAlias = Annotated[
 ]
 Bucket: TypeAlias = Annotated[
     str,
-    Meta(
-        pattern=r"^(?!.*://)[^\s]+$", description="the name of a bucket alone, without s3:// or so"
-    ),
+    Meta(pattern=r"^(?!.*://)[^\s]+$", description="a bucket name without a scheme such as s3://"),
 ]

@@ -380,8 +380,8 @@ class Settings(Section, frozen=True, kw_only=True):
         Meta(
             # 1.0.5 and 2024-01-15 must not be cloud versions: they are a schema version and a date.
             pattern=r"^(?!\d+\.\d+\.$)(?!\d{4}-\d\d-)([^\s\x00-\x1f\x7f@/]*[^\s\x00-\x1f\x7f@/\d])?\Z",
-            description="text without blanks that does not end with a digit and makes no date and "
-            "no schema version of a number, such as S-",
+            description="text without spaces, such as S-, that does not end with a digit and does "
+            "not look like a date or a schema version when a number follows",
         ),
     ] = DEFAULT_PREFIX
     sources: tuple[SourceSettings, ...] = ()

@@ -116,7 +116,7 @@ def lift_nested(block: MappingNode, key: str) -> tuple[MappingNode, tuple[Config
         return block, ()
     entries = {name: entry for name, entry in block.entries.items() if name != key}
     if not isinstance(inner.node, MappingNode):
-        text = f"'{key}' must be a mapping of the keys that could also stand beside it."
+        text = f"'{key}' must be a mapping of the keys that are allowed next to it."
         wrong = ConfigProblem(place=inner.place, key=inner.node.path, text=text)
         return block.having(entries), () if is_empty(inner.node) else (wrong,)
     twice = [

@@ -30,7 +30,7 @@ class DatasetPattern:
 
     def __init__(self, text: str) -> None:
         if not text.strip("/ "):
-            raise MisuseError(f"'{text}' names no datasets. A pattern looks like orders or sales/*")
+            raise MisuseError(f"'{text}' matches nothing. Use a pattern such as orders or sales/*")
         self.text = text
         self._of_urn = text.startswith(SCHEME)
         plain = text if self._of_urn else text.strip("/")

@@ -39,8 +39,8 @@ class InvalidSnapshot(LumosError):
         more = f"; and {count - _MAX_LISTED:,} more" if count > _MAX_LISTED else ""
         way_out = f"Nothing was imported. See them all with: lumos validate {file}"
         if all(problem.code == "reference" for problem in problems):
-            way_out += f". To import it all the same: lumos import {file} --allow-dangling"
-        super().__init__(f"{file} is not sound: {(named + more).rstrip('.')}. {way_out}")
+            way_out += f". To import it anyway: lumos import {file} --allow-dangling"
+        super().__init__(f"{file} is invalid: {(named + more).rstrip('.')}. {way_out}")
 
 
 class UnfinishedImport(MisuseError):
@@ -50,9 +50,9 @@ class UnfinishedImport(MisuseError):
         self.run = run
         words = f"lumos import {run.file} --platform {run.platform}"
         if run.state == "running":
-            what = f"was not finished. Go on with: {words} --resume. Or take it"
+            what = f"was not finished. Resume it with: {words} --resume. Or roll it"
         else:
-            what = "is half taken back. Take the rest"
+            what = "was rolled back in part. Roll the rest"
         super().__init__(
             f"The import of {run.file} into {run.platform} from "
             f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC {what} back with: {words} --rollback"
@@ -64,10 +64,9 @@ class ImportStopped(LumosError):
 
     def __init__(self, problem: BaseException, *, back: bool = False) -> None:
         way_out = (
-            "It is half taken back: run it again with --rollback to take back the rest."
+            "The rollback is not finished: run it again with --rollback."
             if back
-            else "The import is not finished: run it again with --resume to go on, or with "
-            "--rollback to take it back."
+            else "The import is not finished: resume it with --resume, or undo it with --rollback."
         )
         super().__init__(f"{str(problem).rstrip('.')}. {way_out}")
 
@@ -202,14 +201,14 @@ class Importer:
         open_one, newest = journal.open(self._target.name), journal.last(self._target.name)
         last = open_one if file is not None else newest
         if last is None or last.state == "rolled_back":
-            before = f" That of {last.file} was taken back already." if last else ""
+            before = f" The import of {last.file} was rolled back already." if last else ""
             if open_one is not None:
-                before += f" To take back the one before it: --rollback --input {open_one.file}"
-            raise MisuseError(f"There is no import into {self._target.name} to take back.{before}")
+                before += f" To roll back the one before it: --rollback --input {open_one.file}"
+            raise MisuseError(f"There is no import into {self._target.name} to roll back.{before}")
         if file is not None and not _is_of(last, file):
             raise MisuseError(
                 f"The last import into {self._target.name} was of another snapshot: "
-                f"{last.file}. Only the last one can be taken back."
+                f"{last.file}. Only the last one can be rolled back."
             )
         return last
 

@@ -388,7 +388,7 @@ class _ImportEvents(NamedTuple):
         findings = findings_between(before.schema if before else None, schema, entry.format)
         cloud_version, schema_version = versions_of(entry.versioning or counted, stored)
         file = PurePath(self.run.file).name
-        words = f"import of {file} taken back" if self.act == "rollback" else f"import of {file}"
+        words = f"import of {file} rolled back" if self.act == "rollback" else f"import of {file}"
         if before is not None and after is not None:
             told = (
                 summary_of(type, findings)

@@ -84,7 +84,7 @@ def compare_folders(
         headers = (old.header, new.header)
         if any(is_part(one, of=other) for one, other in (headers, headers[::-1])):
             raise MisuseError(
-                "A part of an estate is not compared on Spark. Export all datasets, or a part as "
+                "Partial exports cannot be compared on Spark. Export all datasets, or a part as "
                 ".jsonl, which is compared in one process."
             )
         left_out = {*old.header.omitted, *new.header.omitted}
@@ -117,7 +117,7 @@ def _container(snapshot: OpenSnapshot) -> "ParquetFolder":
     from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
 
     if not isinstance(snapshot.container, ParquetFolder):
-        raise MisuseError(f"{snapshot.file} is no folder of Parquet files; Spark reads only these.")
+        raise MisuseError(f"{snapshot.file} is not a folder of Parquet files, which Spark needs.")
     return snapshot.container
 
 

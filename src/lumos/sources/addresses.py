@@ -132,11 +132,11 @@ class _Buckets(StoreAddresses):
         bucket, _, key = address.partition("://")[2].partition("/")
         if "@" in bucket:
             raise MisuseError(
-                f"An address of {self.scheme}:// holds no user and password. Name them in the "
-                f"source, and write {self.scheme}://BUCKET/PREFIX."
+                f"An address of {self.scheme}:// cannot contain a user and password. Set them in "
+                f"the source, and use {self.scheme}://BUCKET/PREFIX."
             )
         if not bucket:
-            raise MisuseError(f"{address} names no bucket. Write {self.scheme}://BUCKET/PREFIX.")
+            raise MisuseError(f"{address} has no bucket. Use {self.scheme}://BUCKET/PREFIX.")
         return bucket, key
 
 
@@ -229,7 +229,7 @@ class _Azure(StoreAddresses):
         container = ContainerAddress.parse(place)
         if container is None:
             raise MisuseError(
-                f"{mask_secret_text(address)} names no container of an account. Write "
+                f"{mask_secret_text(address)} has no container or account. Use "
                 "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER, or set "
                 "AZURE_STORAGE_ACCOUNT and write az://CONTAINER/FOLDER."
             )
@@ -290,7 +290,7 @@ class _Hdfs(StoreAddresses):
             authority = HdfsAccess().settled().authority
             authority = authority_of(only_one) if only_one is not None else authority
         if not authority:
-            raise MisuseError(f"{address} names no name node. Write hdfs://NAMENODE/FOLDER.")
+            raise MisuseError(f"{address} has no name node. Use hdfs://NAMENODE/FOLDER.")
         return authority, path
 
 

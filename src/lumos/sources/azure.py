@@ -63,12 +63,12 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
     def _names(self) -> tuple[str, ...]:
         string = self._settings.connection_string
         if string is not None and "=" not in string.reveal():
-            found = "The 'connection_string' of a source of the type azure cannot be read."
-            step = "It looks like AccountName=...;AccountKey=..., as Azure shows it."
+            found = "Invalid 'connection_string' of a source of type azure."
+            step = "Expected: AccountName=...;AccountKey=..., as shown by Azure."
             raise SourceNotUsable(found, step)
         if not self._reached.account:
-            found = "A source of the type azure names no account."
-            step = "Name it as 'account', or set AZURE_STORAGE_ACCOUNT."
+            found = "A source of type azure has no account."
+            step = "Set 'account' or AZURE_STORAGE_ACCOUNT."
             raise SourceNotUsable(found, step)
         return tuple(self._reached.container(name).authority for name in self._settings.buckets)
 

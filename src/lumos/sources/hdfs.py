@@ -72,14 +72,16 @@ class HdfsSource(LakeSource):
     def _roots(self) -> tuple[str, ...]:
         roots = tuple(dict.fromkeys(root_of(self._settings, path) for path in self._settings.paths))
         if any(root.startswith(f"{SCHEME}/") or root == SCHEME for root in roots):
-            found = "A source of the type hdfs names no name node."
-            step = "Name its WebHDFS as 'url' (http://namenode:9870), or set HADOOP_CONF_DIR."
+            found = "A source of type hdfs has no name node."
+            step = (
+                "Set 'url' to its WebHDFS address (http://namenode:9870), or set HADOOP_CONF_DIR."
+            )
             raise SourceNotUsable(found, step)
         settings, own = self._settings, authority_of(self._settings)
         strange = [root for root in roots if root.removeprefix(SCHEME).partition("/")[0] != own]
         if strange and (settings.urls or settings.token or settings.kerberos):
-            found = f"{strange[0]} lies in another file system than '{own}', which the source is of"
-            step = "Name it in a source of its own, with the login for it."
+            found = f"{strange[0]} is not in the file system of the source, '{own}'"
+            step = "Configure a source of its own for it."
             raise SourceNotUsable(f"{found}.", step)
         return roots
 

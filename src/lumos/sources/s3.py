@@ -73,7 +73,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
                 found = f"No permission to list {root}: {problem}."
                 return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
             case StorageUnreachable():
-                step = "Check 'endpoint_url', the network and that the server runs."
+                step = "Check 'endpoint_url', the network, and that the server is running."
                 if "certificate" in str(problem).lower():
                     step = "Set AWS_CA_BUNDLE to a file with the certificate that signed its own."
                 return SourceNotUsable(f"{problem}.", step)

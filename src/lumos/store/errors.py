@@ -153,7 +153,7 @@ def _translate(problem: Exception, location: str) -> StoreError:
         )
     if "connection failed" in text or "could not connect" in text or "refused" in text:
         return StoreNotUsable(
-            f"The store {location} does not answer. Check that the server runs and that "
+            f"The store {location} does not answer. Check that the server is running and that "
             "storage.connection_string names it."
         )
     return StoreError(f"The store {location} failed: {text.strip().splitlines()[0]}")

@@ -231,7 +231,7 @@ def test_a_catalog_that_is_lost_while_it_is_taken_back_is_taken_back_later(
     lumos.migration.migrate("local", FILE)
     with monkeypatch.context() as patch:
         patch.setattr("lumos.snapshots.targets.CatalogTarget.undo", broken_off)
-        with pytest.raises(LumosError, match="half taken back") as lost:
+        with pytest.raises(LumosError, match="rollback is not finished") as lost:
             lumos.migration.roll_back("local", FILE)
     assert "--resume" not in str(lost.value)
     lumos.migration.roll_back("local", FILE)

@@ -166,7 +166,7 @@ def test_a_key_that_stands_twice_is_told(
         file.write_bytes(msgspec.json.format(file.read_bytes()))
     found = [problem for problem in validate(file) if problem.path.endswith(path)]
     assert [(problem.code, problem.text) for problem in found] == [
-        ("format", "The key stands here a second time.")
+        ("format", "The key is duplicated.")
     ]
     with pytest.raises(SnapshotError, match="second time"):
         content(file)

@@ -27,9 +27,9 @@ class UnfinishedMigration(MisuseError):
         self.run = run
         words = f"lumos migrate {words}"
         if run.state == "running":
-            what = f"was not finished. Go on with: {words} --resume. Or take it"
+            what = f"was not finished. Resume it with: {words} --resume. Or roll it"
         else:
-            what = "is half taken back. Take the rest"
+            what = "was rolled back in part. Roll the rest"
         super().__init__(
             f"The migration from {source} to {target} of {run.started_at:%Y-%m-%d %H:%M:%S} UTC "
             f"{what} back with: {words} --rollback"
@@ -142,14 +142,14 @@ def check_finished(
             raise UnfinishedMigration(last.source, last.target, words, run)
         if not Path(last.file).exists():
             raise MisuseError(
-                f"The migration cannot go on: what it had exported, {last.file}, is gone. Take it "
+                f"The migration cannot be resumed: its export {last.file} is missing. Roll it "
                 f"back with: lumos migrate {words} --rollback"
             )
     if isinstance(waiting, MigrationRecord):
         if mapping is not None and mapping != waiting.mapping:
             raise MisuseError(
-                "The migration that waits to be resumed began with another mapping. Resume it "
-                "without --mapping, or take it back with --rollback and begin anew."
+                "The unfinished migration uses another mapping. Resume it "
+                "without --mapping, or undo it with --rollback and start again."
             )
     elif waiting is None and mapping is None and last is not None and not last.mapping.is_empty:
         raise MisuseError(

@@ -372,7 +372,7 @@ def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
     many = report.errors > 1
     count = f"{report.errors:,} references lead" if many else "1 reference leads"
     return (
-        f"{count} to what {source.name} does not hold and went along all the same. "
+        f"{count} to what {source.name} does not contain; they were migrated anyway. "
         f"{'The first: ' if many else ''}{errors[0].text}",
     )
 

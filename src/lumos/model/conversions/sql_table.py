@@ -163,8 +163,8 @@ class _Reader:
                 return
         if change.word in _COLUMN_CHANGES:
             self._fail(
-                f"the columns of '{name}' are changed by ALTER TABLE; give a CREATE TABLE of the "
-                "whole table as it shall be",
+                f"the columns of '{name}' are changed by ALTER TABLE; write the complete "
+                "CREATE TABLE instead",
                 change.offset,
             )
 

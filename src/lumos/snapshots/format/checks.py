@@ -193,7 +193,7 @@ def unknown_header_keys(container: SnapshotContainer) -> Iterator[SnapshotProble
 
 
 def _unread(path: str) -> SnapshotProblem:
-    text = "The format has no such key, and what stands there is not read."
+    text = "Unknown key; its value is ignored."
     return SnapshotProblem(code="unknown_key", path=path, text=text, severity="warning")
 
 
@@ -234,7 +234,7 @@ def _counts(
     is_upgraded: bool,
 ) -> Iterator[SnapshotProblem]:
     if header.counts is None:
-        text = "It has no counts, so that nobody can tell whether it is whole."
+        text = "It has no counts, so its completeness cannot be verified."
         yield SnapshotProblem(
             code="count", path=container.header_place("counts"), text=text, severity="warning"
         )
@@ -267,7 +267,7 @@ def _hashes(
     told = header.hashes
     if told is None:
         if not is_upgraded:
-            text = "It has no hashes, so that nobody can tell whether it was edited."
+            text = "It has no hashes, so edits cannot be detected."
             yield SnapshotProblem(code="hash", path="hashes", text=text, severity="warning")
         return
     found = tally.hashes(header)
@@ -329,7 +329,7 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
         names = [field.name for field in schema.fields]
         if len(set(names)) != len(names):
             for index, name in _again(names):
-                text = f"The column '{name}' stands here a second time."
+                text = f"The column '{name}' is duplicated."
                 yield ImplausibleValue(
                     f"schema.fields[{index}].name", "duplicate", text, is_error=True
                 )
@@ -338,7 +338,7 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
         yield ImplausibleValue("platform", "value", text)
     if dataset.lineage is not None and len(dataset.lineage.upstream) > 1:
         for index, urn in _again([edge.urn for edge in dataset.lineage.upstream]):
-            text = f"The edge from '{urn}' stands here a second time."
+            text = f"The edge from '{urn}' is duplicated."
             yield ImplausibleValue(f"lineage.upstream[{index}].urn", "duplicate", text)
     if dataset.versioning is not None:
         yield from _of_versioning(dataset.versioning)
@@ -383,4 +383,4 @@ def _of_quality(quality: Quality) -> Iterator[ImplausibleValue]:
         shares["quality.profile.sampled"] = quality.profile.sampled
     for path, share in shares.items():
         if share is not None and not 0 <= share <= 1:
-            yield ImplausibleValue(path, "value", f"{share} is no share: one lies between 0 and 1.")
+            yield ImplausibleValue(path, "value", f"{share} is not between 0 and 1.")

@@ -151,7 +151,7 @@ def refuse_repeated(data: bytes, *, levels: int | None = None) -> None:
     except (ValueError, RecursionError) as problem:
         raise _malformed(problem) from None
     if path is not None:
-        raise MalformedJson(path, "The key stands here a second time")
+        raise MalformedJson(path, "The key is duplicated")
 
 
 def _zoned(type: type[Value], value: Value) -> Value:

@@ -403,7 +403,7 @@ def _urn(path: str, value: object, environment: object = None) -> str:
             return str(Urn.of(match["platform"], segments, environment=match["env"]))
     except InvalidUrn as problem:
         raise MalformedJson(path, str(problem)) from None
-    raise MalformedJson(path, f"'{value}' is no URN of a dataset")
+    raise MalformedJson(path, f"'{value}' is not the URN of a dataset")
 
 
 def _time(path: str, value: object) -> str:

@@ -199,10 +199,8 @@ def unseal_stored(stored: StoredJson) -> SealedEntry:
 def order_error(file: Path, place: str, kind: EntryKind, key: str, last: str) -> SnapshotError:
     """The error for an entry that does not come after the one before it."""
     if key == last:
-        return DuplicateEntry(
-            file, place, f"The {kind.singular} '{key}' stands here a second time."
-        )
-    text = f"'{key}' cannot stand after '{last}': entries stand in the order of their {kind.key}s."
+        return DuplicateEntry(file, place, f"The {kind.singular} '{key}' is duplicated.")
+    text = f"'{key}' must not follow '{last}': entries are ordered by their {kind.key}s."
     return EntryOutOfOrder(file, place, text)
 
 

@@ -106,13 +106,13 @@ def _version(file: Path, header: Mapping[str, Any]) -> str:
         raise NotASnapshot(
             file,
             "format" if "format" in header else "",
-            f"This is no Lumos snapshot: one has the key 'format' with the value '{FORMAT}'.",
+            f"Not a Lumos snapshot: expected the key 'format' with the value '{FORMAT}'.",
         )
     version = header.get("format_version")
     if _is_number(version):
         _refuse_number(file, version)
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        problem = f"{version!r} is no version of the format. One looks like '{FORMAT_VERSION}'."
+        problem = f"{version!r} is not a format version. Expected, for example, '{FORMAT_VERSION}'."
         raise SnapshotError(file, "format_version", problem)
     return version
 

@@ -205,8 +205,8 @@ def _node(host: str, port: int | None) -> str:
 def _unreadable(why: str = "") -> SourceNotUsable:
     reason = f": {why}" if why else ""
     return SourceNotUsable(
-        f"The connection string of a mongodb source cannot be read{reason}.",
-        "It looks like mongodb://user:password@host:27017/database, with special marks "
+        f"Invalid connection string of a mongodb source{reason}.",
+        "Expected: mongodb://user:password@host:27017/database, with special characters "
         "percent-encoded (@ is %40, / is %2F, # is %23).",
     )
 
@@ -217,36 +217,36 @@ def _no_file(problem: OSError) -> SourceNotUsable:
     told = problem.strerror or type(problem).__name__
     return SourceNotUsable(
         f"A file{file} of the connection string of a mongodb source cannot be used: {told}.",
-        "Check tlsCAFile and tlsCertificateKeyFile; executors need the files, too.",
+        "Check tlsCAFile and tlsCertificateKeyFile; executors need these files as well.",
     )
 
 
 _NO_ANSWER: Final = (
-    "No MongoDB answers at {host}: {text}.",
-    "Check the address, the network and that the server runs.",
+    "Cannot connect to MongoDB at {host}: {text}.",
+    "Check the address, the network, and that the server is running.",
 )
 _UNTRUSTED: Final = (
     "No encrypted connection to {host}: {text}.",
     "Check tls, and tlsCAFile in the connection string.",
 )
 _NO_CLUSTER: Final = (
-    "There is no cluster at {host}: {text}.",
-    "Check the name, and that this machine can ask the DNS for it.",
+    "Unknown cluster {host}: {text}.",
+    "Check the name and the DNS of this machine.",
 )
 _REFUSED: Final = (
-    "The MongoDB at {host} does not let the user in: {text}.",
-    "Check user and password, and authSource, the database that knows the user.",
+    "MongoDB at {host} rejected the login: {text}.",
+    "Check user, password and authSource (the database in which the user is defined).",
 )
 _NOT_ALLOWED: Final = (
-    "The user may not read at {host}: {text}.",
-    "Grant it the role read on the databases, or name 'databases' that it may read.",
+    "The user has no permission to read at {host}: {text}.",
+    "Grant the role 'read' on the databases, or set 'databases' to those it may read.",
 )
 _TOO_SLOW: Final = (
-    "The MongoDB at {host} did not answer within {seconds} seconds.",
-    "Raise 'statement_timeout', or name 'collections' to read less.",
+    "MongoDB at {host} did not answer within {seconds} seconds.",
+    "Raise 'statement_timeout', or set 'collections' to read less.",
 )
 _TOO_OLD: Final = (
-    "The MongoDB at {host} is too old: {text}.",
+    "MongoDB at {host} is too old: {text}.",
     "Lumos reads what the driver reads.",
 )
 _BROKEN: Final = ("Reading from {host} failed: {text}.", "Run again; nothing was recorded.")

@@ -57,8 +57,8 @@ class PostgresConnector:
         except psycopg.Error:
             # What libpq says would show parts of it.
             raise SourceNotUsable(
-                "The connection string of a postgres source cannot be read.",
-                "It looks like postgresql://user:password@host:5432/database, with special marks "
+                "Invalid connection string of a postgres source.",
+                "Expected: postgresql://user:password@host:5432/database, with special characters "
                 "percent-encoded (@ is %40, / is %2F, # is %23).",
             ) from None
 
@@ -100,7 +100,7 @@ class PostgresConnector:
             version = connection.info.server_version // 10000
             if version < OLDEST_VERSION:
                 raise SourceNotUsable(
-                    f"The PostgreSQL at {self.host} is of version {version}.",
+                    f"PostgreSQL at {self.host} has version {version}.",
                     f"Lumos reads version {OLDEST_VERSION} and later.",
                 )
             try:
@@ -155,19 +155,19 @@ class PostgresConnector:
 _REFUSALS: Final = (
     (
         r"password authentication failed|no password supplied|empty password",
-        "The PostgreSQL at {host} does not let {user} in: {text}.",
+        "PostgreSQL at {host} rejected the login of {user}: {text}.",
         "Check 'user' and 'password'; without a password, PGPASSWORD and ~/.pgpass are used.",
     ),
     (
         r"no pg_hba\.conf entry",
-        "The PostgreSQL at {host} takes no such connection: {text}.",
+        "PostgreSQL at {host} does not accept this kind of connection: {text}.",
         "Allow it in the server's pg_hba.conf, or set 'sslmode: require' if it asks for "
         "encryption.",
     ),
     (
         r'role ".*" does not exist|role .* is not permitted to log in',
-        "The PostgreSQL at {host} does not let {user} in: {text}.",
-        "Check 'user'; docs/POSTGRES.md shows how to make one that may only look.",
+        "PostgreSQL at {host} rejected the login of {user}: {text}.",
+        "Check 'user'; docs/POSTGRES.md shows how to create a read-only user.",
     ),
     (
         r'database ".*" does not exist',
@@ -176,23 +176,23 @@ _REFUSALS: Final = (
     ),
     (
         r"permission denied for database",
-        "{user} may not connect to {name} at {host}.",
-        "GRANT CONNECT ON DATABASE to it.",
+        "{user} has no permission to connect to {name} at {host}.",
+        "Run GRANT CONNECT ON DATABASE for this user.",
     ),
     (
         r"translate host name|Name or service not known|nodename nor servname",
-        "There is no host '{host}': {text}.",
-        "Check 'host', and that this machine can look its name up.",
+        "Unknown host '{host}': {text}.",
+        "Check 'host' and the DNS of this machine.",
     ),
     (
         r"[Cc]onnection refused|[Tt]imeout|No route to host|Network is unreachable|No such file|"
         r"[Tt]imed out",
-        "No PostgreSQL answers at {host}: {text}.",
-        "Check 'host' and 'port', the network and that the server runs.",
+        "Cannot connect to PostgreSQL at {host}: {text}.",
+        "Check 'host' and 'port', the network, and that the server is running.",
     ),
     (
         r"invalid response|expected authentication request|unexpected response",
-        "What answers at {host} is no PostgreSQL: {text}.",
+        "The server at {host} is not PostgreSQL: {text}.",
         "Check 'host' and 'port'.",
     ),
     (
@@ -204,20 +204,23 @@ _REFUSALS: Final = (
     (
         r"too many (clients|connections)|remaining connection slots|starting up|shutting down|"
         r"in recovery mode",
-        "The PostgreSQL at {host} takes no connection now: {text}.",
+        "PostgreSQL at {host} accepts no connections at the moment: {text}.",
         "Try again in a minute.",
     ),
 )
 _NO_DATABASE: Final = r'database "(.*)" does not exist'
 _UNNAMED: Final = (
-    "There is no database '{text}' at {host}; none was named, so the user's name was taken.",
-    "Name one: 'database', or postgresql://{host}/DATABASE.",
+    "No database was set, and there is none named after the user: '{text}' at {host}.",
+    "Set 'database', or use postgresql://{host}/DATABASE.",
 )
 _NO_HOST: Final = (
-    "There is no host '{host}': no host can have such a name.",
+    "Unknown host '{host}': this is not a valid host name.",
     "Check 'host' or the connection string.",
 )
-_REFUSED: Final = ("The PostgreSQL at {host} refuses: {text}.", "Check the source's settings.")
+_REFUSED: Final = (
+    "PostgreSQL at {host} rejected the connection: {text}.",
+    "Check the source's settings.",
+)
 _TOO_SLOW: Final = (
     "Reading the catalog of {name} at {host} did not end within {seconds} seconds.",
     "Raise 'statement_timeout', or name 'schemas' to read less.",

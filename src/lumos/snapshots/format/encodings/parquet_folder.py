@@ -57,7 +57,7 @@ class ParquetFolder(SnapshotContainer):
         self._folder = folder
         manifest = folder / MANIFEST
         if not folder.is_dir():
-            problem = "It is no folder." if folder.exists() else "There is no such snapshot."
+            problem = "It is not a folder." if folder.exists() else "There is no such snapshot."
             raise NotASnapshot(folder, "", problem)
         try:
             self.header = manifest.read_bytes().removeprefix(codecs.BOM_UTF8)
@@ -110,7 +110,7 @@ class ParquetFolder(SnapshotContainer):
         for index, name in enumerate(names):
             problem = ""
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                problem = f"{name!r} is no file of a snapshot, such as datasets-00000.parquet."
+                problem = f"{name!r} is not a snapshot file such as datasets-00000.parquet."
             elif (self._folder / name).is_symlink():
                 problem = f"{name} leads out of the folder."
             if problem:

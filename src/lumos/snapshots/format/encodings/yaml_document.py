@@ -118,9 +118,9 @@ class _Reader:
                 self._refuse(event, "A key must be text, without an anchor.")
             key = str(event.value)
             if key in entries:
-                self._refuse(event, f"The key '{key}' stands here a second time.")
+                self._refuse(event, f"The key '{key}' is duplicated.")
             if key == "<<" and not event.style:
-                self._refuse(event, "Merge keys have no place in a snapshot.")
+                self._refuse(event, "Merge keys are not allowed in a snapshot.")
             place = f"{path}.{key}" if path else key
             entries[key] = self._value(next(self._events), place, depth + 1)
         return entries
