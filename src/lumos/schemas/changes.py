@@ -1,6 +1,6 @@
 """The events behind `lumos changes`: filtering, reporting and pruning them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -74,6 +74,11 @@ class ChangesReport(Report, frozen=True, kw_only=True):
     events: tuple[EventReport, ...]
     summary: ChangesSummary
 
+    @classmethod
+    def of(cls, events: "Iterable[EventReport]") -> "ChangesReport":
+        tally = ChangesTally(events)
+        return cls(events=tuple(tally), summary=tally.summary)
+
 
 class Milestone(Report, frozen=True, kw_only=True):
     """An event of a dataset as a whole: deleted, restored, renamed, merged or split."""
@@ -111,7 +116,42 @@ class ForgetReport(Report, frozen=True, kw_only=True):
     removed: int
 
 
-def event_filter(
+class ChangeHistory:
+    """The recorded events of a store: reading them, and deleting old ones."""
+
+    def __init__(self, store: Callable[[], Store], *, retention_days: int) -> None:
+        self._store = store
+        self._retention_days = retention_days
+
+    def iterate(
+        self,
+        *,
+        since: str | datetime | None,
+        until: str | datetime | None,
+        types: Iterable[EventType | str],
+        breaking: bool,
+        dataset: str | None,
+        limit: int | None,
+    ) -> Iterator[EventReport]:
+        """Reports of the events that match, newest first, read from the store lazily."""
+        log = self._store().change_log
+        wanted = _event_filter(
+            log,
+            since=since,
+            until=until,
+            types=types,
+            breaking=breaking,
+            dataset=dataset,
+            limit=limit,
+        )
+        return _event_reports(log, wanted)
+
+    def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
+        """Delete old events of new data; by default those older than the retention period."""
+        return forget_old_events(self._store(), older_than, days=self._retention_days)
+
+
+def _event_filter(
     log: ChangeLog,
     *,
     since: str | datetime | None,
@@ -151,8 +191,7 @@ def _moment(given: str | datetime | None, now: datetime, *, end: bool = False) -
     return parse_time(given, now=now, end=end) if isinstance(given, str) else given
 
 
-def event_reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
-    """Reports of the events that match, read from the store lazily."""
+def _event_reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
     schemas: dict[str, SchemaReport] = {}
     events = log.events(wanted)
     while batch := list(islice(events, _BATCH_SIZE)):
@@ -290,7 +329,7 @@ class ChangesTally:
 
 
 def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -> ForgetReport:
-    """Deletes events of new data older than an age, by default some days (0 keeps all)."""
+    """Delete events of new data older than an age, by default some days (0 keeps all)."""
     now = datetime.now(UTC)
     length = _age(age) if age is not None else timedelta(days=days) if days else None
     if length is None:
