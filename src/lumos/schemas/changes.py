@@ -11,10 +11,12 @@ from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.time_expression import parse_duration, parse_time
 from lumos.model.version import ChangeType, CloudVersion
+from lumos.names import find_urn
 from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.schemas.report_parts import AffectedReport, SchemaReport
 from lumos.schemas.version_rules import VersionStep, change_type_of, versions_by_cloud_version
 from lumos.store import KnownDataset, Store
+from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, EventFilter
 from lumos.store.transaction import record_audit
 
@@ -134,9 +136,9 @@ class ChangeHistory:
         limit: int | None,
     ) -> Iterator[EventReport]:
         """Reports of the events that match, newest first, read from the store lazily."""
-        log = self._store().change_log
+        store = self._store()
         wanted = _event_filter(
-            log,
+            store,
             since=since,
             until=until,
             types=types,
@@ -144,7 +146,7 @@ class ChangeHistory:
             dataset=dataset,
             limit=limit,
         )
-        return _event_reports(log, wanted)
+        return _event_reports(store.change_log, wanted)
 
     def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
         """Delete old events of new data; by default those older than the retention period."""
@@ -152,7 +154,7 @@ class ChangeHistory:
 
 
 def _event_filter(
-    log: ChangeLog,
+    store: Store,
     *,
     since: str | datetime | None,
     until: str | datetime | None,
@@ -173,18 +175,24 @@ def _event_filter(
         until=end,
         types=event_types(types),
         breaking=breaking,
-        urns=None if dataset is None else _urns(log, dataset),
+        urns=None if dataset is None else _urns(store, dataset),
         limit=limit,
     )
 
 
-def _urns(log: ChangeLog, text: str) -> frozenset[str]:
+def _urns(store: Store, text: str) -> frozenset[str]:
+    """Every URN, current or former, of the datasets that a name or a pattern means."""
     pattern = DatasetPattern(text)
-    urns = log.urns(pattern)
-    # A pattern may match nothing yet, but a name that does not exist is a mistake.
-    if not urns and not pattern.is_open:
-        raise log.unknown(text)
-    return urns
+    if pattern.is_open:
+        return store.change_log.urns(pattern)
+    try:
+        urn = find_urn(store, text)
+    except UnknownDataset:
+        # The name of a dataset before it was renamed or merged.
+        if former := store.change_log.urns(pattern):
+            return former
+        raise
+    return store.change_log.urns(DatasetPattern(urn))
 
 
 def _moment(given: str | datetime | None, now: datetime, *, end: bool = False) -> datetime | None:
