@@ -32,7 +32,8 @@ _COMPARE = """
 import json, sys
 from lumos import Lumos
 overrides = {"spark.config": {"spark.driver.memory": "2g"}}
-report = Lumos(overrides=overrides).estates.compare(sys.argv[1], sys.argv[2], to=sys.argv[3])
+inventory = Lumos(overrides=overrides).schema_inventory
+report = inventory.compare(sys.argv[1], sys.argv[2], to=sys.argv[3])
 print(json.dumps({"changed": report.summary.datasets, "changes": report.summary.changes}))
 """
 

@@ -42,7 +42,7 @@ def _class(title: str, cls: type, summary: str) -> Iterator[str]:
     if cls is Lumos:
         yield f"{_block('Lumos', cls.__init__)}\n"
     services = []
-    for name, member in vars(cls).items():
+    for name, member in _members(cls).items():
         if name.startswith("_"):
             continue
         if isinstance(member, property | cached_property):
@@ -58,6 +58,15 @@ def _class(title: str, cls: type, summary: str) -> Iterator[str]:
             yield f"{inspect.getdoc(function) or ''}\n"
     for name, service, doc in services:
         yield from _class(f"{title}.{name}", service, doc)
+
+
+def _members(cls: type) -> dict[str, Any]:
+    """The members of a class: its own, then those of the classes that it extends."""
+    members: dict[str, Any] = {}
+    for each in cls.__mro__[:-1]:
+        for name, member in vars(each).items():
+            members.setdefault(name, member)
+    return members
 
 
 def _block(name: str, function: Any) -> str:

@@ -13,7 +13,6 @@ from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.schema import Schema, parse_schema
 from lumos.model.urn import Urn
-from lumos.store import Store
 
 SOURCE = "file:/lake"
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -28,7 +27,7 @@ class RecordedLake:
 
     def __init__(self, lumos: Lumos) -> None:
         self.lumos = lumos
-        self.store = Store.open(lumos.database, create=True, listeners=lumos._listeners)
+        self.store = lumos._store.create()
         self.hours = count()
         self.start = self.at = START
 

@@ -84,17 +84,18 @@ def find_column(store: Store, text: str, *, with_lineage: bool = False) -> Colum
 
     Names of datasets may contain dots, so the longest name of a dataset wins.
     """
-    try:
-        return ColumnName(find_urn(store, text, with_lineage=with_lineage), None)
-    except UnknownDataset as unknown:
-        name, dot, column = text.rpartition(".")
-        while dot and name and not name.endswith("/"):
-            try:
-                return ColumnName(find_urn(store, name, with_lineage=with_lineage), column)
-            except UnknownDataset:
-                name, dot, parent = name.rpartition(".")
-                column = f"{parent}.{column}"
-        raise unknown from None
+    name, column = text, None
+    errors: list[UnknownDataset] = []
+    while True:
+        try:
+            return ColumnName(find_urn(store, name, with_lineage=with_lineage), column)
+        except UnknownDataset as unknown:
+            errors.append(unknown)
+        name, _, last = name.rpartition(".")
+        if not name or name.endswith("/"):
+            # A mistyped `ordres.amount` may only be similar to a known name without the column.
+            raise next((each for each in errors if each.nearest), errors[0])
+        column = last if column is None else f"{last}.{column}"
 
 
 def find_datasets(store: Store, text: str) -> list[KnownDataset]:

@@ -65,7 +65,7 @@ def write(text: str, name: str = "enrich.yaml") -> Path:
 
 
 def test_everything_comes_from_one_file(lake: RecordedLake) -> None:
-    report = lake.lumos.people.enrich(write(FILE))
+    report = lake.lumos.annotations.enrich(write(FILE))
     assert (report.matched, report.changed) == (2, 2)
     orders = dataset(lake)
     assert orders.documentation is not None
@@ -95,23 +95,23 @@ def test_everything_comes_from_one_file(lake: RecordedLake) -> None:
 
 
 def test_the_same_file_again_changes_nothing(lake: RecordedLake) -> None:
-    lake.lumos.people.enrich(write(FILE))
+    lake.lumos.annotations.enrich(write(FILE))
     before = lake.lumos.store_status().rows
-    report = lake.lumos.people.enrich(write(FILE))
+    report = lake.lumos.annotations.enrich(write(FILE))
     assert (report.changed, report.items, report.kept) == (0, (), ())
     assert lake.lumos.store_status().rows == before
 
 
 def test_a_dry_run_tells_all_and_writes_nothing(lake: RecordedLake) -> None:
     before = lake.lumos.store_status().rows
-    report = lake.lumos.people.enrich(write(FILE), dry_run=True)
+    report = lake.lumos.annotations.enrich(write(FILE), dry_run=True)
     assert report.changed == 2
     assert "term Customer Identifier" in report.items
     assert lake.lumos.store_status().rows == before
 
 
 def test_what_the_file_no_longer_says_goes_and_what_others_wrote_stays(lake: RecordedLake) -> None:
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     people.tags.set("orders", "by-hand", fields=["email"])
     people.docs.set("items", "Written by hand")
     people.enrich(write(FILE))
@@ -131,7 +131,7 @@ def test_what_the_file_no_longer_says_goes_and_what_others_wrote_stays(lake: Rec
 
 
 def test_people_and_terms_that_others_changed_or_use_stay(lake: RecordedLake) -> None:
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     people.enrich(write(FILE))
     people.terms.define("Customer", definition="Better words")
     people.terms.set("clicks", "Customer Identifier", fields=["id"])
@@ -143,7 +143,7 @@ def test_people_and_terms_that_others_changed_or_use_stay(lake: RecordedLake) ->
 
 
 def test_the_last_of_peoples_words_counts(lake: RecordedLake) -> None:
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     file = write("datasets:\n  - {dataset: orders, description: of the file}\n")
     people.docs.set("orders", "by hand")
     people.enrich(file)
@@ -156,7 +156,7 @@ def test_the_last_of_peoples_words_counts(lake: RecordedLake) -> None:
 
 
 def test_two_files_do_not_take_each_others_words_back(lake: RecordedLake) -> None:
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     one = write("datasets:\n  - {dataset: orders, tags: [a, both]}\n", "one.yaml")
     two = write("datasets:\n  - {dataset: orders, tags: [b, both]}\n", "two.yaml")
     people.enrich(one)
@@ -167,7 +167,7 @@ def test_two_files_do_not_take_each_others_words_back(lake: RecordedLake) -> Non
 
 
 def test_a_file_is_known_by_its_name_wherever_it_lies(lake: RecordedLake, tmp_path: Path) -> None:
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     people.enrich(write("name: shop\ndatasets:\n  - {dataset: orders, tags: [a]}\n"))
     (tmp_path / "elsewhere").mkdir()
     people.enrich(write("name: shop\ndatasets: []\n", "elsewhere/other.yaml"))
@@ -196,14 +196,14 @@ def test_a_wrong_file_is_told_with_its_line_and_nothing_is_written(
 ) -> None:
     before = lake.lumos.store_status().rows
     with pytest.raises(ConfigurationError, match=words):
-        lake.lumos.people.enrich(write(text))
+        lake.lumos.annotations.enrich(write(text))
     assert lake.lumos.store_status().rows == before
 
 
 def test_all_that_is_wrong_is_told_at_once(lake: RecordedLake) -> None:
     text = "datasets:\n  - dataset: nothing\n  - dataset: orders\n    fields: {nope: x}\n"
     with pytest.raises(ConfigurationError) as error:
-        lake.lumos.people.enrich(write(text))
+        lake.lumos.annotations.enrich(write(text))
     assert [problem.place.line for problem in error.value.problems] == [2, 4]
 
 
@@ -211,9 +211,9 @@ def test_a_pattern_without_datasets_and_a_field_that_is_gone_are_remarks(
     lake: RecordedLake,
 ) -> None:
     text = "datasets:\n  - {dataset: 'new/*', tags: [a]}\n  - dataset: orders\n    fields:\n      email: text\n"
-    lake.lumos.people.enrich(write(text))
+    lake.lumos.annotations.enrich(write(text))
     lake.see("sales/orders", "id INT64")
-    report = lake.lumos.people.enrich(write(text))
+    report = lake.lumos.annotations.enrich(write(text))
     assert [remark.partition(": ")[2] for remark in report.remarks] == [
         "no dataset matches 'new/*' now.",
         "the field email is gone from lumos://file/lake/sales/orders.",
@@ -224,7 +224,7 @@ def test_a_pattern_without_datasets_and_a_field_that_is_gone_are_remarks(
 
 def test_there_must_be_a_file(lake: RecordedLake) -> None:
     with pytest.raises(MisuseError, match=r"There is no file nothing\.yaml"):
-        lake.lumos.people.enrich("nothing.yaml")
+        lake.lumos.annotations.enrich("nothing.yaml")
 
 
 RULES: dict[str, object] = {
@@ -244,7 +244,7 @@ def named(stored: dict[str, object]) -> RecordedLake:
 
 
 def test_names_tell_what_nobody_described(named: RecordedLake) -> None:
-    report = named.lumos.people.infer()
+    report = named.lumos.annotations.infer()
     assert report.changed == 3
     clicks, other, mart = (
         dataset(named, name) for name in ("raw/events/clicks", "raw/other", "mart")
@@ -259,13 +259,13 @@ def test_names_tell_what_nobody_described(named: RecordedLake) -> None:
     )
     assert (at.description, x.nested[0].description) == ("Timestamp", "Customer Identifier")
     assert report.items == ("term Customer Identifier", "term Timestamp")
-    assert named.lumos.people.infer().changed == 0
-    word = named.lumos.people.docs.list("other").words[0]
+    assert named.lumos.annotations.infer().changed == 0
+    word = named.lumos.annotations.docs.list("other").words[0]
     assert (word.by, word.slot) == ("inferred", "description")
 
 
 def test_what_is_inferred_gives_way_to_a_person_and_does_not_come_back(named: RecordedLake) -> None:
-    people = named.lumos.people
+    people = named.lumos.annotations
     people.infer()
     people.docs.set("other", "by hand")
     assert people.infer().changed == 0
@@ -275,7 +275,7 @@ def test_what_is_inferred_gives_way_to_a_person_and_does_not_come_back(named: Re
 
 
 def test_only_what_is_empty_is_inferred(named: RecordedLake) -> None:
-    people = named.lumos.people
+    people = named.lumos.annotations
     people.docs.set("mart", "Key", fields=["CUST_ID"])
     people.terms.set("mart", "Key", fields=["CUST_ID"])
     people.infer()
@@ -285,13 +285,13 @@ def test_only_what_is_empty_is_inferred(named: RecordedLake) -> None:
 
 def test_a_dry_run_of_inference_writes_nothing(named: RecordedLake) -> None:
     before = named.lumos.store_status().rows
-    assert named.lumos.people.infer(dry_run=True).changed == 3
+    assert named.lumos.annotations.infer(dry_run=True).changed == 3
     assert named.lumos.store_status().rows == before
 
 
 def test_inference_needs_rules(lake: RecordedLake) -> None:
     with pytest.raises(MisuseError, match="no rules to infer from"):
-        lake.lumos.people.infer()
+        lake.lumos.annotations.infer()
 
 
 def required(stored: dict[str, object], **facts: Any) -> Lumos:
@@ -303,7 +303,7 @@ def test_missing_documentation_is_listed(stored: dict[str, object]) -> None:
     exceptions = [{"pattern": "/tmp/*", "reason": "Temporary"}]
     seen = RecordedLake(required(stored, exceptions=exceptions))
     seen.see_all(["a", "b", "tmp/x"], "id INT64")
-    people = seen.lumos.people
+    people = seen.lumos.annotations
     people.docs.set("a", "text", domain="sales")
     people.owners.add("jane")
     people.owners.assign("jane", "*")
@@ -324,16 +324,16 @@ def test_missing_documentation_is_listed(stored: dict[str, object]) -> None:
 def test_missing_documentation_may_block(stored: dict[str, object]) -> None:
     seen = RecordedLake(required(stored, enforcement={"mode": "block_on_missing"}))
     seen.see("a", "id INT64")
-    assert seen.lumos.people.missing().blocks
+    assert seen.lumos.annotations.missing().blocks
 
 
 def test_nothing_can_be_missing_where_nothing_is_required(lake: RecordedLake) -> None:
     with pytest.raises(MisuseError, match="Nothing is required"):
-        lake.lumos.people.missing()
+        lake.lumos.annotations.missing()
 
 
 def test_a_guess_is_back_when_a_person_takes_their_words_back(named: RecordedLake) -> None:
-    people = named.lumos.people
+    people = named.lumos.annotations
     people.infer()
     people.docs.set("other", "by hand")
     people.infer()
@@ -348,10 +348,10 @@ def test_patterns_look_below_the_folder_that_was_scanned(stored: dict[str, objec
         Lumos(overrides={**stored, "documentation": rules, "path_patterns": patterns})
     )
     seen.see_below("/tmp/shop/lake", ["sales/orders", "tmp/scratch.csv"])
-    report = seen.lumos.people.missing()
+    report = seen.lumos.annotations.missing()
     assert [each.name for each in report.datasets] == ["orders"]
     assert [each.name for each in report.exempt] == ["scratch"]
-    assert [each.name for each in seen.lumos.people.infer().datasets] == ["scratch"]
+    assert [each.name for each in seen.lumos.annotations.infer().datasets] == ["scratch"]
 
 
 def test_unknown_names_are_told_along_with_errors_of_shape(
@@ -364,7 +364,7 @@ def test_unknown_names_are_told_along_with_errors_of_shape(
         f"- dataset: {known.urn}\n  fields:\n    nothing: x\n"
     )
     with pytest.raises(MisuseError) as raised:
-        lake.lumos.people.enrich(file)
+        lake.lumos.annotations.enrich(file)
     for words in (
         "enrich.yaml:3",
         "enrich.yaml:2: No dataset",
@@ -381,8 +381,8 @@ def test_unknown_names_are_told_along_with_errors_of_shape(
 def test_a_file_makes_no_name_both_a_user_and_a_group(
     lake: RecordedLake, tmp_path: Path, text: str
 ) -> None:
-    lake.lumos.people.owners.add("jane")
-    lake.lumos.people.owners.add("team", group=True)
+    lake.lumos.annotations.owners.add("jane")
+    lake.lumos.annotations.owners.add("team", group=True)
     (tmp_path / "enrich.yaml").write_text(text)
     with pytest.raises(MisuseError, match="cannot be a user and a group"):
-        lake.lumos.people.enrich(tmp_path / "enrich.yaml")
+        lake.lumos.annotations.enrich(tmp_path / "enrich.yaml")

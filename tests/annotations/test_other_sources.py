@@ -52,8 +52,8 @@ def description(lumos: Lumos) -> str | None:
 def test_comments_follow_the_database_until_a_person_writes(shop: PostgresDatabase) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
-    lumos.people.docs.set("orders", "of a person")
-    lumos.people.docs.set("orders", "column of a person", fields=["email"])
+    lumos.annotations.docs.set("orders", "of a person")
+    lumos.annotations.docs.set("orders", "column of a person", fields=["email"])
     assert lumos.ingest().summary.datasets_unchanged == 1
     shop.run(
         "COMMENT ON TABLE orders IS 'new'", "COMMENT ON COLUMN orders.email IS 'new column'",
@@ -63,8 +63,8 @@ def test_comments_follow_the_database_until_a_person_writes(shop: PostgresDataba
     assert report.event == "SCHEMA_CHANGED"
     assert (description(lumos), email(lumos).description) == ("of a person", "column of a person")
     assert lumos.ingest().summary.datasets_unchanged == 1
-    lumos.people.docs.remove("orders", description=True, mine=True)
-    lumos.people.docs.remove("orders", fields=["email"], mine=True)
+    lumos.annotations.docs.remove("orders", description=True, mine=True)
+    lumos.annotations.docs.remove("orders", fields=["email"], mine=True)
     assert (description(lumos), email(lumos).description) == ("new", "new column")
     assert lumos.ingest().summary.datasets_unchanged == 1
     shop.run("COMMENT ON COLUMN orders.email IS NULL")
@@ -77,11 +77,11 @@ def test_a_comment_changed_behind_a_persons_words_shows_when_they_are_gone(
 ) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
-    lumos.people.docs.set("orders", "column of a person", fields=["email"])
+    lumos.annotations.docs.set("orders", "column of a person", fields=["email"])
     shop.run("COMMENT ON COLUMN orders.email IS 'new column'")
     assert lumos.ingest().summary.datasets_unchanged == 1
     assert email(lumos).description == "column of a person"
-    lumos.people.docs.remove("orders", fields=["email"], mine=True)
+    lumos.annotations.docs.remove("orders", fields=["email"], mine=True)
     assert email(lumos).description == "new column"
     assert lumos.ingest().summary.datasets_unchanged == 1
 
@@ -90,8 +90,8 @@ def test_what_a_person_took_away_the_database_does_not_bring_back(shop: Postgres
     lumos = lumos_for(shop)
     lumos.ingest()
     (owner,) = orders(lumos).ownership.owners  # type: ignore[union-attr]
-    lumos.people.docs.remove("orders", description=True)
-    lumos.people.owners.assign(owner.name, "orders", remove=True)
+    lumos.annotations.docs.remove("orders", description=True)
+    lumos.annotations.owners.assign(owner.name, "orders", remove=True)
     shop.run("ALTER TABLE orders ADD note text")
     lumos.ingest()
     assert (description(lumos), orders(lumos).ownership.owners) == (None, ())  # type: ignore[union-attr]
@@ -104,10 +104,10 @@ def test_a_reporter_speaks_before_the_database_and_after_people(shop: PostgresDa
     said = ReportedAnnotations(
         dataset=UrnReference(urn=urn), description="of dbt", columns={"EMAIL": "column of dbt"}
     )
-    lumos.people.describe("dbt:shop", [(urn, said)])
+    lumos.annotations.describe("dbt:shop", [(urn, said)])
     assert (description(lumos), email(lumos).description) == ("of dbt", "column of dbt")
     assert lumos.ingest().summary.datasets_unchanged == 1
-    lumos.people.describe("dbt:shop", [])
+    lumos.annotations.describe("dbt:shop", [])
     assert (description(lumos), email(lumos).description) == (
         "of the database", "column of the database",
     )  # fmt: skip
@@ -117,14 +117,14 @@ def test_properties_that_a_database_tells_are_its_own(shop: PostgresDatabase) ->
     lumos = lumos_for(shop)
     lumos.ingest()
     with pytest.raises(Exception, match="come from the data source"):
-        lumos.people.properties.set("orders", {"postgres.owner": "me"})
+        lumos.annotations.properties.set("orders", {"postgres.owner": "me"})
 
 
 def test_a_renamed_table_keeps_what_people_said(shop: PostgresDatabase) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
-    lumos.people.tags.set("orders", "pii", fields=["email"])
-    lumos.people.tags.set("orders", "gold")
+    lumos.annotations.tags.set("orders", "pii", fields=["email"])
+    lumos.annotations.tags.set("orders", "gold")
     shop.run("ALTER TABLE orders RENAME TO purchases")
     lumos.ingest()
     store = Store.open(lumos.database)
@@ -141,7 +141,7 @@ SCHEMA = "id INT64\nemail STRING\naddress STRUCT<city: STRING>"
 
 def enriched(seen: RecordedLake) -> Lumos:
     seen.see("orders", SCHEMA)
-    people = seen.lumos.people
+    people = seen.lumos.annotations
     people.docs.set("orders", "All orders", domain="sales")
     people.docs.set("orders", "Where to write", fields=["email"])
     people.tags.set("orders", "pii", fields=["address.city"])
@@ -182,8 +182,8 @@ def test_a_catalog_receives_words_and_gives_them_back(tmp_path: Path) -> None:
     assert now.versioning is not None
     assert held.versioning.cloud_version == now.versioning.cloud_version
     assert {item.name for item in DatahubFile.at(str(catalog)).items()} == {"City", "team", "jane"}  # type: ignore[union-attr]
-    seen.lumos.people.docs.remove("orders")
-    seen.lumos.people.owners.assign("team", "orders", remove=True)
+    seen.lumos.annotations.docs.remove("orders")
+    seen.lumos.annotations.owners.assign("team", "orders", remove=True)
     held = DatahubFile.at(str(catalog)).get("lumos://file/lake/orders")
     assert held is not None
     assert held.documentation is None or held.documentation.description is None
@@ -195,15 +195,15 @@ def test_an_import_speaks_after_the_people_here(seen: RecordedLake, tmp_path: Pa
     other = Lumos(overrides={"storage.path": str(tmp_path / "other.db")})
     other.snapshot.load(tmp_path / "all.json")
     seen.lumos.snapshot.load(tmp_path / "all.json")
-    other.people.docs.set("orders", "Said elsewhere")
+    other.annotations.docs.set("orders", "Said elsewhere")
     other.snapshot.export(tmp_path / "edited.json")
     seen.lumos.snapshot.load(tmp_path / "edited.json")
     assert description(seen.lumos) == "Said elsewhere"
     urn = orders(seen.lumos).urn
     said = ReportedAnnotations(dataset=UrnReference(urn=urn), description="of dbt")
-    assert [word.by for word in seen.lumos.people.describe("dbt:shop", [(urn, said)]).kept] == [
-        "import"
-    ]
+    assert [
+        word.by for word in seen.lumos.annotations.describe("dbt:shop", [(urn, said)]).kept
+    ] == ["import"]
 
 
 def test_words_on_fields_that_a_catalog_writes_survive_the_next_scan(seen: RecordedLake) -> None:
@@ -224,13 +224,13 @@ def test_words_on_fields_that_a_catalog_writes_survive_the_next_scan(seen: Recor
     assert schema is not None
     assert [field.description for field in schema.fields] == ["Number", "Said elsewhere", None]
     assert schema.fields[1].compliance == ()
-    by = {word.field: word.by for word in seen.lumos.people.docs.list("orders").words}
+    by = {word.field: word.by for word in seen.lumos.annotations.docs.list("orders").words}
     assert (by["id"], by["email"]) == ("import", "import")
 
 
 def test_a_merged_dataset_brings_its_words_along(seen: RecordedLake) -> None:
     seen.see("part", SCHEMA)
-    seen.lumos.people.docs.set("part", "Where to write", fields=["email"])
+    seen.lumos.annotations.docs.set("part", "Where to write", fields=["email"])
     seen.see("orders", SCHEMA)
     recorder = seen.recorder()
     found = msgspec.structs.replace(
@@ -248,8 +248,8 @@ def test_differences_between_snapshots_tell_labels_of_fields(
 ) -> None:
     enriched(seen)
     seen.lumos.snapshot.export(tmp_path / "a.json")
-    seen.lumos.people.compliance.remove("orders", "GDPR", fields=["email"])
-    seen.lumos.people.properties.set("orders", {"a": "c"}, fields=["email"])
+    seen.lumos.annotations.compliance.remove("orders", "GDPR", fields=["email"])
+    seen.lumos.annotations.properties.set("orders", {"a": "c"}, fields=["email"])
     seen.lumos.snapshot.export(tmp_path / "b.json")
     report = seen.lumos.snapshot.diff(tmp_path / "a.json", tmp_path / "b.json")
     found = {(each.path, each.change, each.impact) for each in report.differences}
@@ -263,7 +263,7 @@ def test_a_selection_takes_the_terms_of_its_fields_along(
     seen: RecordedLake, tmp_path: Path
 ) -> None:
     enriched(seen)
-    seen.lumos.people.terms.define("Elsewhere")
+    seen.lumos.annotations.terms.define("Elsewhere")
     seen.lumos.snapshot.export(tmp_path / "some.json", patterns=["orders"])
     document = json.loads((tmp_path / "some.json").read_text())
     assert [term["name"] for term in document["glossary"]] == ["City"]
@@ -275,6 +275,6 @@ def test_what_came_by_an_import_is_told_as_an_imports_words(
     enriched(seen).snapshot.export(tmp_path / "all.json")
     other = Lumos(overrides={"storage.path": str(tmp_path / "other.db")})
     other.snapshot.load(tmp_path / "all.json")
-    words = other.people.docs.list("orders").words
+    words = other.annotations.docs.list("orders").words
     assert {word.by for word in words} == {"import"}
     assert {bool(word.field) for word in words} == {True, False}

@@ -30,7 +30,7 @@ def owners(seen: RecordedLake, name: str) -> list[tuple[str, str, str]]:
 
 
 def test_owners_are_assigned_by_pattern_and_counted(lake: RecordedLake) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     assert desk.add("jane.smith", email="jane@example.com").created
     assert desk.add("analytics-team", group=True, members=["jane.smith", "li"]).created
     report = desk.assign("analytics-team", "sales/*", type="data_steward")
@@ -54,7 +54,7 @@ def test_owners_are_assigned_by_pattern_and_counted(lake: RecordedLake) -> None:
 
 
 def test_an_owner_is_no_longer_one(lake: RecordedLake) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     desk.add("jane")
     desk.assign("jane", "*")
     assert desk.assign("jane", "sales/*", remove=True).changed == 2
@@ -73,19 +73,19 @@ def test_an_owner_is_no_longer_one(lake: RecordedLake) -> None:
 def test_who_and_what_is_not_there_is_told(
     lake: RecordedLake, arguments: tuple[str, str], words: str
 ) -> None:
-    lake.lumos.people.owners.add("jane")
+    lake.lumos.annotations.owners.add("jane")
     with pytest.raises(MisuseError, match=words):
-        lake.lumos.people.owners.assign(*arguments)
+        lake.lumos.annotations.owners.assign(*arguments)
 
 
 def test_types_are_known_ones(lake: RecordedLake) -> None:
-    lake.lumos.people.owners.add("jane")
+    lake.lumos.annotations.owners.add("jane")
     with pytest.raises(MisuseError, match="Did you mean 'DATA_STEWARD'"):
-        lake.lumos.people.owners.assign("jane", "orders", type="DATA_STEWRAD")
+        lake.lumos.annotations.owners.assign("jane", "orders", type="DATA_STEWRAD")
 
 
 def test_a_name_is_a_user_or_a_group(lake: RecordedLake) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     desk.add("jane")
     with pytest.raises(MisuseError, match="'jane' is already a user"):
         desk.add("jane", group=True)
@@ -135,12 +135,12 @@ def test_owners_come_from_codeowners_and_go_with_it(lake: RecordedLake, tmp_path
     file.write_text(
         "* @acme/platform\nsales/ @acme/sales @jane\n/lake/raw/ raw@example.com\ntmp/\nx/y/ @z\n"
     )
-    lake.lumos.people.owners.add("by-hand")
-    lake.lumos.people.owners.add("ray", email="RAW@example.com")
-    lake.lumos.people.owners.assign("by-hand", "orders")
-    planned = lake.lumos.people.owners.load(file, dry_run=True)
+    lake.lumos.annotations.owners.add("by-hand")
+    lake.lumos.annotations.owners.add("ray", email="RAW@example.com")
+    lake.lumos.annotations.owners.assign("by-hand", "orders")
+    planned = lake.lumos.annotations.owners.load(file, dry_run=True)
     assert (planned.changed, owners(lake, "raw/clicks")) == (3, [])
-    report = lake.lumos.people.owners.load(file)
+    report = lake.lumos.annotations.owners.load(file)
     assert (report.kind, report.rules, report.changed) == ("codeowners", 5, 3)
     assert owners(lake, "sales/items") == [
         ("sales", "group", "TECHNICAL_OWNER"), ("jane", "user", "TECHNICAL_OWNER"),
@@ -149,9 +149,9 @@ def test_owners_come_from_codeowners_and_go_with_it(lake: RecordedLake, tmp_path
     assert owners(lake, "tmp/x") == []
     assert any("x/y/ decides for no dataset" in remark for remark in report.remarks)
     assert {"group sales", "user jane"} <= set(report.items)
-    assert lake.lumos.people.owners.load(file).changed == 0
+    assert lake.lumos.annotations.owners.load(file).changed == 0
     file.write_text("/lake/raw/ raw@example.com\n")
-    lake.lumos.people.owners.load(file)
+    lake.lumos.annotations.owners.load(file)
     assert owners(lake, "sales/orders") == [("by-hand", "user", "TECHNICAL_OWNER")]
 
 
@@ -167,7 +167,7 @@ def test_files_of_sql_say_who_owns_what_they_make(lake: RecordedLake, tmp_path: 
     with lake.store.transaction() as transaction:
         transaction.lineage.report(edge.origin, [edge], [], at=lake.at)
     (tmp_path / "CODEOWNERS").write_text("/models/sales/ @acme/sales\n")
-    lake.lumos.people.owners.load(tmp_path / "CODEOWNERS")
+    lake.lumos.annotations.owners.load(tmp_path / "CODEOWNERS")
     assert owners(lake, "sales/orders") == [("sales", "group", "TECHNICAL_OWNER")]
     assert owners(lake, "sales/items") == []
 
@@ -196,7 +196,7 @@ def test_owners_come_from_a_dbt_manifest(lake: RecordedLake, tmp_path: Path) -> 
     }  # fmt: skip
     file = tmp_path / "manifest.json"
     file.write_text(json.dumps(manifest))
-    report = lake.lumos.people.owners.load(file, type="BUSINESS_OWNER")
+    report = lake.lumos.annotations.owners.load(file, type="BUSINESS_OWNER")
     assert (report.kind, report.changed, report.unmatched) == ("dbt", 3, ("model.shop.nowhere",))
     assert owners(lake, "sales/orders") == [("analytics-team", "group", "BUSINESS_OWNER")]
     assert owners(lake, "sales/items") == [
@@ -219,11 +219,11 @@ def test_files_that_are_neither_are_told(
 ) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(MisuseError, match=words):
-        lake.lumos.people.owners.load(tmp_path / "file")
+        lake.lumos.annotations.owners.load(tmp_path / "file")
 
 
 def test_people_are_carried_by_snapshots(lake: RecordedLake) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     desk.add("team", group=True, members=["jane"])
     assert {each.kind: each.key for each in lake.store.entries.items()} == {
         "groups": "team", "users": "jane",
@@ -248,7 +248,7 @@ def real_lake(seen: RecordedLake, workplace: Path) -> Lumos:
 
 
 def owned(lumos: Lumos) -> dict[str, list[str]]:
-    report = lumos.people.owners.list("*")
+    report = lumos.annotations.owners.list("*")
     return {each.name: [owner["name"] for owner in each.owners] for each in report.owned}
 
 
@@ -273,7 +273,7 @@ def test_a_rule_means_data_where_its_files_lie_in_the_repository(
 ) -> None:
     file = workplace / "tmp/repo/CODEOWNERS"
     file.write_text(f"{rule} @jane\n")
-    real_lake.people.owners.load(file)
+    real_lake.annotations.owners.load(file)
     assert sorted(name for name, who in owned(real_lake).items() if who) == decided
 
 
@@ -285,7 +285,7 @@ def test_data_outside_of_the_repository_is_meant_from_the_folder_that_was_scanne
     file.write_text(
         "/tmp/repo/ @never\nrepo/ @never\n/lake/sales/orders/ @jane\n/sales/items @li\n"
     )
-    real_lake.people.owners.load(file)
+    real_lake.annotations.owners.load(file)
     assert owned(real_lake) == {"items": ["li"], "orders": ["jane"], "scratch": []}
 
 
@@ -294,10 +294,10 @@ def test_a_root_may_lead_upwards_and_has_to_be_there(real_lake: Lumos, workplace
     file = workplace / "tmp/repo/docs/CODEOWNERS"
     file.write_text("/sales/orders @jane\n")
     root = workplace / "tmp/repo/docs/../lake"
-    real_lake.people.owners.load(file, root=root)
+    real_lake.annotations.owners.load(file, root=root)
     assert owned(real_lake)["orders"] == ["jane"]
     with pytest.raises(MisuseError, match="There is no folder"):
-        real_lake.people.owners.load(file, root=workplace / "nowhere")
+        real_lake.annotations.owners.load(file, root=workplace / "nowhere")
 
 
 def test_two_repositories_do_not_take_each_others_owners_back(
@@ -307,11 +307,11 @@ def test_two_repositories_do_not_take_each_others_owners_back(
         (workplace / name).mkdir()
         (workplace / name / "CODEOWNERS").write_text(f"/lake/sales/{rule} @{name}\n")
         monkeypatch.chdir(workplace / name)
-        real_lake.people.owners.load("CODEOWNERS")
+        real_lake.annotations.owners.load("CODEOWNERS")
     assert owned(real_lake) == {"items": ["b"], "orders": ["a"], "scratch": []}
     monkeypatch.chdir(workplace)
     (workplace / "a/CODEOWNERS").write_text("/lake/tmp/ @a\n")
-    real_lake.people.owners.load("a/CODEOWNERS")
+    real_lake.annotations.owners.load("a/CODEOWNERS")
     assert owned(real_lake) == {"items": ["b"], "orders": [], "scratch": ["a"]}
 
 
@@ -319,25 +319,25 @@ def test_a_file_that_moves_is_known_by_its_name(real_lake: Lumos, workplace: Pat
     first, second = workplace / "CODEOWNERS", workplace / "OWNERS"
     first.write_text("orders @a\n")
     second.write_text("items @a\n")
-    real_lake.people.owners.load(first, name="shop")
-    real_lake.people.owners.load(second, name="shop")
+    real_lake.annotations.owners.load(first, name="shop")
+    real_lake.annotations.owners.load(second, name="shop")
     assert owned(real_lake) == {"items": ["a"], "orders": [], "scratch": []}
 
 
 def test_an_emptied_file_takes_its_owners_back(lake: RecordedLake, tmp_path: Path) -> None:
     file = tmp_path / "CODEOWNERS"
     file.write_text("* @jane\n")
-    lake.lumos.people.owners.load(file)
+    lake.lumos.annotations.owners.load(file)
     file.write_text("[Section]\n")
     with pytest.raises(MisuseError, match="contains no rule"):
-        lake.lumos.people.owners.load(file)
+        lake.lumos.annotations.owners.load(file)
     file.write_text("# nobody any more\n")
-    assert lake.lumos.people.owners.load(file).changed == 4
+    assert lake.lumos.annotations.owners.load(file).changed == 4
     assert owners(lake, "sales/orders") == []
 
 
 def kinds(lumos: Lumos) -> dict[str, str]:
-    listed = [(each.name, each.kind) for each in lumos.people.owners.list().owners]
+    listed = [(each.name, each.kind) for each in lumos.annotations.owners.list().owners]
     assert len({name for name, _ in listed}) == len(listed), "a name is a user or a group"
     return dict(listed)
 
@@ -355,15 +355,15 @@ def kinds(lumos: Lumos) -> dict[str, str]:
 def test_a_name_in_codeowners_is_a_user_or_a_group(
     lake: RecordedLake, tmp_path: Path, text: str, expected: dict[str, str]
 ) -> None:
-    lake.lumos.people.owners.add("streaming", group=True, email="events@example.com")
+    lake.lumos.annotations.owners.add("streaming", group=True, email="events@example.com")
     (tmp_path / "CODEOWNERS").write_text(f"{text}\n")
     for _ in range(2):
-        lake.lumos.people.owners.load(tmp_path / "CODEOWNERS")
+        lake.lumos.annotations.owners.load(tmp_path / "CODEOWNERS")
         assert kinds(lake.lumos) | {"acme/jane": "group"} == expected | {"acme/jane": "group"}
 
 
 def test_members_of_a_group_are_users(lake: RecordedLake) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     desk.add("ops", group=True)
     for member in ("x", "ops"):
         with pytest.raises(MisuseError, match="only users can be members"):
@@ -372,7 +372,7 @@ def test_members_of_a_group_are_users(lake: RecordedLake) -> None:
 
 
 def test_every_file_names_the_same_owner_alike(lake: RecordedLake, tmp_path: Path) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     desk.add("jane.smith", email="jane@example.com")
     meta = ["@acme/data", "jane@example.com", "Data Team", "ann, bob", "TBD"]
     (tmp_path / "manifest.json").write_text(
@@ -393,13 +393,13 @@ def test_every_file_names_the_same_owner_alike(lake: RecordedLake, tmp_path: Pat
     ]
     desk.load(tmp_path / "manifest.json")
     assert owners(lake, "sales/orders") == expected
-    assert lake.lumos.people.describe("sql:a.sql", [(urn, said)]).changed == 0
-    assert lake.lumos.people.enrich(tmp_path / "enrich.yaml").changed == 0
+    assert lake.lumos.annotations.describe("sql:a.sql", [(urn, said)]).changed == 0
+    assert lake.lumos.annotations.enrich(tmp_path / "enrich.yaml").changed == 0
     assert owners(lake, "sales/orders") == expected
 
 
 def test_an_owner_whom_nobody_knows_cannot_be_taken_off(lake: RecordedLake) -> None:
-    desk = lake.lumos.people.owners
+    desk = lake.lumos.annotations.owners
     desk.add("jane")
     with pytest.raises(MisuseError, match=r"No owner named 'jnae'.*Did you mean 'jane'"):
         desk.assign("jnae", "orders", remove=True)
@@ -445,7 +445,7 @@ def test_the_configuration_says_whether_an_owner_in_sql_is_a_group(
 def test_an_owner_who_was_added_counts_before_usual_words(workplace: Path) -> None:
     lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
     RecordedLake(lumos)
-    lumos.people.owners.add("dream-team")
+    lumos.annotations.owners.add("dream-team")
     assert named_in_sql(workplace, "dream-team") == [("dream-team", "user")]
 
 
@@ -454,12 +454,12 @@ def test_a_configuration_that_comes_later_makes_a_user_a_group(workplace: Path) 
     rules = {"groups": ["data-platform"]}
     assert named_in_sql(workplace, "data-platform", **rules) == [("data-platform", "group")]
     lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
-    (owner,) = lumos.people.owners.list().owners
+    (owner,) = lumos.annotations.owners.list().owners
     assert (owner.name, owner.kind) == ("data-platform", "group")
 
 
 def test_somebody_with_an_address_stays_a_user_whatever_is_configured(workplace: Path) -> None:
     lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
     RecordedLake(lumos)
-    lumos.people.owners.add("jane", email="jane@example.com")
+    lumos.annotations.owners.add("jane", email="jane@example.com")
     assert named_in_sql(workplace, "jane", groups=["*"]) == [("jane", "user")]

@@ -56,13 +56,13 @@ def rescan(seen: RecordedLake, schema: str = SCHEMA, name: str = "orders") -> Ch
 
 def describe(seen: RecordedLake, reporter: str, **facts: object) -> AnnotationReport:
     said = ReportedAnnotations(dataset=UrnReference(urn=ORDERS), **facts)  # type: ignore[arg-type]
-    return seen.lumos.people.describe(reporter, [(ORDERS, said)])
+    return seen.lumos.annotations.describe(reporter, [(ORDERS, said)])
 
 
 def test_a_tag_is_one_event_with_author_and_a_step_of_the_cloud_version(
     orders: RecordedLake,
 ) -> None:
-    report = orders.lumos.people.tags.set("orders", "pii", "gold")
+    report = orders.lumos.annotations.tags.set("orders", "pii", "gold")
     assert dataset(orders).governance.tags == ("pii", "gold")  # type: ignore[union-attr]
     event = events(orders)[0]
     assert (event.type, event.cause, event.author) == (
@@ -74,22 +74,22 @@ def test_a_tag_is_one_event_with_author_and_a_step_of_the_cloud_version(
 
 
 def test_saying_the_same_again_changes_nothing(orders: RecordedLake) -> None:
-    orders.lumos.people.tags.set("orders", "pii")
+    orders.lumos.annotations.tags.set("orders", "pii")
     before = orders.lumos.store_status().rows
-    assert orders.lumos.people.tags.set("orders", "pii").changed == 0
+    assert orders.lumos.annotations.tags.set("orders", "pii").changed == 0
     assert orders.lumos.store_status().rows == before
 
 
 def test_a_dry_run_says_what_would_change_and_changes_nothing(orders: RecordedLake) -> None:
     before = orders.lumos.store_status().rows
-    report = orders.lumos.people.docs.set("orders", "All orders", domain="sales", dry_run=True)
+    report = orders.lumos.annotations.docs.set("orders", "All orders", domain="sales", dry_run=True)
     assert (report.dry_run, report.changed) == (True, 1)
     assert report.datasets[0].changes == ("description written", "domain written")
     assert orders.lumos.store_status().rows == before
 
 
 def test_words_on_fields_stand_in_the_schema_and_step_its_patch(orders: RecordedLake) -> None:
-    people = orders.lumos.people
+    people = orders.lumos.annotations
     people.docs.set("orders", "Where to write", fields=["email"])
     people.tags.set("orders", "pii", fields=["email", "address.city"])
     people.terms.set("orders", "E-mail", fields=["email"])
@@ -112,7 +112,7 @@ def test_words_on_fields_stand_in_the_schema_and_step_its_patch(orders: Recorded
 
 
 def test_a_scan_after_enrichment_finds_nothing_changed(orders: RecordedLake) -> None:
-    people = orders.lumos.people
+    people = orders.lumos.annotations
     people.docs.set("orders", "Where to write", fields=["email"])
     people.terms.set("orders", "City", fields=["address.city"])
     assert rescan(orders) is None
@@ -120,7 +120,7 @@ def test_a_scan_after_enrichment_finds_nothing_changed(orders: RecordedLake) -> 
 
 
 def test_words_survive_new_data_a_changed_schema_and_a_rename(orders: RecordedLake) -> None:
-    people = orders.lumos.people
+    people = orders.lumos.annotations
     people.docs.set("orders", "Where to write", fields=["email"])
     people.docs.set("orders", "Town", fields=["address.city"])
     people.terms.set("orders", "E-mail", fields=["email"])
@@ -134,7 +134,7 @@ def test_words_survive_new_data_a_changed_schema_and_a_rename(orders: RecordedLa
 
 
 def test_a_field_that_vanishes_keeps_its_words_until_it_is_back(orders: RecordedLake) -> None:
-    people = orders.lumos.people
+    people = orders.lumos.annotations
     people.docs.set("orders", "Where to write", fields=["email"])
     orders.see("orders", "id INT64")
     (word,) = people.docs.list("orders").words
@@ -148,7 +148,7 @@ def test_the_words_of_the_place_are_back_when_a_person_takes_theirs_back(
     seen: RecordedLake,
 ) -> None:
     seen.see("orders", "email STRING COMMENT 'of the file'")
-    docs = seen.lumos.people.docs
+    docs = seen.lumos.annotations.docs
     docs.set("orders", "of a person", fields=["email"])
     seen.see("orders", "email STRING COMMENT 'of another file'")
     assert field(seen, "email").description == "of a person"
@@ -158,7 +158,7 @@ def test_the_words_of_the_place_are_back_when_a_person_takes_theirs_back(
 
 def test_what_a_person_removes_stays_removed(seen: RecordedLake) -> None:
     seen.see("orders", "email STRING COMMENT 'of the file'")
-    seen.lumos.people.docs.remove("orders", fields=["email"])
+    seen.lumos.annotations.docs.remove("orders", fields=["email"])
     assert field(seen, "email").description is None
     seen.see("orders", "email STRING COMMENT 'of the file'")
     assert field(seen, "email").description is None
@@ -166,17 +166,17 @@ def test_what_a_person_removes_stays_removed(seen: RecordedLake) -> None:
 
 def test_bulk_by_pattern_says_how_many_were_touched(seen: RecordedLake) -> None:
     seen.see_all(["sales/a", "sales/b", "other/c"], "id INT64\nemail STRING")
-    seen.lumos.people.tags.set("sales/a", "gold")
-    report = seen.lumos.people.tags.set("sales/*", "gold")
+    seen.lumos.annotations.tags.set("sales/a", "gold")
+    report = seen.lumos.annotations.tags.set("sales/*", "gold")
     assert (report.matched, report.changed) == (2, 1)
     assert [each.name for each in report.datasets] == ["b"]
-    report = seen.lumos.people.tags.set("*", "pii", fields=["email"])
+    report = seen.lumos.annotations.tags.set("*", "pii", fields=["email"])
     assert (report.matched, report.changed) == (3, 3)
 
 
 def test_a_pattern_of_fields_means_all_that_fit(seen: RecordedLake) -> None:
     seen.see("orders", "home_email STRING\nwork_email STRING\nid INT64")
-    seen.lumos.people.tags.set("orders", "pii", fields=["*_email"])
+    seen.lumos.annotations.tags.set("orders", "pii", fields=["*_email"])
     assert [each.tags for each in dataset(seen).schema.fields] == [("pii",), ("pii",), ()]  # type: ignore[union-attr]
 
 
@@ -192,7 +192,7 @@ def test_datasets_that_are_not_there_are_told_with_the_nearest(
     orders: RecordedLake, text: str, words: str
 ) -> None:
     with pytest.raises(MisuseError, match=words.replace("?", r"\?").replace("*", r"\*")):
-        orders.lumos.people.tags.set(text, "pii")
+        orders.lumos.annotations.tags.set(text, "pii")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_fields_that_are_not_there_are_told_with_the_nearest(
     orders: RecordedLake, path: str, near: str
 ) -> None:
     with pytest.raises(MisuseError, match=f"No field '{path}' .*Did you mean .*{near}"):
-        orders.lumos.people.tags.set("orders", "pii", fields=[path])
+        orders.lumos.annotations.tags.set("orders", "pii", fields=[path])
     assert len(events(orders)) == 1
 
 
@@ -220,12 +220,12 @@ def test_fields_may_be_named_as_people_say_them(
     seen: RecordedLake, schema: str, said: str, path: str
 ) -> None:
     seen.see("orders", schema)
-    seen.lumos.people.docs.set("orders", "text", fields=[said])
-    assert [word.field for word in seen.lumos.people.docs.list("orders").words] == [path]
+    seen.lumos.annotations.docs.set("orders", "text", fields=[said])
+    assert [word.field for word in seen.lumos.annotations.docs.list("orders").words] == [path]
 
 
 def test_search_finds_new_words_at_once(orders: RecordedLake) -> None:
-    people = orders.lumos.people
+    people = orders.lumos.annotations
     people.docs.set("orders", "Zweckbindung der Parzellen", context="Kataster")
     people.docs.set("orders", "Postleitzahlbereich", fields=["address.zip"])
     people.tags.set("orders", "vertraulich", fields=["email"])
@@ -239,17 +239,17 @@ def test_search_finds_new_words_at_once(orders: RecordedLake) -> None:
 
 
 def test_a_persons_words_win_over_a_reporters(orders: RecordedLake) -> None:
-    orders.lumos.people.docs.set("orders", "by hand")
+    orders.lumos.annotations.docs.set("orders", "by hand")
     report = describe(orders, "dbt:shop", description="by dbt", tags=("daily",))
     assert report.datasets[0].changes == ("tag daily added",)
     assert [(word.what, word.by) for word in report.kept] == [("description", getpass.getuser())]
     assert dataset(orders).documentation.description == "by hand"  # type: ignore[union-attr]
-    orders.lumos.people.docs.remove("orders", description=True, mine=True)
+    orders.lumos.annotations.docs.remove("orders", description=True, mine=True)
     assert dataset(orders).documentation.description == "by dbt"  # type: ignore[union-attr]
 
 
 def test_a_reporters_silence_takes_back_only_its_own_words(orders: RecordedLake) -> None:
-    orders.lumos.people.tags.set("orders", "gold")
+    orders.lumos.annotations.tags.set("orders", "gold")
     facts = {
         "description": "by dbt",
         "tags": ("daily", "gold"),
@@ -262,7 +262,7 @@ def test_a_reporters_silence_takes_back_only_its_own_words(orders: RecordedLake)
     describe(orders, "sql:a.sql", tags=("daily",))
     assert field(orders, "email").description == "address"
     assert describe(orders, "dbt:shop", **facts).changed == 0
-    report = orders.lumos.people.describe("dbt:shop", [])
+    report = orders.lumos.annotations.describe("dbt:shop", [])
     now = dataset(orders)
     assert now.governance.tags == ("gold", "daily")  # type: ignore[union-attr]
     assert now.documentation.description is None  # type: ignore[union-attr]
@@ -274,27 +274,27 @@ def test_a_reporters_silence_takes_back_only_its_own_words(orders: RecordedLake)
 
 def test_what_a_person_took_off_a_reporter_does_not_bring_back(orders: RecordedLake) -> None:
     describe(orders, "dbt:shop", tags=("daily",))
-    orders.lumos.people.tags.remove("orders", "daily")
+    orders.lumos.annotations.tags.remove("orders", "daily")
     assert describe(orders, "dbt:shop", tags=("daily",)).changed == 0
     assert dataset(orders).governance.tags == ()  # type: ignore[union-attr]
-    orders.lumos.people.tags.set("orders", "daily")
+    orders.lumos.annotations.tags.set("orders", "daily")
     assert dataset(orders).governance.tags == ("daily",)  # type: ignore[union-attr]
 
 
 def test_a_reporter_may_speak_of_datasets_that_are_not_there(orders: RecordedLake) -> None:
     said = ReportedAnnotations(dataset=UrnReference(urn="lumos://dbt/x"), description="text")
-    report = orders.lumos.people.describe("dbt:shop", [("lumos://dbt/x", said)])
+    report = orders.lumos.annotations.describe("dbt:shop", [("lumos://dbt/x", said)])
     assert (report.matched, report.changed) == (0, 0)
 
 
 def test_a_dataset_that_is_gone_cannot_be_written_to(orders: RecordedLake) -> None:
     orders.lose("orders")
     with pytest.raises(MisuseError, match="is gone since"):
-        orders.lumos.people.tags.set("orders", "pii")
+        orders.lumos.annotations.tags.set("orders", "pii")
 
 
 def test_terms_have_definitions_parents_and_uses(orders: RecordedLake) -> None:
-    terms = orders.lumos.people.terms
+    terms = orders.lumos.annotations.terms
     terms.define("Customer", definition="Who buys")
     assert terms.define("Buyer", parent="Customer").created
     assert not terms.define("Buyer", parent="Customer").changed
@@ -318,16 +318,16 @@ def test_terms_have_definitions_parents_and_uses(orders: RecordedLake) -> None:
 @pytest.mark.parametrize("words", [{"description": "  "}, {}])
 def test_nothing_is_no_documentation(orders: RecordedLake, words: dict[str, str]) -> None:
     with pytest.raises(MisuseError, match=r"(?i)nothing to write|is empty"):
-        orders.lumos.people.docs.set("orders", **words)
+        orders.lumos.annotations.docs.set("orders", **words)
 
 
 def test_an_unknown_urn_is_told(orders: RecordedLake) -> None:
     with pytest.raises(UnknownDataset):
-        orders.lumos.people.tags.set("lumos://file/lake/nothing", "pii")
+        orders.lumos.annotations.tags.set("lumos://file/lake/nothing", "pii")
 
 
 def test_each_change_leaves_a_row_in_the_audit(orders: RecordedLake) -> None:
-    orders.lumos.people.tags.set("orders", "pii")
+    orders.lumos.annotations.tags.set("orders", "pii")
     with orders.lumos.database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT action, target, details FROM audit").all()
     assert [tuple(row) for row in rows] == [("tag set", "orders", "1 of 1 datasets")]
@@ -340,7 +340,7 @@ def test_two_who_speak_at_once_are_both_heard(
     seen.see_all(names, SCHEMA)
 
     def tag(tag: str) -> int:
-        return Lumos(overrides=stored).people.tags.set("d*", tag, fields=["email"]).changed
+        return Lumos(overrides=stored).annotations.tags.set("d*", tag, fields=["email"]).changed
 
     tags = ["a", "b", "c", "d"]
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -355,14 +355,14 @@ def test_handlers_hear_of_words_as_of_any_change(orders: RecordedLake) -> None:
     orders.lumos.on_change(
         lambda event: heard.append(event.summary), types=[EventType.METADATA_CHANGED]
     )
-    orders.lumos.people.tags.set("orders", "pii", dry_run=True)
-    orders.lumos.people.tags.set("orders", "pii")
-    orders.lumos.people.tags.set("orders", "pii")
+    orders.lumos.annotations.tags.set("orders", "pii", dry_run=True)
+    orders.lumos.annotations.tags.set("orders", "pii")
+    orders.lumos.annotations.tags.set("orders", "pii")
     assert heard == ["tag pii added"]
 
 
 def test_words_on_a_field_that_is_gone_can_be_taken_away(orders: RecordedLake) -> None:
-    people = orders.lumos.people
+    people = orders.lumos.annotations
     people.tags.set("orders", "pii", fields=["email"])
     people.docs.set("orders", "The town", fields=["address.city"])
     orders.see("orders", "id INT64")
@@ -380,35 +380,35 @@ def test_words_on_a_field_that_is_gone_can_be_taken_away(orders: RecordedLake) -
 
 
 def test_a_field_in_other_letters_keeps_its_words(orders: RecordedLake) -> None:
-    orders.lumos.people.tags.set("orders", "pii", fields=["email"])
-    orders.lumos.people.docs.set("orders", "The town", fields=["address.city"])
+    orders.lumos.annotations.tags.set("orders", "pii", fields=["email"])
+    orders.lumos.annotations.docs.set("orders", "The town", fields=["address.city"])
     event = orders.see("orders", SCHEMA.replace("email", "EMAIL").replace("city", "City"))
     assert field(orders, "EMAIL").tags == ("pii",)
     assert [note.path for note in field(orders, "address").nested] == ["address.City"]
     assert {type(finding.change).__name__ for finding in event.findings} == {
         "FieldRemoved", "FieldAdded",
     }  # fmt: skip
-    assert [word.state for word in orders.lumos.people.tags.list("orders").words] == ["said"]
+    assert [word.state for word in orders.lumos.annotations.tags.list("orders").words] == ["said"]
     orders.see("orders", SCHEMA)
     assert field(orders, "email").tags == ("pii",)
 
 
 def test_a_field_that_differs_from_two_others_in_letters_is_neither(orders: RecordedLake) -> None:
-    orders.lumos.people.tags.set("orders", "pii", fields=["email"])
+    orders.lumos.annotations.tags.set("orders", "pii", fields=["email"])
     orders.see("orders", "id INT64\nEmail STRING\nEMAIL STRING")
     assert (field(orders, "Email").tags, field(orders, "EMAIL").tags) == ((), ())
 
 
 def test_names_with_underscores_are_told_as_they_are(orders: RecordedLake) -> None:
-    orders.lumos.people.tags.set("orders", "tier_2")
-    orders.lumos.people.tags.remove("orders", "tier_2")
+    orders.lumos.annotations.tags.set("orders", "tier_2")
+    orders.lumos.annotations.tags.remove("orders", "tier_2")
     describe(orders, "dbt:shop", tags=("tier_2",))
-    orders.lumos.people.tags.remove("orders", "tier_2")
+    orders.lumos.annotations.tags.remove("orders", "tier_2")
     (kept,) = describe(orders, "dbt:shop", tags=("tier_2",)).kept
     assert kept.what == "tag tier_2"
 
 
 def test_no_word_changes_on_what_went_with_the_type_of_its_column(orders: RecordedLake) -> None:
-    orders.lumos.people.docs.set("orders", "The town", fields=["address.city"])
+    orders.lumos.annotations.docs.set("orders", "The town", fields=["address.city"])
     event = orders.see("orders", "id INT64\nemail STRING\naddress STRING")
     assert [finding.change.path for finding in event.findings] == ["address"]

@@ -96,9 +96,9 @@ def test_what_is_told_is_what_an_export_of_the_store_gives(
     seen.see("orders", f"{SCHEMA}\nnote STRING")
     seen.see("sales", SCHEMA)
     lumos = seen.lumos
-    lumos.people.tags.set("orders", "pii")
+    lumos.annotations.tags.set("orders", "pii")
     lumos.lineage.add(ORDERS, SALES, columns={"id": "id"})
-    lumos.people.terms.define("revenue", definition="What came in")
+    lumos.annotations.terms.define("revenue", definition="What came in")
     assert list(catalog.export()) == list(lumos.snapshot._catalogs.named("local").datasets())
     assert [type(each) for each in catalog.items()] == [GlossaryTerm]
 
@@ -175,12 +175,12 @@ def test_what_people_say_stands_though_the_catalog_is_down(
 ) -> None:
     seen.see("orders", SCHEMA)
     catalog.strength = 0
-    seen.lumos.people.tags.set("orders", "pii")
+    seen.lumos.annotations.tags.set("orders", "pii")
     assert seen.store.get(ORDERS).governance == Governance(tags=("pii",))
     assert "pretended: 1 dataset waits to be published (503); the next scan or" in caplog.text
     assert catalog.entries == {}
     catalog.strength = None
-    seen.lumos.people.tags.set("orders", "other")
+    seen.lumos.annotations.tags.set("orders", "other")
     assert catalog.entries[ORDERS].governance == Governance(tags=("pii", "other"))
 
 
@@ -189,7 +189,7 @@ def test_a_refused_entry_is_named_and_keeps_nobody_else_waiting(
 ) -> None:
     seen.see_all(["a", "orders", "z"], SCHEMA)
     catalog.refuses = {ORDERS, "anna"}
-    seen.lumos.people.owners.add("anna")
+    seen.lumos.annotations.owners.add("anna")
     report = tell(seen, catalog)
     assert report.complaint is None
     assert [(each.kind, each.key) for each in report.refused] == [
@@ -252,14 +252,14 @@ def test_what_people_wrote_in_the_catalog_stays_and_conflicts_are_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen.see("orders", SCHEMA)
-    seen.lumos.people.docs.set("orders", "first")
+    seen.lumos.annotations.docs.set("orders", "first")
     catalog.entries[ORDERS] = msgspec.structs.replace(
         catalog.entries[ORDERS], documentation=Documentation(description="by hand")
     )
-    seen.lumos.people.tags.set("orders", "pii")
+    seen.lumos.annotations.tags.set("orders", "pii")
     assert catalog.entries[ORDERS].documentation == Documentation(description="by hand")
     # Whoever has another catalog configured, or none, changes what this one hears.
-    Lumos(overrides=stored).people.docs.set("orders", "second")
+    Lumos(overrides=stored).annotations.docs.set("orders", "second")
     report = seen.lumos._publisher.publish()
     assert report is not None
     assert f"documentation.description of {ORDERS} stays as people wrote it" in caplog.text
@@ -358,7 +358,7 @@ def test_recorded_costs_are_told(workplace: Path, catalog: PretendedCatalog) -> 
     shop = founding(workplace, beside=True)
     lumos = Lumos(workplace / "lumos.yaml", environment={"LUMOS_PLATFORM": "pretended"})
     Costs(
-        lumos.settings, shop._store, clock=lambda: NOW, publishing=lumos._publisher.publishing
+        lumos.settings, shop._store.open, clock=lambda: NOW, publishing=lumos._publisher.publishing
     ).record("2024-02")
     costs = {each.name: each.cost for each in catalog.export() if each.cost is not None}
     assert {cost.period for cost in costs.values()} == {"2024-02"}
@@ -370,7 +370,7 @@ def test_terms_and_people_come_and_go_with_the_store_but_not_those_of_the_catalo
 ) -> None:
     catalog.put_item(GlossaryTerm(name="theirs"))
     seen.see("orders", SCHEMA)
-    terms = seen.lumos.people.terms
+    terms = seen.lumos.annotations.terms
     terms.define("ours", definition="A")
     catalog.put_item(GlossaryTerm(name="ours", definition="A", domain="by hand"))
     terms.define("ours", definition="B")
@@ -379,7 +379,7 @@ def test_terms_and_people_come_and_go_with_the_store_but_not_those_of_the_catalo
     )
     terms.undefine("ours")
     assert {each.name for each in catalog.items() if isinstance(each, GlossaryTerm)} == {"theirs"}
-    seen.lumos.people.owners.add("anna")
+    seen.lumos.annotations.owners.add("anna")
     assert isinstance(catalog.get_item(User, "anna"), User)
 
 
@@ -395,7 +395,7 @@ def test_what_a_reporter_describes_is_told_at_once(
         owners=(Owner(name="anna"),),
         tags=("daily",),
     )
-    seen.lumos.people.describe("dbt:shop", [(ORDERS, told)])
+    seen.lumos.annotations.describe("dbt:shop", [(ORDERS, told)])
     assert catalog.calls == calls + 1
     assert catalog.entries[ORDERS].documentation == Documentation(description="of dbt")
     assert [type(each) for each in catalog.items()] == [User]
@@ -443,7 +443,7 @@ def test_killed_after_the_catalog_took_it_and_told_again_nothing_is_other(
     seen: RecordedLake, catalog: PretendedCatalog
 ) -> None:
     seen.see_all(["a", "b", "c", "d"], SCHEMA)
-    seen.lumos.people.tags.set("*", "pii")
+    seen.lumos.annotations.tags.set("*", "pii")
     seen.see_all(["a", "b", "c", "d"], f"{SCHEMA}\nnote STRING")
 
     def kill(entry: CatalogEntry) -> None:
@@ -465,7 +465,7 @@ def test_another_catalog_that_is_configured_hears_of_everything(
     seen.see_all(["orders", "sales"], SCHEMA)
     tell(seen, catalog)
     switched = Lumos(overrides={**stored, "platform": f"datahub-file:{workplace}/estate.json"})
-    switched.people.tags.set("orders", "pii")
+    switched.annotations.tags.set("orders", "pii")
     assert held(workplace).keys() == {ORDERS, SALES}
     assert seen.store.catalog_outbox.counts("pretended") == {"datasets": 1}
     assert tell(seen, catalog).told == 1
@@ -499,7 +499,7 @@ def test_a_file_is_written_once_for_all_that_is_told(
 
     monkeypatch.setattr(MetadataFile, "save", counted)
     beside_a_file.see_all([f"table_{number}" for number in range(300)], SCHEMA)
-    beside_a_file.lumos.people.terms.set("table_7", "revenue")
+    beside_a_file.lumos.annotations.terms.set("table_7", "revenue")
     assert len(saves) == 1
     assert len(held(workplace)) == 300
     lumos = beside_a_file.lumos
@@ -511,10 +511,10 @@ def test_a_file_that_cannot_be_written_is_told_later(
 ) -> None:
     beside_a_file.see("orders", SCHEMA)
     (workplace / "estate.json").write_text("no metadata", encoding="utf-8")
-    beside_a_file.lumos.people.tags.set("orders", "pii")
+    beside_a_file.lumos.annotations.tags.set("orders", "pii")
     assert "datahub-file: 1 dataset waits to be published (" in caplog.text
     (workplace / "estate.json").unlink()
-    beside_a_file.lumos.people.tags.set("orders", "other")
+    beside_a_file.lumos.annotations.tags.set("orders", "other")
     assert held(workplace)[ORDERS].governance == Governance(tags=("pii", "other"))
 
 

@@ -16,7 +16,7 @@ from .contract_catalogs import CATALOGS, called
 def test_parts_replace_the_published_entry(name: str, workplace: Path) -> None:
     lake = Lake(RecordedLake(Lumos(overrides={"storage.path": str(workplace / "lumos.db")})))
     lake.scan([dataset(OLD), dataset("/lake/orders")])
-    lake.lumos.people.docs.set(OLD_URN, "What visitors do")
+    lake.lumos.annotations.docs.set(OLD_URN, "What visitors do")
     CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver()
     lake.scan([*parts(60), dataset("/lake/orders")])
     report = CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver()

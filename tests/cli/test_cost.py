@@ -44,7 +44,7 @@ def with_bytes(place: Path) -> None:
     text = (place / "lumos.yaml").read_text()
     text = text.replace("    - {dataset: raw_events, costs: {storage: 500}}\n", "")
     (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.0217}}\n")
-    with Lumos(place / "lumos.yaml")._store().transaction() as transaction:
+    with Lumos(place / "lumos.yaml")._store.open().transaction() as transaction:
         size = Statistics(file_count=1, total_size_bytes=777 * 1024**3)
         transaction.save_aspect(urn("raw/raw_events"), "statistics", size, writer="scan", at=NOW)
 

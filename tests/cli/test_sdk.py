@@ -56,10 +56,10 @@ class Pair(NamedTuple):
 def people(words: str, desk: str, *names: str) -> list[Pair]:
     """The commands of a kind of annotation that is a list of names."""
     return [
-        Pair(f"{words} add orders x", lambda lumos: getattr(lumos.people, desk).set("orders", "x")),
+        Pair(f"{words} add orders x", lambda lumos: getattr(lumos.annotations, desk).set("orders", "x")),
         Pair(f"{words} remove orders {names[0]}",
-             lambda lumos: getattr(lumos.people, desk).remove("orders", names[0])),
-        Pair(f"{words} list", lambda lumos: getattr(lumos.people, desk).list()),
+             lambda lumos: getattr(lumos.annotations, desk).remove("orders", names[0])),
+        Pair(f"{words} list", lambda lumos: getattr(lumos.annotations, desk).list()),
     ]  # fmt: skip
 
 
@@ -89,8 +89,8 @@ PAIRS = [
          lambda lumos: lumos.migration.try_migrate("local", "datahub-file:estate.json")),
     Pair("sync --output datahub-file:estate.json",
          lambda lumos: lumos.migration.sync(outputs=["datahub-file:estate.json"], scan=False)),
-    Pair("enrich --file enrich.yaml", lambda lumos: lumos.people.enrich("enrich.yaml")),
-    Pair("enrich --infer", lambda lumos: lumos.people.infer()),
+    Pair("enrich --file enrich.yaml", lambda lumos: lumos.annotations.enrich("enrich.yaml")),
+    Pair("enrich --infer", lambda lumos: lumos.annotations.infer()),
     Pair("explain lake/orders.csv", lambda lumos: lumos.explain("lake/orders.csv")),
     Pair("profile orders", lambda lumos: lumos.profiles.profile("orders")),
     Pair("doctor", lambda lumos: lumos.doctor()),
@@ -122,28 +122,28 @@ PAIRS = [
     Pair("hint list", lambda lumos: lumos.hints.list()),
     Pair("hint remove 1", lambda lumos: lumos.hints.remove(1)),
     Pair("owner add ann --email ann@example.com",
-         lambda lumos: lumos.people.owners.add("ann", email="ann@example.com")),
-    Pair("owner list", lambda lumos: lumos.people.owners.list()),
-    Pair("owner assign orders bob", lambda lumos: lumos.people.owners.assign("bob", "orders")),
+         lambda lumos: lumos.annotations.owners.add("ann", email="ann@example.com")),
+    Pair("owner list", lambda lumos: lumos.annotations.owners.list()),
+    Pair("owner assign orders bob", lambda lumos: lumos.annotations.owners.assign("bob", "orders")),
     Pair("owner remove orders bob",
-         lambda lumos: lumos.people.owners.assign("bob", "orders", remove=True)),
-    Pair("owner import CODEOWNERS", lambda lumos: lumos.people.owners.load("CODEOWNERS")),
+         lambda lumos: lumos.annotations.owners.assign("bob", "orders", remove=True)),
+    Pair("owner import CODEOWNERS", lambda lumos: lumos.annotations.owners.load("CODEOWNERS")),
     *people("tag", "tags", "pii"),
     *people("compliance", "compliance", "gdpr"),
-    Pair("doc set orders Bought", lambda lumos: lumos.people.docs.set("orders", "Bought")),
+    Pair("doc set orders Bought", lambda lumos: lumos.annotations.docs.set("orders", "Bought")),
     Pair("doc remove orders --domain",
-         lambda lumos: lumos.people.docs.remove("orders", domain=True)),
-    Pair("doc list", lambda lumos: lumos.people.docs.list()),
-    Pair("doc list --missing", lambda lumos: lumos.people.missing()),
+         lambda lumos: lumos.annotations.docs.remove("orders", domain=True)),
+    Pair("doc list", lambda lumos: lumos.annotations.docs.list()),
+    Pair("doc list --missing", lambda lumos: lumos.annotations.missing()),
     Pair("property set orders tier=1",
-         lambda lumos: lumos.people.properties.set("orders", {"tier": "1"})),
+         lambda lumos: lumos.annotations.properties.set("orders", {"tier": "1"})),
     Pair("property remove orders sla",
-         lambda lumos: lumos.people.properties.remove("orders", "sla")),
-    Pair("property list", lambda lumos: lumos.people.properties.list()),
+         lambda lumos: lumos.annotations.properties.remove("orders", "sla")),
+    Pair("property list", lambda lumos: lumos.annotations.properties.list()),
     *people("term", "terms", "Order"),
     Pair("term set Sale --definition Sold",
-         lambda lumos: lumos.people.terms.define("Sale", definition="Sold")),
-    Pair("term remove x", lambda lumos: lumos.people.terms.undefine("x")),
+         lambda lumos: lumos.annotations.terms.define("Sale", definition="Sold")),
+    Pair("term remove x", lambda lumos: lumos.annotations.terms.undefine("x")),
     Pair("config check", lambda lumos: lumos.config_check()),
     Pair("db upgrade", lambda lumos: lumos.upgrade_store()),
     Pair("db status", lambda lumos: lumos.store_status()),
@@ -217,14 +217,14 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
         lumos.ingest("lake")
         lumos.lineage.ingest("models")
         lumos.lineage.add("orders", "tickets", columns={"id": "id"})
-        lumos.people.owners.add("bob")
-        lumos.people.tags.set("orders", "pii")
-        lumos.people.compliance.set("orders", "gdpr")
-        lumos.people.docs.set("orders", "Orders", domain="sales")
-        lumos.people.properties.set("orders", {"sla": "1h"})
-        lumos.people.terms.define("Order", definition="What is bought")
-        lumos.people.terms.define("x", definition="Any")
-        lumos.people.terms.set("orders", "Order")
+        lumos.annotations.owners.add("bob")
+        lumos.annotations.tags.set("orders", "pii")
+        lumos.annotations.compliance.set("orders", "gdpr")
+        lumos.annotations.docs.set("orders", "Orders", domain="sales")
+        lumos.annotations.properties.set("orders", {"sla": "1h"})
+        lumos.annotations.terms.define("Order", definition="What is bought")
+        lumos.annotations.terms.define("x", definition="Any")
+        lumos.annotations.terms.set("orders", "Order")
         lumos.hints.add("lake/y/*")
         lumos.usage.ingest("log.csv", name="kept")
         lumos.cost_sources.ingest("emr.csv")
@@ -282,6 +282,16 @@ def test_a_method_returns_what_its_command_prints(
     assert printed.json["format_version"]
 
 
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize(
+    ("name", "replacement"), [("people", "annotations"), ("estates", "schema_inventory")]
+)
+def test_renamed_properties_still_work_and_name_the_new_ones(name: str, replacement: str) -> None:
+    lumos = Lumos()
+    with pytest.warns(DeprecationWarning, match=f"Use Lumos.{replacement}"):
+        assert getattr(lumos, name) is getattr(lumos, replacement)
+
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 # One has a test of its own (engine/test_migration_page.py).
@@ -324,7 +334,7 @@ def scanned(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  #
         patch.chdir(work)
         lumos = Lumos()
         lumos.ingest()
-        lumos.estates.snapshot("tuesday.parquet")
+        lumos.schema_inventory.snapshot("tuesday.parquet")
         lumos.schema.export("schemas")
         lumos.snapshot.load(_exported(lumos), platform="datahub-file:estate.json")
         for words in ("init --quiet --initial-branch main", "add schemas", "commit --quiet -m x"):

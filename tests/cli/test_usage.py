@@ -55,7 +55,7 @@ def test_the_story_of_usage(place: Path, lumos: Any) -> None:
 
 def test_what_a_snapshot_told_is_shown_as_such(place: Path, lumos: Any) -> None:
     told = Usage(readers=(Reader(name="bi", reads=7),), last_accessed=NOW)
-    with shop(place / ".lumos")._store().transaction() as transaction:
+    with shop(place / ".lumos")._store.open().transaction() as transaction:
         transaction.save_aspect(urn("sales/refunds"), "usage", told, writer="import", at=NOW)
     shown = lumos("usage", "show", "refunds").words
     covered = "From a snapshot; no query log covers this dataset."

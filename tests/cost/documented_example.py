@@ -58,7 +58,7 @@ def founding(
     (folder / "lumos.yaml").write_text(CONFIGURATION + (BESIDE if beside else "") + more)
     lumos = Lumos(folder / "lumos.yaml", environment={}, overrides=stored)
     fill(lumos)
-    lumos.cost = Costs(lumos.settings, lumos._store, clock=lambda: NOW)
+    lumos.cost = Costs(lumos.settings, lumos._store.open, clock=lambda: NOW)
     return lumos
 
 

@@ -23,14 +23,14 @@ def dearer(shop: Lumos, compute: int) -> Lumos:
                                     f"ml_predictions, costs: {{compute: {compute}}}")  # fmt: skip
     file.write_text(text)
     lumos = Lumos(file, environment={})
-    lumos.cost = Costs(lumos.settings, lumos._store, clock=lambda: NOW)
+    lumos.cost = Costs(lumos.settings, lumos._store.open, clock=lambda: NOW)
     return lumos
 
 
 def test_the_last_whole_month_is_recorded_unless_another_is_named(shop: Lumos) -> None:
     assert shop.cost.record().period == "2024-02"
     assert shop.cost.record("2024-01").period == "2024-01"
-    names = [each.name for each in shop._store().costs.periods()]
+    names = [each.name for each in shop._store.open().costs.periods()]
     assert names == ["2024-01", "2024-02"]
 
 
@@ -96,7 +96,7 @@ def test_a_period_is_compared_with_what_came_before_it_alone(shop: Lumos) -> Non
 def test_datasets_carry_the_cost_of_the_latest_period(shop: Lumos) -> None:
     assert shop.cost.record("2024-02").aspects_written == 5
     assert shop.cost.record("2024-01").aspects_written == 0
-    cost = shop._store().get(urn("ml/ml_predictions")).cost
+    cost = shop._store.open().get(urn("ml/ml_predictions")).cost
     assert isinstance(cost, Cost)
     assert (cost.period, cost.currency) == ("2024-02", "USD")
     assert cost.own == {"compute": 1500.0}
@@ -105,7 +105,7 @@ def test_datasets_carry_the_cost_of_the_latest_period(shop: Lumos) -> None:
 
 def test_without_aspects_datasets_stay_as_they_are(shop: Lumos) -> None:
     assert shop.cost.record(aspects=False).aspects_written == 0
-    assert shop._store().get(urn("ml/ml_predictions")).cost is None
+    assert shop._store.open().get(urn("ml/ml_predictions")).cost is None
 
 
 def test_a_snapshot_carries_costs(shop: Lumos, workplace: Path) -> None:
@@ -117,11 +117,11 @@ def test_a_snapshot_carries_costs(shop: Lumos, workplace: Path) -> None:
 
 
 def test_reports_write_nothing(shop: Lumos) -> None:
-    before = shop._store().counts()
+    before = shop._store.open().counts()
     shop.cost.report("ml_predictions", period="2024-01")
     shop.cost.top()
     shop.cost.page()
-    assert shop._store().counts() == before
+    assert shop._store.open().counts() == before
 
 
 def test_every_database_tells_the_same(workplace: Path, stored: dict[str, object]) -> None:

@@ -248,7 +248,7 @@ def test_a_store_without_lineage_says_so(workplace: Path) -> None:
 
 def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
     shop = founding(workplace, beside=True)
-    with shop._store().transaction() as transaction:
+    with shop._store.open().transaction() as transaction:
         told = Statistics(file_count=1, total_size_bytes=1000 * 1024**3)
         transaction.save_aspect(urn("raw/raw_events"), "statistics", told, writer="scan", at=NOW)
     text = (workplace / "lumos.yaml").read_text()

@@ -105,7 +105,7 @@ def test_what_to_retire_together_breaks_nothing_and_is_the_best_there_is(shop: L
 def test_a_job_that_breaks_is_of_those_who_own_what_it_writes(shop: Lumos) -> None:
     flow = {"inputs": (urn("raw/raw_events"),), "outputs": (urn("core/event_metrics"),)}
     job = Job(urn="lumos://airflow/nightly", name="nightly", platform="airflow", **flow)
-    with shop._store().transaction() as transaction:
+    with shop._store.open().transaction() as transaction:
         transaction.lineage.report("airflow", [], jobs=(job,), at=NOW)
     broken = {each.name: each.owners for each in shop.cost.savings("raw_events").broken}
     assert broken["nightly"] == ("analytics",)

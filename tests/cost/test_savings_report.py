@@ -19,7 +19,7 @@ DAY = NOW.date() - timedelta(days=1)
 
 def read(shop: Lumos, name: str, reader: str, *, days_ago: int) -> None:
     at = NOW - timedelta(days=days_ago)
-    with shop._store().transaction() as transaction:
+    with shop._store.open().transaction() as transaction:
         transaction.usage.add("log:x", [Reads(urn(name), at.date(), reader, 3, at)])
 
 
@@ -65,14 +65,14 @@ def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Pat
     # Taking something in forgets reads of long ago.
     read(shop, "core/cleaned_events", "ann", days_ago=365)
     read(shop, "core/event_metrics", "bob", days_ago=5)
-    [job] = [each.urn for each in shop._store().lineage.jobs()]
+    [job] = [each.urn for each in shop._store.open().lineage.jobs()]
     text = (workplace / "lumos.yaml").read_text()
     cost = f"    - {{job: {job}, costs: {{compute: 90}}}}\n  allocations:\n"
     text = text.replace("  allocations:\n", cost)
     text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
     (workplace / "lumos.yaml").write_text(text)
     settings = Lumos(workplace / "lumos.yaml", environment={}).settings
-    report = Costs(settings, shop._store, clock=lambda: NOW).report("event_metrics")
+    report = Costs(settings, shop._store.open, clock=lambda: NOW).report("event_metrics")
     [hint] = report.optimization
     assert hint == (
         "2 of 3 runs of the job count_events wrote data that nobody read before the next run: "
@@ -92,7 +92,7 @@ def test_runs_before_reads_were_known_are_no_waste(workplace: Path) -> None:
             for back in (24, 16, 8)
         ),
     )  # fmt: skip
-    with shop._store().transaction() as transaction:
+    with shop._store.open().transaction() as transaction:
         transaction.lineage.report("airflow", [], jobs=(job,), at=NOW)
     text = (workplace / "lumos.yaml").read_text()
     cost = f"    - {{job: {job.urn}, costs: {{compute: 90}}}}\n  allocations:\n"
@@ -100,7 +100,7 @@ def test_runs_before_reads_were_known_are_no_waste(workplace: Path) -> None:
     text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
     (workplace / "lumos.yaml").write_text(text)
     settings = Lumos(workplace / "lumos.yaml", environment={}).settings
-    desk = Costs(settings, shop._store, clock=lambda: NOW)
+    desk = Costs(settings, shop._store.open, clock=lambda: NOW)
     # The log begins ten days ago; the job reads since long before.
     read(shop, "raw/raw_events", "count", days_ago=200)
     read(shop, "core/event_metrics", "bob", days_ago=10)

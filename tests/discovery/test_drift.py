@@ -277,7 +277,7 @@ def test_column_statistics_are_recorded_where_wanted(lake: Lake) -> None:
     (told,) = report.datasets
     assert told.statistics is not None
     assert told.statistics.columns["id"].maximum == "5"
-    lake.lumos.people.tags.set("orders", "pii")
+    lake.lumos.annotations.tags.set("orders", "pii")
     again = lake.lumos.ingest(lake.folder.parent, column_stats=True)
     assert again.summary.files_read == 0
     (private,) = again.datasets

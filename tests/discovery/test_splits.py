@@ -82,7 +82,7 @@ def test_the_history_of_a_part_begins_with_where_it_came_from(lake: Lake) -> Non
 
 def test_parts_inherit_what_people_stated_as_far_as_it_fits(lake: Lake) -> None:
     lake.scan([dataset(OLD, "id INT64\nemail STRING\ncart STRING")])
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     people.owners.add("analytics-team", group=True)
     people.owners.assign("analytics-team", OLD_URN)
     people.docs.set(OLD_URN, "What visitors do")
@@ -125,7 +125,7 @@ def _now(lake: Lake) -> Any:
 
 def test_parts_that_a_scan_of_a_folder_inside_recorded_first_inherit_as_well(lake: Lake) -> None:
     lake.scan([dataset(OLD)])
-    people = lake.lumos.people
+    people = lake.lumos.annotations
     people.owners.add("analytics-team", group=True)
     people.owners.assign("analytics-team", OLD_URN)
     people.docs.set(OLD_URN, "What visitors do")
@@ -188,8 +188,8 @@ def test_a_scan_that_is_killed_between_batches_is_completed_by_the_next_one(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.scan([dataset(OLD)])
-    lake.lumos.people.owners.add("analytics-team")
-    lake.lumos.people.owners.assign("analytics-team", OLD_URN)
+    lake.lumos.annotations.owners.add("analytics-team")
+    lake.lumos.annotations.owners.assign("analytics-team", OLD_URN)
     found = parts(120)
     kill_after(1, monkeypatch)(lake, found)
     assert lake.store.state(OLD_URN) == "live"
@@ -250,8 +250,8 @@ def test_a_dataset_that_vanishes_beside_a_split_is_still_gone(lake: Lake) -> Non
 
 def test_a_part_that_was_a_dataset_before_goes_on_with_its_own_history(lake: Lake) -> None:
     lake.scan([dataset(OLD), dataset("/lake/carts")])
-    lake.lumos.people.docs.set(OLD_URN, "What visitors do")
-    lake.lumos.people.docs.set("carts", "What they buy")
+    lake.lumos.annotations.docs.set(OLD_URN, "What visitors do")
+    lake.lumos.annotations.docs.set("carts", "What they buy")
     merged = msgspec.structs.replace(dataset(OLD, content="2"), merged_from=("/lake/carts",))
     lake.scan([merged])
     lake.scan([dataset("/lake/carts", split_from=OLD), dataset("/lake/clicks", split_from=OLD)])
@@ -302,7 +302,7 @@ def test_the_old_urn_says_what_became_of_it(lake: Lake) -> None:
     assert lake.lumos.version.show(OLD_URN).change_details.event is EventType.CREATED
     assert {each.urn for each in lake.lumos.search("events").results} == urns(parts(3))
     with pytest.raises(MisuseError, match=f"was split into other .* lumos show {OLD_URN}"):
-        lake.lumos.people.docs.set(OLD_URN, "What visitors do")
+        lake.lumos.annotations.docs.set(OLD_URN, "What visitors do")
 
 
 def test_a_file_of_annotations_that_names_a_split_dataset_means_its_parts(
@@ -311,9 +311,9 @@ def test_a_file_of_annotations_that_names_a_split_dataset_means_its_parts(
     file = tmp_path / "enrich.yaml"
     file.write_text(f"datasets: [{{dataset: '{OLD_URN}', description: What visitors do}}]")
     lake.scan([dataset(OLD)])
-    lake.lumos.people.enrich(file)
+    lake.lumos.annotations.enrich(file)
     lake.scan(parts(2))
-    report = lake.lumos.people.enrich(file)
+    report = lake.lumos.annotations.enrich(file)
     assert (report.changed, len(report.remarks)) == (0, 1)
     assert report.remarks[0].endswith("was split; applied to its 2 parts.")
     part = lake.store.get(str(urn_of(f"{OLD}/part_000")))

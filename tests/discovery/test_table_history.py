@@ -200,7 +200,7 @@ def test_files_that_become_a_table_go_on_with_their_history(table: Table) -> Non
 
 def test_words_of_people_stay_through_imported_steps(table: Table) -> None:
     table.scan(past(A, day(1), 0))
-    table.seen.lumos.people.docs.set(URN, "what was bought", fields=["id"])
+    table.seen.lumos.annotations.docs.set(URN, "what was bought", fields=["id"])
     at = table.seen.at
     table.scan(
         past(A, day(1), 0),
@@ -234,7 +234,7 @@ def test_another_setting_is_one_event_and_a_version_without_data_is_none(table: 
 
 def test_what_a_log_told_goes_with_the_log(table: Table) -> None:
     table.scan(past(A, day(1), 0))
-    table.seen.lumos.people.docs.set(URN, "what was bought")
+    table.seen.lumos.annotations.docs.set(URN, "what was bought")
     event = table.seen.see("orders", A)
     assert event is not None
     assert event.summary == "new data, same schema; kind, delta.appendOnly changed"

@@ -262,7 +262,7 @@ def test_what_a_table_tells_of_itself_is_taken_over_without_new_data(lake: Path)
         spec.add_field("id", BucketTransform(4))
     assert changed() == {"accounts": "partitioning changed"}
     assert lumos.show("accounts").dataset["location"]["partitioning"] == "bucket[4](id)"
-    lumos.people.docs.set("accounts", "what people say")
+    lumos.annotations.docs.set("accounts", "what people say")
     with table.transaction() as change:
         change.remove_properties("team", "comment")
     shutil.rmtree(lake / "n/orders/metadata")
@@ -347,7 +347,7 @@ def test_a_dataset_whose_files_a_table_elsewhere_takes_in_comes_back_as_it_was(l
     lumos = Lumos()
     lumos.ingest(lake)
     urn = next(each.urn for each in lumos.list().datasets if each.urn.endswith("/raw/events"))
-    lumos.people.tags.set(urn, "gold")
+    lumos.annotations.tags.set(urn, "gold")
     catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
     catalog.create_namespace("n")
     table = catalog.create_table("n.test", pa.schema([("id", pa.int64())]))

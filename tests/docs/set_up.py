@@ -60,7 +60,7 @@ class SetUp:
     def store(self) -> Store:
         """The store of the page, for datasets that are recorded without a scan."""
         lumos = Lumos(overrides={"storage.path": str(self.folder / ".lumos/lumos.db")})
-        return Store.open(lumos.database, create=True, listeners=lumos._listeners)
+        return lumos._store.create()
 
     def record(self, urn: str, schema: str, at: str) -> None:
         """Records that a dataset was seen with a schema at a time."""

@@ -197,7 +197,7 @@ def test_what_a_person_declares_to_break_is_undetermined_next_to_it(lake: Record
 
 
 def test_words_of_people_break_nothing(lake: RecordedLake) -> None:
-    lake.lumos.people.docs.set("events", "In cents", fields=["amount"])
+    lake.lumos.annotations.docs.set("events", "In cents", fields=["amount"])
     assert (last(lake).type, last(lake).affected) == (EventType.METADATA_CHANGED, None)
 
 

@@ -71,7 +71,7 @@ def event(number: int = 1, **facts: Any) -> ChangeEvent:
 
 def record(lumos: Lumos, *events: ChangeEvent, owner: str | None = None) -> Store:
     """Records events as any verb does, through the store that Lumos opens for it."""
-    store = Store.open(lumos.database, create=True, listeners=lumos._listeners)
+    store = lumos._store.create()
     with store.transaction() as transaction:
         transaction.save(
             KnownDataset(
@@ -165,7 +165,7 @@ def test_what_no_rule_wants_is_not_told(tmp_path: Path, hook: Webhook) -> None:
 
 
 def test_events_that_no_rule_is_about_cost_no_query(tmp_path: Path, hook: Webhook) -> None:
-    notifier = lumos_with(tmp_path, hook)._listeners[-1]
+    notifier = lumos_with(tmp_path, hook)._store.listeners[-1]
     notifier.within(None, event(type=EventType.CREATED, findings=()))  # type: ignore[arg-type]
 
 

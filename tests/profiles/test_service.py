@@ -208,7 +208,7 @@ def test_a_label_keeps_values_from_being_measured_and_from_being_told(lake: Path
     lumos.ingest(lake)
     before = lumos.profiles.profile("orders")
     assert before.profile.columns["amount"].minimum is not None
-    lumos.people.tags.set("orders", "PII", fields=["amount"])
+    lumos.annotations.tags.set("orders", "PII", fields=["amount"])
     shown = lumos.show("orders").dataset["quality"]["profile"]["columns"]["amount"]
     assert "minimum" not in shown
     after = lumos.profiles.profile("orders")

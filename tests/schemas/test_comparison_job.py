@@ -144,15 +144,15 @@ def test_snapshots_of_a_store_are_compared_and_the_differences_kept(workplace: P
     write_text(workplace / "lake/old/old.csv", ["id", "1"])
     write_text(workplace / "lake/same/same.csv", ["id", "1"])
     lumos.ingest(str(workplace / "lake"))
-    assert lumos.estates.snapshot("monday.parquet").datasets == 3
+    assert lumos.schema_inventory.snapshot("monday.parquet").datasets == 3
     write_text(workplace / "lake/users/users.csv", ["id,city", "1,Rome"])
     write_text(workplace / "lake/fresh/fresh.csv", ["id", "1"])
     (workplace / "lake/old/old.csv").unlink()
     lumos.ingest(str(workplace / "lake"), accept_removals=True)
-    assert lumos.estates.snapshot("tuesday.parquet").datasets == 3
+    assert lumos.schema_inventory.snapshot("tuesday.parquet").datasets == 3
 
-    report = lumos.estates.compare("monday.parquet", "tuesday.parquet", to="differences")
+    report = lumos.schema_inventory.compare("monday.parquet", "tuesday.parquet", to="differences")
     assert (report.added, report.removed) == (1, 1)
     assert report.summary == ChangeCounts(datasets=1, changes=2, breaking=1, compatible=1)
     with pytest.raises(LumosError, match="already exists"):
-        lumos.estates.compare("monday.parquet", "tuesday.parquet", to="differences")
+        lumos.schema_inventory.compare("monday.parquet", "tuesday.parquet", to="differences")

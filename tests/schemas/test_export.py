@@ -486,7 +486,7 @@ def test_an_export_with_whole_paths_is_moved_and_nothing_differs(workplace: Path
     RecordedLake(lumos).see_below("/ann/lake", ["orders"])
     whole = [
         DatasetSchema(urn=live.urn, schema=live.schema, version=live.schema_version, format="csv")
-        for live in lumos._store().schemas.live()
+        for live in lumos._store.open().schemas.live()
     ]
     export_schemas(whole, workplace / "old")
     export_schemas(whole, workplace / "new")

@@ -145,7 +145,7 @@ def _timeless(lines: list[str]) -> list[str]:
 
 
 def _run(lumos: Lumos, platform: str) -> ImportRun:
-    run = lumos._store().journal.open(lumos.snapshot._catalogs.named(platform).name)
+    run = lumos._store.open().journal.open(lumos.snapshot._catalogs.named(platform).name)
     assert run is not None, "the first import can still be taken back"
     return run
 

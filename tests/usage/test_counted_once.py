@@ -35,13 +35,13 @@ def reads_of(lumos: Lumos, dataset: str) -> int:
 def edges_to(lumos: Lumos, dataset: str) -> dict[str, set[tuple[str, str]]]:
     return {
         edge.upstream: {(each.upstream, each.downstream) for each in edge.columns}
-        for edge in lumos._store().lineage.edges_of(dataset, "upstream")
+        for edge in lumos._store.open().lineage.edges_of(dataset, "upstream")
     }
 
 
 def tell(lumos: Lumos, dataset: str, usage: Usage) -> None:
     """What a snapshot says of a dataset."""
-    with lumos._store().transaction() as transaction:
+    with lumos._store.open().transaction() as transaction:
         transaction.save_aspect(dataset, "usage", usage, writer="import", at=NOW)
 
 
@@ -198,7 +198,7 @@ def test_what_a_later_log_does_not_repeat_was_written_all_the_same(
         ORDERS: {("id", "id"), ("note", "reason"), ("customer_id", "id")}
     }
     assert edges_to(lumos, CUSTOMERS) == {REFUNDS: {("id", "id")}}
-    (edge,) = lumos._store().lineage.edges_of(REFUNDS, "upstream")
+    (edge,) = lumos._store.open().lineage.edges_of(REFUNDS, "upstream")
     assert edge.at == NOW - timedelta(days=3)
     (again,) = lumos.usage.ingest(file).logs
     assert again.edges_changed == 0
@@ -212,14 +212,14 @@ def test_edges_of_a_table_that_became_a_dataset_lead_there(lumos: Lumos, tmp_pat
     lumos = shop(tmp_path, sql_names=rules)
     lumos.usage.ingest(write_log(tmp_path / "a.csv", [row(2, "SELECT 1")]))
     assert edges_to(lumos, REFUNDS) == {ORDERS: {("note", "sku")}}
-    assert lumos._store().lineage.count() == 1
+    assert lumos._store.open().lineage.count() == 1
 
 
 def test_sums_of_a_server_tell_all_that_is_written_there(lumos: Lumos, tmp_path: Path) -> None:
     for number, statement in enumerate((WRITE, WRITE_OTHER)):
         values = {"userid": 10, "queryid": number, "query": statement, "calls": 3, "rows": 3}
         lumos.usage.ingest(write_log(tmp_path / f"{number}.csv", [values]))
-    (edge,) = lumos._store().lineage.all()
+    (edge,) = lumos._store.open().lineage.all()
     assert (edge.upstream, edge.downstream) == (
         "lumos://postgres/refunds",
         "lumos://postgres/customers",
@@ -236,9 +236,9 @@ def test_a_log_that_is_forgotten_takes_its_lineage_back(lumos: Lumos, tmp_path: 
         ("log:b", 0),
     ]
     lumos.usage.forget("a")
-    assert {edge.origin for edge in lumos._store().lineage.all()} == {"log:b"}
+    assert {edge.origin for edge in lumos._store.open().lineage.all()} == {"log:b"}
     lumos.usage.forget("b")
-    assert lumos._store().lineage.count() == 0
+    assert lumos._store.open().lineage.count() == 0
     assert lumos.usage.logs().logs == ()
 
 
@@ -247,7 +247,7 @@ def test_the_lineage_of_a_log_whose_reads_are_too_old_may_be_forgotten(tmp_path:
     lumos.usage.ingest(write_log(tmp_path / "a.csv", [row(1, WRITE, days_ago=100)]))
     assert lumos.usage.logs().logs == ()
     lumos.usage.forget("a")
-    assert lumos._store().lineage.count() == 0
+    assert lumos._store.open().lineage.count() == 0
 
 
 def test_who_read_something_long_ago_is_not_named_any_more(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_who_read_something_long_ago_is_not_named_any_more(tmp_path: Path) -> No
     lumos.usage.ingest(write_log(tmp_path / "a.csv", rows))
     lumos = shop(tmp_path, **{"usage.retention_days": 30})
     lumos.usage.ingest(write_log(tmp_path / "b.csv", [row(4, "SELECT id FROM refunds")]))
-    store = lumos._store()
+    store = lumos._store.open()
     usage = store.get(ORDERS).usage
     assert usage is not None
     assert [each.name for each in usage.readers] == ["BOB"]

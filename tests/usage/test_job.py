@@ -59,7 +59,7 @@ def logs(folder: Path) -> list[LogFile]:
 
 
 def everything(lumos: Lumos) -> tuple[list[Reads], list[Any]]:
-    store = lumos._store()
+    store = lumos._store.open()
     edges = [
         (edge.upstream, edge.downstream, edge.columns, edge.uses, edge.at)
         for edge in store.lineage.all()

@@ -60,7 +60,7 @@ def test_statements_tell_who_read_which_columns(lumos: Lumos, tmp_path: Path) ->
 
 def test_the_aspect_says_the_same(lumos: Lumos, tmp_path: Path) -> None:
     lumos.usage.ingest(write_log(tmp_path / "a.csv", [row(1, "SELECT id FROM refunds")]))
-    usage = lumos._store().get(REFUNDS).usage
+    usage = lumos._store.open().get(REFUNDS).usage
     assert usage is not None
     assert usage.last_accessed == NOW - timedelta(days=1)
     day = (NOW - timedelta(days=1)).date()
@@ -116,7 +116,7 @@ def test_what_statements_write_becomes_lineage(lumos: Lumos, tmp_path: Path) -> 
     )
     (told,) = lumos.usage.ingest(log).logs
     assert (told.edges, told.edges_changed) == (1, 1)
-    store = lumos._store()
+    store = lumos._store.open()
     (edge,) = store.lineage.edges_of(REFUNDS, "upstream")
     assert (edge.upstream, edge.origin) == (ORDERS, "log:etl")
     assert edge.at == NOW - timedelta(days=3), "when it was first run"
@@ -194,7 +194,7 @@ def test_reads_find_their_dataset_later(lumos: Lumos, tmp_path: Path) -> None:
     again = lumos.usage.ingest(log)
     assert (again.found_again, again.logs[0].counted, again.unknown) == (1, 0, ())
     assert reads_of(lumos, urn("sales/products")) == {"ANN": 1}
-    assert lumos._store().get(urn("sales/products")).usage is not None
+    assert lumos._store.open().get(urn("sales/products")).usage is not None
 
 
 def test_reads_move_to_the_dataset_that_a_rule_names_later(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_warehouses_own_word_on_columns_is_believed(lumos: Lumos, tmp_path: Pa
     (told,) = lumos.usage.ingest(write_log(tmp_path / "access_history.csv", rows)).logs
     assert told.edges == 1
     assert columns_of(lumos, ORDERS) == {"amount": 1}
-    (edge,) = lumos._store().lineage.edges_of(REFUNDS, "upstream")
+    (edge,) = lumos._store.open().lineage.edges_of(REFUNDS, "upstream")
     assert [(each.upstream, each.downstream) for each in edge.columns] == [("note", "reason")]
 
 

@@ -62,7 +62,7 @@ def set_(
         raise MisuseError("Give the description as text or with --file, not both.")
     lumos = options.lumos
     with dataset_first(lumos, "doc set", dataset, [description] if description else []):
-        report = lumos.people.docs.set(
+        report = lumos.annotations.docs.set(
             dataset,
             description if file is None else _text(file),
             context=context,
@@ -87,7 +87,7 @@ def remove(
 ) -> None:
     """Remove the named documentation, or all of it."""
     lumos = options.lumos
-    report = lumos.people.docs.remove(
+    report = lumos.annotations.docs.remove(
         dataset,
         description=description,
         context=context,
@@ -116,14 +116,14 @@ def list_(
 ) -> None:
     """List the documentation of datasets and fields and its source, or what is missing."""
     lumos = options.lumos
-    people = lumos.people
+    annotations = lumos.annotations
     if missing:
-        lacking = people.missing(dataset)
+        lacking = annotations.missing(dataset)
         print_json(lacking) if options.json else _print_missing(lacking, lumos)
         if lacking.blocks:
             raise typer.Exit(_INCOMPLETE)
         return
-    report = people.docs.list(dataset, fields=field or ())
+    report = annotations.docs.list(dataset, fields=field or ())
     if options.json:
         print_json(report)
     else:

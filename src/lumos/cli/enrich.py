@@ -49,6 +49,8 @@ def enrich(
     if (file is None) == (not infer):
         raise MisuseError("Give either a file or --infer: lumos enrich FILE")
     lumos = options.lumos
-    people = lumos.people
-    report = people.infer(dry_run=dry_run) if file is None else people.enrich(file, dry_run=dry_run)
+    if file is None:
+        report = lumos.annotations.infer(dry_run=dry_run)
+    else:
+        report = lumos.annotations.enrich(file, dry_run=dry_run)
     options.print(report, print_words)

@@ -39,7 +39,7 @@ def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
     )
 
     def labels_of(lumos: "Lumos") -> "LabelEditor":
-        labels: LabelEditor = getattr(lumos.people, desk)
+        labels: LabelEditor = getattr(lumos.annotations, desk)
         return labels
 
     @add_command(

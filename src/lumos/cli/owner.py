@@ -51,7 +51,7 @@ def add(
     description: Annotated[str | None, typer.Option(help="Purpose of a group.")] = None,
 ) -> None:
     """Add a user or a group, or update one."""
-    report = options.lumos.people.owners.add(
+    report = options.lumos.annotations.owners.add(
         name,
         group=group,
         email=email,
@@ -83,7 +83,7 @@ def list_(
 ) -> None:
     """List users and groups with what they own, or the owners of datasets."""
     lumos = options.lumos
-    report = lumos.people.owners.list(dataset, unowned=unowned)
+    report = lumos.annotations.owners.list(dataset, unowned=unowned)
     print_json(report) if options.json else _print_list(report, lumos, unowned=unowned)
 
 
@@ -103,8 +103,8 @@ def assign(
     """Assign an owner to a dataset, or to all datasets that match a pattern."""
     lumos = options.lumos
     with dataset_first(lumos, "owner assign", dataset, [owner]):
-        dataset, owner = lumos.people.owners.in_order(dataset, owner)
-        report = lumos.people.owners.assign(
+        dataset, owner = lumos.annotations.owners.in_order(dataset, owner)
+        report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=remove, dry_run=dry_run
         )
     options.print(report, print_words)
@@ -122,7 +122,9 @@ def remove(
     """Remove an owner from a dataset, or from all datasets that match a pattern."""
     lumos = options.lumos
     with dataset_first(lumos, "owner remove", dataset, [owner]):
-        report = lumos.people.owners.assign(owner, dataset, type=type, remove=True, dry_run=dry_run)
+        report = lumos.annotations.owners.assign(
+            owner, dataset, type=type, remove=True, dry_run=dry_run
+        )
     options.print(report, print_words)
 
 
@@ -159,7 +161,7 @@ def import_(
 ) -> None:
     """Import owners from CODEOWNERS or from the owners and groups of a dbt project."""
     lumos = options.lumos
-    report = lumos.people.owners.load(file, root=root, name=name, type=type, dry_run=dry_run)
+    report = lumos.annotations.owners.load(file, root=root, name=name, type=type, dry_run=dry_run)
     if options.json:
         print_json(report)
         return

@@ -37,7 +37,7 @@ def set_(
     """Set properties of datasets, or of fields of them."""
     lumos = options.lumos
     with dataset_first(lumos, "property set", dataset, pairs):
-        report = lumos.people.properties.set(
+        report = lumos.annotations.properties.set(
             dataset, _properties(pairs), fields=field or (), dry_run=dry_run
         )
     options.print(report, print_words)
@@ -58,7 +58,7 @@ def remove(
     """Remove properties."""
     lumos = options.lumos
     with dataset_first(lumos, "property remove", dataset, names):
-        report = lumos.people.properties.remove(
+        report = lumos.annotations.properties.remove(
             dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
         )
     options.print(report, print_words)
@@ -73,7 +73,7 @@ def list_(
 ) -> None:
     """List properties and how often they are used, or the values of some datasets."""
     lumos = options.lumos
-    report = lumos.people.properties.list(dataset, fields=field or ())
+    report = lumos.annotations.properties.list(dataset, fields=field or ())
     if options.json:
         print_json(report)
     else:

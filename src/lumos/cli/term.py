@@ -79,7 +79,7 @@ def _put_on(
     *,
     dry_run: bool,
 ) -> "AnnotationReport":
-    glossary = lumos.people.terms
+    glossary = lumos.annotations.terms
     with dataset_first(lumos, "term add", dataset, terms):
         if definition is not None or parent is not None:
             if len(terms) > 1:
@@ -115,7 +115,7 @@ def remove(
         _print_removed(lumos, dataset, json=options.json)
         return
     with dataset_first(lumos, "term remove", dataset, terms):
-        report = lumos.people.terms.remove(
+        report = lumos.annotations.terms.remove(
             dataset, *terms, fields=field or (), mine=mine, dry_run=dry_run
         )
     options.print(report, print_words)
@@ -132,7 +132,7 @@ def undefine(
 
 
 def _print_removed(lumos: "Lumos", term: str, *, json: bool) -> None:
-    report = lumos.people.terms.undefine(term)
+    report = lumos.annotations.terms.undefine(term)
     print_json(report) if json else say(f"term {term}: removed")
 
 
@@ -145,7 +145,7 @@ def list_(
 ) -> None:
     """List the glossary and how often its terms are used, or the terms of some datasets."""
     lumos = options.lumos
-    report = lumos.people.terms.list(dataset, fields=field or ())
+    report = lumos.annotations.terms.list(dataset, fields=field or ())
     if options.json:
         print_json(report)
     elif dataset is None:
@@ -211,7 +211,7 @@ def set_(
         raise MisuseError(
             f"To put a term on data, name the dataset: lumos term add DATASET {quote(term)}"
         )
-    report = lumos.people.terms.define(
+    report = lumos.annotations.terms.define(
         term,
         definition=definition,
         display_name=display_name,

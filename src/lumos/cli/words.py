@@ -53,7 +53,7 @@ def dataset_first(
         near = problem.nearest if isinstance(problem, UnknownDataset) else ()
         meant = f" {question(near)}" if near else ""
         for word in words:
-            if lumos.people.is_dataset(word):
+            if lumos.annotations.is_dataset(word):
                 others = [each for each in (dataset, *words) if each != word]
                 raise MisuseError(
                     f"'{dataset}' is not a dataset, but '{word}' is.{meant} The dataset comes "

@@ -356,7 +356,7 @@ def _import_summary(
 def _resolve_urn(store: Store, name: str) -> str:
     """The URN of a dataset or job."""
     try:
-        return find_urn(store, name)
+        return find_urn(store, name, with_lineage=True)
     except UnknownDataset:
         jobs = [job.urn for job in store.lineage.jobs() if name in (job.urn, job.name)]
         if len(jobs) == 1:

@@ -335,7 +335,7 @@ def find_node(store: Store, ledger: CostLedger, name: str) -> int:
     if name in ledger.node_by_urn:
         return ledger.node_by_urn[name]
     try:
-        urn = find_urn(store, name)
+        urn = find_urn(store, name, with_lineage=True)
     except UnknownDataset as unknown:
         return _find_job(ledger, name, unknown)
     if urn not in ledger.node_by_urn:
@@ -344,7 +344,7 @@ def find_node(store: Store, ledger: CostLedger, name: str) -> int:
 
 
 def _find_job(ledger: CostLedger, name: str, unknown: UnknownDataset) -> int:
-    """A job, or a dataset that only lineage knows, by its name."""
+    """A job by its name."""
     pattern = DatasetPattern(name)
     found = [
         node

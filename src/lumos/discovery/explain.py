@@ -17,6 +17,7 @@ from lumos.discovery.targets import file_roots, is_below, selection_for, urns_fo
 from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.urn import SCHEME, Urn
+from lumos.names import find_urn
 from lumos.sources.addresses import access_of, is_address, normal
 from lumos.storage import FileSelection, TableRoot, storage_of
 from lumos.store import FinishedScan, Store
@@ -60,7 +61,7 @@ def explain(
     if opened is None:
         raise nothing or UnknownDataset(text)
     try:
-        dataset = opened.get(opened.find(text))
+        dataset = opened.get(find_urn(opened, text))
     except UnknownDataset as unknown:
         if nothing is None:
             raise

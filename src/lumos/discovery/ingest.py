@@ -1,7 +1,6 @@
 """`lumos ingest`: resolve -> discover -> record -> publish -> notify."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
@@ -133,8 +132,7 @@ def _record_view_lineage(store: Store, recorded: RecordedScan) -> tuple[Problem,
 def _tidy_up(settings: Settings, store: Store, report: IngestReport) -> None:
     """Update the readable copies of changed schemas, and delete old events of new data."""
     changed = [each.urn for each in report.datasets if each.change != "unchanged"]
-    if settings.storage.backend == "file" and changed:
-        mirror_schemas(store, changed, folder=Path(str(settings.storage.path)))
+    mirror_schemas(store, changed, storage=settings.storage)
     forget_old_events(store, None, days=settings.storage.modified_retention_days)
 
 

@@ -24,8 +24,8 @@ from lumos.impact.reports import (
 from lumos.impact.rules.propagation import impact_of, impact_of_removal
 from lumos.impact.rules.recommendations import listed, name_of, recommendations
 from lumos.impact.rules.results import Impact
-from lumos.lineage.view import find_dataset, has_lineage
 from lumos.model.json_codec import to_json
+from lumos.names import find_urn, has_lineage
 from lumos.progress import Progress, no_progress
 from lumos.schemas.wording import format_position
 from lumos.store import Store
@@ -78,7 +78,7 @@ class ImpactService:
             )
         store = self._open()
         progress("reading downstream datasets")
-        context = ImpactContext(store, find_dataset(store, dataset))
+        context = ImpactContext(store, find_urn(store, dataset, with_lineage=True))
         proposed_file = None if proposed is None else ProposedFile(proposed, kind, model)
         case = case_from_options(context, requested, proposed_file, dialect=dialect)
         return self._analyse(context, case, check_on_spark=check_on_spark, progress=progress)

@@ -14,10 +14,10 @@ from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
-from lumos.model.urn import SCHEME, Urn
+from lumos.model.urn import Urn
+from lumos.names import find_column, find_urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
-from lumos.store.errors import AmbiguousName, UnknownDataset
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 
 Side = Literal["upstream", "downstream", "both"]
@@ -96,17 +96,7 @@ class LineageViewer:
 
         A dataset of that name comes first, since names may contain dots.
         """
-        try:
-            return find_dataset(self._store, text), None
-        except UnknownDataset as unknown:
-            name, dot, column = text.rpartition(".")
-            while dot and name and not name.endswith("/"):
-                try:
-                    return find_dataset(self._store, name), column
-                except UnknownDataset:
-                    name, dot, above = name.rpartition(".")
-                    column = f"{above}.{column}"
-            raise unknown from None
+        return find_column(self._store, text, with_lineage=True)
 
     def show(self, dataset: str, **view: Unpack[ViewOptions]) -> LineageReport:
         """The upstream and downstream lineage of a dataset or column."""
@@ -157,7 +147,7 @@ class LineageViewer:
         direct: bool = False,
     ) -> Picture:
         """The lineage around a dataset or column, for drawing."""
-        urn = find_dataset(self._store, dataset)
+        urn = find_urn(self._store, dataset, with_lineage=True)
         directions: Sequence[Direction] = ("upstream", "downstream") if side == "both" else (side,)
         if column is None:
             return self._around_dataset(urn, directions, depth, limit)
@@ -176,7 +166,7 @@ class LineageViewer:
 
         `direct` leaves out paths on which a column only influences the next one.
         """
-        first, last = (find_dataset(self._store, end[0]) for end in (start, goal))
+        first, last = (find_urn(self._store, end[0], with_lineage=True) for end in (start, goal))
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
         found = self._store.lineage.paths(
             (first, first_column), (last, last_column), limit=limit, with_uses=not direct
@@ -404,29 +394,3 @@ def _path_step(step: ColumnStep) -> ColumnPathStep:
         origins=step.origins,
         jobs=step.jobs,
     )
-
-
-_BOTH: Final[tuple[Direction, ...]] = ("upstream", "downstream")
-
-
-def find_dataset(store: Store, name: str) -> str:
-    """The URN of a dataset in the store, or of one that only lineage mentions."""
-    if not name.strip():
-        raise MisuseError("The dataset name is empty. List all datasets with: lumos list")
-    try:
-        urn = store.find(name)
-    except UnknownDataset:
-        urns = () if name.startswith(SCHEME) else store.lineage.find_by_name(name)
-        if len(urns) > 1:
-            raise AmbiguousName(name, urns) from None
-        if not urns:
-            raise
-        return urns[0]
-    if store.entries.get(urn) is None and not has_lineage(store, urn):
-        raise store.unknown(name)
-    return urn
-
-
-def has_lineage(store: Store, urn: str) -> bool:
-    """Whether a dataset has an edge."""
-    return any(store.lineage.edges_of(urn, each) for each in _BOTH)

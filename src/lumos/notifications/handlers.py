@@ -1,7 +1,8 @@
 """User-defined functions that are called for changes."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
 from lumos.errors import MisuseError
@@ -50,8 +51,18 @@ class ChangeHandlers:
         wanted = frozenset(event_types(types))
         self._registrations.append(_Registration(handler, wanted, breaking, pattern))
 
+    @contextmanager
+    def registered(self, handler: ChangeHandler) -> Iterator[None]:
+        """Call a handler for every new event until the context ends."""
+        registration = _Registration(handler, frozenset(), None, None)
+        self._registrations.append(registration)
+        try:
+            yield
+        finally:
+            self._registrations.remove(registration)
+
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
-        """Does nothing: handlers are only called for committed events."""
+        """Do nothing: handlers are only called for committed events."""
 
     def after(self, event: ChangeEvent) -> None:
         for each in tuple(self._registrations):

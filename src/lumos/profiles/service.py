@@ -18,6 +18,7 @@ from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.dataset import Profile, Quality
 from lumos.model.discovery import Problem
 from lumos.model.privacy import private_paths
+from lumos.names import find_urn
 from lumos.profiles.columns import ProfiledColumn, profiled_columns, with_permissions
 from lumos.profiles.files import LocatedFiles, has_files, locate
 from lumos.profiles.measurements import ProfileResult
@@ -58,7 +59,7 @@ class Profiles:
         started = monotonic()
         _check(sample, rows)
         store = self._store()
-        located = locate(self._settings, store, store.find(urn), state=self._state)
+        located = locate(self._settings, store, find_urn(store, urn), state=self._state)
         leaves = self._leaves(located, columns)
         with closing(SourceFiles(located.files)) as every:
             wanted = _wanted(located, every, sample, rows)

@@ -1,6 +1,6 @@
 """The events behind `lumos changes`: filtering, reporting and pruning them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -11,10 +11,12 @@ from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.time_expression import parse_duration, parse_time
 from lumos.model.version import ChangeType, CloudVersion
+from lumos.names import find_urn
 from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.schemas.report_parts import AffectedReport, SchemaReport
 from lumos.schemas.version_rules import VersionStep, change_type_of, versions_by_cloud_version
 from lumos.store import KnownDataset, Store
+from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, EventFilter
 from lumos.store.transaction import record_audit
 
@@ -74,6 +76,11 @@ class ChangesReport(Report, frozen=True, kw_only=True):
     events: tuple[EventReport, ...]
     summary: ChangesSummary
 
+    @classmethod
+    def of(cls, events: "Iterable[EventReport]") -> "ChangesReport":
+        tally = ChangesTally(events)
+        return cls(events=tuple(tally), summary=tally.summary)
+
 
 class Milestone(Report, frozen=True, kw_only=True):
     """An event of a dataset as a whole: deleted, restored, renamed, merged or split."""
@@ -111,8 +118,43 @@ class ForgetReport(Report, frozen=True, kw_only=True):
     removed: int
 
 
-def event_filter(
-    log: ChangeLog,
+class ChangeHistory:
+    """The recorded events of a store: reading them, and deleting old ones."""
+
+    def __init__(self, store: Callable[[], Store], *, retention_days: int) -> None:
+        self._store = store
+        self._retention_days = retention_days
+
+    def iterate(
+        self,
+        *,
+        since: str | datetime | None,
+        until: str | datetime | None,
+        types: Iterable[EventType | str],
+        breaking: bool,
+        dataset: str | None,
+        limit: int | None,
+    ) -> Iterator[EventReport]:
+        """Reports of the events that match, newest first, read from the store lazily."""
+        store = self._store()
+        wanted = _event_filter(
+            store,
+            since=since,
+            until=until,
+            types=types,
+            breaking=breaking,
+            dataset=dataset,
+            limit=limit,
+        )
+        return _event_reports(store.change_log, wanted)
+
+    def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
+        """Delete old events of new data; by default those older than the retention period."""
+        return forget_old_events(self._store(), older_than, days=self._retention_days)
+
+
+def _event_filter(
+    store: Store,
     *,
     since: str | datetime | None,
     until: str | datetime | None,
@@ -133,26 +175,31 @@ def event_filter(
         until=end,
         types=event_types(types),
         breaking=breaking,
-        urns=None if dataset is None else _urns(log, dataset),
+        urns=None if dataset is None else _urns(store, dataset),
         limit=limit,
     )
 
 
-def _urns(log: ChangeLog, text: str) -> frozenset[str]:
+def _urns(store: Store, text: str) -> frozenset[str]:
+    """Every URN, current or former, of the datasets that a name or a pattern means."""
     pattern = DatasetPattern(text)
-    urns = log.urns(pattern)
-    # A pattern may match nothing yet, but a name that does not exist is a mistake.
-    if not urns and not pattern.is_open:
-        raise log.unknown(text)
-    return urns
+    if pattern.is_open:
+        return store.change_log.urns(pattern)
+    try:
+        urn = find_urn(store, text)
+    except UnknownDataset:
+        # The name of a dataset before it was renamed or merged.
+        if former := store.change_log.urns(pattern):
+            return former
+        raise
+    return store.change_log.urns(DatasetPattern(urn))
 
 
 def _moment(given: str | datetime | None, now: datetime, *, end: bool = False) -> datetime | None:
     return parse_time(given, now=now, end=end) if isinstance(given, str) else given
 
 
-def event_reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
-    """Reports of the events that match, read from the store lazily."""
+def _event_reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
     schemas: dict[str, SchemaReport] = {}
     events = log.events(wanted)
     while batch := list(islice(events, _BATCH_SIZE)):
@@ -290,7 +337,7 @@ class ChangesTally:
 
 
 def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -> ForgetReport:
-    """Deletes events of new data older than an age, by default some days (0 keeps all)."""
+    """Delete events of new data older than an age, by default some days (0 keeps all)."""
     now = datetime.now(UTC)
     length = _age(age) if age is not None else timedelta(days=days) if days else None
     if length is None:

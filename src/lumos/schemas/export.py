@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from lumos.config.settings import StorageSettings
 from lumos.errors import LumosError, MisuseError
 from lumos.model.schema import fingerprint
 from lumos.model.urn import Urn
@@ -221,10 +222,15 @@ def _is_own(file: Path, path: PurePosixPath) -> bool:
     return same and header.get("written by") == WRITER
 
 
-def mirror_schemas(store: Store, urns: Iterable[str], *, folder: Path) -> None:
-    """Writes every schema version of the datasets as `<platform>/<path>/<version>.schema`."""
+def mirror_schemas(store: Store, urns: Iterable[str], *, storage: StorageSettings) -> None:
+    """Write every schema version of the datasets as `<platform>/<path>/<version>.schema`.
+
+    Only stores with `storage.backend: file` have these readable copies.
+    """
+    if storage.backend != "file":
+        return
     for urn in urns:
-        path = (folder / "schemas" / file_path_of(Urn.parse(urn))).with_suffix("")
+        path = (Path(str(storage.path)) / "schemas" / file_path_of(Urn.parse(urn))).with_suffix("")
         for record in store.history(urn):
             text = (
                 f"# {urn}\n# {record.cloud_version}, {record.recorded_at:%Y-%m-%d %H:%M:%S} UTC\n"

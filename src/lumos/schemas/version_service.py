@@ -11,7 +11,7 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding, Verdict
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.version import ChangeType, CloudVersion, Level
-from lumos.names import find_dataset, find_urn
+from lumos.names import find_dataset, find_datasets, find_urn
 from lumos.schemas.changes import events_of, milestones_of, schema_versions_of
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
@@ -259,13 +259,13 @@ class VersionService:
         return _bumped(known, event, applied=True)
 
     def scan(self, pattern: str | None = None, *, update: bool = False) -> VersionScanReport:
-        """Finds datasets that need another version; `update` writes it."""
+        """Find datasets that need another version; `update` writes it."""
         wanted = DatasetPattern("*" if pattern is None else pattern)
         store = self._open()
-        report = scan_versions(store, self._writer, wanted, update=update)
-        if not report.datasets and not wanted.is_open:
-            raise store.unknown(wanted.text)
-        return report
+        if not wanted.is_open:
+            (known,) = find_datasets(store, wanted.text)
+            wanted = DatasetPattern(known.urn)
+        return scan_versions(store, self._writer, wanted, update=update)
 
 
 def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:

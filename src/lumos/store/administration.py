@@ -1,16 +1,9 @@
-"""Locate, describe and upgrade the store of a configuration."""
+"""Describe and upgrade a store."""
 
-from pathlib import Path
-from typing import Final
-
-from lumos.config import Settings
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.sources.addresses import normal
 from lumos.store.database import HEAD, Database
 from lumos.store.errors import NoStore
 from lumos.store.store import Store
-
-_FILE: Final = "lumos.db"
 
 
 class StoreReport(Report, frozen=True, kw_only=True):
@@ -30,31 +23,6 @@ class UpgradeReport(Report, frozen=True, kw_only=True):
     store: str
     before: str | None
     after: str
-
-
-def open_database(settings: Settings) -> Database:
-    """The database that `storage` configures: a SQLite file or a PostgreSQL server."""
-    storage = settings.storage
-    if storage.connection_string is not None:
-        return Database.postgres(storage.connection_string.reveal())
-    assert storage.path is not None, "every file backend has a default path"
-    path = Path(storage.path)
-    is_folder = storage.backend == "file" or path.is_dir()
-    return Database.sqlite(path / _FILE if is_folder else path)
-
-
-def state_uri_of(settings: Settings, database: Database) -> str:
-    """The location of scan manifests: `state_uri`, or a folder next to the store."""
-    if settings.state_uri:
-        return normal(settings.state_uri, settings.sources)
-    return str(sidecar_folder(settings, database, "state"))
-
-
-def sidecar_folder(settings: Settings, database: Database, name: str) -> Path:
-    """A folder next to the store, or next to the configuration if the store is on a server."""
-    if settings.storage.backend == "postgres":
-        return Path(settings.origin.folder or Path.cwd()) / ".lumos" / name
-    return Path(database.location).with_suffix(f".{name}")
 
 
 def upgrade_store(database: Database) -> UpgradeReport:

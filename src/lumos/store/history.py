@@ -33,9 +33,7 @@ from lumos.store.datasets import (
     SchemaRecord,
     schema_record,
     schemas_by_hash,
-    unknown_dataset,
 )
-from lumos.store.errors import UnknownDataset
 from lumos.store.statements import portions
 
 
@@ -230,11 +228,6 @@ class ChangeLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def unknown(self, name: str) -> UnknownDataset:
-        """The error for a URN or name that no dataset has, with the nearest ones."""
-        with self._database.reading() as connection:
-            return unknown_dataset(connection, name)
 
     def events(self, wanted: EventFilter) -> Iterator[ChangeEvent]:
         """The events that match the filter, newest first, read page by page."""

@@ -17,6 +17,7 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.lineage.reported_lineage import DatasetRead
 from lumos.model.dataset import Usage
 from lumos.model.time_expression import parse_time
+from lumos.names import find_urn
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.transaction import record_audit
@@ -132,10 +133,9 @@ class UsageService:
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Report who read a dataset, when and how often."""
         store = self._store()
-        urn = store.find(dataset)
+        urn = find_urn(store, dataset)
         entry = store.entries.get(urn)
-        if entry is None:
-            raise store.unknown(dataset)
+        assert entry is not None, "find_urn only returns recorded datasets"
         known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)

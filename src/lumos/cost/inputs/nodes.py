@@ -13,6 +13,7 @@ from lumos.cost.solver.graph import Bools, Integers
 from lumos.errors import MisuseError, did_you_mean
 from lumos.model.cost import MeteredUsage
 from lumos.model.urn import SCHEME, InvalidUrn, Urn
+from lumos.names import find_urn
 from lumos.store.errors import AmbiguousName, UnknownDataset
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class NodeFinder:
             return self._nodes.node_by_urn[urn]
         if name in self._nodes.node_by_urn:
             return self._nodes.node_by_urn[name]
-        urn = self._store.find(name)
+        urn = find_urn(self._store, name, with_lineage=True)
         if urn not in self._nodes.node_by_urn:
             raise self._store.unknown(name)
         return self._nodes.node_by_urn[urn]

@@ -1,0 +1,173 @@
+"""The service behind `lumos ingest`, `discover`, `watch` and `explain`."""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumos.catalogs.auto_publisher import AutoPublisher
+from lumos.config import Settings
+from lumos.config.sources import SourceSettings
+from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
+from lumos.model.change import ChangeEvent
+from lumos.progress import Progress, no_progress
+from lumos.schemas.changes import EventReport, event_report
+from lumos.store.configured import ConfiguredStore
+
+if TYPE_CHECKING:
+    from lumos.discovery.ingest import MessageSender, RowProfiler
+    from lumos.discovery.watcher import WatchReport
+
+EventSubscription = Callable[[Callable[[ChangeEvent], object]], AbstractContextManager[None]]
+
+
+class DiscoveryService:
+    """Scans sources, records and publishes what changed, and explains how files are grouped.
+
+    `settings` gives the current settings, since hints may change them. `subscribe` calls a function
+    for each change that is recorded inside of its context.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        store: ConfiguredStore,
+        *,
+        publisher: AutoPublisher,
+        sender: "Callable[[], MessageSender]",
+        profiler: "Callable[[], RowProfiler]",
+        subscribe: EventSubscription,
+    ) -> None:
+        self._current_settings = settings
+        self._store = store
+        self._publisher = publisher
+        self._sender = sender
+        self._profiler = profiler
+        self._subscribe = subscribe
+
+    def ingest(
+        self,
+        paths: Sequence[str],
+        *,
+        accept_removals: bool,
+        column_stats: bool,
+        profile: bool,
+        progress: Progress,
+    ) -> IngestReport:
+        """Scan the paths, or else the configured sources; record and publish what changed."""
+        return self._scan(
+            paths,
+            publisher=self._publisher,
+            profiler=self._profiler() if profile else None,
+            accept_removals=accept_removals,
+            column_stats=column_stats,
+            progress=progress,
+        )
+
+    def scan(
+        self, paths: Sequence[str], *, sections: Sequence[SourceSettings], progress: Progress
+    ) -> IngestReport:
+        """Scan and record without publishing."""
+        return self._scan(paths, sections=sections, progress=progress)
+
+    def watch(
+        self,
+        *,
+        once: bool,
+        interval: float | None,
+        on_event: Callable[[EventReport], None] | None,
+        stop: threading.Event,
+        begun: Callable[[str, float], None],
+        started: Callable[[], None],
+    ) -> "WatchReport":
+        """Scan the watched sources repeatedly; record and publish what changed."""
+        from lumos.discovery.watcher import SourceWatcher
+
+        watcher = SourceWatcher(
+            self._current_settings(),
+            scan=self._scan_unattended,
+            send=lambda: self._sender().wake(),
+            begun=begun,
+            started=started,
+        )
+        # A store that cannot be opened would make every scan fail.
+        self._store.create()
+        with self._reporting(on_event), self._publisher.resting():
+            return watcher.run(stop, once=once, interval=interval)
+
+    def discover(
+        self,
+        paths: Sequence[str],
+        *,
+        write_config: Path | None,
+        force: bool,
+        progress: Progress,
+    ) -> DiscoverReport:
+        """Show what the paths contain without recording it."""
+        from lumos.discovery.preview import discover
+
+        return discover(
+            self._settings,
+            paths,
+            state=self._store.state_uri,
+            write_config=write_config,
+            force=force,
+            progress=progress,
+        )
+
+    def explain(self, path: str) -> ExplainReport:
+        """Explain which dataset a file or folder belongs to, by which rule, and why."""
+        from lumos.discovery.explain import explain
+
+        return explain(
+            self._settings, path, store=self._store.open_existing, state=self._store.state_uri
+        )
+
+    @property
+    def _settings(self) -> Settings:
+        """The current settings with the hints in the store."""
+        from lumos.discovery.hints.listing import with_stored_hints
+
+        return with_stored_hints(self._current_settings(), self._store.open_existing())
+
+    def _scan_unattended(self, section: SourceSettings) -> IngestReport:
+        return self._scan([], sections=[section], publisher=self._publisher, unattended=True)
+
+    def _scan(
+        self,
+        paths: Sequence[str],
+        *,
+        sections: Sequence[SourceSettings] = (),
+        publisher: AutoPublisher | None = None,
+        profiler: "RowProfiler | None" = None,
+        accept_removals: bool = False,
+        column_stats: bool = False,
+        unattended: bool = False,
+        progress: Progress = no_progress,
+    ) -> IngestReport:
+        from lumos.discovery.ingest import ingest
+
+        settings = self._settings
+        return ingest(
+            settings,
+            paths,
+            open_store=self._store.create,
+            state=self._store.state_uri,
+            progress=progress,
+            profiler=profiler,
+            publisher=publisher,
+            sender=self._sender() if settings.notifications.channels else None,
+            accept_removals=accept_removals,
+            column_stats=column_stats,
+            sections=sections,
+            unattended=unattended,
+        )
+
+    def _reporting(
+        self, on_event: Callable[[EventReport], None] | None
+    ) -> AbstractContextManager[None]:
+        if on_event is None:
+            return nullcontext()
+        log = self._store.open().change_log
+        return self._subscribe(lambda event: on_event(event_report(log, event)))

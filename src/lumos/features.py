@@ -1,0 +1,265 @@
+"""The service of each feature, wired to the settings, the store and the catalog publisher."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lumos.catalogs.auto_publisher import AutoPublisher
+from lumos.catalogs.configured import platform_of
+from lumos.config import Settings
+from lumos.datasets.service import Datasets
+from lumos.discovery.service import DiscoveryService
+from lumos.impact.blast_radius import BlastRadiusTracker
+from lumos.notifications.handlers import ChangeHandlers
+from lumos.schemas.changes import ChangeHistory
+from lumos.schemas.export import mirror_schemas
+from lumos.store import Database, Listener, Store
+from lumos.store.configured import ConfiguredStore
+
+if TYPE_CHECKING:
+    from lumos.annotations.service import Annotations
+    from lumos.annotations.writer import AnnotationWriter
+    from lumos.catalogs.migration.service import Migrations
+    from lumos.cost.cost_sources import CostSources
+    from lumos.cost.service import Costs
+    from lumos.discovery.hints.service import Hints
+    from lumos.impact.service import ImpactService
+    from lumos.lineage.service import LineageService
+    from lumos.notifications.delivery import NotificationSender
+    from lumos.notifications.service import NotificationService
+    from lumos.profiles.service import Profiles
+    from lumos.schemas.inventory import SchemaInventory
+    from lumos.schemas.service import Schemas
+    from lumos.schemas.version_service import VersionService
+    from lumos.schemas.version_writer import VersionWriter
+    from lumos.snapshots.service import Snapshots
+    from lumos.usage.service import UsageService
+
+
+class Features:
+    """The features of Lumos for one configuration; each is created when it is first used.
+
+    `load` reads the settings, from another text of the configuration file if one is given.
+    """
+
+    def __init__(self, load: Callable[[str | None], Settings]) -> None:
+        self._load = load
+        self.settings: Settings = load(None)
+        self._handlers = ChangeHandlers()
+        self._store = ConfiguredStore(self.settings, tuple(self._listeners()))
+        self._publisher = AutoPublisher(lambda: platform_of(self.settings), self._store.open)
+        self._changes = ChangeHistory(
+            self._store.open, retention_days=self.settings.storage.modified_retention_days
+        )
+        self._discovery = DiscoveryService(
+            lambda: self.settings,
+            self._store,
+            publisher=self._publisher,
+            sender=lambda: self.notification_sender,
+            profiler=lambda: self.profiles,
+            subscribe=self._handlers.registered,
+        )
+
+    @cached_property
+    def datasets(self) -> Datasets:
+        """The datasets in the store: listing, searching and showing them."""
+        return Datasets(self._store.open, existing_store=self._store.open_existing)
+
+    @cached_property
+    def schema(self) -> "Schemas":
+        """Schemas: comparing them, their history, predictions, and schemas as code."""
+        from lumos.schemas.service import Schemas
+
+        return Schemas(self._store.open)
+
+    @cached_property
+    def schema_inventory(self) -> "SchemaInventory":
+        """Snapshots of all schemas, and comparing two of them on Spark."""
+        from lumos.schemas.inventory import SchemaInventory
+
+        return SchemaInventory(self.settings, self._store.open)
+
+    @cached_property
+    def version(self) -> "VersionService":
+        """The cloud version and the schema version of datasets: showing and bumping them."""
+        from lumos.schemas.version_service import VersionService
+
+        return VersionService(self._store.open, self._version_writer)
+
+    @cached_property
+    def lineage(self) -> "LineageService":
+        """Lineage of datasets from SQL, dbt, OpenLineage, declared edges and people."""
+        from lumos.lineage.service import LineageService
+
+        path = self.settings.storage.path
+        return LineageService(
+            self.settings,
+            store=self._store.open,
+            make_store=self._store.create,
+            annotations=lambda: self.annotation_writer,
+            usage=lambda: self.usage,
+            publishing=self._publisher.publishing,
+            is_empty=self.database.is_empty,
+            store_folder=None if path is None else Path(path).parent,
+        )
+
+    @cached_property
+    def impact(self) -> "ImpactService":
+        """The impact of schema changes on downstream datasets: what breaks, where and why."""
+        from lumos.impact.service import ImpactService
+
+        return ImpactService(self.settings, self._store.open)
+
+    @cached_property
+    def annotations(self) -> "Annotations":
+        """Annotations of datasets and fields: owners, tags, documentation, properties, terms."""
+        from lumos.annotations.service import Annotations
+
+        return Annotations(self.settings, self.annotation_writer)
+
+    @cached_property
+    def annotation_writer(self) -> "AnnotationWriter":
+        """Writes annotations of people and reporters."""
+        from lumos.annotations.writer import AnnotationWriter
+
+        return AnnotationWriter(
+            self._store.open,
+            self._version_writer,
+            check_catalog=self._publisher.check,
+            publish=self._publisher.publish,
+            batch_publishing=self._publisher.together,
+            owner_rules=self.settings.owners,
+        )
+
+    @cached_property
+    def usage(self) -> "UsageService":
+        """Usage of datasets: who read them and when, and which are unread."""
+        from lumos.usage.service import UsageService
+
+        return UsageService(
+            self.settings,
+            self._store.open,
+            self._store.create,
+            self.state_uri,
+            publishing=self._publisher.publishing,
+        )
+
+    @cached_property
+    def cost(self) -> "Costs":
+        """The cost of datasets including everything upstream, and the savings of retiring them."""
+        from lumos.cost.service import Costs
+
+        return Costs(self.settings, self._store.open, publishing=self._publisher.publishing)
+
+    @cached_property
+    def cost_sources(self) -> "CostSources":
+        """The inputs of costs: imported resource usage of jobs, and cost overrides."""
+        from lumos.cost.cost_sources import CostSources
+
+        return CostSources(self.settings, self._store.open, self._store.create)
+
+    @property
+    def profiles(self) -> "Profiles":
+        """Profiles of datasets: statistics of their rows by column."""
+        from lumos.profiles.service import Profiles
+
+        return Profiles(self.settings, self._store.open, self.state_uri)
+
+    @cached_property
+    def hints(self) -> "Hints":
+        """Hints which files form a dataset, to override the automatic grouping."""
+        from lumos.discovery.hints.service import Hints
+
+        return Hints(
+            self._load,
+            loaded=self._use_settings,
+            store=self._store.open_existing,
+            make_store=self._store.create,
+            state=lambda: self.state_uri,
+        )
+
+    @cached_property
+    def snapshot(self) -> "Snapshots":
+        """Portable snapshots of the store and of catalogs."""
+        from lumos.snapshots.service import Snapshots
+
+        return Snapshots(
+            self.settings,
+            self._store.open,
+            make_store=self._store.create,
+            mirror=self._publish_written,
+        )
+
+    @cached_property
+    def migration(self) -> "Migrations":
+        """Migrating the contents of a catalog to another one, and publishing those of sources."""
+        from lumos.catalogs.migration.service import Migrations
+
+        return Migrations(
+            self.settings,
+            lambda: self.snapshot,
+            self._store.open,
+            make_store=self._store.create,
+            scan=self._discovery.scan,
+            folder=lambda: self._store.sidecar_folder("migrations"),
+        )
+
+    @cached_property
+    def notifications(self) -> "NotificationService":
+        """Notifications of changes: their state, and sending them."""
+        from lumos.notifications.service import NotificationService
+
+        return NotificationService(
+            self.settings.notifications,
+            lambda: self._store.open().notification_outbox,
+            self.notification_sender,
+        )
+
+    @cached_property
+    def notification_sender(self) -> "NotificationSender":
+        """Sends notifications of changes in the background."""
+        from lumos.notifications.delivery import NotificationSender
+
+        return NotificationSender(
+            self.settings.notifications, lambda: Store(self._store.database).notification_outbox
+        )
+
+    @property
+    def database(self) -> Database:
+        """The database of the store: storage.path, or the server that storage names."""
+        return self._store.database
+
+    @property
+    def state_uri(self) -> str:
+        """The location of scan manifests: state_uri, or a folder next to the store."""
+        return self._store.state_uri
+
+    @cached_property
+    def _version_writer(self) -> "VersionWriter":
+        from lumos.schemas.version_writer import VersionWriter
+
+        return VersionWriter(
+            prefix=self.settings.cloud_version_prefix, on_written=self._publish_written
+        )
+
+    def _publish_written(self, urns: Sequence[str]) -> None:
+        """Update the readable copies of schemas and the catalog after committed changes."""
+        if urns:
+            mirror_schemas(self._store.open(), urns, storage=self.settings.storage)
+            self._publisher.publish()
+
+    def _use_settings(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def _listeners(self) -> Iterator[Listener]:
+        """What is called for every change of the store."""
+        yield BlastRadiusTracker()
+        yield self._handlers
+        if self.settings.notifications.changes:
+            from lumos.notifications.messages import Notifier
+
+            yield Notifier(self.settings.notifications.changes, self._send_notifications)
+
+    def _send_notifications(self) -> None:
+        self.notification_sender.wake()

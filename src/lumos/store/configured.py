@@ -1,0 +1,58 @@
+"""The store of a configuration: its database, the folders next to it, and opening it."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from lumos.config import Settings
+from lumos.sources.addresses import normal
+from lumos.store.database import Database
+from lumos.store.store import Store
+from lumos.store.transaction import Listener
+
+_FILE: Final = "lumos.db"
+
+
+class ConfiguredStore:
+    """Opens the store that `storage` configures; `listeners` are notified of every change."""
+
+    def __init__(self, settings: Settings, listeners: Sequence[Listener]) -> None:
+        self._settings = settings
+        self.listeners = tuple(listeners)
+
+    @cached_property
+    def database(self) -> Database:
+        """A SQLite file or a PostgreSQL server."""
+        storage = self._settings.storage
+        if storage.connection_string is not None:
+            return Database.postgres(storage.connection_string.reveal())
+        assert storage.path is not None, "every file backend has a default path"
+        path = Path(storage.path)
+        is_folder = storage.backend == "file" or path.is_dir()
+        return Database.sqlite(path / _FILE if is_folder else path)
+
+    @property
+    def state_uri(self) -> str:
+        """The location of scan manifests: `state_uri`, or a folder next to the store."""
+        if self._settings.state_uri:
+            return normal(self._settings.state_uri, self._settings.sources)
+        return str(self.sidecar_folder("state"))
+
+    def sidecar_folder(self, name: str) -> Path:
+        """A folder next to the store, or next to the configuration if the store is on a server."""
+        if self._settings.storage.backend == "postgres":
+            return Path(self._settings.origin.folder or Path.cwd()) / ".lumos" / name
+        return Path(self.database.location).with_suffix(f".{name}")
+
+    def open(self) -> Store:
+        """The store; raises NoStore if there is none."""
+        return Store.open(self.database, listeners=self.listeners)
+
+    def open_existing(self) -> Store | None:
+        """The store, or None if there is none."""
+        return None if self.database.is_empty() else self.open()
+
+    def create(self) -> Store:
+        """The store, created if there is none."""
+        return Store.open(self.database, create=True, listeners=self.listeners)
