@@ -2,6 +2,8 @@
 
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -266,6 +268,24 @@ def test_https_is_tunnelled_so_that_the_proxy_sees_no_login(
             client.close()
     assert seen[0].startswith(f"CONNECT {host} ".encode())
     assert b"hush" not in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        # Workers that scan local paths.
+        ("lumos.discovery.lake.scan_task", {"httpx", "http.client", "lumos.http.client"}),
+        ("lumos.storage.s3", {"httpx", "botocore"}),
+        ("lumos.notifications.service", {"httpx", "http.client"}),
+        ("lumos.catalogs.openmetadata.server", {"httpx"}),
+    ],
+)
+def test_network_libraries_are_imported_only_where_they_are_used(
+    module: str, unwanted: set[str]
+) -> None:
+    code = f"import sys, {module}; print(*{unwanted!r} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
 
 
 def test_a_policy_with_one_try_never_waits() -> None:
