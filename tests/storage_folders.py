@@ -17,19 +17,20 @@ from gcs_server import told as google_says
 from hdfs_server import TOKEN, HdfsServer
 from hdfs_server import error as hdfs_error
 from http_server import BROKEN_OFF, RecordingServer, Request, Response
+from lumos.http.retries import RetryPolicy
 from lumos.storage import FileStorage, LocalStorage
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.azure.credentials import AzureRequest, SharedKey
 from lumos.storage.gcs import GcsAccess, GcsStorage
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
-from lumos.storage.http import StorageHttpClient, StorageRetryPolicy
+from lumos.storage.http import storage_http_client
 from lumos.storage.interface import StorageAccess
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import S3Server, error
 from servers.azurite import ACCOUNT as EMULATED
 from servers.azurite import KEY as EMULATED_KEY
 
-BRIEF = StorageRetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+BRIEF = RetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
 HUSH = "hush-hush"
 
 
@@ -173,7 +174,7 @@ class InFakeGcs(StorageFolder):
 
     def __init__(self, url: str) -> None:
         name = f"t{uuid.uuid4().hex}"
-        StorageHttpClient().send(
+        storage_http_client().send(
             "POST",
             f"{url}/storage/v1/b?project=lumos",
             headers=lambda: {"Content-Type": "application/json"},
@@ -200,7 +201,7 @@ class InAzurite(StorageFolder):
         name = f"t{uuid.uuid4().hex}"
         url = f"{endpoint}/{name}?restype=container"
         headers = SharedKey(EMULATED, EMULATED_KEY).headers(AzureRequest("PUT", url, {}))
-        StorageHttpClient().send("PUT", url, headers=lambda: {**headers, "Content-Length": "0"})
+        storage_http_client().send("PUT", url, headers=lambda: {**headers, "Content-Length": "0"})
         access = AzureAccess(account=EMULATED, endpoint_url=endpoint, account_key=EMULATED_KEY)
         self.section: dict[str, object] = {
             "type": "azure", "container": name, "prefix": "raw", "account": EMULATED,

@@ -9,11 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from lumos import Lumos
@@ -60,7 +60,8 @@ def rig(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "RetryPolicy", partial(calling.RetryPolicy, first=0.005, most=0.1))
+    short = msgspec.structs.replace(calling.CATALOG_RETRIES, first_wait=0.005, longest_wait=0.1)
+    monkeypatch.setattr(calling, "CATALOG_RETRIES", short)
 
 
 def estate(size: int, *, tag: str = "one") -> Iterator[CatalogEntry]:

@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 from random import Random
 from threading import Barrier, Event
 
+import msgspec
 import pytest
 
 from lumos.catalogs.http import (
+    CATALOG_RETRIES,
     Caller,
-    Counterpart,
+    CatalogServer,
+    ConcurrencyLimit,
     Fault,
-    Lanes,
-    RetryPolicy,
-    answered,
-    lost,
-    seconds_of,
-    unreachable,
+    lost_fault,
+    response_fault,
+    unreachable_fault,
 )
 from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform, Retries
 from lumos.errors import (
@@ -27,8 +27,9 @@ from lumos.errors import (
     CatalogUnavailable,
     CatalogUnreachable,
 )
+from lumos.http.retries import RetryPolicy, retry_after_seconds
 
-THERE = Counterpart("x:https://c.example", "https://c.example", "x.token", "X_TOKEN", "x.ca_file")
+THERE = CatalogServer("x:https://c.example", "https://c.example", "x.token", "X_TOKEN", "x.ca_file")
 
 
 class Faulty(Exception):
@@ -52,11 +53,11 @@ class Time:
         self.now += seconds
 
 
-def caller(time: Time, *, seed: int = 1, parallel: int = 1, **patience: float) -> Caller:
+def caller(time: Time, *, seed: int = 1, parallel: int = 1, **retries: float) -> Caller:
     return Caller(
-        RetryPolicy(**patience),  # type: ignore[arg-type]
+        msgspec.structs.replace(CATALOG_RETRIES, **retries),
         lambda problem: problem.fault if isinstance(problem, Faulty) else None,
-        counterpart=THERE,
+        server=THERE,
         parallel=parallel,
         clock=time.clock,
         sleep=time.sleep,
@@ -80,7 +81,7 @@ def in_turn(*outcomes: Fault | str) -> Callable[[], str]:
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_faults_that_pass_are_tried_again(status: int) -> None:
     made = caller(Time())
-    fault = answered(status, "busy")
+    fault = response_fault(status, "busy")
     assert made.call("it", in_turn(fault, fault, "done")) == "done"
     assert (made.calls, made.faults) == (3, {status: 2})
 
@@ -89,7 +90,7 @@ def test_faults_that_pass_are_tried_again(status: int) -> None:
 def test_what_a_server_refuses_is_not_tried_again(status: int) -> None:
     made = caller(Time())
     with pytest.raises(CatalogError, match=f"did not take the tags: {status} no such") as caught:
-        made.call("the tags", in_turn(answered(status, "no such"), "never"))
+        made.call("the tags", in_turn(response_fault(status, "no such"), "never"))
     assert (made.calls, caught.value.status, caught.value.retryable) == (1, status, False)
     assert not isinstance(caught.value, CatalogUnavailable)
 
@@ -97,7 +98,7 @@ def test_what_a_server_refuses_is_not_tried_again(status: int) -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_who_is_not_let_in_hears_where_a_token_is_given(status: int) -> None:
     made = caller(Time())
-    said = answered(status, "Bearer eyJhbGciOi.eyJzdWIi.c2ln is not valid")
+    said = response_fault(status, "Bearer eyJhbGciOi.eyJzdWIi.c2ln is not valid")
     with pytest.raises(CatalogRefused, match=r"platform_config\.x\.token .*X_TOKEN") as caught:
         made.call("it", in_turn(said, "never"))
     assert (made.calls, caught.value.status) == (1, status)
@@ -105,10 +106,10 @@ def test_who_is_not_let_in_hears_where_a_token_is_given(status: int) -> None:
 
 
 def test_waits_grow_are_shaken_and_have_an_end() -> None:
-    fault = answered(503, "busy")
+    fault = response_fault(503, "busy")
     for seed in range(20):
         time = Time()
-        made = caller(time, seed=seed, first=1, factor=3, most=20, attempts=7)
+        made = caller(time, seed=seed, first_wait=1, factor=3, longest_wait=20, tries=7)
         made.call("it", in_turn(*[fault] * 6, "done"))
         assert all(
             pause <= limit for pause, limit in zip(time.slept, (1, 3, 9, 20, 20, 20), strict=True)
@@ -119,15 +120,17 @@ def test_waits_grow_are_shaken_and_have_an_end() -> None:
 def test_the_server_says_how_long_to_wait() -> None:
     time = Time()
     made = caller(time)
-    assert made.call("it", in_turn(answered(429, "slow", "7"), "done")) == "done"
+    assert made.call("it", in_turn(response_fault(429, "slow", "7"), "done")) == "done"
     assert time.slept == [7]
 
 
 def test_a_long_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     time = Time()
-    made = caller(time, most=60, longest=900)
+    made = caller(time, longest_wait=60, seconds=900)
     with caplog.at_level(logging.WARNING):
-        made.call("it", in_turn(answered(503, "", "100"), answered(503, "", "200"), "done"))
+        made.call(
+            "it", in_turn(response_fault(503, "", "100"), response_fault(503, "", "200"), "done")
+        )
     assert time.slept == [100, 200]
     assert [record.message for record in caplog.records] == [
         "x:https://c.example asks to wait for 100 s; waiting"
@@ -136,16 +139,16 @@ def test_a_long_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_wait_that_is_too_long_is_not_begun() -> None:
     time = Time()
-    made = caller(time, longest=900)
+    made = caller(time, seconds=900)
     with pytest.raises(CatalogBusy, match="tried once over 0 s, the last time with: 503 closed"):
-        made.call("it", in_turn(answered(503, "closed", "901"), "never"))
+        made.call("it", in_turn(response_fault(503, "closed", "901"), "never"))
     assert time.slept == []
 
 
 def test_patience_ends_after_so_many_tries_and_says_so() -> None:
-    made = caller(Time(), attempts=4, first=0.001)
+    made = caller(Time(), tries=4, first_wait=0.001)
     with pytest.raises(CatalogBusy, match=r"3 entries was tried 4 times .*: 502 bad gate") as busy:
-        made.call("3 entries", in_turn(*[answered(502, "bad gate")] * 9))
+        made.call("3 entries", in_turn(*[response_fault(502, "bad gate")] * 9))
     assert (made.calls, busy.value.attempts, busy.value.status) == (4, 4, 502)
     assert busy.value.retryable
 
@@ -153,12 +156,14 @@ def test_patience_ends_after_so_many_tries_and_says_so() -> None:
 def test_an_internal_error_that_stays_is_the_fault_of_what_was_sent() -> None:
     made = caller(Time())
     with pytest.raises(CatalogError) as caught:
-        made.call("it", in_turn(*[answered(500, "null pointer")] * 9))
+        made.call("it", in_turn(*[response_fault(500, "null pointer")] * 9))
     assert (made.calls, caught.value.status) == (3, 500)
     assert not isinstance(caught.value, CatalogUnavailable)
 
 
-@pytest.mark.parametrize("fault", [lost("reset"), answered(503, "busy"), answered(500, "oops")])
+@pytest.mark.parametrize(
+    "fault", [lost_fault("reset"), response_fault(503, "busy"), response_fault(500, "oops")]
+)
 def test_after_a_fault_that_leaves_open_what_was_done_another_way_is_tried(fault: Fault) -> None:
     made = caller(Time())
     done = made.call("it", in_turn(fault, "blindly"), again=in_turn(fault, "after a look"))
@@ -167,7 +172,7 @@ def test_after_a_fault_that_leaves_open_what_was_done_another_way_is_tried(fault
 
 def test_too_many_calls_means_that_nothing_was_done() -> None:
     done = caller(Time()).call(
-        "it", in_turn(answered(429, "slow"), "the same way"), again=in_turn("after a look")
+        "it", in_turn(response_fault(429, "slow"), "the same way"), again=in_turn("after a look")
     )
     assert done == "the same way"
 
@@ -175,23 +180,25 @@ def test_too_many_calls_means_that_nothing_was_done() -> None:
 def test_nobody_at_the_address_is_told_at_once() -> None:
     made = caller(Time())
     with pytest.raises(CatalogUnreachable, match=r"at https://c\.example: refused\. Check the ad"):
-        made.call("it", in_turn(unreachable("refused"), "never"))
+        made.call("it", in_turn(unreachable_fault("refused"), "never"))
     assert made.calls == 1
 
 
 def test_a_certificate_that_nobody_knows_leads_to_the_file_of_its_authority() -> None:
     with pytest.raises(CatalogUnreachable, match=r"set x\.ca_file to the file of its authority"):
-        caller(Time()).call("it", in_turn(unreachable("SSL: certificate verify failed")))
+        caller(Time()).call("it", in_turn(unreachable_fault("SSL: certificate verify failed")))
 
 
 def test_a_server_that_was_there_may_come_back() -> None:
     made = caller(Time())
     made.call("first", in_turn("done"))
     assert (
-        made.call("second", in_turn(unreachable("refused"), unreachable("refused"), "done"))
+        made.call(
+            "second", in_turn(unreachable_fault("refused"), unreachable_fault("refused"), "done")
+        )
         == "done"
     )
-    assert made.faults == {"nobody": 2}
+    assert made.faults == {"unreachable": 2}
 
 
 def test_what_is_no_fault_of_a_call_is_raised_as_it_is() -> None:
@@ -204,12 +211,12 @@ def test_what_is_no_fault_of_a_call_is_raised_as_it_is() -> None:
 
 def test_all_wait_where_one_was_asked_to() -> None:
     time = Time()
-    made = caller(time, attempts=1)
+    made = caller(time, tries=1)
     patient = caller(time)
     with pytest.raises(CatalogBusy):
-        made.call("one", in_turn(answered(429, "", "30")))
+        made.call("one", in_turn(response_fault(429, "", "30")))
     assert time.slept == []
-    patient.call("one", in_turn(answered(429, "", "30"), "done"))
+    patient.call("one", in_turn(response_fault(429, "", "30"), "done"))
     time.now -= 10
     patient.call("another", in_turn("done"))
     assert time.slept == [30, 10]
@@ -230,35 +237,35 @@ def test_all_wait_where_one_was_asked_to() -> None:
     ],
 )
 def test_how_long_to_wait_is_a_number_or_a_date(text: str | None, seconds: float | None) -> None:
-    assert seconds_of(text, datetime(2026, 11, 15, 12, tzinfo=UTC)) == seconds
+    assert retry_after_seconds(text, datetime(2026, 11, 15, 12, tzinfo=UTC)) == seconds
 
 
 def test_what_a_server_says_is_one_line_without_secrets() -> None:
-    said = answered(400, "<html>\n token=abcdef and\tpassword: x1 " + "blah " * 200).text
+    said = response_fault(400, "<html>\n token=abcdef and\tpassword: x1 " + "blah " * 200).text
     assert said.startswith("<html> token=*** and password: *** blah")
     assert len(said) < 420
     assert "\n" not in said
 
 
 def test_complaints_halve_the_lanes_and_good_answers_open_them_again() -> None:
-    lanes = Lanes(4)
+    concurrency = ConcurrencyLimit(4)
     for expected in (2, 1, 1):
-        lanes.complained()
-        assert lanes.limit == expected
+        concurrency.decrease()
+        assert concurrency.limit == expected
     for _ in range(19):
-        lanes.went_well()
-    assert lanes.limit == 1
-    lanes.went_well()
-    assert lanes.limit == 2
+        concurrency.count_success()
+    assert concurrency.limit == 1
+    concurrency.count_success()
+    assert concurrency.limit == 2
     for _ in range(100):
-        lanes.went_well()
-    assert lanes.limit == 4
+        concurrency.count_success()
+    assert concurrency.limit == 4
 
 
 def test_too_many_calls_make_fewer_run_at_once() -> None:
     made = caller(Time(), parallel=4)
-    made.call("it", in_turn(answered(429, "slow"), answered(503, "busy"), "done"))
-    assert made.lanes.limit == 2
+    made.call("it", in_turn(response_fault(429, "slow"), response_fault(503, "busy"), "done"))
+    assert made.concurrency.limit == 2
 
 
 def test_calls_run_beside_each_other_but_no_more_than_there_are_lanes() -> None:
@@ -273,7 +280,10 @@ def test_calls_run_beside_each_other_but_no_more_than_there_are_lanes() -> None:
 
 def test_a_call_may_make_another_one_also_where_only_one_runs_at_once() -> None:
     made = caller(Time(), parallel=1)
-    assert made.call("outer", lambda: made.call("inner", in_turn(lost("reset"), "done"))) == "done"
+    assert (
+        made.call("outer", lambda: made.call("inner", in_turn(lost_fault("reset"), "done")))
+        == "done"
+    )
     assert made.calls == 3
     assert list(made.each([1], lambda _: made.call("next", in_turn("done")))) == ["done"]
 
@@ -303,14 +313,14 @@ def test_nobody_waits_for_better_times_once_the_work_is_not_wanted() -> None:
 
     def fault_of(_problem: Exception) -> Fault:
         failed.set()
-        return lost("reset")
+        return lost_fault("reset")
 
-    patience = RetryPolicy(first=600, factor=1, most=600)
-    made = Caller(patience, fault_of, counterpart=THERE, parallel=2, random=Random(3))
+    retries = RetryPolicy(tries=12, seconds=900, first_wait=600, factor=1, longest_wait=600)
+    made = Caller(retries, fault_of, server=THERE, parallel=2, random=Random(3))
 
     def work(number: int) -> int:
         if number == 1:
-            return len(made.call("it", in_turn(lost("reset"), "never")))
+            return len(made.call("it", in_turn(lost_fault("reset"), "never")))
         failed.wait(10)
         return number
 
@@ -324,19 +334,19 @@ def test_a_caller_has_the_patience_of_the_settings() -> None:
     settings = DatahubPlatform(
         gms_server="https://GMS.example:443/", retries=Retries(attempts=2, longest=5), parallel=7
     )
-    made = Caller.of("datahub", settings, lambda problem: answered(503, str(problem), "6"))
+    made = Caller.of("datahub", settings, lambda problem: response_fault(503, str(problem), "6"))
 
     def attempt() -> None:
         raise OSError("busy")
 
     with pytest.raises(CatalogBusy, match=r"datahub:https://gms\.example did not answer: it was"):
         made.call("it", attempt)
-    assert made.lanes.limit == 7
+    assert made.concurrency.limit == 7
 
 
 def test_errors_name_the_keys_of_the_catalog() -> None:
     settings = OpenmetadataPlatform(server="http://om.example:8585/api")
-    assert Counterpart.of("openmetadata", settings) == Counterpart(
+    assert CatalogServer.of("openmetadata", settings) == CatalogServer(
         "openmetadata:http://om.example:8585",
         "http://om.example:8585",
         "openmetadata.auth_token",

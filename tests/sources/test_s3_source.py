@@ -10,11 +10,11 @@ import pytest
 from lumos.config.secret import Secret
 from lumos.config.sources import FileSourceSettings, S3SourceSettings
 from lumos.errors import MisuseError
+from lumos.http.retries import RetryPolicy
 from lumos.sources import SourceNotUsable
 from lumos.sources import s3 as s3_source
 from lumos.sources.addresses import access_of, normal, section_of
 from lumos.storage import DEFAULT_ACCESS, UnknownStorage
-from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.s3 import S3Access
 from s3_server import Request, Response, S3Server, error
 
@@ -123,7 +123,7 @@ def answering(answer: Response) -> S3Server:
 def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step(
     answer: Response, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_source, "INTERACTIVE_RETRIES", StorageRetryPolicy(tries=1))
+    monkeypatch.setattr(s3_source, "INTERACTIVE_RETRIES", RetryPolicy(tries=1))
     with answering(answer) as server:
         with pytest.raises(SourceNotUsable) as caught:
             source(server).roots()

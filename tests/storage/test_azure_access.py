@@ -12,6 +12,7 @@ from azure_server import ACCOUNT, KEY, SAS, SECRET, AzureServer, error
 from http_server import Request, Response
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import AzureSourceSettings
+from lumos.http.retries import ONCE
 from lumos.storage import KeyRange, ListedFile, ListingProblem
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.azure.access import ContainerAddress
@@ -233,7 +234,7 @@ def test_a_server_that_is_gone_is_named_without_the_signature() -> None:
     with serving() as server:
         url = server.endpoint
     access = AzureAccess(account=ACCOUNT, endpoint_url=url, sas_token=SAS)
-    storage = AzureStorage(access, retries=BRIEF._replace(tries=1))
+    storage = AzureStorage(access, retries=ONCE)
     (listing,) = storage.walk(KeyRange(ROOT))
     with pytest.raises(OSError, match="does not answer") as gone:
         storage.read(f"{ROOT}/a.csv")

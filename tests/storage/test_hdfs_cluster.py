@@ -2,15 +2,15 @@
 
 import pytest
 
+from lumos.http.retries import RetryPolicy
 from lumos.storage import KeyRange, ListedFile
 from lumos.storage.hdfs import HdfsAccess, HdfsStorage
-from lumos.storage.http import StorageRetryPolicy
 from servers.hdfs import Cluster
 from storage_folders import InCluster
 
 pytestmark = pytest.mark.slow
 
-PATIENT = StorageRetryPolicy(seconds=60, tries=20)
+PATIENT = RetryPolicy(seconds=60, tries=20)
 
 
 @pytest.fixture

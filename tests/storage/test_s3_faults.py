@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from lumos.http.retries import RetryPolicy, RetryState
 from lumos.storage import KeyRange, ListingProblem
 from lumos.storage.errors import StorageBusy, StorageDenied, error_from_response
-from lumos.storage.http import StorageCircuitBreaker, StorageRetryPolicy
+from lumos.storage.http import StorageCircuitBreaker
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import Request, Response, S3Server, error
 
-BRIEF = StorageRetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+BRIEF = RetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
 SLOW_DOWN = error(503, "SlowDown", "Please reduce your request rate")
 BUSY = [
     SLOW_DOWN,
@@ -23,7 +24,7 @@ BUSY = [
 ]
 
 
-def storage_at(url: str, retries: StorageRetryPolicy = BRIEF) -> S3Storage:
+def storage_at(url: str, retries: RetryPolicy = BRIEF) -> S3Storage:
     return S3Storage(S3Access(endpoint_url=url, anonymous=True), retries=retries)
 
 
@@ -68,7 +69,7 @@ def test_a_server_that_stays_busy_is_a_problem_and_no_crash(key: str) -> None:
 
 
 def test_patience_ends_after_its_time() -> None:
-    hurried = StorageRetryPolicy(seconds=0.05, tries=1_000, first_wait=0.02, longest_wait=0.02)
+    hurried = RetryPolicy(seconds=0.05, tries=1_000, first_wait=0.02, longest_wait=0.02)
     with S3Server({"lake": {}}, answer=lambda _request: SLOW_DOWN) as server:
         (listing,) = storage_at(server.url, hurried).walk(KeyRange("s3://lake"))
         assert isinstance(listing, ListingProblem)
@@ -76,8 +77,10 @@ def test_patience_ends_after_its_time() -> None:
 
 
 def test_waits_grow_and_vary() -> None:
-    patience = StorageRetryPolicy(first_wait=1, longest_wait=8)
-    waits = [[patience.wait(tried) for _ in range(50)] for tried in (1, 2, 3, 9)]
+    patience = RetryPolicy(first_wait=1, longest_wait=8)
+    states = [RetryState(patience) for _ in range(50)]
+    after_each = [[state.next_wait() or 0 for state in states] for _ in range(9)]
+    waits = [after_each[tried - 1] for tried in (1, 2, 3, 9)]
     assert [round(max(some)) for some in waits] == [1, 2, 4, 8]
     assert all(min(some) >= max(some) / 2.1 for some in waits)
     assert all(len(set(some)) > 1 for some in waits)
@@ -110,7 +113,7 @@ def test_connections_that_the_server_closes_are_made_again() -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        once = StorageRetryPolicy(tries=1)
+        once = RetryPolicy(tries=1)
         storage = storage_at(f"http://127.0.0.1:{listener.getsockname()[1]}", once)
         for _ in range(3):
             assert list(storage.walk(KeyRange("s3://lake"))) == []
@@ -168,7 +171,7 @@ def test_a_server_that_knows_no_beginning_is_listed_right_all_the_same() -> None
 def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
     certificate: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    once = StorageRetryPolicy(tries=1)
+    once = RetryPolicy(tries=1)
     with S3Server({"lake": {key: b"data"}}, certificate=certificate) as server:
         (listing,) = storage_at(server.url, once).walk(KeyRange("s3://lake"))
         assert isinstance(listing, ListingProblem)

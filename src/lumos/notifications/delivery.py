@@ -17,6 +17,7 @@ import msgspec
 from lumos.config.secret import Secret
 from lumos.config.settings import Notifications
 from lumos.errors import LumosError, MissingDependency
+from lumos.http.retries import RetryPolicy
 from lumos.model.notification import Notification, PostedNotification
 from lumos.store import NotificationOutbox
 
@@ -35,8 +36,7 @@ _STATUS: Final = re.compile(r"\berror=(\d{3})\b")
 _LEAKING_LOGGERS: Final = ("apprise", "urllib3", "requests_oauthlib", "oauthlib")
 # Longer than the slowest service may take, so that only a dead sender loses its claim.
 _CLAIM: Final = timedelta(minutes=2)
-_FIRST_DELAY: Final = timedelta(seconds=30)
-_LONGEST_DELAY: Final = timedelta(hours=1)
+_RETRIES: Final = RetryPolicy(first_wait=30, longest_wait=3600)
 # How long the background thread goes on after the last wake-up, and how long a failed channel is
 # left alone.
 _GRACE_SECONDS: Final = 30.0
@@ -156,8 +156,7 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def retry_delay(tries: int) -> timedelta:
     """How long a message waits after its nth failure."""
-    # 2 ** 7 half minutes exceed an hour; higher powers would only overflow.
-    return min(_LONGEST_DELAY, _FIRST_DELAY * (1 << min(tries - 1, 7)))
+    return timedelta(seconds=_RETRIES.backoff(tries))
 
 
 def deliver(

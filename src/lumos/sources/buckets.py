@@ -6,15 +6,15 @@ from functools import cached_property
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from lumos.config.sources import ObjectStoreSettings
+from lumos.http.retries import RetryPolicy
 from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
 from lumos.storage import FileSelection, StorageAccess
 from lumos.storage.errors import NoCredentials, StorageFault, StorageUnreachable
-from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.objects.storage import AnyBucket, ObjectStorage
 from lumos.storage.tokens import NO_LIBRARY
 
 # A user waits, and retries do not repair a wrong URL.
-INTERACTIVE_RETRIES: Final = StorageRetryPolicy(seconds=10, tries=3)
+INTERACTIVE_RETRIES: Final = RetryPolicy(seconds=10, tries=3)
 _log = logging.getLogger(__name__)
 
 Settings = TypeVar("Settings", bound=ObjectStoreSettings)

@@ -4,7 +4,8 @@ import html
 import re
 from typing import Final
 
-_THROTTLED: Final = frozenset((429, 500, 502, 503, 504))
+from lumos.http.retries import is_temporary
+
 _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
 _ARCHIVED: Final = ("InvalidObjectState", "BlobArchived")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
@@ -52,11 +53,6 @@ class StorageUnreachable(StorageFault, ConnectionError):
 
 class NoCredentials(StorageDenied):
     """No usable credentials were found."""
-
-
-def is_temporary(status: int) -> bool:
-    """Whether a status means that the same request may succeed later."""
-    return status in _THROTTLED
 
 
 def error_from_response(status: int, body: bytes, *, region: str = "") -> StorageFault:

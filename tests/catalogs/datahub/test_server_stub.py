@@ -19,7 +19,7 @@ from catalogs.servers.http import Answer, Mishap, Request, Server
 from lumos.catalogs import Refused
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.datahub.server import Gms as Client
-from lumos.catalogs.http import Caller, Counterpart, RetryPolicy
+from lumos.catalogs.http import CATALOG_RETRIES, Caller, CatalogServer
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
 from lumos.errors import (
@@ -53,13 +53,13 @@ def server(gms: Gms) -> Iterator[Server]:
         yield server
 
 
-def patient(server: Server, waits: list[float], **patience: Any) -> Datahub:
+def patient(server: Server, waits: list[float], **retries: Any) -> Datahub:
     """A catalog whose waits are only written down."""
     settings = DatahubPlatform(gms_server=server.address, token=Secret(TOKEN), timeout=2)
     caller = Caller(
-        RetryPolicy(**patience),
+        msgspec.structs.replace(CATALOG_RETRIES, **retries),
         Client(settings).fault_of,
-        counterpart=Counterpart.of("datahub", settings),
+        server=CatalogServer.of("datahub", settings),
         sleep=waits.append,
         random=Random(1),
     )
@@ -256,7 +256,7 @@ def test_patience_ends_and_says_how_long_it_lasted(gms: Gms) -> None:
         Server(gms, mishaps=lambda _: UNAVAILABLE) as server,
         pytest.raises(CatalogBusy, match="was tried 3 times"),
     ):
-        patient(server, waits, attempts=3).get("lumos://s3/lake/orders")
+        patient(server, waits, tries=3).get("lumos://s3/lake/orders")
     assert len(waits) == 2
 
 
@@ -269,7 +269,7 @@ def test_what_was_told_is_there_whatever_came_after(gms: Gms) -> None:
 
     told: list[str] = []
     with Server(gms, mishaps=after_the_second) as server:
-        written = patient(server, [], attempts=2).put_many(entries, over={})
+        written = patient(server, [], tries=2).put_many(entries, over={})
         with pytest.raises(CatalogBusy):
             told.extend(each.urn for each in written)
         there = {entry.urn for entry in patient(server, []).export()}

@@ -15,7 +15,7 @@ from catalogs.servers.http import Answer, Request, Server
 from catalogs.servers.openmetadata import BOT
 from catalogs.servers.openmetadata import Openmetadata as Stub
 from lumos.catalogs import Refused
-from lumos.catalogs.http import Caller, Counterpart, RetryPolicy
+from lumos.catalogs.http import CATALOG_RETRIES, Caller, CatalogServer
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.catalogs.openmetadata.server import KIND, Another, Outdated, Short, fault_of
 from lumos.catalogs.openmetadata.server import Server as Client
@@ -57,7 +57,7 @@ def client_of(server: Server) -> Client:
     """A client that waits for nothing."""
     settings = OpenmetadataPlatform(server=server.address, auth_token=Secret(BOT))
     caller = Caller(
-        RetryPolicy(), fault_of, counterpart=Counterpart.of(KIND, settings),
+        CATALOG_RETRIES, fault_of, server=CatalogServer.of(KIND, settings),
         sleep=lambda _: None, random=Random(1),
     )  # fmt: skip
     return Client(settings, caller)

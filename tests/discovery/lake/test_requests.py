@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.discovery.lake.summaries import DataFileReader
+from lumos.http.retries import RetryPolicy
 from lumos.storage import KeyRange, ListedFile
-from lumos.storage.http import StorageRetryPolicy
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import Request, Response, S3Server, error
 
@@ -52,7 +52,7 @@ def test_files_that_a_busy_server_never_gives_are_problems_and_the_others_are_re
 
     lake = {"raw/busy.csv": b"id\n1\n", "raw/fine.csv": b"id\n1\n", "raw/gone.csv": b"id\n1\n"}
     with S3Server({"lake": lake}, answer=busy) as server:
-        brief = StorageRetryPolicy(tries=2, first_wait=0.01, longest_wait=0.01)
+        brief = RetryPolicy(tries=2, first_wait=0.01, longest_wait=0.01)
         access = S3Access(endpoint_url=server.url, anonymous=True)
         storage = S3Storage(access, retries=brief)
         listed = [

@@ -8,7 +8,14 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.datahub.package import MetadataProposal, classes, graph_of, proposals_of
-from lumos.catalogs.http import Caller, Counterpart, Fault, answered, lost, unreachable
+from lumos.catalogs.http import (
+    Caller,
+    CatalogServer,
+    Fault,
+    lost_fault,
+    response_fault,
+    unreachable_fault,
+)
 from lumos.config.platforms import DatahubPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
 
@@ -64,7 +71,7 @@ class Gms:
         self.settings = settings
         self._opened: Any = None
         self._opening = Lock()
-        self.name = Counterpart.of(KIND, settings).platform
+        self.name = CatalogServer.of(KIND, settings).platform
         self.caller = caller or Caller.of(KIND, settings, self.fault_of)
 
     @property
@@ -221,13 +228,13 @@ class Gms:
         if isinstance(problem, exceptions.HTTPError) and problem.response is not None:
             response = problem.response
             text = self._scrubbed(said or _message(response.content) or response.reason or "")
-            return answered(response.status_code, text, response.headers.get("Retry-After"))
+            return response_fault(response.status_code, text, response.headers.get("Retry-After"))
         if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
-            return unreachable(self._scrubbed(_reason(problem)))
+            return unreachable_fault(self._scrubbed(_reason(problem)))
         if isinstance(problem, exceptions.ConnectionError) and _is_unheard(problem):
-            return unreachable(self._scrubbed(_reason(problem)))
+            return unreachable_fault(self._scrubbed(_reason(problem)))
         if isinstance(problem, exceptions.RequestException):
-            return lost(self._scrubbed(_reason(problem)))
+            return lost_fault(self._scrubbed(_reason(problem)))
         return None
 
     def _decoded(self, text: bytes, type: type[T]) -> T:

@@ -3,17 +3,31 @@
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from lumos.catalogs.http import Caller, Fault, answered, lost, shortened, unreachable
+from lumos.catalogs.http import (
+    Caller,
+    Fault,
+    lost_fault,
+    response_fault,
+    shorten,
+    unreachable_fault,
+)
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, MisuseError
-
-if TYPE_CHECKING:
-    import httpx
+from lumos.http.client import (
+    HttpClient,
+    HttpError,
+    HttpResponse,
+    InvalidRequest,
+    NotConnected,
+    ResponseTooLarge,
+    TimeLimits,
+)
+from lumos.http.httpx_transport import HttpxTransport
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,6 +41,7 @@ _NOT_FOUND: Final = 404
 _INTERNAL: Final = 500
 _OUTDATED: Final = 412
 _ERROR: Final = 400
+_REDIRECTED: Final = 300
 _DONE: Final = ("success", "partialSuccess")
 _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
@@ -91,7 +106,7 @@ class Server:
 
     def close(self) -> None:
         """Lets go of connections."""
-        if (client := self.__dict__.pop("_client", None)) is not None:
+        if (client := self.__dict__.pop("_http", None)) is not None:
             client.close()
 
     def each(self, items: Sequence[T], work: Callable[[T], R]) -> Iterator[R]:
@@ -231,43 +246,43 @@ class Server:
         query: Mapping[str, Any] | None = None,
         type: str = _JSON,
     ) -> Any:
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {} if content is None else {"Content-Type": type}
+        content = b"" if body is None else msgspec.json.encode(body)
+        headers = {**self._login, **({"Content-Type": type} if content else {})}
         asked = {key: _worded(value) for key, value in (query or {}).items()}
+        question = f"?{urlencode(asked, quote_via=quote)}" if asked else ""
+        url = f"{self._settings.address}{_BASE}{path}{question}"
 
         def attempt() -> Any:
-            answer = self._client.request(
-                method, f"{_BASE}{path}", content=content, headers=headers, params=asked or None
-            )
-            if answer.status_code == _NOT_FOUND and method in ("GET", "DELETE"):
+            answer = self._http.send(method, url, headers=lambda: headers, body=content)
+            if answer.status == _NOT_FOUND and method in ("GET", "DELETE"):
                 return None
-            if answer.status_code >= _ERROR:
+            if answer.status >= _ERROR:
                 raise _Answered(
-                    answer.status_code, _message(answer.content), answer.headers.get("Retry-After")
+                    answer.status, _message(answer.body), answer.headers.get("retry-after")
                 )
-            return self._reported(answer)
+            return self._reported(method, answer)
 
         return self.caller.call(f"{method} /{path}", attempt)
 
-    def _reported(self, answer: "httpx.Response") -> dict[str, Any]:
+    def _reported(self, method: str, answer: HttpResponse) -> dict[str, Any]:
         """The object in an answer; only an edge is taken without a word."""
-        if answer.is_redirect:
-            address = answer.headers.get("Location", "elsewhere")
-            raise Another(self.platform, f"it sends us to {shortened(address)}")
-        if not answer.content and answer.request.method != "GET":
+        if answer.status >= _REDIRECTED:
+            address = answer.headers.get("location", "elsewhere")
+            raise Another(self.platform, f"it sends us to {shorten(address)}")
+        if not answer.body and method != "GET":
             return {}
         try:
-            told = msgspec.json.decode(answer.content)
+            told = msgspec.json.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Another(self.platform, "its answer is no JSON") from None
         if not isinstance(told, dict):
             raise Another(self.platform, "its answer is no object")
         return told
 
-    def _trusted(self) -> ssl.SSLContext | bool:
+    def _trusted(self) -> ssl.SSLContext:
         path = self._settings.ca_file
         if path is None:
-            return True
+            return ssl.create_default_context()
         try:
             return ssl.create_default_context(cafile=str(path))
         except OSError as problem:
@@ -277,19 +292,20 @@ class Server:
             ) from None
 
     @cached_property
-    def _client(self) -> "httpx.Client":
-        import httpx
-
+    def _http(self) -> HttpClient:
         settings = self._settings
-        secret = settings.secret()
-        headers = {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
-        return httpx.Client(
-            base_url=settings.address,
-            headers=headers,
-            verify=self._trusted(),
-            timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT, settings.timeout)),
-            limits=httpx.Limits(max_keepalive_connections=settings.parallel + 1),
+        return HttpClient(
+            HttpxTransport(
+                limits=TimeLimits(min(_CONNECT, settings.timeout), settings.timeout),
+                connections=settings.parallel + 1,
+                tls=self._trusted(),
+            )
         )
+
+    @cached_property
+    def _login(self) -> Mapping[str, str]:
+        secret = self._settings.secret()
+        return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
 
 
 def _is_unfit(text: str) -> bool:
@@ -298,18 +314,18 @@ def _is_unfit(text: str) -> bool:
 
 def fault_of(problem: Exception) -> Fault | None:
     """What an exception of a call means."""
-    import httpx
-
     match problem:
         case _Answered(status=status, text=text, retry_after=retry_after):
-            fault = answered(status, text, retry_after)
+            fault = response_fault(status, text, retry_after)
             # What does not fit now will not fit later.
             is_unfit = status == _INTERNAL and _is_unfit(text)
-            return fault._replace(passes=False, unsure=False) if is_unfit else fault
-        case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol():
-            return unreachable(str(problem) or type(problem).__name__)
-        case httpx.TransportError() | httpx.DecodingError():
-            return lost(str(problem) or type(problem).__name__)
+            return fault._replace(is_temporary=False, may_be_done=False) if is_unfit else fault
+        case NotConnected() | InvalidRequest():
+            return unreachable_fault(problem.reason)
+        case ResponseTooLarge():
+            return Fault(shorten(problem.reason))
+        case HttpError():
+            return lost_fault(problem.reason)
         case _:
             return None
 

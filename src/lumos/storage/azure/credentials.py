@@ -3,28 +3,28 @@
 import base64
 import hashlib
 import hmac
+import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from lumos.config.secret import MASK
+from lumos.config.secret import MASK, redact
+from lumos.http.client import CA_BUNDLE
+from lumos.storage.azure.access import AzureAccess
 from lumos.storage.errors import NoCredentials
+from lumos.storage.tokens import Token, TokenCache, vendor_module
 
 if TYPE_CHECKING:
     from obstore.store import AzureCredential
-import os
-import re
-from functools import cached_property
-from typing import Any, Final
 
-from lumos.config.secret import redact
-from lumos.storage.azure.access import AzureAccess
-from lumos.storage.http import CA_BUNDLE
-from lumos.storage.tokens import Token, TokenCache, vendor_module
-
-VERSION = "2021-12-02"
+VERSION: Final = "2021-12-02"
+_SCOPE: Final = "https://storage.azure.com/.default"
+# An error code of Microsoft Entra: the token was refused.
+_REFUSED: Final = re.compile(r"AADSTS\d+.*")
 # Headers whose values are signed without their names, in this order.
 _SIGNED = ("content-encoding", "content-language", "content-length", "content-md5", "content-type",
            "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since",
@@ -59,7 +59,10 @@ class AzureLogin(Protocol):
 
 
 class SharedKey(NamedTuple):
-    """The key of an account, which may do everything in it."""
+    """The key of an account, which may do everything in it.
+
+    Signed here, since azure-identity signs nothing and account keys work without an extra.
+    """
 
     account: str
     key: str
@@ -169,11 +172,6 @@ class AnonymousLogin(NamedTuple):
 
     def scrubbed(self, text: str) -> str:
         return text
-
-
-_SCOPE: Final = "https://storage.azure.com/.default"
-# An error code of Microsoft Entra: the token was refused.
-_REFUSED: Final = re.compile(r"AADSTS\d+.*")
 
 
 class AzureCredentials:

@@ -12,10 +12,12 @@ from xml.etree import ElementTree
 
 from obstore.store import AzureStore
 
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
+from lumos.http.retries import RetryPolicy
 from lumos.storage.azure.access import AzureAccess, ContainerAddress
 from lumos.storage.azure.credentials import AzureCredentials, AzureRequest, SasToken
 from lumos.storage.errors import StorageFault, error_from_response
-from lumos.storage.http import HttpResponse, StorageHttpClient, StorageRetryPolicy
+from lumos.storage.http import STORAGE_RETRIES, storage_http_client
 from lumos.storage.interface import KeyRange, ListedFile, ListingItem, TableRoot
 from lumos.storage.objects.bucket import (
     PAGE_SIZE,
@@ -51,8 +53,8 @@ class AzureContainer(ObjectBucket):
         access: AzureAccess,
         *,
         credentials: AzureCredentials,
-        http_client: StorageHttpClient,
-        retries: StorageRetryPolicy,
+        http_client: HttpClient,
+        retries: RetryPolicy,
     ) -> None:
         super().__init__(container.authority, retries)
         self._container = container
@@ -143,6 +145,7 @@ class AzureContainer(ObjectBucket):
             headers=partial(login.headers, AzureRequest(method, url, headers)),
             body=body,
             retries=self._retries,
+            max_bytes=None if key else MAX_RESPONSE_BYTES,
         )
 
     def _new_store(self) -> ByteStore:
@@ -231,12 +234,12 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         self,
         access: AzureAccess,
         *,
-        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
+        retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         super().__init__()
         self.access = access.settled()
         self._retries = retries
-        self._http = StorageHttpClient()
+        self._http = storage_http_client()
         self._credentials: dict[str, AzureCredentials] = {}
 
     def _new_bucket(self, name: str) -> AzureContainer:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from lumos.config.secret import MASK, redact
+from lumos.http.client import CA_BUNDLE
 from lumos.storage.errors import NoCredentials
 from lumos.storage.gcs.access import GcsAccess
-from lumos.storage.http import CA_BUNDLE
 from lumos.storage.tokens import Token, TokenCache, vendor_module
 
 _SCOPES: Final = ("https://www.googleapis.com/auth/devstorage.read_write",)

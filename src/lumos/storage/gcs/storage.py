@@ -1,40 +1,33 @@
 """One bucket of Google: listed and written by its JSON API, and obstore reads the bytes."""
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote, urlencode
 
 from obstore.store import GCSStore
 
-from lumos.storage.errors import StorageFault
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
+from lumos.http.retries import RetryPolicy, is_temporary
+from lumos.storage.errors import StorageBusy, StorageDenied, StorageFault, StorageMissing
 from lumos.storage.gcs.access import GcsAccess
 from lumos.storage.gcs.credentials import GcsCredentials
-from lumos.storage.http import HttpResponse, StorageHttpClient, StorageRetryPolicy
+from lumos.storage.http import STORAGE_RETRIES, storage_http_client
 from lumos.storage.objects.bucket import (
     PAGE_SIZE,
     ByteStore,
     ObjectBucket,
+    ObjectEntry,
     ObjectPage,
     client_options,
 )
+from lumos.storage.objects.storage import ObjectStorage
 
 if TYPE_CHECKING:
     from obstore.store import GCSCredential
-import json
-from datetime import timedelta
-from typing import Any, ClassVar
-
-from lumos.storage.errors import (
-    StorageBusy,
-    StorageDenied,
-    StorageMissing,
-    is_temporary,
-)
-from lumos.storage.objects.bucket import ObjectEntry
-from lumos.storage.objects.storage import ObjectStorage
 
 _BILLED_PROJECT: Final = "x-goog-user-project"
 
@@ -50,8 +43,8 @@ class GcsBucket(ObjectBucket):
         access: GcsAccess,
         *,
         credentials: GcsCredentials,
-        http_client: StorageHttpClient,
-        retries: StorageRetryPolicy,
+        http_client: HttpClient,
+        retries: RetryPolicy,
     ) -> None:
         super().__init__(name, retries)
         self._access = access
@@ -82,7 +75,8 @@ class GcsBucket(ObjectBucket):
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> HttpResponse:
         if key:
-            return self._send("GET", self._object(key), {"alt": "media"}, headers=headers)
+            media = {"alt": "media"}
+            return self._send("GET", self._object(key), media, headers=headers, max_bytes=None)
         return self._send("GET", self._objects, query, headers=headers)
 
     def put(self, key: str, data: bytes) -> None:
@@ -112,6 +106,7 @@ class GcsBucket(ObjectBucket):
         *,
         headers: Mapping[str, str] = MappingProxyType({}),
         body: bytes = b"",
+        max_bytes: int | None = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
         asked = f"?{urlencode(query)}" if query else ""
 
@@ -126,13 +121,14 @@ class GcsBucket(ObjectBucket):
             headers=to_send,
             body=body,
             retries=self._retries,
+            max_bytes=max_bytes,
         )
         if answer.status in (200, 204, 206):
             return answer
         problem = gcs_error(answer.status, answer.body)
         if problem.code == REQUESTER_PAYS and self._access.project and not self._billing_header:
             self._billing_header = {_BILLED_PROJECT: self._access.project}
-            return self._send(method, path, query, headers=headers, body=body)
+            return self._send(method, path, query, headers=headers, body=body, max_bytes=max_bytes)
         raise self._without_secrets(problem)
 
     def _new_store(self) -> ByteStore:
@@ -232,12 +228,12 @@ class GcsStorage(ObjectStorage[GcsBucket]):
         self,
         access: GcsAccess,
         *,
-        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
+        retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         super().__init__()
         self.access = access.settled()
         self._retries = retries
-        self._http = StorageHttpClient()
+        self._http = storage_http_client()
         self._credentials = GcsCredentials(self.access)
 
     def _new_bucket(self, name: str) -> GcsBucket:

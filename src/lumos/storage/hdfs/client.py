@@ -10,20 +10,16 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit, urlunsplit
 
 from lumos.config.secret import MASK, redact
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
+from lumos.http.retries import ONCE, RetryPolicy, RetryState, is_temporary
 from lumos.storage.errors import (
     StorageBusy,
     StorageDenied,
     StorageFault,
     StorageMissing,
     StorageUnreachable,
-    is_temporary,
 )
-from lumos.storage.http import (
-    HttpResponse,
-    StorageCircuitBreaker,
-    StorageHttpClient,
-    StorageRetryPolicy,
-)
+from lumos.storage.http import StorageCircuitBreaker
 
 _DATA: Final = {"Content-Type": "application/octet-stream"}
 _REDIRECTED: Final = (301, 302, 307)
@@ -55,8 +51,8 @@ class WebHdfs:
         self,
         bases: tuple[str, ...],
         *,
-        http_client: StorageHttpClient,
-        retries: StorageRetryPolicy,
+        http_client: HttpClient,
+        retries: RetryPolicy,
         user: str = "",
         token: str = "",
         headers: Mapping[str, str] | None = None,
@@ -178,9 +174,8 @@ class WebHdfs:
             return self._send_to_active(method, path, {"op": op, **self._login, **parameters})
 
     def _send_to_active(self, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
-        started, tried = time.monotonic(), 0
+        state = RetryState(self._retries)
         while True:
-            tried += 1
             problem: StorageFault | None = None
             for turn in range(len(self._bases)):
                 at = (self._active + turn) % len(self._bases)
@@ -192,19 +187,22 @@ class WebHdfs:
                 self._active = at
                 return answer
             assert problem is not None, "there is some name node"
-            wait = self._retries.wait(tried)
-            is_late = time.monotonic() - started + wait > self._retries.seconds
+            wait = state.next_wait()
             # Silent servers were retried by the HTTP client already.
             is_over = isinstance(problem, StorageUnreachable) or problem.code == ""
-            if is_over or is_late or tried >= self._retries.tries:
+            if is_over or wait is None:
                 raise problem
             time.sleep(wait)
 
     def _send_to(self, base: str, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
         url = f"{base}{quote(path, safe='/-._~')}?{urlencode(query, quote_via=quote)}"
         # With a second name node, a silent one is not retried.
-        retries = self._retries if len(self._bases) == 1 else self._retries._replace(tries=1)
-        answer = self._http.send(method, url, headers=lambda: self._headers, retries=retries)
+        retries = self._retries if len(self._bases) == 1 else ONCE
+        # Gateways answer a read with the bytes of the file.
+        limit = None if query["op"] == "OPEN" else MAX_RESPONSE_BYTES
+        answer = self._http.send(
+            method, url, headers=lambda: self._headers, retries=retries, max_bytes=limit
+        )
         if answer.status in (200, 201):
             return answer
         if answer.status in _REDIRECTED:
@@ -219,9 +217,10 @@ class WebHdfs:
             answer = self._http.send(
                 method,
                 where,
-                headers=lambda: {**self._headers, **_DATA},
+                headers=lambda: _DATA,
                 body=data,
                 retries=self._retries,
+                max_bytes=None,
             )
         except StorageUnreachable as silent:
             host = urlsplit(where).netloc.rpartition("@")[2]

@@ -17,14 +17,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lumos.config.secret import MASK
+from lumos.http.retries import ONCE, RetryPolicy
 from lumos.storage.errors import NoCredentials, StorageFault
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import WebHdfs
-from lumos.storage.http import StorageHttpClient, StorageRetryPolicy
+from lumos.storage.http import storage_http_client
 
 # Half of the day for which Hadoop issues tokens by default.
 _VALID_SECONDS: Final = 12 * 3600.0
-_PATIENCE: Final = StorageRetryPolicy(seconds=20, tries=3)
+_RETRIES: Final = RetryPolicy(seconds=20, tries=3)
 
 # The first message of a negotiation with the service on a host.
 Ticket = Callable[[str], bytes]
@@ -66,8 +67,8 @@ def cancel_all() -> None:
     for each in tokens:
         client = WebHdfs(
             (each.base,),
-            http_client=StorageHttpClient(),
-            retries=StorageRetryPolicy(tries=1),
+            http_client=storage_http_client(),
+            retries=ONCE,
             token=each.token,
         )
         with suppress(StorageFault):
@@ -79,8 +80,8 @@ def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _Deleg
     for base in access.bases(authority):
         client = WebHdfs(
             (base,),
-            http_client=StorageHttpClient(),
-            retries=_PATIENCE,
+            http_client=storage_http_client(),
+            retries=_RETRIES,
             headers=_negotiation(ticket(urlsplit(base).hostname or "")),
         )
         try:

@@ -11,11 +11,12 @@ from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 
+from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault, StorageMissing
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import HdfsPage, HdfsStatus, WebHdfs
 from lumos.storage.hdfs.kerberos import with_token
-from lumos.storage.http import StorageHttpClient, StorageRetryPolicy
+from lumos.storage.http import STORAGE_RETRIES, storage_http_client
 from lumos.storage.interface import (
     FileStorage,
     KeyRange,
@@ -54,11 +55,11 @@ class HdfsStorage(FileStorage):
         access: HdfsAccess,
         *,
         environment: Mapping[str, str] = os.environ,
-        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
+        retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         self.access = access.settled(environment)
         self._retries = retries
-        self._http = StorageHttpClient()
+        self._http = storage_http_client()
         self._clients: dict[str, WebHdfs] = {}
 
     def client(self, authority: str) -> WebHdfs:

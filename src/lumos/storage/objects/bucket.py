@@ -9,7 +9,7 @@ import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import MappingProxyType
@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 from obstore.exceptions import BaseError
 
+from lumos.http.client import CA_BUNDLE, HttpResponse
+from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault, error_from_obstore
-from lumos.storage.http import CA_BUNDLE, HttpResponse, StorageCircuitBreaker, StorageRetryPolicy
+from lumos.storage.http import StorageCircuitBreaker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from obstore import GetOptions, GetResult, PutResult
     from obstore.store import ClientConfig, RetryConfig
-from collections.abc import Callable
 
 PAGE_SIZE: Final = 1000
 _CONCURRENCY: Final = 16
@@ -83,7 +82,7 @@ class ByteStore(Protocol):
 
     def put(self, path: str, file: bytes) -> "PutResult": ...
 
-    def delete(self, paths: "str | Sequence[str]") -> None: ...
+    def delete(self, paths: str | Sequence[str]) -> None: ...
 
 
 class BucketCredentials(Protocol):
@@ -104,7 +103,7 @@ class ObjectBucket(ABC):
     # Whether the last bytes of an object can be read without knowing its size.
     serves_suffixes: ClassVar[bool] = True
 
-    def __init__(self, name: str, retries: StorageRetryPolicy) -> None:
+    def __init__(self, name: str, retries: RetryPolicy) -> None:
         self.name = name
         self._retries = retries
         self._opened: ByteStore | None = None
@@ -200,7 +199,7 @@ class ObjectBucket(ABC):
         )
 
     @staticmethod
-    def _for_each(remove: "Callable[[str], object]", keys: list[str]) -> None:
+    def _for_each(remove: Callable[[str], object], keys: list[str]) -> None:
         """Removes objects one by one, some at a time."""
         with ThreadPoolExecutor(min(_CONCURRENCY, len(keys) or 1)) as pool:
             list(pool.map(remove, keys))
@@ -221,7 +220,7 @@ class ObjectBucket(ABC):
             "backoff": {
                 "init_backoff": timedelta(seconds=retries.first_wait),
                 "max_backoff": timedelta(seconds=retries.longest_wait),
-                "base": 2,
+                "base": retries.factor,
             },
         }
 

@@ -1,4 +1,8 @@
-"""Signs requests as Amazon's services want them (AWS Signature Version 4)."""
+"""Signs requests as Amazon's services want them (AWS Signature Version 4).
+
+Not by botocore: it is optional, takes a third of a second to import, and 88 µs of CPU for a
+signature instead of 18.
+"""
 
 import hashlib
 import hmac

@@ -5,26 +5,31 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote, unquote_plus, urlsplit
+from xml.etree import ElementTree
 
 from obstore.store import S3Store
 
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
+from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault, error_from_response
-from lumos.storage.http import HttpResponse, StorageHttpClient, StorageRetryPolicy
-from lumos.storage.objects.bucket import PAGE_SIZE, ObjectBucket, ObjectPage, client_options
+from lumos.storage.http import STORAGE_RETRIES, storage_http_client
+from lumos.storage.objects.bucket import (
+    PAGE_SIZE,
+    ObjectBucket,
+    ObjectEntry,
+    ObjectPage,
+    client_options,
+    plain_etag,
+)
+from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.credentials import S3Credentials
 from lumos.storage.s3.signing import UNRESERVED, query_text, signed
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
-from typing import ClassVar
-from urllib.parse import unquote_plus
-from xml.etree import ElementTree
-
-from lumos.storage.objects.bucket import ObjectEntry, plain_etag
-from lumos.storage.objects.storage import ObjectStorage
 
 # The configured region, and the one that the response names.
 _MAX_LOCATIONS: Final = 2
@@ -44,8 +49,8 @@ class S3Bucket(ObjectBucket):
         access: S3Access,
         *,
         credentials: S3Credentials,
-        http_client: StorageHttpClient,
-        retries: StorageRetryPolicy,
+        http_client: HttpClient,
+        retries: RetryPolicy,
     ) -> None:
         super().__init__(name, retries)
         self._access = access
@@ -112,6 +117,7 @@ class S3Bucket(ObjectBucket):
                 headers=partial(self._signed, method, url, headers, body),
                 body=body,
                 retries=self._retries,
+                max_bytes=None if key else MAX_RESPONSE_BYTES,
             )
             self._is_located = True
             if answer.status in (200, 204, 206):
@@ -241,12 +247,12 @@ class S3Storage(ObjectStorage[S3Bucket]):
         self,
         access: S3Access,
         *,
-        retries: StorageRetryPolicy = StorageRetryPolicy(),  # noqa: B008 - it is frozen
+        retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         super().__init__()
         self.access = access.settled()
         self._retries = retries
-        self._http = StorageHttpClient("AWS_CA_BUNDLE")
+        self._http = storage_http_client("AWS_CA_BUNDLE")
         self._credentials = S3Credentials(self.access)
 
     def _new_bucket(self, name: str) -> S3Bucket:

@@ -1,0 +1,154 @@
+"""The HTTP client of storages and catalogs.
+
+Redirects are never followed, so that credentials stay with the host they are for. Proxies and
+certificates to trust come from the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE).
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final, NamedTuple, Protocol
+
+from lumos.errors import LumosError
+from lumos.http.retries import ONCE, RetryPolicy, RetryState, is_temporary, retry_after_seconds
+
+# The variable of OpenSSL for certificates to trust.
+CA_BUNDLE: Final = "SSL_CERT_FILE"
+# The largest responses list a folder with a million files at once.
+MAX_RESPONSE_BYTES: Final = 512 * 1024 * 1024
+INVALID_REQUEST: Final = "the request holds an invalid character, such as a line break"
+
+
+class TimeLimits(NamedTuple):
+    """The seconds to wait for a connection, and for the next bytes of a response."""
+
+    connect: float = 5.0
+    read: float = 30.0
+
+
+class HttpResponse(NamedTuple):
+    """A response of any status; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same request may succeed later."""
+        return is_temporary(self.status)
+
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds that the server asks to wait."""
+        return retry_after_seconds(self.headers.get("retry-after"))
+
+
+class HttpError(LumosError):
+    """A request without a complete response; `reason` says why and holds no part of the request."""
+
+    is_temporary: ClassVar[bool] = True
+    retry_after: ClassVar[float | None] = None
+    problem: ClassVar[str] = "does not answer"
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{_origin(url)} {self.problem}: {reason}")
+
+
+class NotConnected(HttpError):
+    """No connection: no such host, nothing listens, or no trusted certificate."""
+
+
+class ResponseLost(HttpError):
+    """The connection broke or timed out before the response was complete."""
+
+
+class InvalidRequest(HttpError):
+    """A URL or header that cannot be sent."""
+
+    is_temporary = False
+
+
+class ResponseTooLarge(HttpError):
+    """A response with more bytes than accepted."""
+
+    is_temporary = False
+    problem = "answers too much"
+
+    def __init__(self, url: str, max_bytes: int) -> None:
+        super().__init__(url, f"the response is longer than {max_bytes:,} bytes")
+
+
+class HttpTransport(Protocol):
+    """Exchanges one request for one response; may be used by many threads."""
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        max_bytes: int | None,
+    ) -> HttpResponse:
+        """The response, or an HttpError."""
+
+    def close(self) -> None:
+        """Close idle connections."""
+
+
+class HttpClient:
+    """Sends requests to any server and retries them; may be used by many threads.
+
+    `translate` turns errors into those of the caller.
+    """
+
+    def __init__(
+        self, transport: HttpTransport, *, translate: Callable[[HttpError], Exception] | None = None
+    ) -> None:
+        self._transport = transport
+        self._translate = translate
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Callable[[], Mapping[str, str]] = dict,
+        body: bytes = b"",
+        retries: RetryPolicy = ONCE,
+        max_bytes: int | None = MAX_RESPONSE_BYTES,
+    ) -> HttpResponse:
+        """The response, whatever its status; `headers` are made, and so signed, for each try."""
+        state = RetryState(retries)
+        while True:
+            to_send = headers()
+            outcome: HttpResponse | HttpError
+            try:
+                outcome = self._transport.exchange(method, url, to_send, body, max_bytes)
+            except HttpError as problem:
+                outcome = problem
+            wait = state.next_wait(outcome.retry_after) if outcome.is_temporary else None
+            if wait is not None:
+                time.sleep(wait)
+            elif isinstance(outcome, HttpResponse):
+                return outcome
+            elif self._translate is None:
+                raise outcome
+            else:
+                raise self._translate(outcome) from outcome
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._transport.close()
+
+
+def reason_of(problem: Exception) -> str:
+    """The text of an exception, which may have none."""
+    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+
+
+def _origin(url: str) -> str:
+    # Not by urlsplit, which may be what failed.
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0].rpartition('@')[2]}"

@@ -1,0 +1,74 @@
+"""Connections of httpx, the transport of catalogs."""
+
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lumos.http.client import (
+    INVALID_REQUEST,
+    HttpResponse,
+    InvalidRequest,
+    NotConnected,
+    ResponseLost,
+    ResponseTooLarge,
+    TimeLimits,
+    reason_of,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class HttpxTransport:
+    """Connections of httpx, which is imported with the first request."""
+
+    def __init__(self, *, limits: TimeLimits, connections: int, tls: ssl.SSLContext) -> None:
+        self._limits = limits
+        self._connections = connections
+        self._tls = tls
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        max_bytes: int | None,
+    ) -> HttpResponse:
+        import httpx
+
+        data, size = [], 0
+        try:
+            with self._client.stream(
+                method, url, headers=dict(headers), content=body or None
+            ) as response:
+                for chunk in response.iter_bytes():
+                    data.append(chunk)
+                    size += len(chunk)
+                    if max_bytes is not None and size > max_bytes:
+                        raise ResponseTooLarge(url, max_bytes)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as problem:
+            raise NotConnected(url, reason_of(problem)) from problem
+        except httpx.UnsupportedProtocol as problem:
+            raise InvalidRequest(url, str(problem)) from problem
+        except (httpx.InvalidURL, httpx.LocalProtocolError, UnicodeError) as problem:
+            raise InvalidRequest(url, INVALID_REQUEST) from problem
+        except (httpx.TransportError, httpx.DecodingError) as problem:
+            raise ResponseLost(url, reason_of(problem)) from problem
+        return HttpResponse(response.status_code, dict(response.headers), b"".join(data))
+
+    def close(self) -> None:
+        if (client := self.__dict__.pop("_client", None)) is not None:
+            client.close()
+
+    @cached_property
+    def _client(self) -> "httpx.Client":
+        import httpx
+
+        return httpx.Client(
+            verify=self._tls,
+            timeout=httpx.Timeout(self._limits.read, connect=self._limits.connect),
+            limits=httpx.Limits(max_keepalive_connections=self._connections),
+            follow_redirects=False,
+        )
