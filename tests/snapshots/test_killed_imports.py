@@ -32,6 +32,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "dataset": ("urn", "name", "state", "cloud_version", "schema_version", "schema_hash"),
     "aspect": ("urn", "name", "body"),
     "schema_version": ("urn", "number", "version", "cloud_version", "schema_hash"),
+    "annotation": ("urn", "digest", "reporter", "value"),
     "beside": ("urn", "name"),
     "search_entry": ("urn", "name", "path", "fields", "facets"),
     "item": ("kind", "key", "body"),

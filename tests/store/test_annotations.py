@@ -1,15 +1,16 @@
-"""Whose words are whose, beside the datasets that they are about."""
+"""Annotations by reporter, in rows of their own."""
 
-from lumos.model.annotation import Annotation, AnnotationKey
+import pytest
+
+from lumos.model.annotation import DATA_SOURCE, Annotation, AnnotationKey, AnnotationsByReporter
 from lumos.store import Store
-from lumos.store.annotations import annotations_in
 from store.conftest import AT, dataset
 
-WORDS = {
-    AnnotationKey("email", "tag", "pii"): Annotation(author="jane", at=AT),
-    AnnotationKey("", "domain"): Annotation(value="x"),
-}
-ORDERS = "lumos://file/lake/orders"
+TAG, DOMAIN = AnnotationKey("email", "tag", "pii"), AnnotationKey("", "domain")
+OWN = {TAG: Annotation(author="jane", at=AT), DOMAIN: Annotation(value="x")}
+LONG = "dbt:" + "x" * 5000
+ORDERS, ITEMS, OTHER = (f"lumos://file/lake/{name}" for name in ("orders", "items", "other"))
+COMMENT = {AnnotationKey("", "description"): Annotation(value="of the source")}
 
 
 def filled(store: Store) -> Store:
@@ -17,37 +18,76 @@ def filled(store: Store) -> Store:
         for name in ("orders", "items"):
             transaction.save(dataset(name))
         transaction.save(dataset("other", source="file:/else"))
-        transaction.annotations.put(ORDERS, "user", WORDS)
-        transaction.annotations.put(
-            ORDERS, "dbt:" + "x" * 500, {AnnotationKey("", "domain"): Annotation(value="y")}
-        )
-        transaction.annotations.put("lumos://file/lake/other", "user", WORDS)
+        both = {"user": OWN, LONG: {DOMAIN: Annotation(value="y")}}
+        transaction.annotations.put(ORDERS, both, before={})
+        transaction.annotations.put(OTHER, {"user": OWN}, before={})
     return store
 
 
-def test_words_are_kept_by_reporter_and_source(store: Store) -> None:
-    filled(store)
-    assert store.annotations.of_source("file:/lake") == {
-        ORDERS: {
-            "user": WORDS,
-            "dbt:" + "x" * 500: {AnnotationKey("", "domain"): Annotation(value="y")},
-        }
-    }
-    assert store.annotations.urns("user") == (ORDERS, "lumos://file/lake/other")
-    assert store.annotations.urns("nobody") == ()
-    assert [urn for urn, _ in store.annotations.all()] == [ORDERS, "lumos://file/lake/other"]
-
-
-def test_no_words_leave_no_row(store: Store) -> None:
-    filled(store)
-    before = store.counts()["beside"]
+def replaced(store: Store, annotations: AnnotationsByReporter) -> AnnotationsByReporter:
+    """The annotations of a dataset after all of them were replaced."""
     with store.transaction() as transaction:
-        transaction.annotations.put(ORDERS, "user", {})
-        assert transaction.annotations.get(ORDERS).keys() == {"dbt:" + "x" * 500}
-    assert store.counts()["beside"] == before - 1
+        before = transaction.annotations.get(ORDERS)
+        transaction.annotations.put(ORDERS, annotations, before=before)
+    return store.annotations.of([ORDERS]).get(ORDERS, {})
 
 
-def test_words_go_along_with_a_renamed_and_a_merged_dataset(store: Store) -> None:
+def test_annotations_are_stored_by_reporter_and_source(store: Store) -> None:
+    filled(store)
+    own = {"user": OWN, LONG: {DOMAIN: Annotation(value="y")}}
+    assert store.annotations.of_source("file:/lake") == {ORDERS: own}
+    assert store.annotations.of([ORDERS, ITEMS, OTHER]) == {ORDERS: own, OTHER: {"user": OWN}}
+    assert store.annotations.urns("user") == (ORDERS, OTHER)
+    assert store.annotations.urns(LONG) == (ORDERS,)
+    assert store.annotations.urns("nobody") == ()
+
+
+def test_what_only_the_data_source_annotates_is_read_apart(store: Store) -> None:
+    filled(store)
+    own = {"user": OWN, DATA_SOURCE: COMMENT}
+    with store.transaction() as transaction:
+        transaction.annotations.put(ITEMS, {DATA_SOURCE: COMMENT}, before={})
+        transaction.annotations.put(ORDERS, own, before=transaction.annotations.get(ORDERS))
+    assert store.annotations.of_source("file:/lake") == {ORDERS: own}
+    source = {DATA_SOURCE: COMMENT}
+    assert store.annotations.reported("file:/lake") == {ORDERS: source, ITEMS: source}
+
+
+def test_a_reporter_without_annotations_has_no_rows(store: Store) -> None:
+    filled(store)
+    before = store.counts()["annotation"]
+    assert replaced(store, {LONG: {DOMAIN: Annotation(value="y")}}).keys() == {LONG}
+    assert store.counts()["annotation"] == before - len(OWN)
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({"user": {DOMAIN: Annotation(value=None)}}, id="denied"),
+        pytest.param({"user": {TAG: Annotation()}}, id="label"),
+        pytest.param({"user": {DOMAIN: Annotation(value="x", author="joe")}}, id="author"),
+        pytest.param({"user": {DOMAIN: Annotation(value="nul \0 and ü")}}, id="text"),
+        pytest.param({LONG: {AnnotationKey("a" * 3000, "tag", "b" * 3000): Annotation()}}, id="long"),
+        pytest.param(
+            {
+                "a": {AnnotationKey("b", "tag", "c"): Annotation()},
+                "ab": {AnnotationKey("", "tag", "c"): Annotation()},
+                "": {AnnotationKey("ab", "tag", "c"): Annotation()},
+            },
+            id="same letters",
+        ),
+        pytest.param({}, id="none"),
+    ],
+)  # fmt: skip
+def test_annotations_are_read_as_they_were_written(
+    store: Store, annotations: AnnotationsByReporter
+) -> None:
+    filled(store)
+    assert replaced(store, annotations) == annotations
+    assert replaced(store, annotations) == annotations
+
+
+def test_annotations_follow_a_renamed_and_a_merged_dataset(store: Store) -> None:
     filled(store)
     with store.transaction() as transaction:
         known = transaction.known(ORDERS)
@@ -55,14 +95,25 @@ def test_words_go_along_with_a_renamed_and_a_merged_dataset(store: Store) -> Non
         transaction.rename(known, to="lumos://file/lake/new", name="new", at=AT)
         renamed = transaction.known("lumos://file/lake/new")
         assert renamed is not None
-        transaction.absorb(renamed, into="lumos://file/lake/items", at=AT)
-        assert transaction.annotations.get("lumos://file/lake/items")["user"] == WORDS
-        transaction.absorb(renamed, into="lumos://file/lake/other", at=AT)
-        assert transaction.annotations.get("lumos://file/lake/other") == {"user": WORDS}
+        transaction.absorb(renamed, into=ITEMS, at=AT)
+        assert transaction.annotations.get(ITEMS)["user"] == OWN
+        transaction.absorb(renamed, into=OTHER, at=AT)
+        assert transaction.annotations.get(OTHER) == {"user": OWN}
 
 
-def test_words_are_told_from_what_else_is_kept_beside(store: Store) -> None:
+def test_a_merged_dataset_keeps_what_its_own_source_reports(store: Store) -> None:
+    filled(store)
+    reported = {AnnotationKey("", "description"): Annotation(value="of another source")}
+    with store.transaction() as transaction:
+        transaction.annotations.put(ITEMS, {DATA_SOURCE: COMMENT}, before={})
+        before = transaction.annotations.get(ORDERS)
+        transaction.annotations.put(ORDERS, {**before, DATA_SOURCE: reported}, before=before)
+        transaction.annotations.copy(ORDERS, ITEMS)
+        assert transaction.annotations.get(ITEMS) == {**before, DATA_SOURCE: COMMENT}
+
+
+def test_a_deleted_dataset_leaves_no_annotations(store: Store) -> None:
     filled(store)
     with store.transaction() as transaction:
-        stored = transaction.entries.get([ORDERS])[ORDERS]
-    assert annotations_in({**stored.extras, "carried": b"{}"})["user"] == WORDS
+        transaction.entries.erase(ORDERS)
+    assert store.annotations.of([ORDERS]) == {}

@@ -1,16 +1,17 @@
 """Which reporter each annotation of a dataset belongs to, after edits, scans and imports."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from lumos.annotations.rules import (
     annotate,
     annotate_schema,
     annotations_of,
+    claimed_keys,
     field_annotations,
-    is_from_source,
     resolve_value,
     source_annotations,
+    source_annotations_in,
 )
 from lumos.model.annotation import (
     DATA_SOURCE,
@@ -25,13 +26,10 @@ from lumos.model.dataset import Dataset
 from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Schema
 from lumos.model.type_path import field_paths
-from lumos.store.annotations import annotation_row, annotations_in, is_annotation_row
-from lumos.store.entries import StoredEntry
 
 
 def attribute(
     annotations: AnnotationsByReporter,
-    dataset: Dataset,
     values: Mapping[AnnotationKey, str],
     keys: Iterable[AnnotationKey],
     *,
@@ -44,12 +42,18 @@ def attribute(
     report were imported.
     """
     after = {reporter: dict(own) for reporter, own in annotations.items()}
+    claimed, reported = claimed_keys(annotations), annotations.get(DATA_SOURCE, {})
     for key in keys:
-        if key in values and not any(key in own for own in annotations.values()):
-            from_source = is_scanned if key.path else is_from_source(dataset, key)
-            reporter = DATA_SOURCE if from_source else IMPORT
-            after.setdefault(reporter, {})[key] = Annotation(value=values[key])
+        if key not in values or key in claimed:
+            continue
+        from_source = is_scanned if key.path else _value(reported, key) == values[key]
+        own = after.setdefault(DATA_SOURCE if from_source else IMPORT, {})
+        own[key] = Annotation(value=values[key])
     return dict(after)
+
+
+def _value(annotations: AnnotationMap, key: AnnotationKey) -> str | None:
+    return annotations[key].value if key in annotations else None
 
 
 def refresh_source_annotations(
@@ -58,25 +62,44 @@ def refresh_source_annotations(
     metadata: SourceMetadata | None,
     platform: str,
 ) -> dict[str, AnnotationMap]:
-    """The annotations after a scan, with what the data source reports now."""
+    """The annotations after a scan, with what the data source reports now.
+
+    Of fields, only what other reporters have annotated as well: the schema has the rest.
+    """
     annotations = match_field_case(annotations, found)
-    values = field_annotations(found)
-    if metadata is not None:
-        values |= source_annotations(metadata, platform)
-    keys = {key for own in annotations.values() for key in own}
-    reported = {key: Annotation(value=values[key]) for key in keys if key in values}
     if metadata is None:
         # Files have no metadata about the dataset as a whole, so earlier values stay.
         earlier = annotations.get(DATA_SOURCE, {})
-        reported = {key: each for key, each in earlier.items() if not key.path} | reported
+        reported = {key: each for key, each in earlier.items() if not key.path}
+    else:
+        reported = source_annotations(metadata, platform)
+    claimed = [key for key in claimed_keys(annotations) if key.path]
+    if claimed:
+        values = field_annotations(found)
+        reported |= {key: Annotation(value=values[key]) for key in claimed if key in values}
     others = {reporter: own for reporter, own in annotations.items() if reporter != DATA_SOURCE}
     return {**others, DATA_SOURCE: reported} if reported else others
 
 
+def without_uncontested_source(
+    annotations: AnnotationsByReporter, *, of_fields_only: bool
+) -> dict[str, AnnotationMap]:
+    """The annotations without those of the data source that no other reporter contests."""
+    claimed = claimed_keys(annotations)
+    source = {
+        key: each
+        for key, each in annotations.get(DATA_SOURCE, {}).items()
+        if key in claimed or (of_fields_only and not key.path)
+    }
+    kept = {**annotations, DATA_SOURCE: source}
+    return {reporter: own for reporter, own in kept.items() if own}
+
+
 def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
     """The annotations, moved to fields whose names differ from the annotated ones in case only."""
-    present = field_paths(found)
-    lost = {key.path for own in annotations.values() for key in own if key.path} - set(present)
+    annotated = {key.path for own in annotations.values() for key in own if key.path}
+    present = field_paths(found) if annotated else []
+    lost = annotated - set(present)
     if not lost:
         return dict(annotations)
     by_folded: dict[str, list[str]] = {}
@@ -120,10 +143,11 @@ def annotate_scanned_dataset(dataset: Dataset, annotations: AnnotationsByReporte
     """A dataset as it was scanned, with the annotations of the dataset itself that count."""
     keys = {
         key
-        for own in annotations.values()
-        for key in own
+        for key in claimed_keys(annotations)
         if not key.path and key.slot in ("description", "owner", "property")
     }
+    if not keys:
+        return dataset
     changes = _changes(annotations, keys, annotations_of(dataset))
     return annotate(dataset, changes) if changes else dataset
 
@@ -138,27 +162,42 @@ def _changes(
 
 
 def annotations_after_import(
-    entry: CatalogEntry, before: StoredEntry, *, is_scanned: bool, at: datetime
-) -> dict[str, bytes]:
-    """The stored annotations of a dataset after an import.
+    entry: CatalogEntry,
+    before: Dataset | None,
+    annotations: AnnotationsByReporter,
+    *,
+    is_scanned: bool,
+    at: datetime,
+) -> dict[str, AnnotationMap]:
+    """The annotations of a dataset after an import; `before` is the dataset until then, if any.
 
     Values that an import changed were written by people elsewhere, and are the newest.
     """
-    rows = {name: body for name, body in before.extras.items() if is_annotation_row(name)}
-    if not rows and (not is_scanned or entry.schema == before.dataset.schema):
+    after = dict(annotations)
+    if before is not None and (
+        changed := _imported_changes(
+            entry, before, claimed_keys(annotations), is_scanned=is_scanned
+        )
+    ):
+        new = {key: Annotation(value=value, at=at) for key, value in changed.items()}
+        after[IMPORT] = {**annotations.get(IMPORT, {}), **new}
+    of_fields = {key: each for key, each in annotations.get(DATA_SOURCE, {}).items() if key.path}
+    after[DATA_SOURCE] = {**of_fields, **source_annotations_in(entry, after)}
+    return {reporter: own for reporter, own in after.items() if own}
+
+
+def _imported_changes(
+    entry: CatalogEntry, before: Dataset, claimed: Collection[AnnotationKey], *, is_scanned: bool
+) -> dict[AnnotationKey, str | None]:
+    """The values that an import changed, of keys that reporters claim or that a scan would undo."""
+    if not claimed and (not is_scanned or entry.schema == before.schema):
         return {}
-    annotations = annotations_in(before.extras)
-    claimed = {key for own in annotations.values() for key in own}
     present = set(field_paths(entry.schema)) if entry.schema is not None else set()
-    old, new = annotations_of(before.dataset), annotations_of(entry)
-    changed = {
-        key: Annotation(value=new.get(key), at=at)
+    old, new = annotations_of(before), annotations_of(entry)
+    return {
+        key: new.get(key)
         for key in old.keys() | new.keys()
         if old.get(key) != new.get(key)
         and (key in claimed or (is_scanned and key.path))
         and (not key.path or key.path in present)
     }
-    if changed:
-        name, body = annotation_row(IMPORT, {**annotations.get(IMPORT, {}), **changed})
-        rows[name] = body
-    return rows

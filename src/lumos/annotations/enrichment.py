@@ -41,7 +41,6 @@ from lumos.model.json_codec import to_json
 from lumos.names import find_dataset, find_fields, find_matching, find_urn, unknown_field_error
 from lumos.schemas.changes import last_split
 from lumos.store import KnownDataset, Store
-from lumos.store.annotations import annotations_in
 
 _ACTION: Final = "enrich"
 _LABELS: Final[tuple[tuple[Slot, str], ...]] = (
@@ -322,9 +321,11 @@ class _DatasetEntries:
     def _load(self, urns: list[str]) -> Iterator[tuple[Dataset, set[str]]]:
         """Datasets, each with the field paths that have annotations."""
         for start in range(0, len(urns), _BATCH_SIZE):
-            for stored in self._store.entries.get_many(urns[start : start + _BATCH_SIZE]).values():
-                annotations = annotations_in(stored.extras)
-                yield stored.dataset, {key.path for own in annotations.values() for key in own}
+            batch = urns[start : start + _BATCH_SIZE]
+            annotations = self._store.annotations.of(batch)
+            for urn, stored in self._store.entries.get_many(batch).items():
+                own = annotations.get(urn, {}).values()
+                yield stored.dataset, {key.path for each in own for key in each}
 
     def _add_problem(self, number: int, text: str, *key: str) -> None:
         self._problems.append(file_problem(self._read.key(number, *key), text))

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from lumos.annotations.items import ItemStore, label_of
-from lumos.annotations.lists import stored_entries
+from lumos.annotations.lists import annotated_entries
 from lumos.annotations.locations import is_match
 from lumos.annotations.reports import AnnotationReport
 from lumos.annotations.rules import annotations_of
@@ -21,7 +21,6 @@ from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.type_path import nested_parts
 from lumos.model.types import quoted_name
 from lumos.store import KnownDataset
-from lumos.store.annotations import annotations_in
 
 _ACTION: Final = "enrich --infer"
 
@@ -35,9 +34,9 @@ def infer(settings: Settings, writer: AnnotationWriter, *, dry_run: bool) -> Ann
         )
     rules = _InferenceRules(settings.glossary_mappings, settings.path_patterns)
     urns = []
-    for stored in stored_entries(writer.store, None):
+    for stored, annotations in annotated_entries(writer.store, None):
         rules.known[stored.known.urn] = stored.known
-        own = annotations_in(stored.extras).get(INFERRED, {})
+        own = annotations.get(INFERRED, {})
         wanted = rules.edit(stored.dataset, own)
         if any(key not in own or own[key].value != value for key, value in wanted.items()):
             urns.append(stored.known.urn)

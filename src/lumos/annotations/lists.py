@@ -11,7 +11,6 @@ from lumos.annotations.rules import annotations_of, keys_of_missing_fields, reso
 from lumos.model.annotation import AnnotationKey, AnnotationsByReporter, Slot
 from lumos.names import find_datasets, find_fields, unknown_field_error
 from lumos.store import DatasetFilter, Store
-from lumos.store.annotations import annotations_in
 from lumos.store.entries import StoredEntry, is_scanned
 
 _BATCH_SIZE: Final = 200
@@ -23,14 +22,14 @@ def list_annotations(
     """The annotations in some slots of all datasets, of those named, or of some of their fields."""
     listed: list[ListedAnnotation] = []
     count, schemas_without_fields = 0, []
-    for stored in stored_entries(store, dataset):
+    for stored, annotations in annotated_entries(store, dataset):
         count += 1
         paths = set(find_fields(stored.dataset.schema, fields)) if fields else set()
         if fields and not paths and stored.dataset.schema is not None:
             schemas_without_fields.append(stored.dataset.schema)
         listed += [
             each
-            for each in _annotations(stored, slots)
+            for each in _annotations(stored, annotations, slots)
             if not fields or each.field in paths or each.field in fields
         ]
     if fields and count == len(schemas_without_fields) and not listed:
@@ -42,17 +41,32 @@ def list_annotations(
 
 def stored_entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
     """The live datasets that a name or a pattern means, or all of them."""
-    known = store.list(DatasetFilter()) if dataset is None else find_datasets(store, dataset)
-    remaining = iter(list(known))
-    while batch := [each.urn for each in islice(remaining, _BATCH_SIZE)]:
+    for batch in _batches(store, dataset):
         found = store.entries.get_many(batch)
         yield from (found[urn] for urn in batch if urn in found)
 
 
-def _annotations(stored: StoredEntry, slots: Collection[Slot]) -> Iterator[ListedAnnotation]:
-    stated = annotations_in(stored.extras)
+def annotated_entries(
+    store: Store, dataset: str | None
+) -> Iterator[tuple[StoredEntry, AnnotationsByReporter]]:
+    """The live datasets that a name or a pattern means, or all of them, with their annotations."""
+    for batch in _batches(store, dataset):
+        found, annotations = store.entries.get_many(batch), store.annotations.of(batch)
+        yield from ((found[urn], annotations.get(urn, {})) for urn in batch if urn in found)
+
+
+def _batches(store: Store, dataset: str | None) -> Iterator[list[str]]:
+    known = store.list(DatasetFilter()) if dataset is None else find_datasets(store, dataset)
+    remaining = iter(list(known))
+    while batch := [each.urn for each in islice(remaining, _BATCH_SIZE)]:
+        yield batch
+
+
+def _annotations(
+    stored: StoredEntry, stated: AnnotationsByReporter, slots: Collection[Slot]
+) -> Iterator[ListedAnnotation]:
     values = annotations_of(stored.dataset)
-    attributed = attribute(stated, stored.dataset, values, values, is_scanned=is_scanned(stored))
+    attributed = attribute(stated, values, values, is_scanned=is_scanned(stored))
     for key, value in values.items():
         if key.slot in slots:
             yield _listed(stored, attributed, key, value, is_gone=False)

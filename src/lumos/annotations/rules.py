@@ -134,6 +134,11 @@ def keys_of_missing_fields(
 # Annotations that the data source reports
 
 
+def claimed_keys(annotations: AnnotationsByReporter) -> set[AnnotationKey]:
+    """The keys that reporters other than the data source have annotated."""
+    return {key for reporter, own in annotations.items() if reporter != DATA_SOURCE for key in own}
+
+
 def source_properties(metadata: SourceMetadata) -> Properties:
     """The properties that a data source reports, its comment and its owner among them."""
     facts = {
@@ -144,35 +149,62 @@ def source_properties(metadata: SourceMetadata) -> Properties:
     return {name: text for name, text in facts.items() if text is not None}
 
 
-def source_annotations(metadata: SourceMetadata, platform: str) -> dict[AnnotationKey, str]:
-    """The metadata that a data source reports, as values by key."""
-    values = {
-        AnnotationKey("", "property", f"{platform}.{name}"): text
+def source_annotations(metadata: SourceMetadata, platform: str) -> dict[AnnotationKey, Annotation]:
+    """The metadata that a data source reports about a dataset as a whole, as annotations."""
+    annotations = {
+        AnnotationKey("", "property", f"{platform}.{name}"): Annotation(value=text)
         for name, text in source_properties(metadata).items()
     }
     if metadata.description is not None:
-        values[AnnotationKey("", "description")] = metadata.description
+        annotations[AnnotationKey("", "description")] = Annotation(value=metadata.description)
     if metadata.owner is not None:
-        values[AnnotationKey("", "owner", owner_key(metadata.owner))] = ""
-    return values
+        annotations[AnnotationKey("", "owner", owner_key(metadata.owner))] = Annotation()
+    return annotations
 
 
-def is_from_source(dataset: Dataset, key: AnnotationKey) -> bool:
-    """Whether the data source itself reported the value that a dataset has for a key."""
-    prefix, properties = f"{dataset.platform}.", dataset.properties or {}
-    match key.slot:
-        case "description":
-            comment = properties.get(f"{prefix}{COMMENT_PROPERTY}")
-            return dataset.documentation is not None and (
-                dataset.documentation.description == comment
-            )
-        case "owner":
-            name, owner = properties.get(f"{prefix}{OWNER_PROPERTY}"), owner_from_key(key.name)
-            return name is not None and owner == Owner(name=name, kind=owner.kind)
-        case "property":
-            return key.name.startswith(prefix)
-        case _:
-            return False
+def reported_properties(annotations: AnnotationsByReporter, platform: str) -> Properties:
+    """The properties that the data source reported last, without the prefix of the platform."""
+    return {
+        key.name.removeprefix(f"{platform}."): each.value
+        for key, each in annotations.get(DATA_SOURCE, {}).items()
+        if not key.path and key.slot == "property" and each.value is not None
+    }
+
+
+def source_annotations_in(
+    dataset: Dataset, annotations: AnnotationsByReporter
+) -> dict[AnnotationKey, Annotation]:
+    """What the data source reported about a dataset that comes from a snapshot or a catalog.
+
+    These have it as properties that start with the platform's name. If others have annotated such
+    a property in this store, its value is theirs, and what the source reported here stays.
+    """
+    platform, claimed = dataset.platform, claimed_keys(annotations)
+    earlier = annotations.get(DATA_SOURCE, {})
+    properties = {
+        name.removeprefix(f"{platform}."): earlier[key].value if key in claimed else text
+        for name, text in (dataset.properties or {}).items()
+        if name.startswith(f"{platform}.")
+        and ((key := AnnotationKey("", "property", name)) not in claimed or key in earlier)
+    }
+    if not properties:
+        return {}
+    owner = properties.pop(OWNER_PROPERTY, None)
+    metadata = SourceMetadata(
+        description=properties.pop(COMMENT_PROPERTY, None),
+        owner=None if owner is None else _named_owner(owner, dataset, annotations),
+        properties={name: text for name, text in properties.items() if text is not None},
+    )
+    return source_annotations(metadata, platform)
+
+
+def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter) -> Owner:
+    """The owner of a name: the property does not say whether it is a user or a group."""
+    user, group = Owner(name=name), Owner(name=name, kind="group")
+    known = {*(dataset.ownership.owners if dataset.ownership else ())}
+    for own in annotations.values():
+        known |= {owner_from_key(key.name) for key in own if key.slot == "owner"}
+    return group if group in known and user not in known else user
 
 
 def check_editable_properties(dataset: Dataset, names: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from lumos.annotations.items import ItemStore, label_of, replace_given
-from lumos.annotations.lists import list_annotations, stored_entries
+from lumos.annotations.lists import annotated_entries, list_annotations
 from lumos.annotations.owners import Owners
 from lumos.annotations.reporters import DatasetDescription, apply_descriptions
 from lumos.annotations.reports import (
@@ -28,7 +28,6 @@ from lumos.model.dataset import Dataset
 from lumos.model.schema import Schema
 from lumos.names import find_datasets, find_fields, is_dataset, match_paths, unknown_field_error
 from lumos.store import Store
-from lumos.store.annotations import annotations_in
 
 # New values by slot and name, for a dataset or for each of some fields.
 AnnotationValues: TypeAlias = Mapping[tuple[Slot, str], str | Retraction | None]
@@ -98,8 +97,7 @@ def _annotated_missing_fields(
 ) -> dict[str, list[str]]:
     """The named fields that are gone but still have annotations, by URN."""
     found = {}
-    for stored in stored_entries(store, dataset):
-        annotations = annotations_in(stored.extras)
+    for stored, annotations in annotated_entries(store, dataset):
         paths = [key.path for key in keys_of_missing_fields(stored.dataset.schema, annotations)]
         if paths:
             found[stored.known.urn] = match_paths(fields, list(dict.fromkeys(paths)))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.annotations.attribution import attribute
+from lumos.annotations.attribution import attribute, without_uncontested_source
 from lumos.annotations.reports import AnnotatedDataset, AnnotationReport, OverruledAnnotation
 from lumos.annotations.rules import (
     DOC_SLOTS,
@@ -21,7 +21,6 @@ from lumos.annotations.rules import (
 )
 from lumos.config.settings import OwnerRules
 from lumos.model.annotation import (
-    DATA_SOURCE,
     USER,
     Annotation,
     AnnotationKey,
@@ -38,7 +37,6 @@ from lumos.schemas.version_rules import level_of
 from lumos.schemas.version_writer import VersionWriter, version_event_id
 from lumos.schemas.wording import few
 from lumos.store import KnownDataset, Store, Transaction
-from lumos.store.annotations import annotations_in
 from lumos.store.entries import StoredEntry, is_scanned
 from lumos.store.transaction import current_user, record_audit
 
@@ -139,8 +137,9 @@ class AnnotationWriter:
         remaining = iter(dict.fromkeys(urns))
         while batch := list(islice(remaining, _BATCH_SIZE)):
             if dry_run:
-                for stored in store.entries.get_many(batch).values():
-                    run.plan(stored)
+                annotations = store.annotations.of(batch)
+                for urn, stored in store.entries.get_many(batch).items():
+                    run.plan(stored, annotations.get(urn, {}))
                 continue
             with store.transaction() as transaction:
                 for revised in list(self._revise(transaction, batch, run)):
@@ -155,26 +154,26 @@ class AnnotationWriter:
 
     def _revise(
         self, transaction: Transaction, urns: Sequence[str], run: "_EditRun"
-    ) -> Iterator[tuple[StoredEntry, AnnotationRevision]]:
+    ) -> Iterator[tuple[StoredEntry, AnnotationsByReporter, AnnotationRevision]]:
         for urn in urns:
             transaction.known(urn)
-        for stored in transaction.entries.get(urns).values():
-            if (revision := run.revise(stored)) is not None:
-                yield stored, revision
+        annotations = transaction.annotations.of(urns)
+        for urn, stored in transaction.entries.get(urns).items():
+            before = annotations.get(urn, {})
+            if (revision := run.revise(stored, before)) is not None:
+                yield stored, before, revision
 
     def _save(
         self,
         transaction: Transaction,
         stored: StoredEntry,
+        before: AnnotationsByReporter,
         revision: AnnotationRevision,
         *,
         run: "_EditRun",
     ) -> None:
-        urn, before = stored.known.urn, annotations_in(stored.extras)
-        for reporter in before.keys() | revision.annotations.keys():
-            if before.get(reporter) != revision.annotations.get(reporter):
-                own = revision.annotations.get(reporter, {})
-                transaction.annotations.put(urn, reporter, own)
+        urn = stored.known.urn
+        transaction.annotations.put(urn, revision.annotations, before=before)
         if not revision.changes:
             if revision.removed_from_missing_fields:
                 run.add(stored.known, revision, None)
@@ -220,12 +219,13 @@ class _EditRun:
         self._datasets: list[AnnotatedDataset] = []
         self._overruled: list[OverruledAnnotation] = []
 
-    def revise(self, stored: StoredEntry) -> AnnotationRevision | None:
+    def revise(
+        self, stored: StoredEntry, annotations: AnnotationsByReporter
+    ) -> AnnotationRevision | None:
         """The dataset after the edit; None if it is not live or the edit is empty."""
         if stored.known.state != "live":
             return None
         self._matched += 1
-        annotations = annotations_in(stored.extras)
         changes = self._edit(stored.dataset, annotations.get(self.reporter, {}))
         if not changes:
             return None
@@ -249,9 +249,9 @@ class _EditRun:
         ]
         return revision
 
-    def plan(self, stored: StoredEntry) -> None:
+    def plan(self, stored: StoredEntry, annotations: AnnotationsByReporter) -> None:
         """Adds what the edit would do to a dataset."""
-        revision = self.revise(stored)
+        revision = self.revise(stored, annotations)
         if revision is not None and (revision.changes or revision.removed_from_missing_fields):
             self.add(stored.known, revision, None)
 
@@ -293,7 +293,7 @@ def revise(
 ) -> AnnotationRevision:
     """A dataset after one reporter changed some of its annotations."""
     before = annotations_of(dataset)
-    annotations = attribute(annotations, dataset, before, wanted, is_scanned=is_scanned)
+    annotations = attribute(annotations, before, wanted, is_scanned=is_scanned)
     others = {each: theirs for each, theirs in annotations.items() if each != reporter}
     own = dict(annotations.get(reporter, {}))
     for key, value in wanted.items():
@@ -303,7 +303,7 @@ def revise(
             assert not isinstance(value, Retraction)
             own[key] = Annotation(value=value, author=author, at=at)
     every = {**others, reporter: own}
-    after = _without_uncontested_source(every)
+    after = without_uncontested_source(every, of_fields_only=True)
     is_on_fields = any(key.path for key in wanted)
     present = set(field_paths(dataset.schema)) if is_on_fields and dataset.schema else set()
     changes: dict[AnnotationKey, str | None] = {}
@@ -330,20 +330,6 @@ def revise(
         removed_from_missing_fields=removed_from_missing_fields,
         overruled=tuple(overruled),
     )
-
-
-def _without_uncontested_source(annotations: AnnotationsByReporter) -> AnnotationsByReporter:
-    """The annotations without those of the data source that no other reporter contests."""
-    claimed = {
-        key for reporter, own in annotations.items() if reporter != DATA_SOURCE for key in own
-    }
-    needed = {
-        reporter: own
-        if reporter != DATA_SOURCE
-        else {key: each for key, each in own.items() if key in claimed}
-        for reporter, own in annotations.items()
-    }
-    return {reporter: own for reporter, own in needed.items() if own}
 
 
 def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:

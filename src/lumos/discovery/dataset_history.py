@@ -8,8 +8,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.annotations.attribution import match_field_case, refresh_source_annotations
-from lumos.model.annotation import AnnotationMap
+from lumos.annotations.attribution import (
+    match_field_case,
+    refresh_source_annotations,
+    without_uncontested_source,
+)
+from lumos.annotations.rules import claimed_keys
+from lumos.model.annotation import (
+    DATA_SOURCE,
+    AnnotationKey,
+    AnnotationMap,
+    AnnotationsByReporter,
+)
 from lumos.model.change import Cause, ChangeEvent, EventType
 from lumos.model.dataset import Location
 from lumos.model.dataset_pattern import strip_extensions
@@ -91,17 +101,19 @@ class DatasetSuccession:
         """The annotations of a split dataset that fit a part, unless the part has its own."""
         own = {name for name in _INHERITED if transaction.aspect(str(urn), name) is not None}
         aspects = {name: transaction.aspect(old.urn, name) for name in _INHERITED}
+        before = transaction.annotations.get(old.urn)
         if properties := aspects["properties"]:
-            # Properties of the platform describe the old table itself.
+            # What the source reported describes the old dataset, not its parts.
+            reported = before.get(DATA_SOURCE, {})
             aspects["properties"] = {
                 name: text
                 for name, text in properties.items()
-                if not name.startswith(f"{old.platform}.")
+                if AnnotationKey("", "property", name) not in reported
             }
         paths = {"", *field_paths(found.schema)}
-        stated = (
-            {} if transaction.annotations.get(str(urn)) else transaction.annotations.get(old.urn)
-        )
+        stated: AnnotationsByReporter = {}
+        if not claimed_keys(transaction.annotations.get(str(urn))):
+            stated = without_uncontested_source(before, of_fields_only=False)
         annotations = {
             reporter: {key: word for key, word in words.items() if key.path in paths}
             for reporter, words in match_field_case(stated, found.schema).items()

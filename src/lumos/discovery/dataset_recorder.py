@@ -14,6 +14,7 @@ from lumos.annotations.attribution import (
     annotate_scanned_schema,
     refresh_source_annotations,
 )
+from lumos.annotations.rules import claimed_keys
 from lumos.discovery.dataset_history import (
     ChangeClock,
     ChangeTime,
@@ -27,14 +28,15 @@ from lumos.discovery.dataset_history import (
 )
 from lumos.discovery.source_metadata import (
     SOURCE_ASPECTS,
+    RecordedMetadata,
     apply_source_metadata,
     describe_differences,
     is_same_metadata,
     is_unchanged,
 )
-from lumos.model.annotation import AnnotationsByReporter
+from lumos.model.annotation import DATA_SOURCE, AnnotationKey, AnnotationsByReporter
 from lumos.model.change import ChangeEvent, EventType
-from lumos.model.dataset import Dataset, Governance, Location, Properties, Statistics, Versioning
+from lumos.model.dataset import Dataset, Governance, Location, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 from lumos.model.urn import Urn
 from lumos.model.version import CloudVersion, SchemaVersion
@@ -100,16 +102,16 @@ class DatasetRecorder:
         return self._store.aspects("statistics", source=self._source)
 
     @cached_property
-    def _properties(self) -> dict[str, Properties]:
-        return self._store.aspects("properties", source=self._source)
-
-    @cached_property
     def _governance(self) -> dict[str, Governance]:
         return self._store.aspects("governance", source=self._source)
 
     @cached_property
     def _annotations(self) -> dict[str, AnnotationsByReporter]:
         return self._store.annotations.of_source(self._source)
+
+    @cached_property
+    def _reported(self) -> dict[str, AnnotationsByReporter]:
+        return self._store.annotations.reported(self._source)
 
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
@@ -207,9 +209,9 @@ class DatasetRecorder:
 
     def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
         """Whether annotations of the source changed that are hidden by those of people."""
-        if found.told is None or urn not in self._annotations:
+        annotations = self._annotations.get(urn, {})
+        if found.told is None or not claimed_keys(annotations):
             return False
-        annotations = self._annotations[urn]
         return annotations != refresh_source_annotations(
             annotations, found.schema, found.told, Urn.parse(urn).platform
         )
@@ -224,7 +226,12 @@ class DatasetRecorder:
             # An earlier version named it differently, such as with its extension.
             known = msgspec.structs.replace(known, name=name)
             transaction.save(known)
-        self._refresh_annotations(transaction, found, Urn.parse(urn), known)
+        if known is not None:
+            annotations = transaction.annotations.get(urn)
+            refreshed = self._refresh_annotations(
+                transaction, annotations, found, known, Urn.parse(urn)
+            )
+            transaction.annotations.put(urn, refreshed, before=annotations)
 
     def _save_if_changed(
         self, transaction: Transaction, urn: str, name: str, value: object
@@ -296,7 +303,7 @@ class DatasetRecorder:
     def _is_table_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
         """Whether a table with the same data also has the same metadata and history."""
         assert found.table is not None
-        recorded = self._properties.get(known.urn), self.locations.get(known.urn)
+        recorded = self._reported.get(known.urn, {}), self.locations.get(known.urn)
         return is_unchanged(found, *recorded, known.platform) and not has_new_schema(
             found.table, since=known.updated_at, now=self._at
         )
@@ -320,21 +327,23 @@ class DatasetRecorder:
         moved: ChangeEvent | None,
     ) -> RecordingOutcome:
         succession = self._succession
+        recorded = {} if known is None else transaction.annotations.get(known.urn)
         metadata = found.told
-        if known is not None and self._lost_its_log(transaction, found, known):
+        if known is not None and self._lost_its_log(recorded, found, known):
             metadata = SourceMetadata()
         inherited = InheritedAnnotations()
         if (origin := succession.origin(transaction, found, known)) is None:
             found = msgspec.structs.replace(found, split_from=None)
         elif known is None or known.urn != origin.urn:
             inherited = succession.inherit(transaction, origin, found, urn)
-        annotations = self._refresh_annotations(
-            transaction, msgspec.structs.replace(found, told=metadata), urn, known
-        )
-        annotations = annotations or inherited.annotations
+        annotations = inherited.annotations
+        if not claimed_keys(annotations):
+            reported = msgspec.structs.replace(found, told=metadata)
+            annotations = self._refresh_annotations(transaction, recorded, reported, known, urn)
         before = None
         if metadata is not None and known is not None:
-            before = self._load_source_aspects(transaction, known)
+            aspects = self._load_source_aspects(transaction, known)
+            before = RecordedMetadata(aspects, recorded)
         past = self._record_past(transaction, found, urn, known, annotations)
         found = _with_field_annotations(found, annotations)
         dataset = dataset_of(found, urn, **inherited.aspects)
@@ -346,15 +355,18 @@ class DatasetRecorder:
             dataset = annotate_scanned_dataset(dataset, annotations)
         seen = _sighting(found)
         if found.table is not None and before is not None:
-            seen = msgspec.structs.replace(seen, retold=not is_same_metadata(before, dataset))
+            is_same = is_same_metadata(before, found, metadata or SourceMetadata())
+            seen = msgspec.structs.replace(seen, retold=not is_same)
         decision = decide_event(seen, self._on_record(transaction, past.known), prefix=self._prefix)
         if decision is None:
             assert past.known is not None
+            transaction.annotations.put(str(urn), annotations, before=recorded)
             if metadata is not None:
                 self._update_facts(transaction, found, str(urn))
             if found.table is not None and before is not None:
                 self._save_if_changed(transaction, str(urn), "properties", dataset.properties)
-            self._save_inherited(transaction, str(urn), inherited)
+            if inherited.aspects:
+                transaction.save_aspects(str(urn), inherited.aspects, writer=_WRITER, at=self._at)
             *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
             as_before = unchanged_dataset(found, urn, past.known)
             return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
@@ -366,16 +378,19 @@ class DatasetRecorder:
             transaction, found, urn, decision, past.known, before, moment or ChangeTime(self._at)
         )
         self._save_aspects(transaction, dataset, before, inherited)
+        transaction.annotations.put(str(urn), annotations, before=recorded)
         succession.complete(transaction, found, urn)
         return RecordingOutcome(dataset=dataset, event=past.created or event, earlier=past.steps)
 
     @staticmethod
-    def _lost_its_log(transaction: Transaction, found: FoundDataset, known: KnownDataset) -> bool:
+    def _lost_its_log(
+        annotations: AnnotationsByReporter, found: FoundDataset, known: KnownDataset
+    ) -> bool:
         """Whether a table became loose files, so that the metadata of its log is obsolete."""
         if found.told is not None or known.format == found.format:
             return False
-        properties: Properties | None = transaction.aspect(known.urn, "properties")
-        return f"{known.platform}.{OF_TABLE}version" in (properties or {})
+        version = AnnotationKey("", "property", f"{known.platform}.{OF_TABLE}version")
+        return version in annotations.get(DATA_SOURCE, {})
 
     def _record_past(
         self,
@@ -422,26 +437,20 @@ class DatasetRecorder:
         moment = clock.time_of(present, is_creation=known is None)
         return _RecordedPast(known, moment, created, tuple(steps))
 
+    @staticmethod
     def _refresh_annotations(
-        self, transaction: Transaction, found: FoundDataset, urn: Urn, known: KnownDataset | None
+        transaction: Transaction,
+        annotations: AnnotationsByReporter,
+        found: FoundDataset,
+        known: KnownDataset | None,
+        urn: Urn,
     ) -> AnnotationsByReporter:
         """The annotations of a dataset, updated with those of its source."""
-        if known is None:
-            return {}
-        before = transaction.annotations.get(known.urn)
-        annotations = before
-        if known.source == IMPORTED and known.schema_hash is not None:
+        if known is not None and known.source == IMPORTED and known.schema_hash is not None:
             annotations = adopt_imported(
                 annotations, transaction.schema(known.schema_hash), found.schema
             )
-        if annotations:
-            annotations = refresh_source_annotations(
-                annotations, found.schema, found.told, urn.platform
-            )
-        for reporter in annotations.keys() | before.keys():
-            if annotations.get(reporter) != before.get(reporter):
-                transaction.annotations.put(known.urn, reporter, annotations.get(reporter, {}))
-        return annotations
+        return refresh_source_annotations(annotations, found.schema, found.told, urn.platform)
 
     @staticmethod
     def _on_record(transaction: Transaction, known: KnownDataset | None) -> RecordedDataset | None:
@@ -476,7 +485,7 @@ class DatasetRecorder:
         urn: Urn,
         decision: EventDecision,
         known: KnownDataset | None,
-        before: Dataset | None,
+        before: RecordedMetadata | None,
         moment: ChangeTime,
     ) -> ChangeEvent:
         origin = self._origin(found)
@@ -533,29 +542,18 @@ class DatasetRecorder:
         self,
         transaction: Transaction,
         dataset: Dataset,
-        before: Dataset | None,
+        before: RecordedMetadata | None,
         inherited: InheritedAnnotations,
     ) -> None:
+        recorded = None if before is None else before.dataset
         reported = [
             name
             for name in SOURCE_ASPECTS
-            if getattr(dataset, name) != (None if before is None else getattr(before, name))
+            if getattr(dataset, name) != getattr(recorded, name, None)
         ]
         names = dict.fromkeys((*_SCANNED_ASPECTS, *reported, *inherited.aspects))
         aspects = {name: getattr(dataset, name) for name in names}
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
-        self._save_inherited(
-            transaction, dataset.urn, InheritedAnnotations({}, inherited.annotations)
-        )
-
-    def _save_inherited(
-        self, transaction: Transaction, urn: str, inherited: InheritedAnnotations
-    ) -> None:
-        """Save what a part inherits from the dataset that it was split from."""
-        if inherited.aspects:
-            transaction.save_aspects(urn, inherited.aspects, writer=_WRITER, at=self._at)
-        for reporter, words in inherited.annotations.items():
-            transaction.annotations.put(urn, reporter, words)
 
     def _origin(self, found: FoundDataset) -> str | None:
         """The URN of the dataset that this one was split from."""
@@ -607,7 +605,7 @@ def _with_field_annotations(
     found: FoundDataset, annotations: AnnotationsByReporter
 ) -> FoundDataset:
     """A found dataset with the effective annotations of its fields."""
-    if not annotations:
+    if not any(key.path for own in annotations.values() for key in own):
         return found
     return msgspec.structs.replace(
         found,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lumos.annotations.rules import reported_properties
 from lumos.config import Settings
 from lumos.discovery.scan_recorder import ScanRecorder
-from lumos.discovery.source_metadata import last_source_properties
 from lumos.discovery.targets import DatabaseTarget, LakeTarget, ScanFailed, ScanTarget, ScanTargets
 from lumos.errors import LumosError, MisuseError
 from lumos.model.discovery import Discovery
@@ -238,7 +238,8 @@ def sample_source(
 
 def recall_collections(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
     """Returns what the store knows about the live datasets of a sampled source."""
-    recorded = store.known(source=f"{source.identity}:{source.scope}")
+    name = f"{source.identity}:{source.scope}"
+    recorded, annotations = store.known(source=name), store.annotations.reported(name)
 
     def known(path: str) -> EarlierSchema | None:
         urn = str(source.urn(path, environment=environment))
@@ -248,6 +249,7 @@ def recall_collections(store: Store, source: SampledSource, environment: str) ->
         dataset = store.get(urn)
         if dataset.schema is None:
             return None
-        return EarlierSchema(dataset.schema, last_source_properties(dataset))
+        properties = reported_properties(annotations.get(urn, {}), dataset.platform)
+        return EarlierSchema(dataset.schema, properties)
 
     return known

@@ -1,15 +1,29 @@
 """Metadata that a source reports in addition to schemas, merged with what people wrote.
 
-The last reported metadata is kept in the properties, prefixed with the platform's name. So it is
-known whether a description came from the source, and follows it, or from a person, and stays.
+The last reported metadata is stored as annotations of the data source. So it is known whether a
+description came from the source, and follows it, or from a person, and stays. It is also shown in
+the properties, prefixed with the platform's name.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
-from lumos.annotations.rules import COMMENT_PROPERTY, OWNER_PROPERTY, source_properties
+from lumos.annotations.rules import (
+    COMMENT_PROPERTY,
+    OWNER_PROPERTY,
+    owner_key,
+    reported_properties,
+    source_annotations,
+    source_properties,
+)
+from lumos.model.annotation import (
+    DATA_SOURCE,
+    AnnotationKey,
+    AnnotationMap,
+    AnnotationsByReporter,
+)
 from lumos.model.dataset import Dataset, Documentation, Location, Owner, Ownership, Properties
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 
@@ -20,46 +34,63 @@ _CHANGES_ALWAYS: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
 _LABELS: Final = {COMMENT_PROPERTY: "description", OWNER_PROPERTY: "owner"}
 
 
+class RecordedMetadata(NamedTuple):
+    """A dataset as it is recorded, with its annotations; `dataset` has the reported aspects."""
+
+    dataset: Dataset
+    annotations: Mapping[str, AnnotationMap] = {}
+
+    @property
+    def properties(self) -> Properties:
+        """The properties that the source reported last, without the prefix of the platform."""
+        return reported_properties(self.annotations, self.dataset.platform)
+
+
 def apply_source_metadata(
-    dataset: Dataset, metadata: SourceMetadata, *, before: Dataset | None = None
+    dataset: Dataset, metadata: SourceMetadata, *, before: RecordedMetadata | None = None
 ) -> Dataset:
     """The dataset with the metadata of its source; `before` has the metadata of the last scan."""
-    before = before or dataset
-    earlier = last_source_properties(before)
+    recorded, annotations = before or RecordedMetadata(dataset)
+    earlier = annotations.get(DATA_SOURCE, {})
     return msgspec.structs.replace(
         dataset,
-        documentation=_documentation(
-            before.documentation, earlier.get(COMMENT_PROPERTY), metadata.description
-        ),
-        ownership=_ownership(before.ownership, earlier.get(OWNER_PROPERTY), metadata.owner),
+        documentation=_documentation(recorded.documentation, earlier, metadata.description),
+        ownership=_ownership(recorded.ownership, earlier, metadata.owner),
         definition=metadata.definition,
-        properties=_properties(before, metadata),
+        properties=_properties(recorded, earlier, metadata),
     )
 
 
 def is_unchanged(
-    found: FoundDataset, properties: Properties | None, location: Location | None, platform: str
+    found: FoundDataset,
+    annotations: AnnotationsByReporter,
+    location: Location | None,
+    platform: str,
 ) -> bool:
     """Whether the metadata of a source is the same as recorded."""
+    earlier = annotations.get(DATA_SOURCE, {})
     return (
-        _own_properties(properties, platform) == source_properties(found.told or SourceMetadata())
+        {key: each for key, each in earlier.items() if not key.path}
+        == source_annotations(found.told or SourceMetadata(), platform)
         and location is not None
         and location.partitioning == found.location.partitioning
     )
 
 
-def is_same_metadata(before: Dataset, now: Dataset) -> bool:
+def is_same_metadata(
+    before: RecordedMetadata, found: FoundDataset, metadata: SourceMetadata
+) -> bool:
     """Whether the metadata of a source is the same, apart from what changes with every commit."""
-    old, new = last_source_properties(before), last_source_properties(now)
-    return _partitioning(before) == _partitioning(now) and all(
+    old, new = before.properties, source_properties(metadata)
+    return _partitioning(before.dataset) == found.location.partitioning and all(
         old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _CHANGES_ALWAYS
     )
 
 
-def describe_differences(before: Dataset, found: FoundDataset) -> str:
+def describe_differences(before: RecordedMetadata, found: FoundDataset) -> str:
     """The metadata that changed, as text: `description, owner changed`."""
     changed = list(dict.fromkeys(_changed(before, found, found.told or SourceMetadata())))
-    types = list(_other_native_types(before, found))
+    types = list(_other_native_types(before.dataset, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
     parts += [f"type of {each}" for each in types[:_MOST_TYPES]]
     if (more := len(types) - _MOST_TYPES) > 0:
@@ -75,14 +106,17 @@ def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
             yield f"{field.name} changed: {old.native_type} -> {field.native_type}"
 
 
-def _changed(before: Dataset, found: FoundDataset, metadata: SourceMetadata) -> Iterator[str]:
-    if before.format != found.format:
+def _changed(
+    before: RecordedMetadata, found: FoundDataset, metadata: SourceMetadata
+) -> Iterator[str]:
+    dataset = before.dataset
+    if dataset.format != found.format:
         yield "kind"
-    if before.definition != metadata.definition:
+    if dataset.definition != metadata.definition:
         yield "query"
-    if _partitioning(before) != found.location.partitioning:
+    if _partitioning(dataset) != found.location.partitioning:
         yield "partitioning"
-    old, new = last_source_properties(before), source_properties(metadata)
+    old, new = before.properties, source_properties(metadata)
     for name in sorted((old.keys() | new.keys()) - _CHANGES_ALWAYS):
         if old.get(name) != new.get(name):
             yield _LABELS.get(name, name.replace("constraint.", "constraint "))
@@ -92,49 +126,36 @@ def _partitioning(dataset: Dataset) -> str | None:
     return dataset.location.partitioning if dataset.location else None
 
 
-def last_source_properties(dataset: Dataset) -> Properties:
-    """The last reported metadata, without the prefix of the platform."""
-    return _own_properties(dataset.properties, dataset.platform)
-
-
-def _own_properties(properties: Properties | None, platform: str) -> Properties:
-    mark = f"{platform}."
-    return {
-        name.removeprefix(mark): text
-        for name, text in (properties or {}).items()
-        if name.startswith(mark)
-    }
-
-
-def _properties(dataset: Dataset, metadata: SourceMetadata) -> Properties | None:
-    mark = f"{dataset.platform}."
+def _properties(
+    dataset: Dataset, earlier: AnnotationMap, metadata: SourceMetadata
+) -> Properties | None:
     others = {
-        name: text for name, text in (dataset.properties or {}).items() if not name.startswith(mark)
+        name: text
+        for name, text in (dataset.properties or {}).items()
+        if AnnotationKey("", "property", name) not in earlier
     }
-    return {
-        **others,
-        **{f"{mark}{name}": text for name, text in source_properties(metadata).items()},
-    } or None
+    reported = source_properties(metadata).items()
+    return {**others, **{f"{dataset.platform}.{name}": text for name, text in reported}} or None
 
 
 def _documentation(
-    known: Documentation | None, earlier: str | None, description: str | None
+    known: Documentation | None, earlier: AnnotationMap, description: str | None
 ) -> Documentation | None:
     written = known or Documentation()
-    if written.description is not None and written.description != earlier:
+    reported = earlier.get(AnnotationKey("", "description"))
+    is_followed = reported is not None and written.description == reported.value
+    if written.description is not None and not is_followed:
         return known
     followed = msgspec.structs.replace(written, description=description)
     return None if followed == Documentation() and known is None else followed
 
 
 def _ownership(
-    known: Ownership | None, earlier: str | None, owner: Owner | None
+    known: Ownership | None, earlier: AnnotationMap, owner: Owner | None
 ) -> Ownership | None:
     current = known.owners if known else ()
-    others = [each for each in current if not _is_owner_named(each, earlier)]
+    others = [
+        each for each in current if AnnotationKey("", "owner", owner_key(each)) not in earlier
+    ]
     owners = [owner, *others] if owner is not None and owner not in others else others
     return Ownership(owners=tuple(owners)) if owners or known is not None else None
-
-
-def _is_owner_named(owner: Owner, earlier: str | None) -> bool:
-    return earlier is not None and owner == Owner(name=earlier, kind=owner.kind)

@@ -251,12 +251,12 @@ class LineageIngest:
         """
         if self._store is None:
             return [], []
-        remarks = self._store.annotations
+        annotations = self._store.annotations
         unparsed = {reporter for reporter, _ in self._store.lineage.unparsed()}
         known = [
             each.name
             for each in self._store.lineage.reporters()
-            if each.name in speaking | unparsed or each.edges or remarks.urns(each.name)
+            if each.name in speaking | unparsed or each.edges or annotations.urns(each.name)
         ]
         unread = {f"{kind}{name}" for kind in _FILES for name in self._failed}
         gone: dict[str, None] = {}

@@ -1,7 +1,8 @@
 """Annotations of datasets and their fields, and who made them.
 
 Aspects and schemas hold the values that count. The annotations of each reporter are stored in
-addition, so that a reporter can retract its own without touching those of others.
+addition, so that a reporter can retract its own without touching those of others. The data source
+is a reporter like any other.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ Slot: TypeAlias = Literal[
 ]
 
 # Reporters. The source of the data itself: comments of a database, documentation in files.
-DATA_SOURCE: Final = "place"
+DATA_SOURCE: Final = "source"
 # People: on the command line, in another catalog, and in reviewed files (`file:<path>`).
 USER: Final = "user"
 IMPORT: Final = "import"
@@ -53,30 +54,3 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 AnnotationMap: TypeAlias = Mapping[AnnotationKey, Annotation]
 AnnotationsByReporter: TypeAlias = Mapping[str, AnnotationMap]
 """All annotations of one dataset."""
-
-
-class _Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    path: str = ""
-    slot: Slot
-    name: str = ""
-    annotation: Annotation = msgspec.field(name="word")
-
-
-class ReporterAnnotations(msgspec.Struct, frozen=True, kw_only=True):
-    """All annotations that one reporter makes of a dataset, as they are stored."""
-
-    reporter: str
-    rows: tuple[_Row, ...] = ()
-
-    @classmethod
-    def of(cls, reporter: str, annotations: AnnotationMap) -> "ReporterAnnotations":
-        rows = (
-            _Row(path=key.path, slot=key.slot, name=key.name, annotation=annotation)
-            for key, annotation in sorted(annotations.items())
-        )
-        return cls(reporter=reporter, rows=tuple(rows))
-
-    @property
-    def annotations(self) -> dict[AnnotationKey, Annotation]:
-        """The annotations by key."""
-        return {AnnotationKey(row.path, row.slot, row.name): row.annotation for row in self.rows}

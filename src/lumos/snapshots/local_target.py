@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.errors import LumosError
+from lumos.model.annotation import AnnotationsByReporter
 from lumos.model.catalog import CatalogEntry
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Versioning
@@ -162,9 +163,12 @@ class LocalTarget(ImportTarget):
             for urn in sorted(value.urn for value in values):
                 transaction.known(urn)
         plans = self._plans(_view(transaction), kind, values, omitted, at=at)
+        known = [plan.key for plan, stored in plans if plan.writes and stored is not None]
+        annotations = transaction.annotations.of(known)
         for plan, stored in plans:
             if plan.writes and kind is DATASETS:
-                self._put(transaction, account.run, plan, stored, at=at)
+                own = annotations.get(plan.key, {})
+                self._put(transaction, account.run, plan, stored, own, at=at)
             elif plan.writes:
                 item = StoredItem(kind.plural, plan.key, to_json(plan.after))
                 transaction.entries.put_item(item, at=at)
@@ -282,11 +286,15 @@ class LocalTarget(ImportTarget):
         run: ImportRun,
         plan: EntryPlan,
         stored: StoredEntry | None,
+        annotations: AnnotationsByReporter,
         *,
         at: datetime,
     ) -> None:
+        assert plan.after is not None, "only entries that are written"
         event = _ImportEvents(run, "import", at).event(transaction, stored, plan.before, plan.after)
-        put_entry(transaction, plan.after, before=stored, at=at, event=event)  # type: ignore[arg-type]
+        put_entry(
+            transaction, plan.after, before=stored, at=at, annotations=annotations, event=event
+        )
         transaction.save_event(event)
 
     def _undo_datasets(
@@ -301,6 +309,7 @@ class LocalTarget(ImportTarget):
         for urn in sorted(step.key for step in steps):
             transaction.known(urn)
         stored = transaction.entries.get([step.key for step in steps])
+        annotations = transaction.annotations.of(stored)
         for step in steps:
             found = stored.get(step.key)
             now = None if found is None else entry_of(found)
@@ -316,7 +325,13 @@ class LocalTarget(ImportTarget):
                 )
                 if left.value is not None:
                     put_entry(
-                        transaction, left.value, before=found, at=at, event=event, counted=counted
+                        transaction,
+                        left.value,
+                        before=found,
+                        at=at,
+                        annotations=annotations.get(step.key, {}),
+                        event=event,
+                        counted=counted,
                     )
                 elif found is not None:
                     erase_entry(transaction, found)

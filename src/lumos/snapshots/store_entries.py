@@ -13,6 +13,7 @@ import msgspec
 
 from lumos.annotations.attribution import annotations_after_import
 from lumos.errors import MisuseError
+from lumos.model.annotation import AnnotationsByReporter
 from lumos.model.catalog import CatalogEntry, Timestamps
 from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding
 from lumos.model.dataset import ASPECTS, Lineage, Versioning, VersionRecord
@@ -88,6 +89,7 @@ def put_entry(
     *,
     before: StoredEntry | None,
     at: datetime,
+    annotations: AnnotationsByReporter | None = None,
     event: ChangeEvent | None = None,
     counted: Versioning | None = None,
 ) -> None:
@@ -95,7 +97,8 @@ def put_entry(
 
     `before` is what the transaction sees of it now, and `event` what began its present version
     where its history does not tell. Events of its history are recorded, but are no news. An entry
-    without versions is `counted` so by the store, or else as it was before.
+    without versions is `counted` so by the store, or else as it was before. The `annotations` of
+    the dataset so far are read unless they are given.
     """
     if counted is None or _counted(entry.versioning) is not None:
         counted = entry.versioning
@@ -112,10 +115,18 @@ def put_entry(
     aspects = {name: getattr(told, name) for name in ASPECTS}
     transaction.entries.put(known, aspects, before=before, writer=IMPORTED, at=at)
     _put_versions(transaction, entry.urn, versions, () if before is None else before.versions)
+    if annotations is None:
+        annotations = {} if before is None else transaction.annotations.get(entry.urn)
+    new = annotations_after_import(
+        entry,
+        None if before is None else before.dataset,
+        annotations,
+        is_scanned=before is not None and is_scanned(before),
+        at=at,
+    )
+    transaction.annotations.put(entry.urn, new, before=annotations)
     after = StoredEntry(known, told, {}, versions, reported)
     beside = _beside(entry, after)
-    if before is not None:
-        beside |= annotations_after_import(entry, before, is_scanned=is_scanned(before), at=at)
     if beside != ({} if before is None else before.extras):
         transaction.entries.put_extras(entry.urn, beside, is_new=before is None)
 

@@ -1,21 +1,21 @@
-"""Annotations of datasets: one row for each reporter and dataset, next to the aspects."""
+"""Annotations of datasets: one row for each reporter, field and slot."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, delete, select
 
-from lumos.model.annotation import AnnotationMap, AnnotationsByReporter, ReporterAnnotations
-from lumos.model.json_codec import from_json, to_json
+from lumos.model.annotation import (
+    DATA_SOURCE,
+    Annotation,
+    AnnotationKey,
+    AnnotationsByReporter,
+)
 from lumos.store import tables
 from lumos.store.database import Database
-from lumos.store.statements import replace
-
-# Only rows of annotations have a name with this prefix.
-PREFIX: Final = "said:"
-_BESIDE: Final = tables.extras.c
-_IS_ANNOTATION: Final = _BESIDE.name.startswith(PREFIX)
+from lumos.store.statements import portions, replace
 
 
 class StoredAnnotations:
@@ -24,95 +24,151 @@ class StoredAnnotations:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def of(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
+        """The annotations of those of some datasets that have any, by URN."""
+        with self._database.reading() as connection:
+            return AnnotationRows(connection).of(urns)
+
     def of_source(self, source: str) -> dict[str, AnnotationsByReporter]:
-        """The annotations of the datasets of a source that have any, by URN."""
-        statement = (
-            select(_BESIDE.urn, _BESIDE.name, _BESIDE.body)
-            .join_from(tables.extras, tables.dataset)
-            .where(tables.dataset.c.source == source, _IS_ANNOTATION)
+        """All annotations of the datasets of a source that not only their source annotates."""
+        others = select(_ROW.urn).where(_ROW.reporter_key != _reporter_key(DATA_SOURCE))
+        return self._of_source(source, _ROW.urn.in_(others))
+
+    def reported(self, source: str) -> dict[str, AnnotationsByReporter]:
+        """The annotations of the data source itself on the datasets of a source, by URN."""
+        return self._of_source(source, _ROW.reporter_key == _reporter_key(DATA_SOURCE))
+
+    def _of_source(
+        self, source: str, condition: ColumnElement[bool]
+    ) -> dict[str, AnnotationsByReporter]:
+        statement = _SELECT.join_from(tables.annotation, tables.dataset).where(
+            tables.dataset.c.source == source, condition
         )
         with self._database.reading() as connection:
-            return _by_urn(connection.execute(statement).all())
+            return _by_urn(connection.execute(statement))
 
     def urns(self, reporter: str) -> tuple[str, ...]:
         """The datasets that a reporter has annotated."""
-        statement = select(_BESIDE.urn).where(_BESIDE.name == _name(reporter)).order_by(_BESIDE.urn)
-        with self._database.reading() as connection:
-            return tuple(connection.scalars(statement))
-
-    def all(self) -> Iterator[tuple[str, AnnotationsByReporter]]:
-        """The annotations of every dataset that has any, by URN."""
-        statement = (
-            select(_BESIDE.urn, _BESIDE.name, _BESIDE.body)
-            .where(_IS_ANNOTATION)
-            .order_by(_BESIDE.urn, _BESIDE.name)
+        statement = select(_ROW.urn).distinct().order_by(_ROW.urn)
+        chosen = statement.where(
+            _ROW.reporter_key == _reporter_key(reporter), _ROW.reporter == reporter
         )
         with self._database.reading() as connection:
-            yield from _by_urn(connection.execute(statement).all()).items()
+            return tuple(connection.scalars(chosen))
 
 
 class AnnotationRows:
-    """Reads and writes annotations in a transaction."""
+    """Reads and writes annotations in a transaction; rows are collected and written together."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._new: dict[tuple[str, str], dict[str, Any]] = {}
+        self._gone: set[tuple[str, str]] = set()
 
     def get(self, urn: str) -> AnnotationsByReporter:
         """The annotations of a dataset."""
-        statement = select(_BESIDE.urn, _BESIDE.name, _BESIDE.body).where(
-            _BESIDE.urn == urn, _IS_ANNOTATION
-        )
-        return _by_urn(self._connection.execute(statement).all()).get(urn, {})
+        return self.of([urn]).get(urn, {})
 
-    def put(self, urn: str, reporter: str, annotations: AnnotationMap) -> None:
-        """Replaces all annotations that a reporter made of a dataset."""
-        if annotations:
-            name, body = annotation_row(reporter, annotations)
-            row = {"urn": urn, "name": name, "body": body}
-            self._connection.execute(replace(self._connection.dialect.name, tables.extras), row)
-        else:
-            self._connection.execute(
-                delete(tables.extras).where(_BESIDE.urn == urn, _BESIDE.name == _name(reporter))
-            )
+    def of(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
+        """The annotations of those of some datasets that have any, by URN."""
+        self.flush()
+        found: dict[str, AnnotationsByReporter] = {}
+        for some in portions(urns):
+            found |= _by_urn(self._connection.execute(_OF_DATASETS, {"urns": some}))
+        return found
+
+    def put(
+        self, urn: str, annotations: AnnotationsByReporter, *, before: AnnotationsByReporter
+    ) -> None:
+        """Replaces the annotations `before` of a dataset; only rows that differ are written."""
+        for reporter, own in annotations.items():
+            known = before.get(reporter, {})
+            for key, each in own.items():
+                if known.get(key) != each:
+                    row = _row(urn, reporter, key, each)
+                    self._new[urn, row["digest"]] = row
+                    self._gone.discard((urn, row["digest"]))
+        for reporter, own in before.items():
+            for key in own.keys() - annotations.get(reporter, {}).keys():
+                name = urn, _digest(reporter, key)
+                self._gone.add(name)
+                self._new.pop(name, None)
+
+    def flush(self) -> None:
+        """Write the rows that were collected so far."""
+        if self._gone:
+            gone = [{"the_urn": urn, "the_digest": digest} for urn, digest in sorted(self._gone)]
+            self._connection.execute(_DELETE, gone)
+            self._gone.clear()
+        if self._new:
+            statement = replace(self._connection.dialect.name, tables.annotation)
+            self._connection.execute(statement, list(self._new.values()))
+            self._new.clear()
+
+    def copy(self, urn: str, into: str) -> None:
+        """Copies the annotations of a dataset to another one that has none.
+
+        What the data source reports about a dataset is not an annotation by others.
+        """
+        own = self.get(into)
+        has_others = bool(own.keys() - {DATA_SOURCE})
+        copied = {
+            reporter: annotations
+            for reporter, annotations in self.get(urn).items()
+            if reporter not in own and (reporter == DATA_SOURCE or not has_others)
+        }
+        self.put(into, {**own, **copied}, before=own)
 
 
-def copy_annotations(connection: Connection, urn: str, into: str) -> None:
-    """Copies the annotations of a dataset to another one that has none."""
-    statement = select(tables.extras).where(_BESIDE.urn.in_((urn, into)), _IS_ANNOTATION)
-    rows = connection.execute(statement).all()
-    if any(row.urn == into for row in rows):
-        return
-    for row in rows:
-        connection.execute(tables.extras.insert().values(**{**row._mapping, "urn": into}))
+def _row(urn: str, reporter: str, key: AnnotationKey, annotation: Annotation) -> dict[str, Any]:
+    return {
+        "urn": urn,
+        "digest": _digest(reporter, key),
+        **key._asdict(),
+        "value": annotation.value,
+        "reporter": reporter,
+        "reporter_key": _reporter_key(reporter),
+        "author": annotation.author,
+        "recorded_at": annotation.at,
+    }
 
 
-def annotations_in(beside: Mapping[str, bytes]) -> dict[str, AnnotationMap]:
-    """The annotations among the stored extras of a dataset."""
-    stored = (
-        from_json(body, ReporterAnnotations)
-        for name, body in beside.items()
-        if is_annotation_row(name)
-    )
-    return {each.reporter: each.annotations for each in stored}
+def _digest(reporter: str, key: AnnotationKey) -> str:
+    # The lengths keep two different keys from having the same text.
+    text = f"{len(reporter)}:{len(key.path)}:{key.slot}:{reporter}{key.path}{key.name}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def is_annotation_row(name: str) -> bool:
-    """Whether a stored extra of this name holds annotations."""
-    return name.startswith(PREFIX)
+@lru_cache(maxsize=100)
+def _reporter_key(reporter: str) -> int:
+    digest = hashlib.blake2b(reporter.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
-def annotation_row(reporter: str, annotations: AnnotationMap) -> tuple[str, bytes]:
-    """The name and the body of the row that stores a reporter's annotations of a dataset."""
-    return _name(reporter), to_json(ReporterAnnotations.of(reporter, annotations))
+def _by_urn(rows: Iterable[Any]) -> dict[str, AnnotationsByReporter]:
+    found: dict[str, dict[str, dict[AnnotationKey, Annotation]]] = {}
+    for urn, path, slot, name, value, reporter, author, at in rows:
+        annotations = found.setdefault(urn, {}).setdefault(reporter, {})
+        annotation = Annotation(value=value, author=author, at=at)
+        annotations[AnnotationKey(path, slot, name)] = annotation
+    # A copy, since dictionaries are invariant.
+    return dict(found)
 
 
-def _name(reporter: str) -> str:
-    # Names of reporters may be longer than the column allows.
-    return f"{PREFIX}{hashlib.blake2b(reporter.encode(), digest_size=13).hexdigest()}"
-
-
-def _by_urn(rows: Collection[Any]) -> dict[str, AnnotationsByReporter]:
-    bodies: dict[str, dict[str, bytes]] = {}
-    for row in rows:
-        bodies.setdefault(row.urn, {})[row.name] = row.body
-    return {urn: annotations_in(beside) for urn, beside in bodies.items()}
+# Built once: building a statement takes longer than running it.
+_ROW: Final = tables.annotation.c
+_URNS: Final[BindParameter[Any]] = bindparam("urns", expanding=True)
+_SELECT: Final = select(
+    _ROW.urn,
+    _ROW.path,
+    _ROW.slot,
+    _ROW.name,
+    _ROW.value,
+    _ROW.reporter,
+    _ROW.author,
+    _ROW.recorded_at,
+)
+_OF_DATASETS: Final = _SELECT.where(_ROW.urn.in_(_URNS))
+_DELETE: Final = delete(tables.annotation).where(
+    _ROW.urn == bindparam("the_urn"), _ROW.digest == bindparam("the_digest")
+)

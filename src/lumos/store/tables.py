@@ -224,8 +224,28 @@ notification = Table(
     Index(None, "state", "due_at"),
 )
 
-# Extras of a dataset that are not aspects: versions and times from imports, fields that only one
-# catalog has, and the annotations of each reporter.
+# Annotations of datasets and fields by reporter. PostgreSQL limits the length of index entries, so
+# `digest` stands for reporter, path, slot and name in the key, and `reporter_key` for the reporter
+# in the index. A value of NULL denies what other reporters state.
+annotation = Table(
+    "annotation",
+    metadata,
+    Column("urn", Text, ForeignKey("dataset.urn"), primary_key=True),
+    Column("digest", String(32), primary_key=True),
+    Column("path", Text, nullable=False),
+    Column("slot", String(32), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("value", Text),
+    Column("reporter", Text, nullable=False),
+    Column("reporter_key", BigInteger, nullable=False),
+    Column("author", Text),
+    Column("recorded_at", InstantColumn),
+    Index(None, "reporter_key"),
+    sqlite_with_rowid=False,
+)
+
+# Extras of a dataset that are not aspects: versions, times and lineage from imports, and fields
+# that only one catalog has.
 extras = Table(
     "beside",
     metadata,

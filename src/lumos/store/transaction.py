@@ -29,7 +29,7 @@ from lumos.model.json_codec import from_json, to_json
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
 from lumos.store import notification_outbox, search, tables
-from lumos.store.annotations import AnnotationRows, copy_annotations
+from lumos.store.annotations import AnnotationRows
 from lumos.store.catalog_outbox import CatalogOutboxWriter
 from lumos.store.costs import CostWriter, size_row
 from lumos.store.database import Database, TransactionView, lock_in_transaction
@@ -70,6 +70,7 @@ class Transaction:
         self._sizes: dict[str, dict[str, Any]] = {}
         self._memories: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
+        self.annotations = AnnotationRows(connection)
         self.lineage = LineageWriter(connection)
         self.catalog_outbox = CatalogOutboxWriter(connection)
 
@@ -77,11 +78,6 @@ class Transaction:
     def entries(self) -> "EntryWriter":
         """Writes whole datasets and other catalog items."""
         return EntryWriter(self, self._connection)
-
-    @property
-    def annotations(self) -> AnnotationRows:
-        """Reads and writes the annotations of datasets."""
-        return AnnotationRows(self._connection)
 
     @property
     def usage(self) -> UsageWriter:
@@ -105,6 +101,7 @@ class Transaction:
 
     def view(self) -> TransactionView:
         """The database with all that was written so far, for reading."""
+        self.annotations.flush()
         self.lineage.flush()
         # The shared cache must not be filled from edges that may be rolled back.
         cache = {} if self.lineage.has_graph_changes else self._database.cache
@@ -154,7 +151,8 @@ class Transaction:
         self.catalog_outbox.add(urn)
 
     def finish(self) -> None:
-        """Write the collected lineage, sizes and outbox entries and update the search index."""
+        """Write what was collected and update the search index."""
+        self.annotations.flush()
         self.lineage.finish()
         if self._sizes:
             self._execute(replace(self._dialect, tables.storage_size), list(self._sizes.values()))
@@ -286,10 +284,11 @@ class Transaction:
         """Give a dataset another URN, with its history, aspects, usage and lineage."""
         renamed = msgspec.structs.replace(known, urn=to, name=name)
         row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
+        self.annotations.flush()
         self.lineage.flush()
         execute = self._connection.execute
         execute(tables.dataset.insert().values(**row))
-        for table in (tables.aspect, tables.schema_version, tables.schema_memory, tables.extras):
+        for table in _TABLES_OF_DATASETS:
             execute(update(table).where(table.c.urn == known.urn).values(urn=to))
         alias = tables.alias
         execute(update(alias).where(alias.c.dataset_urn == known.urn).values(dataset_urn=to))
@@ -324,7 +323,7 @@ class Transaction:
         )
         for row in self._connection.execute(statement).all():
             self._connection.execute(tables.aspect.insert().values({**row._mapping, "urn": into}))
-        copy_annotations(self._connection, urn, into)
+        self.annotations.copy(urn, into)
 
     def _move_usage(self, urn: str, into: str, *, at: datetime) -> None:
         usage = self.usage
@@ -457,6 +456,7 @@ class EntryWriter:
     def erase(self, urn: str) -> None:
         """Delete a dataset with its history; events and reported lineage stay."""
         search.remove(self._connection, [urn])
+        self._transaction.annotations.flush()
         self._transaction.lineage.forget_aspect(urn)
         for statement in _DELETE_DATASET:
             self._connection.execute(statement, {"wanted": urn})
@@ -516,11 +516,15 @@ _DELETE_EXTRAS: Final = delete(tables.extras).where(tables.extras.c.urn == _WANT
 _DELETE_VERSIONS: Final = delete(tables.schema_version).where(
     tables.schema_version.c.urn == _WANTED
 )
+_TABLES_OF_DATASETS: Final = (
+    tables.aspect,
+    tables.annotation,
+    tables.extras,
+    tables.schema_version,
+    tables.schema_memory,
+)
 _DELETE_DATASET: Final = (
-    _DELETE_EXTRAS,
-    _DELETE_VERSIONS,
-    delete(tables.schema_memory).where(tables.schema_memory.c.urn == _WANTED),
-    delete(tables.aspect).where(tables.aspect.c.urn == _WANTED),
+    *(delete(table).where(table.c.urn == _WANTED) for table in _TABLES_OF_DATASETS),
     delete(tables.alias).where(tables.alias.c.dataset_urn == _WANTED),
     delete(tables.dataset).where(tables.dataset.c.urn == _WANTED),
 )
