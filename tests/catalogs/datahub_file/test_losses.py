@@ -215,3 +215,41 @@ def test_patches_are_applied_as_servers_do(
 def test_a_dataset_that_is_only_removed_is_migrated(workplace: Path) -> None:
     changes = [proposal(CUSTOMERS, "status", {"removed": True})]
     assert migrated(workplace, changes) == changes
+
+
+def test_structured_properties_keep_their_order(workplace: Path) -> None:
+    assigned = [
+        {"propertyUrn": f"urn:li:structuredProperty:{name}", "values": [{"string": "x"}]}
+        for name in ("b", "a")
+    ]
+    changes = [proposal(CUSTOMERS, "structuredProperties", {"properties": assigned})]
+    assert migrated(workplace, changes) == changes
+
+
+def test_lineage_to_datasets_that_a_catalog_does_not_hold_is_valid(workplace: Path) -> None:
+    edge = {"dataset": EVENTS, "type": "COPY", "auditStamp": {"time": 0, "actor": "urn:li:a:b"}}
+    opened(workplace / "here.json", [proposal(CUSTOMERS, "upstreamLineage", {"upstreams": [edge]})])
+    lumos = Lumos()
+    lumos.snapshot.export("here.jsonl", platform="datahub-file:here.json")
+    found = lumos.snapshot.validate("here.jsonl")
+    assert (found.valid, [each.severity for each in found.problems]) == (True, ["warning"])
+    report = lumos.migration.migrate("datahub-file:here.json", "datahub-file:there.json")
+    assert report.remarks == (
+        f"1 reference leads to what datahub-file:{workplace}/here.json does not hold and went "
+        f"along all the same. There is no dataset or job '{EVENTS_URN}' in the snapshot.",
+    )
+
+
+def test_a_term_in_a_group_of_terms_is_valid(workplace: Path) -> None:
+    node = "urn:li:glossaryNode:finance"
+    info = {"definition": "", "termSource": "INTERNAL", "parentNode": node}
+    opened(
+        workplace / "here.json",
+        [
+            proposal(node, "glossaryNodeInfo", {"definition": "", "name": "Finance"}),
+            proposal("urn:li:glossaryTerm:revenue", "glossaryTermInfo", info),
+        ],
+    )
+    lumos = Lumos()
+    lumos.snapshot.export("here.jsonl", platform="datahub-file:here.json")
+    assert lumos.snapshot.validate("here.jsonl").problems == ()

@@ -203,10 +203,10 @@ def _tree(rows: Any) -> list[_Node]:
         path = field_paths.parsed(row["fieldPath"])
         if path.is_typed:
             # A key and a value of the same names are two things.
-            key = (path.is_key, *((step.name, _option(step)) for step in path.steps))
+            *above, (name, option) = ((step.name, _option(step)) for step in path.steps)
+            key = (path.is_key, *above, (name, option))
             # The options of a union have its name; they are inside it.
-            name, option = key[-1]
-            parent = typed.get((*key[:-1], (name, ())) if option else key[:-1])
+            parent = typed.get((path.is_key, *above, (name, ())) if option else key[:-1])
             node = _Node(row, path.steps[-1], path, path.lumos, _facts(row))
             typed.setdefault(key, node)
         else:

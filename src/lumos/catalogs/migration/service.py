@@ -367,13 +367,14 @@ def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
     errors = [each for each in report.problems if each.severity == "error"]
     if unsound := tuple(each for each in errors if each.code != "reference"):
         raise InvalidSnapshot(file, unsound, len(unsound))
-    if not errors:
+    leading_out = [each for each in report.problems if each.is_lineage]
+    if not leading_out:
         return ()
-    many = report.errors > 1
-    count = f"{report.errors:,} references lead" if many else "1 reference leads"
+    many = len(leading_out) > 1
+    count = f"{len(leading_out):,} references lead" if many else "1 reference leads"
     return (
         f"{count} to what {source.name} does not hold and went along all the same. "
-        f"{'The first: ' if many else ''}{errors[0].text}",
+        f"{'The first: ' if many else ''}{leading_out[0].text}",
     )
 
 
