@@ -11,6 +11,8 @@ from catalogs.datahub_samples import CUSTOMERS, EVENTS, proposal, row
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.catalogs.datahub_model.json_patches import patched
+from lumos.catalogs.migration.reports import AspectCount
+from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation
 from lumos.model.schema import Schema
@@ -18,6 +20,8 @@ from lumos.model.types import STRING
 
 EVENTS_URN = "lumos://kafka/shop.events?env=DEV"
 CUSTOMERS_URN = "lumos://snowflake@eu/FINANCE/customers"
+UNREADABLE = "urn:li:dataset:(urn:li:dataPlatform:kafka,broken,PROD)"
+UNREADABLE_URN = "lumos://kafka/broken"
 INSTANCE = {
     "platform": "urn:li:dataPlatform:snowflake",
     "instance": "urn:li:dataPlatformInstance:(urn:li:dataPlatform:snowflake,eu)",
@@ -253,3 +257,53 @@ def test_a_term_in_a_group_of_terms_is_valid(workplace: Path) -> None:
     lumos = Lumos()
     lumos.snapshot.export("here.jsonl", platform="datahub-file:here.json")
     assert lumos.snapshot.validate("here.jsonl").problems == ()
+
+
+def one_of_two_is_unreadable(workplace: Path) -> None:
+    changes = [
+        proposal(EVENTS, "datasetProperties", {"name": "events"}),
+        proposal(UNREADABLE, "globalTags", {"tags": ["not an object"]}),
+    ]
+    opened(workplace / "here.json", changes)
+
+
+def test_a_dataset_that_cannot_be_migrated_stops_the_migration(workplace: Path) -> None:
+    one_of_two_is_unreadable(workplace)
+    with pytest.raises(LumosError) as stopped:
+        Lumos().migration.migrate("datahub-file:here.json", "datahub-file:there.json")
+    assert str(stopped.value).startswith(f"The dataset {UNREADABLE_URN} cannot be migrated: ")
+    assert "globalTags.tags[0]: Expected `object`, got `str`" in str(stopped.value)
+    assert str(stopped.value).endswith("Nothing was written. To leave it out: --on-error skip")
+    assert not (workplace / "there.json").exists()
+
+
+def test_a_dataset_that_cannot_be_migrated_is_skipped_and_reported(workplace: Path) -> None:
+    one_of_two_is_unreadable(workplace)
+    lumos = Lumos()
+    report = lumos.migration.migrate(
+        "datahub-file:here.json", "datahub-file:there.json", on_error="skip"
+    )
+    assert [(each.kind, each.key) for each in report.skipped] == [("dataset", UNREADABLE_URN)]
+    assert "globalTags.tags[0]" in report.skipped[0].problem
+    assert not report.is_whole
+    assert [each.urn for each in DatahubFile.at("there.json").export()] == [EVENTS_URN]
+    assert lumos.migration.try_migrate(
+        "datahub-file:here.json", "datahub-file:there.json", on_error="skip"
+    ).skipped
+
+
+def test_the_report_counts_aspects_by_kind_on_both_sides(workplace: Path) -> None:
+    changes = [
+        proposal(CUSTOMERS, "datasetProperties", {"name": "c", "description": "Who buys"}),
+        proposal(CUSTOMERS, "browsePathsV2", {"path": [{"id": "shop"}]}),
+        proposal(EVENTS, "datasetProperties", {"name": "e", "description": "What happens"}),
+        proposal("urn:li:container:c0ffee", "containerProperties", {"name": "shop"}),
+    ]
+    opened(workplace / "here.json", changes)
+    report = Lumos().migration.migrate("datahub-file:here.json", "datahub-file:there.json")
+    assert report.verified is not None
+    assert report.verified.aspects == {
+        "dataset.datahub.browsePathsV2": AspectCount(source=1, target=1, changed=0),
+        "dataset.documentation": AspectCount(source=2, target=2, changed=0),
+        "other.datahub.containerProperties": AspectCount(source=1, target=1, changed=0),
+    }
