@@ -125,6 +125,10 @@ class ReadsEntries(ABC):
         Read page by page, so that neither memory nor a catalog's search window is the limit.
         """
 
+    def export_each(self, *, after: str | None = None) -> Iterator["CatalogEntry | Refused"]:
+        """As `export`, with the reason in place of each dataset that cannot be read by itself."""
+        return self.export(after=after)
+
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         """Those of some datasets that are there."""
         found = ((urn, self.get(urn)) for urn in urns)
@@ -367,6 +371,14 @@ def sides_in(
     if isinstance(platform, KnowsPeople):
         return platform.sides(base, theirs, ours)
     return base, theirs
+
+
+def each_or_raise(entries: Iterator["CatalogEntry | Refused"]) -> Iterator[CatalogEntry]:
+    """Entries up to the first one that cannot be read."""
+    for each in entries:
+        if isinstance(each, Refused):
+            raise each.problem
+        yield each
 
 
 def readable(

@@ -1,5 +1,6 @@
 """lumos migrate"""
 
+import enum
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,11 +22,23 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lumos.catalogs.migration.reports import MigrationReport, Need, Verification
+    from lumos.catalogs.migration.reports import (
+        AspectCount,
+        MigrationReport,
+        Need,
+        Verification,
+    )
     from lumos.cli.names import Names
     from lumos.snapshots.reports import MigratedCount
 
 _MOST: Final = 20
+
+
+class ErrorChoice(enum.StrEnum):
+    """What to do about a dataset that cannot be migrated."""
+
+    STOP = "stop"
+    SKIP = "skip"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -69,6 +82,10 @@ def migrate(
             "the target.",
         ),
     ] = None,
+    on_error: Annotated[
+        ErrorChoice,
+        typer.Option(help="Stop at a dataset that cannot be migrated, or skip and report it."),
+    ] = ErrorChoice.STOP,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -99,11 +116,22 @@ def migrate(
             taken_back = desk.roll_back(source, target, progress=progress)
         elif dry_run:
             report = desk.try_migrate(
-                source, target, mapping=mapping, keep=output, progress=progress
+                source,
+                target,
+                mapping=mapping,
+                keep=output,
+                on_error="skip" if on_error is ErrorChoice.SKIP else "stop",
+                progress=progress,
             )
         else:
             report = desk.migrate(
-                source, target, resume=resume, mapping=mapping, keep=output, progress=progress
+                source,
+                target,
+                resume=resume,
+                mapping=mapping,
+                keep=output,
+                on_error="skip" if on_error is ErrorChoice.SKIP else "stop",
+                progress=progress,
             )
     if options.json:
         print_json(taken_back if rollback else report)
@@ -131,6 +159,8 @@ def _show(console: "Console", report: "MigrationReport", names: "Names") -> None
     show_import(console, report.imported, names)
     for text in report.remarks:
         remark(names(text))
+    for each in report.skipped:
+        problem(f"{names(each.key)} was skipped: {each.problem}")
     if report.verified is not None:
         _show_verified(console, report.verified, names)
     _show_needs(console, report.needs)
@@ -148,6 +178,9 @@ def _show_verified(console: "Console", found: "Verification", names: "Names") ->
     _show_migrated(console, found.lineage_edges, "lineage edges")
     if found.items.source:
         _show_migrated(console, found.items, "terms, people, jobs and others")
+    for name, count in found.aspects.items():
+        if count.target < count.source:
+            _show_migrated(console, count, f"entries with {name}")
     for keys, what in ((found.missing, "is missing"), (found.unlike, "differs from what was sent")):
         shown, rest = few(keys, _MOST)
         for key in shown:
@@ -162,7 +195,7 @@ def _show_verified(console: "Console", found: "Verification", names: "Names") ->
         )
 
 
-def _show_migrated(console: "Console", found: "MigratedCount", what: str) -> None:
+def _show_migrated(console: "Console", found: "MigratedCount | AspectCount", what: str) -> None:
     """How much of what the source has the target has as well."""
     is_whole = found.source == found.target
     console.print("[ok]" if is_whole else "[warn]", style="green" if is_whole else "yellow", end="")

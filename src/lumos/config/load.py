@@ -203,8 +203,9 @@ FILE_VARIABLE: Final = "LUMOS_CONFIG"
 _PREFIX: Final = "LUMOS_"
 # Variables that are read elsewhere and are not settings.
 _SWITCHES: Final = frozenset(
-    {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DEBUG", "LUMOS_QUIET", "LUMOS_VERBOSE"}
-)
+    {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DATAHUB_FILES", "LUMOS_DEBUG", "LUMOS_QUIET",
+     "LUMOS_VERBOSE"}
+)  # fmt: skip
 # Variables of catalogs' own tools, and the keys that they set.
 _FOREIGN: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
 

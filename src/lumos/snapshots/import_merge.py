@@ -50,10 +50,13 @@ def merge_imported(
     *,
     omitted: Collection[str],
 ) -> MergedEntry | None:
-    """The dataset to write, or None if it is deleted on both sides."""
+    """The dataset to write, or None if it is deleted on both sides.
+
+    One that is deleted and of which a catalog says more, if only when, is written all the same.
+    """
     if ours.deleted and is_bare(ours):
         if theirs is None:
-            return None
+            return MergedEntry(entry=ours) if ours.carried else None
         return MergedEntry(entry=msgspec.structs.replace(theirs, deleted=True))
     merged = merge(base, theirs, ours)
     if base is None or theirs is None:

@@ -287,7 +287,8 @@ class Gms:
         dataset = _DATASET.match(urn)
         if dataset:
             held.setdefault("browsePathsV2", Held(b'{"path":[{"id":"Default"}]}', 1))
-            held.setdefault("dataPlatformInstance", Held(_json({"platform": dataset[1]}), 1))
+        if platform := _platform_of(urn):
+            held.setdefault("dataPlatformInstance", Held(_json({"platform": platform}), 1))
 
     def _delete(self, urn: str) -> Answer:
         gone = self.entities.pop(urn, {})
@@ -426,6 +427,23 @@ class Gms:
         page = [{"entity": urn} for urn in found[start : start + count]]
         told = {"from": start, "pageSize": count, "numEntities": min(len(found), _WINDOW)}
         return Answer.of({"value": {**told, "entities": page}})
+
+
+def _platform_of(urn: str) -> str | None:
+    """The platform that a server reads from the URNs of ten types of entities."""
+    _, _, type, key = urn.split(":", 3)
+    match type:
+        case "dataset" | "mlModel" | "mlFeatureTable" | "mlModelDeployment" | "mlModelGroup":
+            return key.removeprefix("(").partition(",")[0]
+        case "chart" | "dashboard" | "dataFlow":
+            tool = key.removeprefix("(").partition(",")[0]
+        case "dataProcess":
+            tool = key.split(",")[1]
+        case "dataJob":
+            tool = key.removeprefix("(urn:li:dataFlow:(").partition(",")[0]
+        case _:
+            return None
+    return f"urn:li:dataPlatform:{tool.lower()}"
 
 
 def _type_of(word: str) -> str:

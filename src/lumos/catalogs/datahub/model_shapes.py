@@ -12,7 +12,6 @@ Seen: TypeAlias = set[tuple[str, str]]
 
 _AVRO: Final = "com.linkedin.pegasus2avro."
 _SENT: Final = "com.linkedin."
-_PLAIN: Final = frozenset({"boolean", "bytes", "double", "float", "int", "long", "string"})
 _NAMES_OF: Final[dict[type, tuple[str, ...]]] = {
     bool: ("boolean",),
     int: ("long", "int", "double", "float"),
@@ -115,21 +114,21 @@ class _Choice(Shape):
         self._named = named
 
     def kept(self, value: Any, seen: Seen) -> Any:
-        if not isinstance(value, dict) or len(value) != 1:
-            return value
-        ((name, inside),) = value.items()
-        if name in _PLAIN and name in self._named:
-            return inside
-        return {name: self._named[name].kept(inside, seen)} if name in self._named else value
+        if isinstance(value, dict) and len(value) == 1:
+            ((name, inside),) = value.items()
+            return {name: self._named[name].kept(inside, seen)} if name in self._named else value
+        return self._tagged(value)
 
     def sent(self, value: Any, seen: Seen) -> Any:
         if isinstance(value, dict) and len(value) == 1:
             ((name, inside),) = value.items()
             return {name: self._named[name].sent(inside, seen)} if name in self._named else value
-        for name in _NAMES_OF.get(type(value), ()):
-            if name in self._named:
-                return {name: value}
-        return value
+        return self._tagged(value)
+
+    def _tagged(self, value: Any) -> Any:
+        """A plain value with the name of its type around it, as servers and newer files have it."""
+        name = next((name for name in _NAMES_OF.get(type(value), ()) if name in self._named), None)
+        return value if name is None else {name: value}
 
 
 class _Schemas:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from lumos.catalogs.datahub.built_in import PLATFORMS, default_platform
 from lumos.catalogs.datahub.model_shapes import NO_SHAPE, Seen, Shape, shape_of
 from lumos.catalogs.datahub.package import classes
 from lumos.catalogs.datahub.patches import EMPTY, STAMPS
 from lumos.catalogs.datahub.server import key_aspect
-from lumos.catalogs.datahub_model.names import is_acceptable
+from lumos.catalogs.datahub_model.names import entity_name, is_acceptable
 from lumos.catalogs.datahub_model.statements import Entity
 
 _BROWSE: Final = "browsePathsV2"
@@ -21,7 +22,7 @@ _INSTANCE: Final = "dataPlatformInstance"
 _SECRET: Final = frozenset({"corpUserCredentials"})
 # A server's own business: settings, secrets, what it comes with.
 _INTERNAL: Final = frozenset(
-    {"dataPlatform", "dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
+    {"dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
 )
 _INTERNAL_PREFIX: Final = "dataHub"
 _BUILT_IN: Final = frozenset({"urn:li:corpuser:datahub", "urn:li:corpuser:__datahub_system"})
@@ -44,7 +45,12 @@ class DataHubModel:
         return type in _INTERNAL or type.startswith(_INTERNAL_PREFIX)
 
     def holds(self, entity: Entity) -> bool:
-        is_built_in = entity.urn in _BUILT_IN or entity.urn.startswith(_BUILT_IN_PREFIX)
+        platform = entity_name("dataPlatform", entity.urn)
+        is_built_in = (
+            entity.urn in _BUILT_IN
+            or entity.urn.startswith(_BUILT_IN_PREFIX)
+            or platform in PLATFORMS
+        )
         return not is_built_in and not self.is_internal(entity.type) and is_acceptable(entity.urn)
 
     def sent(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def _says_nothing(aspect: str, body: Any) -> bool:
 
 def _is_made_by_server(entity: Entity, aspect: str, body: Any) -> bool:
     if aspect == _INSTANCE:
-        return "instance" not in body
+        return bool(body == {"platform": default_platform(entity)})
     if aspect == _BROWSE:
         path = [tuple(step.items()) for step in body.get("path", ())]
         return path in ([(("id", "Default"),)], _path_of(entity.urn))

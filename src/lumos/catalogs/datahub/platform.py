@@ -42,6 +42,7 @@ from lumos.catalogs.interface import (
     Searches,
     WritesMany,
     WrittenEntry,
+    each_or_raise,
 )
 from lumos.catalogs.search import found
 from lumos.config.platforms import DatahubPlatform
@@ -103,6 +104,9 @@ class Datahub(
         return self._parts.reading.get_many(urns)
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
+        return each_or_raise(self.export_each(after=after))
+
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
         return self._parts.reading.all(after)
 
     def search(

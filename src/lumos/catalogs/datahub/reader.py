@@ -11,6 +11,7 @@ from lumos.catalogs.datahub_model.entries import INSTANCE, Aspects, DataHubEntri
 from lumos.catalogs.datahub_model.naming import Naming
 from lumos.catalogs.datahub_model.shapes import OddAspect, checked
 from lumos.catalogs.datahub_model.statements import AspectStatement, Entity
+from lumos.catalogs.interface import Refused
 from lumos.errors import CatalogError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import InvalidUrn, Urn
@@ -46,8 +47,8 @@ class DataHubReader:
                 there[urn] = self._entry(urn, name, found[name])
         return there
 
-    def all(self, after: str | None) -> Iterator[CatalogEntry]:
-        """Every dataset by URN, from the first one after a URN."""
+    def all(self, after: str | None) -> Iterator[CatalogEntry | Refused]:
+        """Every dataset by URN, from the first one after a URN, or why it cannot be read."""
         for found in begun_again(
             lambda: self._gms.listed([DATASET], (key_aspect(DATASET), INSTANCE))
         ):
@@ -58,8 +59,14 @@ class DataHubReader:
         for page, told in _one_ahead(self._gms, wanted):
             for urn, name in page:
                 # What is not there any more was taken out since it was listed.
-                if name in told:
-                    yield self._entry(urn, name, told[name])
+                if name not in told:
+                    continue
+                try:
+                    entry = self._entry(urn, name, told[name])
+                except CatalogError as problem:
+                    yield Refused(urn, problem)
+                else:
+                    yield entry
 
     def as_read(self, entry: CatalogEntry) -> CatalogEntry:
         """An entry as it will be read once it is written; nothing is asked for it."""

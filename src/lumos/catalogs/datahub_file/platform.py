@@ -31,12 +31,14 @@ from lumos.catalogs.interface import (
     KnowsPeople,
     MergesWrites,
     Platform,
+    Refused,
     Searches,
     WritesInBatches,
     WrittenEntry,
+    each_or_raise,
 )
 from lumos.catalogs.search import found
-from lumos.errors import MisuseError
+from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
@@ -97,10 +99,19 @@ class DatahubFile(
         return opened.entries.read(urn, statements_of(opened.file, name))
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
+        return each_or_raise(self.export_each(after=after))
+
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
         opened = self._opened
         for urn, name in sorted(opened.naming.known().items()):
-            if after is None or urn > after:
-                yield opened.entries.read(urn, statements_of(opened.file, name))
+            if after is not None and urn <= after:
+                continue
+            try:
+                entry = opened.entries.read(urn, statements_of(opened.file, name))
+            except LumosError as problem:
+                yield Refused(urn, problem)
+            else:
+                yield entry
 
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None

@@ -53,8 +53,11 @@ class Edits:
     def __init__(self, body: Any) -> None:
         self._body = body or {}
         self._infos: dict[str, dict[str, Any]] = {}
+        # People's words are mostly on plain paths, and those of rows may have types.
+        self._paths: dict[str, str] = {}
         for info in self._body.get("editableSchemaFieldInfo") or ():
-            self._infos.setdefault(_plain(info["fieldPath"]), dict(info))
+            self._infos.setdefault(info["fieldPath"], dict(info))
+            self._paths.setdefault(_plain(info["fieldPath"]), info["fieldPath"])
 
     def description(self, row: Mapping[str, Any]) -> str | None:
         if not self._infos:
@@ -64,7 +67,9 @@ class Edits:
 
     def descriptions(self) -> dict[str, str]:
         """What people wrote on columns and on what is inside of them, by path."""
-        found = ((path, info.get("description")) for path, info in self._infos.items())
+        found = (
+            (path, self._infos[whole].get("description")) for path, whole in self._paths.items()
+        )
         return {path: words for path, words in found if words is not None}
 
     def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -104,11 +109,16 @@ class Edits:
         if (*ours, *theirs) != wanted:
             theirs, ours = [], list(wanted)
         if info:
-            self._infos[_plain(row["fieldPath"])] = labelled(kind, info, theirs)
+            self._infos[self._path(row)] = labelled(kind, info, theirs)
         return labelled(kind, row, ours)
 
     def _info(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        return self._infos.get(_plain(row["fieldPath"]), {})
+        return self._infos.get(self._path(row), {})
+
+    def _path(self, row: Mapping[str, Any]) -> str:
+        """The path under which people's words on a row stand."""
+        path: str = row["fieldPath"]
+        return path if path in self._infos else self._paths.get(_plain(path), path)
 
 
 def _plain(path: str) -> str:

@@ -123,7 +123,7 @@ class DataHubEntries:
         if is_erased:
             facts.write_deleted(state, True)
         if self._entry(entry.urn, state) != bare:
-            held = self._write(state, bare)
+            held = self._write(state, bare, is_new=False)
         if not is_erased:
             # What is there again was not deleted.
             return DataHubAspects(stated(state, carried), held)
@@ -204,11 +204,11 @@ class DataHubEntries:
         kept = self._keeper.kept(self._entity(urn), {tidy.aspect: tidy.body})
         return msgspec.structs.replace(tidy, body=kept.get(tidy.aspect))
 
-    def _write(self, state: State, entry: CatalogEntry) -> dict[str, How]:
+    def _write(self, state: State, entry: CatalogEntry, *, is_new: bool = True) -> dict[str, How]:
         """Makes a state say what an entry says, natively as far as that goes."""
         urn = _parsed(entry.urn)
         now = self._shown(entry.urn, state)
-        own = self._write_identity(state, entry, now)
+        own = self._write_identity(state, entry, now, is_new=is_new)
         if now.schema != entry.schema and schemas.write(
             state, entry.schema, urn.platform, entry.name
         ):
@@ -235,12 +235,18 @@ class DataHubEntries:
         facts.write_custom(state, {**custom, **packed.properties})
         return packed.held
 
-    def _write_identity(self, state: State, entry: CatalogEntry, now: CatalogEntry) -> str:
-        """Names a dataset and says which instance it is in; gives its name in DataHub."""
+    def _write_identity(
+        self, state: State, entry: CatalogEntry, now: CatalogEntry, *, is_new: bool
+    ) -> str:
+        """Names a dataset and says which instance it is in; gives its name in DataHub.
+
+        Of a dataset that is not new the name is written only where it says another one: an aspect
+        with nothing but a name would take the place of what is only carried.
+        """
         urn = _parsed(entry.urn)
         own = self._naming.datahub(entry.urn)
         assert own is not None, "entries have URNs of datasets"
-        if now.name != entry.name or facts.PROPERTIES not in state:
+        if now.name != entry.name or (is_new and facts.PROPERTIES not in state):
             facts.write_name(state, entry.name)
         if urn.instance:
             if _instance(state) != urn.instance:

@@ -5,8 +5,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from lumos.catalogs.datahub_model.json_patches import patched
 from lumos.catalogs.datahub_model.lenses import State
-from lumos.catalogs.datahub_model.shapes import OddAspect, checked
+from lumos.catalogs.datahub_model.shapes import OddAspect, checked, is_readable
 from lumos.catalogs.datahub_model.statements import AspectStatement, DataHubExtras, Entity
 
 CATALOG: Final = "datahub"
@@ -30,6 +31,11 @@ def folded(statements: Iterable[AspectStatement]) -> State:
             state[statement.aspect] = statement.body
         elif statement.removes:
             state.pop(statement.aspect, None)
+        elif statement.patches:
+            before = state.get(statement.aspect)
+            body = patched(statement.aspect, before, statement.body)
+            if body != before and is_readable(statement.aspect, body):
+                state[statement.aspect] = body
     return state
 
 
@@ -115,7 +121,7 @@ def without(carried: Mapping[str, Any]) -> dict[str, Any]:
 def _restated(group: list[AspectStatement], aspect: str, body: Any) -> list[AspectStatement]:
     """The statements about an aspect, the last of which now says something else."""
     last = next((n for n in reversed(range(len(group))) if group[n].replaces), None)
-    if last is None or any(each.removes for each in group[last + 1 :]):
+    if last is None or any(each.removes or each.patches for each in group[last + 1 :]):
         return [*group, AspectStatement(aspect=aspect, body=body)]
     return [
         msgspec.structs.replace(each, body=body) if number == last else each

@@ -62,7 +62,8 @@ def read_structured(state: State) -> Properties:
 
 def write_structured(state: State, properties: Properties) -> None:
     """Assigns what is asked for; an assignment that says it already stays as it is."""
-    wanted = {key: text for key, text in properties.items() if is_structured(key)}
+    # A snapshot sorts properties, so another order has to be carried.
+    wanted = {key: properties[key] for key in sorted(properties) if is_structured(key)}
     if wanted == read_structured(state):
         return
     body = state.get(STRUCTURED) or {}

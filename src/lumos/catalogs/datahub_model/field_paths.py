@@ -13,6 +13,7 @@ from lumos.model.types import Array, DataType, Map, Struct, kind_of, quoted_name
 
 VERSION: Final = "[version=2.0]"
 ROOT: Final = f"{VERSION}.[type=struct]"
+KEY_ROOT: Final = f"{VERSION}.[key=True].[type=struct]"
 _TOKEN: Final = re.compile(r"\[(?P<key>type|key)=(?P<value>[^\]]*)\](?=\.|\Z)")
 _NEXT: Final = re.compile(r"\.(?=\[(?:type|key)=[^\]]*\](?:\.|\Z))")
 _CONTAINERS: Final = {"array": "[]", "map": "{}"}

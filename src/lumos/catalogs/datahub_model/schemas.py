@@ -1,5 +1,7 @@
 """Schemas: the rows of schemaMetadata, and what people wrote over them."""
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -34,6 +36,8 @@ EDITS: Final = "editableSchemaMetadata"
 _NESTED: Final = (Array, Map, Struct, Union)
 _HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
 _OWN: Final = "lumos"
+# Before the name of a column of a key where the value has a column of the same name.
+_OF_KEY: Final = "[key=True]."
 _WORDS: Final = ("description", TAGS.aspect, TERMS.aspect)
 _WRITTEN: Final = frozenset(
     {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
@@ -163,7 +167,31 @@ def _reported_class(type: DataType, native: str | None, platform: str) -> str | 
 
 def _columns(state: State, platform: str) -> list[_Column]:
     edits = Edits(state.get(EDITS))
-    return [_column(node, platform, edits) for node in _tree(state[SCHEMA].get("fields") or ())]
+    nodes = _tree(state[SCHEMA].get("fields") or ())
+    names = _column_names(nodes)
+    return [_column(node, name, platform, edits) for node, name in zip(nodes, names, strict=True)]
+
+
+def _column_names(nodes: Sequence[_Node]) -> list[str]:
+    """A name for each column that no other has: a Kafka topic has keys and values apart."""
+    names = [node.facts.get("name", node.step.name) for node in nodes]
+    count = Counter(names)
+    taken = {name for name in names if count[name] == 1}
+    for index, node in enumerate(nodes):
+        if count[names[index]] > 1:
+            names[index] = next(
+                name for name in _names_for(node, names[index]) if name not in taken
+            )
+            taken.add(names[index])
+    return names
+
+
+def _names_for(node: _Node, name: str) -> Iterator[str]:
+    """Names for a column that another one has the name of, the nicest first."""
+    whole = node.row["fieldPath"]
+    yield f"{_OF_KEY}{name}" if node.path.is_key else name
+    yield whole
+    yield from (f"{whole} ({number})" for number in itertools.count(2))
 
 
 def _tree(rows: Any) -> list[_Node]:
@@ -174,9 +202,11 @@ def _tree(rows: Any) -> list[_Node]:
     for row in rows:
         path = field_paths.parsed(row["fieldPath"])
         if path.is_typed:
-            key = tuple((step.name, _option(step)) for step in path.steps)
+            # A key and a value of the same names are two things.
+            *above, (name, option) = ((step.name, _option(step)) for step in path.steps)
+            key = (path.is_key, *above, (name, option))
             # The options of a union have its name; they are inside it.
-            parent = typed.get((*key[:-1], (key[-1][0], ()))) if key[-1][1] else typed.get(key[:-1])
+            parent = typed.get((path.is_key, *above, (name, ())) if option else key[:-1])
             node = _Node(row, path.steps[-1], path, path.lumos, _facts(row))
             typed.setdefault(key, node)
         else:
@@ -210,22 +240,24 @@ def _inside(parent: _Node, name: str) -> str:
     return f"{parent.lumos}{mark}.{quoted_name(name)}"
 
 
-def _column(node: _Node, platform: str, edits: Edits) -> _Column:
+def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
     rows = {}
+    top = quoted_name(name)
     notes = list(node.facts.get("nested", ()))
     nodes = list(_walk(node)) if node.inside else [node]
     for each in reversed(nodes):
         # What is inside comes first, so that no depth is too much.
         _type(each, platform)
     for each in nodes:
-        rows[each.lumos] = each.row
+        path = f"{top}{each.lumos[len(node.lumos) :]}"
+        rows[path] = each.row
         if each is not node:
-            note = NestedField(path=each.lumos, **_said(each, platform, edits))
-            if note != NestedField(path=each.lumos):
+            note = NestedField(path=path, **_said(each, platform, edits))
+            if note != NestedField(path=path):
                 notes.append(note)
     row = node.row
     field = Field(
-        name=node.facts.get("name", node.step.name),
+        name=name,
         type=_type(node, platform),
         nullable=bool(row.get("nullable")),
         key=bool(row.get("isPartOfKey")) or node.path.is_key,
@@ -360,7 +392,7 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
     inside = list(_members(field))
     left = [notes[path] for path in notes.keys() - {path for path, _, _ in inside}] if notes else []
     typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
-    path = field_paths.below(field_paths.ROOT, field.name, field.type) if typed else field.name
+    path = _typed_path(field) if typed else field.name
     row = _row(path, field.type, field, platform)
     row["nullable"] = field.nullable
     row["isPartOfKey"] = field.key
@@ -383,8 +415,14 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
     if not isinstance(field.type, _NESTED):
         return
-    top = field_paths.below(field_paths.ROOT, field.name, field.type)
+    top = _typed_path(field)
     yield from _members_of(quoted_name(field.name), top, field.type)
+
+
+def _typed_path(field: Field) -> str:
+    name = field.name.removeprefix(_OF_KEY)
+    root = field_paths.ROOT if name == field.name else field_paths.KEY_ROOT
+    return field_paths.below(root, name, field.type)
 
 
 def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, str, Member]]:

@@ -216,6 +216,15 @@ def checked(statements: Iterable[AspectStatement]) -> list[AspectStatement]:
     return found
 
 
+def is_readable(aspect: str, body: Any) -> bool:
+    """Whether an aspect looks as it must to be read."""
+    try:
+        msgspec.convert(body, _SHAPES.get(aspect, Any))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 def _odd(aspect: str, text: str) -> OddAspect:
     at = _AT.search(text)
     return OddAspect(f"{aspect}{at['path'] if at else ''}", text[: at.start()] if at else text)

@@ -33,6 +33,11 @@ class AspectStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return self.removes and self.aspect in ("", _KEY)
 
     @property
+    def patches(self) -> bool:
+        """Whether the body is a patch of what the aspect was before."""
+        return self.body is not None and self.beside.get("changeType") == "PATCH"
+
+    @property
     def replaces(self) -> bool:
         """Whether the aspect is the body from here on."""
         return self.body is not None and self.beside.get("changeType") not in ("DELETE", "PATCH")

@@ -11,7 +11,7 @@ from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.catalogs import SnapshotCatalog
 from lumos.snapshots.format.document import SnapshotCounts
-from lumos.snapshots.reports import ImportReport, ImportTotals
+from lumos.snapshots.reports import ImportReport, ImportTotals, RefusedReport
 from lumos.storage import storage_of
 from lumos.store import Store
 from lumos.store.journal import ImportRun
@@ -50,7 +50,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `file` is what is imported, `kept` what was exported where somebody asked for it. A migration
     is `over` once all is known to be there, or was taken back. One that is `lacking` was read
-    back, and not all was there.
+    back, and not all was there. `skipped` datasets were left out of the export.
     """
 
     source: str
@@ -63,6 +63,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
     # The files of migrations before it, of which one may be the last that changed anything.
     earlier: tuple[str, ...] = ()
+    skipped: tuple[RefusedReport, ...] = ()
     imported: ImportReport | None = None
     lacking: bool = False
     over: bool = False

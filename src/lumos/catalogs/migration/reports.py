@@ -7,7 +7,7 @@ from lumos.discovery.reports import IngestReport
 from lumos.model.discovery import Problem
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.snapshots.format.document import SnapshotCounts
-from lumos.snapshots.reports import DiffSummary, ImportReport, MigratedCount
+from lumos.snapshots.reports import DiffSummary, ImportReport, MigratedCount, RefusedReport
 
 NeedKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service", "dataset"]
 
@@ -27,11 +27,24 @@ class Need(Report, frozen=True, kw_only=True):
     by_title: bool = False
 
 
+class AspectCount(Report, frozen=True, kw_only=True):
+    """How many entries of the source and of the target have an aspect, and in how many it differs.
+
+    Only entries that the source has are counted in the target.
+    """
+
+    source: int
+    target: int
+    changed: int
+
+
 class Verification(Report, frozen=True, kw_only=True):
     """What reading every entry back by its name showed.
 
     `missing` are entries of the source that are not in the target, `unlike` those that are not as
     they were written. `summary` counts what differs from the source, edits of people included.
+    `aspects` counts by kind of entry and aspect, such as `dataset.schema`; what only one catalog
+    has is named with it, such as `dataset.datahub.browsePathsV2`.
     """
 
     datasets: MigratedCount
@@ -41,6 +54,7 @@ class Verification(Report, frozen=True, kw_only=True):
     unlike: tuple[str, ...]
     missing_tags: tuple[str, ...]
     summary: DiffSummary
+    aspects: dict[str, AspectCount]
 
     @property
     def is_whole(self) -> bool:
@@ -52,7 +66,8 @@ class Verification(Report, frozen=True, kw_only=True):
 class MigrationReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos migrate`; a dry run verifies nothing.
 
-    `snapshot` is the file of what was exported, where it was kept.
+    `snapshot` is the file of what was exported, where it was kept. `skipped` datasets cannot be
+    migrated and were left out.
     """
 
     format_version: str = FORMAT_VERSION
@@ -66,11 +81,12 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     verified: Verification | None
     remarks: tuple[str, ...]
     snapshot: str | None
+    skipped: tuple[RefusedReport, ...] = ()
 
     @property
     def is_whole(self) -> bool:
         """Whether everything arrived, as far as that was looked at."""
-        was_taken = not self.imported.sums.refused
+        was_taken = not self.imported.sums.refused and not self.skipped
         return was_taken and (self.verified is None or self.verified.is_whole)
 
 

@@ -14,6 +14,7 @@ from lumos.catalogs import Connects
 from lumos.catalogs.datahub_model.labels import LabelName
 from lumos.catalogs.migration.log import MigrationLog, MigrationRecord, Order, check_finished
 from lumos.catalogs.migration.mapping import Mapping, known_as, write_mapped
+from lumos.catalogs.migration.quarantine import OnError, SoundDatasets
 from lumos.catalogs.migration.reports import MigrationReport, Need, SyncReport
 from lumos.catalogs.migration.survey import Survey, needs
 from lumos.config import Settings
@@ -67,6 +68,7 @@ class Migrations:
         resume: bool = False,
         mapping: str | Path | None = None,
         keep: str | Path | None = None,
+        on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
         """Exports, validates, imports, and reads every entry back.
@@ -74,6 +76,8 @@ class Migrations:
         A second migration writes what changed since, and leaves what people edited in the target.
         `resume` goes on with one that was broken off. `mapping` is a file with names that are
         others in the target. What was exported is kept as `keep`, or until it is verified.
+        A dataset that cannot be migrated stops it, or with `on_error="skip"` is left out and
+        reported.
         """
         store = self._make_store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
@@ -100,7 +104,9 @@ class Migrations:
                 )
                 # An export takes hours: what was asked for must outlive it.
                 log.begin(order)
-                record = log.add(self._exported(here, there, order, store, folder, progress))
+                record = log.add(
+                    self._exported(here, there, order, store, folder, progress, on_error)
+                )
             if record.imported is None:
                 imported = self._snapshots().load(
                     record.file,
@@ -123,6 +129,7 @@ class Migrations:
         *,
         mapping: str | Path | None = None,
         keep: str | Path | None = None,
+        on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
         """What `migrate` would do; nothing is written but the file that is to be kept."""
@@ -142,7 +149,7 @@ class Migrations:
                 store = self._store()
             except NoStore:
                 store = None
-            found = self._exported(here, there, order, store, Path(folder), progress)
+            found = self._exported(here, there, order, store, Path(folder), progress, on_error)
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, progress=progress
             )
@@ -157,6 +164,7 @@ class Migrations:
             verified=None,
             remarks=found.remarks,
             snapshot=found.kept,
+            skipped=found.skipped,
         )
 
     def roll_back(
@@ -235,6 +243,7 @@ class Migrations:
         store: Store | None,
         folder: Path,
         progress: Progress,
+        on_error: OnError,
     ) -> MigrationRecord:
         """Takes a snapshot of the source, while it is looked what the target holds."""
         for catalog in (here, there):
@@ -251,9 +260,10 @@ class Migrations:
                 surveyed.result()
             progress(step, **facts)
 
+        sound = SoundDatasets(here, on_error)
         try:
             report = export(
-                here,
+                sound,
                 file,
                 ExportOptions(ranges=True),
                 at=datetime.now(UTC),
@@ -280,6 +290,7 @@ class Migrations:
             kept=order.keep,
             mapping=mapping,
             needs=unsettled,
+            skipped=tuple(sound.skipped),
             remarks=(*_validated(file, here), *_unused(mapping, source), *unheard),
         )
 
@@ -322,6 +333,7 @@ class Migrations:
             verified=found,
             remarks=record.remarks,
             snapshot=record.kept or (str(file) if file.exists() else None),
+            skipped=record.skipped,
         )
 
 
@@ -367,13 +379,14 @@ def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
     errors = [each for each in report.problems if each.severity == "error"]
     if unsound := tuple(each for each in errors if each.code != "reference"):
         raise InvalidSnapshot(file, unsound, len(unsound))
-    if not errors:
+    leading_out = [each for each in report.problems if each.is_lineage]
+    if not leading_out:
         return ()
-    many = report.errors > 1
-    count = f"{report.errors:,} references lead" if many else "1 reference leads"
+    many = len(leading_out) > 1
+    count = f"{len(leading_out):,} references lead" if many else "1 reference leads"
     return (
         f"{count} to what {source.name} does not contain; they were migrated anyway. "
-        f"{'The first: ' if many else ''}{errors[0].text}",
+        f"{'The first: ' if many else ''}{leading_out[0].text}",
     )
 
 

@@ -3,6 +3,7 @@
 What a catalog finds by searching lags behind what it holds, so nothing is searched for.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from lumos.catalogs import HoldsItems
 from lumos.catalogs.local import LocalStorePlatform
-from lumos.catalogs.migration.reports import Verification
+from lumos.catalogs.migration.reports import AspectCount, Verification
 from lumos.model.json_codec import from_json
 from lumos.progress import Progress
 from lumos.snapshots.catalogs import LocalCatalog, PlatformCatalog, SnapshotCatalog
@@ -20,6 +21,7 @@ from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
 from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 from lumos.snapshots.format.writer import write_snapshot
+from lumos.snapshots.import_merge import differing_fields
 from lumos.snapshots.on_spark import judge_schemas
 from lumos.snapshots.reports import MigratedCount
 from lumos.store import Store
@@ -55,6 +57,7 @@ def verify(
         unlike=tuple(reading.unlike),
         missing_tags=found.missing_tags,
         summary=found.summary,
+        aspects=reading.aspects(),
     )
 
 
@@ -82,6 +85,7 @@ class _ReadBack:
         self.counts = {"items": 0, "items read": 0}
         self.missing: list[str] = []
         self.unlike: list[str] = []
+        self._aspects: dict[str, Counter[str]] = {}
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
         """What the catalog holds now of all that the snapshot has of a kind."""
@@ -99,11 +103,30 @@ class _ReadBack:
                 share = min(1.0, self._done / total)
                 self._announce("", files=self._done, share=share, unit="entries")
 
+    def aspects(self) -> dict[str, AspectCount]:
+        """How many entries on both sides have each aspect."""
+        return {
+            name: AspectCount(
+                source=found["source"], target=found["target"], changed=found["changed"]
+            )
+            for name, found in sorted(self._aspects.items())
+        }
+
+    def _count_aspects(self, kind: EntryKind, value: Any, there: Any | None) -> None:
+        here, now = aspects_of(value), {} if there is None else aspects_of(there)
+        for name in {**here, **now}:
+            found = self._aspects.setdefault(f"{kind.singular}.{name}", Counter())
+            found["source"] += name in here
+            found["target"] += name in now
+            found["changed"] += name in here and name in now and here[name] != now[name]
+
     def _account(self, kind: EntryKind, values: Sequence[Any], there: dict[str, Any]) -> None:
         keys = [getattr(value, kind.key) for value in values]
         gone = [getattr(value, kind.key) for value in values if getattr(value, "deleted", False)]
         lost = [key for key in keys if key not in there and key not in gone]
         self.missing += lost[: _MOST - len(self.missing)]
+        for key, value in zip(keys, values, strict=True):
+            self._count_aspects(kind, value, there.get(key))
         if kind is not DATASETS:
             self.counts["items"] += len(keys)
             self.counts["items read"] += len(keys) - len(lost)
@@ -114,6 +137,21 @@ class _ReadBack:
             # What the catalog refused is told by the import.
             if step.state == "done" and not is_so and len(self.unlike) < _MOST:
                 self.unlike.append(key)
+
+
+def aspects_of(value: Any) -> dict[str, Any]:
+    """What an entry says beside its name, with what each catalog has for itself one by one."""
+    found: dict[str, Any] = {}
+    for name in differing_fields(None, value):
+        if name != "carried":
+            found[name] = getattr(value, name)
+            continue
+        for catalog, records in value.carried.items():
+            if isinstance(records, dict):
+                found |= {f"{catalog}.{each}": record for each, record in records.items()}
+            else:
+                found[catalog] = records
+    return found
 
 
 def _reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:

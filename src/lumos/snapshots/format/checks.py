@@ -43,6 +43,9 @@ _PLAIN_URN: Final = re.compile(
     r"lumos://[a-z][a-z0-9_.+-]*(@[\w.~=:@+,-]+)?/[\w.~=:@+,/-]+(\?env=(?!PROD\Z)[A-Z][A-Z0-9_-]*)?",
     re.ASCII,
 )
+_NO_DATASET: Final = f"There is no {DATASETS.singular} "
+# What a snapshot of the store says that it was exported from.
+_STORE: Final = "local"
 _SINGULAR: Final = {kind.plural: kind.singular for kind in KINDS}
 
 Severity = Literal["error", "warning"]
@@ -60,6 +63,11 @@ class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, error: SnapshotError) -> "SnapshotProblem":
         """What an error says."""
         return cls(code=error.code, path=error.path, text=error.problem)
+
+    @property
+    def is_lineage(self) -> bool:
+        """Whether lineage leads to a dataset or a job that is not there."""
+        return self.code == "reference" and self.text.startswith(_NO_DATASET)
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
@@ -286,9 +294,13 @@ def _hashes(
 def dangling_problem(
     header: SnapshotHeader, path: str, kinds: tuple[str, ...], key: str
 ) -> SnapshotProblem:
-    """That a reference leads nowhere: an error in lineage, unless only a part was exported."""
+    """That a reference leads nowhere: an error in lineage, unless only a part was exported.
+
+    Other catalogs hold lineage to datasets that they do not know themselves.
+    """
     what = " or ".join(_SINGULAR[name] for name in kinds)
-    is_error = DATASETS.plural in kinds and header.scope == "all"
+    is_whole = header.scope == "all" and header.platform in (None, _STORE)
+    is_error = DATASETS.plural in kinds and is_whole
     return SnapshotProblem(
         code="reference",
         path=path,

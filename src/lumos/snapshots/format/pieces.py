@@ -158,7 +158,11 @@ class _Noted(ReferenceIndex):
     """References that a piece alone cannot resolve."""
 
     def add(self, kind: EntryKind, position: int, key: str, value: Any) -> None:  # noqa: ARG002
-        self._open.extend(DanglingReference(kind, position, each) for each in references_of(value))
+        self._open.extend(
+            DanglingReference(kind, position, each)
+            for each in references_of(value)
+            if each.is_checked
+        )
 
     def __iter__(self) -> Iterator[DanglingReference]:
         return iter(self._open)

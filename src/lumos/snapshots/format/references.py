@@ -13,6 +13,7 @@ _NODES: Final = (DATASETS.plural, JOBS.plural)
 _TERMS: Final = (GLOSSARY.plural,)
 _USERS: Final = (USERS.plural,)
 _GROUPS: Final = (GROUPS.plural,)
+_PARENT: Final = "parent"
 _PEOPLE: Final = (USERS.plural, GROUPS.plural)
 
 
@@ -28,6 +29,11 @@ class EntryReference(NamedTuple):
     def place(self) -> str:
         """The path inside the entry."""
         return self.path if self.number is None else f"{self.path}[{self.number}]"
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether it must lead somewhere: a term may be in a group that only its catalog knows."""
+        return self.path != _PARENT
 
     @property
     def is_lineage(self) -> bool:
@@ -57,6 +63,8 @@ class ReferenceIndex:
         if kind.plural in self._known:
             self._known[kind.plural].add(key)
         for reference in references_of(value):
+            if not reference.is_checked:
+                continue
             # Datasets come last: whatever people and words there are have been seen by then.
             is_settled = kind is DATASETS and reference.kinds is not _NODES
             if not self._resolves(reference) and (not is_settled or self._lists(reference)):
@@ -132,7 +140,7 @@ def _of_job(job: Job) -> Iterator[EntryReference]:
 
 def _of_term(term: GlossaryTerm) -> Iterator[EntryReference]:
     if term.parent is not None:
-        yield EntryReference("parent", None, _TERMS, term.parent)
+        yield EntryReference(_PARENT, None, _TERMS, term.parent)
     yield from _named("related", _TERMS, term.related)
     yield from _named("owners", _PEOPLE, term.owners)
 
