@@ -21,7 +21,7 @@ demo-cost: setup ## Show what the data of a web shop costs, and what its end wou
 	@$(BIN)/python demo/cost.py
 
 test: check ## Everything that CI runs: house rules and all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term --cov-report=xml:build/coverage.xml
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/ruff check .
@@ -31,7 +31,7 @@ check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/python scripts/check_structure.py
 	@$(BIN)/python scripts/check_licences.py
 
-test-full: setup ## All tests with all examples, the slow ones too
+test-full: setup ## All tests with all examples, the slow ones too, and coverage
 	@FULL_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
 	@scripts/test_oldest_sqlglot
 
