@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.cli.lines import escaped, one_line
 from lumos.cli.logs import _Lines
-from lumos.cli.screen import aligned, stdout, table
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import escape, escape_line
 from recorded_lake import RecordedLake
 
 HARM = "\x1b[31m\x07\u202e"
@@ -81,21 +81,21 @@ def test_what_people_wrote_keeps_its_lines_in_its_own_column(lumos: Any, urn: st
 def test_no_control_character_is_printed(
     character: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = table("A", "B")
-    rows.add_row(f"x{character}y", "z")
+    table = Table("A", "B")
+    table.add(f"x{character}y", "z")
     console = stdout()
-    console.print(rows)
+    console.print(table)
     console.print(f"x{character}y  z")
-    for line in aligned(("A", "B"), [(f"x{character}y", "z")]):
+    for line in table.lines():
         console.print(line)
-    shown = one_line(f"x{character}y")
+    shown = escape_line(f"x{character}y")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5
     assert [line.split() for line in (lines[1], lines[2], lines[4])] == [[shown, "z"]] * 3
     assert lines[3].index("B") == lines[4].index("z")
     assert character not in shown
     is_break = character in "\n\t"
-    assert escaped(f"x{character}y") == (f"x{character}y" if is_break else shown)
+    assert escape(f"x{character}y") == (f"x{character}y" if is_break else shown)
 
 
 def test_a_record_of_the_log_is_one_line() -> None:

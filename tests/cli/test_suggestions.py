@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lumos.cli.similar import print_suggestions
+from lumos.cli.scan_text import print_suggestions
 from lumos.model.discovery import Suggestion
 
 

@@ -15,6 +15,7 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.schema import parse_schema
+from lumos.rendering.text import join_names
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.wording import (
@@ -23,7 +24,6 @@ from lumos.schemas.wording import (
     clause_of,
     drift_summary,
     format_position,
-    join_names,
     sentence_of,
     summary_of,
 )

@@ -6,42 +6,47 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import one_line, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
     CommonOptions,
     OptionalDatasets,
-    common_options,
     earlier_options,
+    limit_option,
     stop_printing,
+    with_options,
 )
 from lumos.cli.schema import ExitCode
+from lumos.cli.schema_text import STYLES
+from lumos.cli.screen import join_columns, stdout
+from lumos.cli.text import escape_line, print_line
+from lumos.rendering.text import plural
 
 if TYPE_CHECKING:
     from lumos.schemas.changes import ChangesTally, EventReport
 
-# As many lines as somebody may want to scroll back on a terminal.
+# Lines on a terminal without --limit.
 _SCREENFUL: Final = 100
+# Time, verdict, event and version; the verdict starts after the time.
+_WIDTHS: Final = (19, 13, 16, 14)
 _VERDICT: Final = 21
 _NAME: Final = 4
 _WIDEST_NAME: Final = 40
-# As many events as names are looked up for at once.
-_TOGETHER: Final = 200
+# Events whose names are looked up at once.
+_BATCH: Final = 200
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Examples:\n\n"
-        "lumos changes --since 7d --breaking\n\n"
-        "lumos changes 'sales/*' --type SCHEMA_CHANGED --limit 20\n\n"
-        "lumos changes --since 2024-01-01 --until 2024-01-31 --json",
-        cls=earlier_options(first=("--dataset",)),
-    )(changes)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos changes --since 7d --breaking\n\n"
+    "lumos changes 'sales/*' --type SCHEMA_CHANGED --limit 20\n\n"
+    "lumos changes --since 2024-01-01 --until 2024-01-31 --json",
+    cls=earlier_options(first=("--dataset",)),
+)
+@with_options
 def changes(
     options: CommonOptions,
     dataset: OptionalDatasets = None,
@@ -64,8 +69,7 @@ def changes(
         ),
     ] = None,
     limit: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Only the newest ones. Default: 100 on a terminal."),
+        int | None, limit_option("Only the newest ones. Default: 100 on a terminal.")
     ] = None,
     exit_code: ExitCode = False,
 ) -> None:
@@ -73,9 +77,8 @@ def changes(
     from lumos.schemas.changes import ChangesTally
 
     screenful = _SCREENFUL if limit is None and not options.json and sys.stdout.isatty() else None
-    lumos = options.lumos
     tally = ChangesTally(
-        lumos.iter_changes(
+        options.lumos.iter_changes(
             since=since,
             until=until,
             types=type or (),
@@ -88,18 +91,18 @@ def changes(
         if options.json:
             _print_json(tally)
         else:
-            _print(tally, Names(lumos))
+            _print_events(tally, options.names)
     except BrokenPipeError:
-        # Typer would take it for a failure.
+        # Typer would report a failure.
         stop_printing()
     if screenful is not None and tally.summary.events == screenful:
-        say("There may be older changes: --limit and --since show them.")
+        print_line("There may be older changes: --limit and --since show them.")
     if exit_code and tally.summary.breaking:
         raise typer.Exit(BREAKING)
 
 
 def _print_json(tally: "ChangesTally") -> None:
-    """One object, written as the events come: there may be millions."""
+    """Print one JSON object event by event, since there may be millions."""
     from lumos.model.json_codec import to_json
     from lumos.model.report import FORMAT_VERSION
 
@@ -113,24 +116,22 @@ def _print_json(tally: "ChangesTally") -> None:
     out.flush()
 
 
-def _print(tally: "ChangesTally", names: Names) -> None:
+def _print_events(tally: "ChangesTally", names: Names) -> None:
     from rich.text import Text
 
-    from lumos.cli.screen import STYLES, plural, stdout
-
     console = stdout()
-    # A million lines are not worth colouring for a file.
+    # Rich would take minutes for a file of a million lines.
     in_colour = console.is_terminal
     width = 0
     events = iter(tally)
-    while some := list(islice(events, _TOGETHER)):
+    while some := list(islice(events, _BATCH)):
         names.learn(event.urn for event in some)
         names.learn(event.summary for event in some)
         rows = [_cells(event, names) for event in some]
         if not width:
-            width = min(_WIDEST_NAME, max(len(one_line(cells[_NAME])) for cells in rows))
+            width = min(_WIDEST_NAME, max(len(escape_line(cells[_NAME])) for cells in rows))
             head = ("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")
-            say(_line(head, width))
+            print_line(_line(head, width))
         for cells in rows:
             if in_colour:
                 line = Text(_line(cells, width))
@@ -141,13 +142,13 @@ def _print(tally: "ChangesTally", names: Names) -> None:
     sums = tally.summary
     if sums.events:
         changes, datasets = plural(sums.events, "change"), plural(sums.datasets, "dataset")
-        say(f"{changes} in {datasets}, {sums.breaking:,} breaking.")
+        print_line(f"{changes} in {datasets}, {sums.breaking:,} breaking.")
     else:
-        say("No changes. Scan for some with: lumos ingest")
+        print_line("No changes. Scan for some with: lumos ingest")
 
 
 def line_of(event: "EventReport", names: Names) -> str:
-    """An event as one line, as it stands in the list."""
+    """An event as one line of the list."""
     return _line(_cells(event, names))
 
 
@@ -161,12 +162,10 @@ def _cells(event: "EventReport", names: Names) -> tuple[str, ...]:
         event.type.value,
         f"{event.cloud_version} {event.schema_version}",
         names(event.urn),
-        # People and names of fields may bring lines of their own.
+        # Summaries may contain line breaks.
         names(" ".join(what.split())),
     )
 
 
 def _line(cells: tuple[str, ...], width: int = 0) -> str:
-    time, verdict, event, version, name, what = map(one_line, cells)
-    start = f"{time:<19}  {verdict:<13}  {event:<16}  {version:<14}"
-    return f"{start}  {name:<{width}}  {what}".rstrip()
+    return join_columns([escape_line(cell) for cell in cells], (*_WIDTHS, width, 0))

@@ -21,11 +21,11 @@ from lumos.cost.wording import NOTHING_ELSE, use_text
 
 Cells = tuple[object, ...]
 
-# What spreadsheets take for a formula.
+# Spreadsheets evaluate cells that start with these characters.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def as_csv(report: CostReportHeader) -> str:
+def to_csv(report: CostReportHeader) -> str:
     """A report as text; names that a spreadsheet would evaluate are prefixed with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,24 +1,22 @@
-"""What would be saved, as text."""
+"""Savings as text."""
 
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from rich.cells import cell_len
-
 from lumos.cli.cost_screen import (
-    Purse,
+    WIDTH,
+    MoneyFormat,
     facts,
     heading,
-    padded,
+    money_format,
     percent,
     print_remarks,
     print_what_if,
     print_wrapped,
-    purse_of,
-    shortened,
+    shorten_start,
 )
-from lumos.cli.screen import stdout
+from lumos.cli.screen import Table, stdout
 from lumos.cost.reports import RetireReport, SavingsReport
 from lumos.cost.wording import NOTHING_ELSE, READERS_UNKNOWN, display_name, use_text
 
@@ -35,25 +33,27 @@ _RISKS: Final = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold red"}
 def print_savings(report: SavingsReport) -> None:
     """The answer of `lumos cost savings`."""
     console = stdout()
-    purse = purse_of(report, report.monthly_savings)
+    money = money_format(report, report.monthly_savings)
     what = " and ".join(report.asked) if len(report.asked) == _PAIR else _few(report.asked)
     is_one = len(report.asked) == 1 and not report.asked[0].startswith("all ")
     console.print(f"If {what} {'is' if is_one else 'are'} removed", style="bold")
     console.print(facts(report))
     console.print()
-    monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
+    monthly, annual = money(report.monthly_savings), money.roughly(report.annual_savings)
     console.print(f"  Saves {monthly} per month, {annual} per year", style="bold")
     by_type = report.breakdown.by_type
-    for name, text in zip(by_type, purse.column(by_type.values()), strict=True):
-        console.print(f"    {name:<10}{text}")
+    table = Table("", ">", widths=(12,))
+    for name, text in zip(by_type, money.column(by_type.values()), strict=True):
+        table.add(f"    {name}", text)
+    console.print(table)
     attributed = report.attributed_cost
     if attributed is not None and attributed > report.monthly_savings >= 0:
-        remains = purse(purse.difference(report.monthly_savings, attributed))
+        remains = money(money.difference(report.monthly_savings, attributed))
         why = "other datasets need it" + (" or it is committed" if report.committed_cost else "")
-        line = f"  Its total cost is {purse(attributed)}; {remains} of that remains, because {why}."
+        line = f"  Its total cost is {money(attributed)}; {remains} of that remains, because {why}."
         print_wrapped(console, line, indent=2)
-    print_what_if(console, report, purse)
-    gone = purse.column(each.monthly for each in report.disappears)
+    print_what_if(console, report, money)
+    gone = money.column(each.monthly for each in report.disappears)
     _part(
         console,
         "REMOVED (saved)",
@@ -62,7 +62,7 @@ def print_savings(report: SavingsReport) -> None:
             for each, text in zip(report.disappears, gone, strict=True)
         ],
     )
-    stays = purse.column(each.monthly for each in report.stays)
+    stays = money.column(each.monthly for each in report.stays)
     _part(
         console,
         "REMAINS (not saved)",
@@ -93,62 +93,56 @@ def print_savings(report: SavingsReport) -> None:
             console.print(f"  {urn}")
         if len(report.unverified) > _ROWS:
             console.print(f"  and {len(report.unverified) - _ROWS:,} more")
-    print_remarks(report, report.monthly_savings, purse)
+    print_remarks(report, report.monthly_savings, money)
 
 
 def print_retire(report: RetireReport) -> None:
     """The answer of `lumos cost retire`."""
     console = stdout()
-    purse = purse_of(report, report.spent)
+    money = money_format(report, report.spent)
     if not report.steps and not report.unneeded:
         console.print("Removing datasets would save nothing in this period.")
         return
     console.print(facts(report))
     if report.unneeded:
         amount, share = report.unneeded_savings, percent(report.unneeded_savings, report.spent)
-        title = f"Unused: removing these saves {purse(amount)} per month ({share} of total spend)"
-        texts = purse.column(each.monthly for each in report.unneeded)
+        title = f"Unused: removing these saves {money(amount)} per month ({share} of total spend)"
+        texts = money.column(each.monthly for each in report.unneeded)
         shown = [
             (each.name, each.kind, text, each.team)
             for each, text in zip(report.unneeded, texts, strict=True)
         ]
         _part(console, title, shown)
     if report.steps:
-        monthly, annual = purse(report.monthly_savings), purse.roughly(report.annual_savings)
+        monthly, annual = money(report.monthly_savings), money.roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
         heading(
             console,
             f"Retiring these saves {monthly} per month ({share} of total spend)",
         )
-        _print_steps(console, report, purse)
+        _print_steps(console, report, money)
         tried = "No other selection of this size saves more." if report.exact else (
             "Selected one after the other; another selection might save more."
         )  # fmt: skip
         console.print()
         console.print(f"{annual} per year. {tried}", style="dim")
-    print_what_if(console, report, purse)
-    print_remarks(report, report.spent, purse)
+    print_what_if(console, report, money)
+    print_remarks(report, report.spent, money)
 
 
-def _print_steps(console: "Console", report: RetireReport, purse: Purse) -> None:
-    amounts = purse.balanced(each.monthly_savings for each in report.steps)
-    saved = [purse(each) for each in amounts]
+def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -> None:
+    amounts = money.balanced(each.monthly_savings for each in report.steps)
     # Added up as they are shown.
-    sums = [purse(each) for each in accumulate(amounts)]
-    widest, width = max(map(len, ("SAVES", *saved))), max(map(len, ("CUMULATIVE", *sums)))
-    indent = widest + width + 9
-    console.print(f"     {'SAVES':>{widest}}  {'CUMULATIVE':>{width}}  DATASETS", style="bold")
-    steps = zip(report.steps, saved, sums, strict=True)
-    for number, (step, text, total) in enumerate(steps, start=1):
+    steps = zip(report.steps, amounts, accumulate(amounts), strict=True)
+    table = Table(">", ">SAVES", ">CUMULATIVE", "DATASETS", widths=(3,), fold_at=WIDTH)
+    for number, (step, amount, total) in enumerate(steps, start=1):
         use = "in use" if step.is_read else "" if step.is_verified else READERS_UNKNOWN
         whose = ", ".join(filter(None, (*(team.strip("()") for team in step.teams), use)))
-        line = (
-            f"{number:>3}  {text:>{widest}}  {total:>{width}}  {_few(step.names, _ROWS)} ({whose})"
-        )
-        print_wrapped(console, line, indent=indent)
-        also = len(step.datasets) - len(step.ends)
-        if also:
-            console.print(f"{'':>{indent}}and {also:,} more {NOTHING_ELSE}", style="dim")
+        datasets = f"{_few(step.names, _ROWS)} ({whose})"
+        table.add(str(number), money(amount), money(total), datasets)
+        if also := len(step.datasets) - len(step.ends):
+            table.add("", "", "", f"and {also:,} more {NOTHING_ELSE}", style="dim")
+    console.print(table)
 
 
 def _part(
@@ -161,19 +155,11 @@ def _part(
     if not rows:
         return
     heading(console, title)
-    shown = [
-        (shortened(display_name(name, kind), 32), amount, note)
-        for name, kind, amount, note in rows[:_ROWS]
-    ]
-    names = max(cell_len(name) for name, _, _ in shown)
-    amounts = max(cell_len(amount) for _, amount, _ in shown)
-    for name, amount, note in shown:
-        print_wrapped(
-            console, f"  {padded(name, names)}  {padded(amount, amounts)}  {note}".rstrip(),
-            indent=names + amounts + 6,
-        )  # fmt: skip
-    more = len(rows) - len(shown) + beyond
-    if more:
+    table = Table("", "", "", fold_at=WIDTH)
+    for name, kind, amount, note in rows[:_ROWS]:
+        table.add(f"  {shorten_start(display_name(name, kind), 32)}", amount, note)
+    console.print(table)
+    if more := max(0, len(rows) - _ROWS) + beyond:
         console.print(f"  and {more:,} more; see --json")
 
 

@@ -1,12 +1,10 @@
-"""How costs look on a screen: amounts that add up, and bars beside them."""
+"""Costs on a terminal: amounts that add up, with bars."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from rich.cells import cell_len
-
+from lumos.cli.screen import Table, fold, stderr, width_of
 from lumos.cost.wording import estimate_text, period_text
 from lumos.model.money import (
     amount_of,
@@ -23,18 +21,18 @@ if TYPE_CHECKING:
 
     from lumos.cost.reports import CostReportHeader, CostTrendReport
 
-# What a screen has at least.
+# The width of all reports on cost.
 WIDTH: Final = 80
 _LONGEST_NAME: Final = 34
 _BAR: Final = 22
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-# Below one unit of money, cents say nothing.
+# Digits of amounts below one unit of the currency.
 _FINER: Final = 4
 _ROUGH: Final = 100
 
 
-class Purse:
-    """Writes the amounts of one report: to the cent, or finer where all of it is less than 1."""
+class MoneyFormat:
+    """Formats the amounts of one report: to the cent, or finer if all of it is less than 1."""
 
     def __init__(self, currency: str, whole: Decimal) -> None:
         self._currency = currency
@@ -45,7 +43,7 @@ class Purse:
         return format_money(micros(amount), self._currency, self.digits)
 
     def roughly(self, amount: Decimal) -> str:
-        """An amount that is reckoned up from others, without cents where these say nothing."""
+        """An extrapolated amount: large ones without cents."""
         digits = 0 if abs(amount) >= _ROUGH else self.digits
         return format_money(micros(amount), self._currency, digits)
 
@@ -64,7 +62,7 @@ class Purse:
         return [amount_of(units) for units in shown]
 
     def difference(self, before: Decimal, after: Decimal) -> Decimal:
-        """What lies between two amounts as they are shown."""
+        """The difference of two amounts as they are shown."""
         shown = [round_amount(micros(each), self.digits) for each in (before, after)]
         return amount_of(shown[1] - shown[0])
 
@@ -75,9 +73,9 @@ class Purse:
         return [f"{text:>{width}}" for text in texts]
 
 
-def purse_of(report: "CostReportHeader", *amounts: Decimal) -> Purse:
-    """The purse for a report with such amounts; the largest decides about digits."""
-    return Purse(report.currency, max(map(abs, amounts)))
+def money_format(report: "CostReportHeader", *amounts: Decimal) -> MoneyFormat:
+    """The format for a report with such amounts; the largest decides about digits."""
+    return MoneyFormat(report.currency, max(map(abs, amounts)))
 
 
 def bar(amount: Decimal, most: Decimal, width: int = _BAR) -> str:
@@ -90,38 +88,25 @@ def bar(amount: Decimal, most: Decimal, width: int = _BAR) -> str:
 
 
 def percent(amount: Decimal, whole: Decimal) -> str:
-    """How much of a whole something is."""
+    """The share of an amount in the whole."""
     if not whole:
         return ""
     share = float(amount / whole) * 100
     return "<1%" if 0 < share < 0.5 else f"{share:.0f}%"
 
 
-def shortened(name: str, most: int = _LONGEST_NAME) -> str:
-    """The end of a long name, which says more than its beginning."""
-    if cell_len(name) <= most:
+def shorten_start(name: str, most: int = _LONGEST_NAME) -> str:
+    """A long name cut at its start, since the end says more."""
+    if width_of(name) <= most:
         return name
-    while cell_len(name) >= most:
+    while width_of(name) >= most:
         name = name[1:]
     return f"…{name}"
 
 
-def padded(text: str, width: int) -> str:
-    """Text in a column of such a width; some characters take the room of two."""
-    return text + " " * (width - cell_len(text))
-
-
 def print_wrapped(console: "Console", text: str, *, indent: int) -> None:
-    """A line of words, and what does not fit on it further in."""
-    lines = wrap(
-        text,
-        WIDTH,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
-    )
-    for line in lines:
+    """Print a text with lines of at most 80 columns, all but the first indented."""
+    for line in fold(text, WIDTH, indent=" " * indent):
         console.print(line)
 
 
@@ -134,32 +119,31 @@ def heading(console: "Console", text: str) -> None:
 def bars(
     console: "Console",
     rows: Sequence[tuple[str, Decimal]],
-    purse: Purse,
+    money: MoneyFormat,
     *,
     more: tuple[str, Decimal] | None = None,
     total: bool = False,
 ) -> None:
-    """Rows with amounts, shares and bars; `more` is what is not listed, `total` adds them up."""
+    """Print rows with amounts, shares and bars; `more` is one row for all that are not listed."""
     listed = [*rows, *([more] if more else [])]
     if not listed:
         return
     whole = sum((amount for _, amount in listed), Decimal(0))
-    amounts = purse.column((amount for _, amount in listed), -1 if more else None)
-    summed = purse(whole)
-    width = max(len(summed) if total else 0, *(len(each) for each in amounts))
-    names = [shortened(name) for name, _ in listed]
-    column = max(map(cell_len, names))
+    amounts = money.column((amount for _, amount in listed), -1 if more else None)
+    width = max(len(money(whole)) if total else 0, *map(len, amounts))
+    names = [shorten_start(name) for name, _ in listed]
+    room = max(6, min(_BAR, WIDTH - max(map(width_of, names)) - width - 12))
     most = max(amount for _, amount in listed)
     # Shares of a sum that is less than its parts would say nothing.
     is_whole = whole >= most and all(abs(amount) <= whole for _, amount in listed)
+    table = Table("", ">", ">", "", widths=(0, width, 4))
     for name, text, (_, amount) in zip(names, amounts, listed, strict=True):
         share = percent(amount, whole) if is_whole else ""
-        drawn = bar(amount, most, max(6, min(_BAR, WIDTH - column - width - 12)))
-        line = f"  {padded(name, column)}  {text:>{width}}  {share:>4}  {drawn}"
-        console.print(line.rstrip())
+        table.add(f"  {name}", text, share, bar(amount, most, room))
     if total:
-        console.print(f"  {'':<{column}}  {'-' * width}")
-        console.print(f"  {'':<{column}}  {summed:>{width}}")
+        table.add("", "-" * width, "", "")
+        table.add("", money(whole), "", "")
+    console.print(table)
 
 
 def ledger(
@@ -169,23 +153,17 @@ def ledger(
     sums: Sequence[str],
     drawn: Sequence[Decimal],
 ) -> None:
-    """Rows of names and amounts with bars behind them, above their sums."""
-    widths = [max(map(cell_len, column)) for column in zip(head, *rows, sums, strict=True)]
+    """Print rows of names and amounts with bars, above their sums."""
+    widths = [max(map(width_of, column)) for column in zip(head, *rows, sums, strict=True)]
     room = max(4, min(_BAR, WIDTH - sum(widths) - 2 * len(widths)))
     most = max(drawn, default=Decimal(0))
-
-    def aligned(cells: Sequence[str]) -> str:
-        first = padded(cells[0], widths[0])
-        numbers = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
-        return "  ".join((first, *numbers))
-
-    console.print(aligned(head).rstrip(), style="bold")
+    table = Table(head[0], *(f">{name}" for name in head[1:]), "")
     for row, amount in zip(rows, drawn, strict=True):
-        console.print(f"{aligned(row)}  {bar(amount, most, room)}".rstrip())
-    rules = ["-" * width if cell else "" for cell, width in zip(sums, widths, strict=True)]
-    rules[0] = ""
-    console.print(aligned(rules).rstrip())
-    console.print(aligned(sums).rstrip())
+        table.add(*row, bar(amount, most, room))
+    rules = ("-" * width if cell else "" for cell, width in zip(sums[1:], widths[1:], strict=True))
+    table.add("", *rules, "")
+    table.add(*sums, "")
+    console.print(table)
 
 
 def facts(report: "CostReportHeader") -> str:
@@ -196,11 +174,11 @@ def facts(report: "CostReportHeader") -> str:
 def legend(console: "Console", *sentences: str) -> None:
     """What the columns of a table mean."""
     console.print()
-    for line in wrap(" ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False):
+    for line in fold(" ".join(sentences), WIDTH):
         console.print(line, style="dim")
 
 
-def print_what_if(console: "Console", report: "CostReportHeader", purse: Purse) -> None:
+def print_what_if(console: "Console", report: "CostReportHeader", money: MoneyFormat) -> None:
     """The assumptions of a what-if report, and what they change."""
     supposed = report.what_if
     if supposed is None:
@@ -208,27 +186,25 @@ def print_what_if(console: "Console", report: "CostReportHeader", purse: Purse) 
     heading(console, "WHAT IF")
     for change in supposed.changes:
         console.print(f"  {change}")
-    before, after = purse(supposed.before), purse(supposed.after)
+    before, after = money(supposed.before), money(supposed.after)
     style = "green" if supposed.difference < 0 else "red" if supposed.difference > 0 else ""
     console.print(f"  before {before}, after {after}: ", end="")
-    difference = purse.difference(supposed.before, supposed.after)
-    console.print(purse.signed(difference), style=style)
+    difference = money.difference(supposed.before, supposed.after)
+    console.print(money.signed(difference), style=style)
 
 
-def print_remarks(report: "CostReportHeader", whole: Decimal, purse: Purse) -> None:
+def print_remarks(report: "CostReportHeader", whole: Decimal, money: MoneyFormat) -> None:
     """The limits of a report: what is estimated, missing or out of date."""
-    from lumos.cli.screen import stderr
-
     console = stderr()
     if report.assumed or report.remarks:
         console.print()
     if report.assumed:
-        console.print(estimate_text(purse(report.assumed), percent(report.assumed, whole)))
+        console.print(estimate_text(money(report.assumed), percent(report.assumed, whole)))
     for remark in report.remarks:
         console.print(remark, style="yellow")
 
 
-def print_trend(console: "Console", report: "CostTrendReport", purse: Purse) -> None:
+def print_trend(console: "Console", report: "CostTrendReport", money: MoneyFormat) -> None:
     """Periods one below the other, the earliest first, each against the one before as months."""
     asked = "last 30 days" if report.is_recent else report.period
     rows = [(point.period, point) for point in report.points]
@@ -237,15 +213,16 @@ def print_trend(console: "Console", report: "CostTrendReport", purse: Purse) -> 
     else:
         rows += [(asked, report.before), ("what-if", report.now)]
     most = max(point.cost for _, point in rows)
-    texts = [purse(point.cost) for _, point in rows]
-    width = max(map(len, texts))
-    column = max(len(name) for name, _ in rows)
+    texts = [money(point.cost) for _, point in rows]
+    widest = max(len(name) for name, _ in rows) + max(map(len, texts))
+    room = max(6, min(36, WIDTH - widest - 14))
+    table = Table("", ">", ">", "", widths=(0, 0, 6))
     before: Decimal | None = None
     for (name, point), text in zip(rows, texts, strict=True):
         change = ""
         if before is not None and before > 0:
             # Rounded as in the comparison below it.
             change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
-        drawn = bar(point.cost, most, max(6, min(36, WIDTH - column - width - 14)))
-        console.print(f"  {name:<{column}}  {text:>{width}}  {change:>6}  {drawn}".rstrip())
+        table.add(f"  {name}", text, change, bar(point.cost, most, room))
         before = point.monthly
+    console.print(table)

@@ -4,117 +4,102 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from lumos.cli.lines import one_line
 from lumos.cli.names import Names
 from lumos.cli.options import (
     AsJson,
+    CommonOptions,
     ConfigFile,
     DataPlatform,
     Dataset,
+    OnlyFormat,
     StorePath,
     check_data_platform,
     earlier_options,
-    lumos_of,
-    print_json,
+    limit_option,
+    with_options,
 )
-from lumos.cli.similar import Folded, ShowAll, fold_similar
+from lumos.cli.scan_text import Folded, ShowAll, fold_similar, format_file_count
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import escape_line
+from lumos.rendering.text import few, format_number, format_size, format_time, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
-    from rich.table import Table
 
     from lumos.datasets.reports import ListedDataset, ListReport, ShowReport
     from lumos.schemas.changes import SplitDataset
 
 _OF_TABLE: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
-# What the formats call a version of a table.
+# The name of a table version in each format.
 _VERSIONS: Final = {"iceberg": "snapshot", "hudi": "instant"}
 # Facts that may take several lines.
 _WITH_LINES: Final = ("description", "context", "settings", "upstream", "downstream")
 _USUAL_OWNER: Final = "TECHNICAL_OWNER"
-# As many edges of a dataset as are shown beside its other facts.
+# Most edges and parts that are listed.
 _LISTED: Final = 10
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands to the application."""
-    app.command(
-        "list",
-        epilog="Example: lumos list --format parquet --limit 20",
-        cls=earlier_options(platform="--data-platform"),
-    )(list_)
-    app.command(
-        epilog="Examples:\n\nlumos show orders\n\nlumos show lumos://s3/data-lake/raw/events"
-    )(show)
+app = typer.Typer()
 
 
+@app.command(
+    "list",
+    epilog="Example: lumos list --format parquet --limit 20",
+    cls=earlier_options(platform="--data-platform"),
+)
 def list_(
     contains: Annotated[
         str | None,
         typer.Argument(metavar="[TEXT]", help="Only datasets whose name or URN contains this."),
     ] = None,
     data_platform: DataPlatform = None,
-    format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Only this format.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="List at most this many.")
-    ] = None,
+    format: OnlyFormat = None,
+    limit: Annotated[int | None, limit_option("List at most this many.")] = None,
     config: ConfigFile = None,
     store: StorePath = None,
     show_all: ShowAll = False,
     json: AsJson = False,
 ) -> None:
     """List the datasets in the store."""
-    lumos = lumos_of(config, store)
+    options = CommonOptions(config=config, store=store, json=json)
+    lumos = options.lumos
     check_data_platform(lumos, data_platform)
     report = lumos.list(platform=data_platform, format=format, contains=contains, limit=limit)
-    if json:
-        print_json(report)
-    else:
-        names = Names(lumos, (each.urn for each in report.datasets))
-        is_filtered = any((contains, data_platform, format))
-        _print_list(report, names, show_all=show_all, is_filtered=is_filtered)
+    is_filtered = any((contains, data_platform, format))
+    options.print(report, _print_list, options.names, show_all=show_all, is_filtered=is_filtered)
 
 
-def show(
-    dataset: Dataset, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
-) -> None:
+@app.command(epilog="Examples:\n\nlumos show orders\n\nlumos show lumos://s3/data-lake/raw/events")
+@with_options
+def show(options: CommonOptions, dataset: Dataset) -> None:
     """Show everything that is known about a dataset.
 
     Location, size, versions, schema and drift, owners, tags, terms and descriptions, lineage,
     usage, quality and cost. Sections without content are left out.
     """
-    lumos = lumos_of(config, store)
-    report = lumos.show(dataset)
-    if json:
-        print_json(report)
-    else:
-        _print_dataset(report, Names(lumos))
+    options.print(options.lumos.show(dataset), _print_dataset, options.names)
 
 
 def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:
-    from lumos.cli.screen import stdout, table, when
-
     if not report.datasets:
         advice = "See all with: lumos list" if is_filtered else "Scan some with: lumos ingest PATH"
         stdout().print(f"No dataset {'matches' if is_filtered else 'is recorded yet'}. {advice}")
         return
-    rows = table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)")
+    names.learn(each.urn for each in report.datasets)
+    table = Table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)")
     for dataset in fold_similar(
         report.datasets, _same_schema(report), lambda each: each.urn, show_all=show_all
     ):
         if isinstance(dataset, Folded):
-            rows.add_row(dataset.title, "", "", "--all shows them")
+            table.add(dataset.title, "", "", "--all shows them")
             continue
-        rows.add_row(
-            names(dataset.urn),
-            dataset.format or "",
-            f"{dataset.cloud_version} {dataset.schema_version}",
-            when(dataset.updated_at),
-        )
-    stdout().print(rows)
+        version = f"{dataset.cloud_version} {dataset.schema_version}"
+        changed = format_time(dataset.updated_at)
+        table.add(names(dataset.urn), dataset.format or "", version, changed)
+    stdout().print(table)
 
 
 def _same_schema(report: "ListReport") -> "Iterator[Folded]":
@@ -130,22 +115,20 @@ def _same_schema(report: "ListReport") -> "Iterator[Folded]":
 def _print_dataset(report: "ShowReport", names: Names) -> None:
     from rich.text import Text
 
-    from lumos.cli.screen import stdout, table
     from lumos.schemas.wording import drift_summary
 
     console = stdout()
     dataset = report.dataset
     console.print(names(dataset["urn"]), style="bold")
-    facts = table("", "")
-    facts.show_header = False
+    facts = Table("", "")
     if report.state == "missing":
-        facts.add_row("state", "gone: the last scan did not find it")
+        facts.add("state", "gone: the last scan did not find it")
     elif report.split is not None:
-        facts.add_row("state", f"was {names(report.split.summary)}")
-        facts.add_row("parts", Text("\n".join(map(one_line, _parts_of(report.split, names)))))
+        facts.add("state", f"was {names(report.split.summary)}")
+        facts.add("parts", Text("\n".join(map(escape_line, _parts_of(report.split, names)))))
     for label, value in _facts_of(dataset, names):
-        # What people write may have lines of its own.
-        facts.add_row(label, Text(value) if label in _WITH_LINES else value)
+        # Descriptions may have several lines.
+        facts.add(label, Text(value) if label in _WITH_LINES else value)
     console.print(facts)
     if dataset["schema"]["fields"]:
         console.print()
@@ -165,14 +148,16 @@ def _print_dataset(report: "ShowReport", names: Names) -> None:
     for drift in dataset.get("drift") or ():
         last_seen = drift.get("last_seen")
         are_older = bool(newest and last_seen and last_seen < newest)
-        told = drift_summary(drift["file_count"], drift.get("differences", ()), are_older=are_older)
+        summary = drift_summary(
+            drift["file_count"], drift.get("differences", ()), are_older=are_older
+        )
         console.print()
-        console.print(f"drift: {told}", style="yellow")
+        console.print(f"drift: {summary}", style="yellow")
         console.print(f"  such as {drift['examples'][0]}")
 
 
 def _facts_of(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str]]":
-    """What is known beside the schema, a line for each; what is not known has no line."""
+    """Everything known apart from the schema, as labels and values."""
     location, versioning = dataset.get("location"), dataset.get("versioning")
     facts = {
         **_annotations_of(dataset),
@@ -180,7 +165,7 @@ def _facts_of(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str
         "partitioning": location and location["partitioning"],
         "format": dataset.get("format"),
         **_table_of(dataset),
-        "settings": "\n".join(map(one_line, _settings_of(dataset))),
+        "settings": "\n".join(map(escape_line, _settings_of(dataset))),
         "version": versioning and f"{versioning['cloud_version']} {versioning['schema_version']}",
         **_sizes_of(dataset),
         "schedule": _schedule_of(dataset.get("schedule")),
@@ -195,17 +180,17 @@ def _facts_of(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str
 
 
 def _sizes_of(dataset: dict[str, Any]) -> dict[str, str]:
-    from lumos.cli.screen import file_count, number, size
-
     statistics = dataset.get("statistics")
     if not statistics:
         return {}
-    facts = {"files": file_count(statistics["file_count"], dataset.get("format"))}
+    facts = {"files": format_file_count(statistics["file_count"], dataset.get("format"))}
     if dataset.get("format") != "view":
-        facts["rows"] = number(statistics["row_count"], exact=statistics["row_count_exact"])
-        facts["size"] = size(statistics["total_size_bytes"], exact=statistics["total_size_exact"])
+        facts["rows"] = format_number(statistics["row_count"], exact=statistics["row_count_exact"])
+        facts["size"] = format_size(
+            statistics["total_size_bytes"], exact=statistics["total_size_exact"]
+        )
     if statistics["last_modified"]:
-        facts["modified"] = f"{_moment(statistics['last_modified'])} UTC"
+        facts["modified"] = f"{_time_of(statistics['last_modified'])} UTC"
     return facts
 
 
@@ -219,8 +204,6 @@ def _schedule_of(schedule: dict[str, Any] | None) -> str:
 
 def _quality_of(quality: dict[str, Any]) -> str:
     """Scores and checks; the profile of the columns is shown below the schema."""
-    from lumos.cli.screen import plural
-
     parts = [f"score {quality['score']:.1%}"] if quality.get("score") is not None else []
     parts += [f"{name} {share:.1%}" for name, share in quality.get("dimensions", {}).items()]
     by_status: dict[str, list[str]] = {}
@@ -230,15 +213,13 @@ def _quality_of(quality: dict[str, Any]) -> str:
         named = "" if status == "PASSED" else f" ({', '.join(names)})"
         parts.append(f"{plural(len(names), 'check')} {status.lower()}{named}")
     if parts and (at := quality.get("measured_at")):
-        parts.append(f"measured {_moment(at)} UTC")
+        parts.append(f"measured {_time_of(at)} UTC")
     if freshness := quality.get("freshness"):
-        parts.append(f"data up to {_moment(freshness)} UTC")
+        parts.append(f"data up to {_time_of(freshness)} UTC")
     return ", ".join(parts)
 
 
 def _usage_of(usage: dict[str, Any] | None) -> str:
-    from lumos.cli.screen import plural
-
     if not usage:
         return ""
     readers = usage.get("readers", ())
@@ -264,20 +245,18 @@ def _cost_of(cost: dict[str, Any] | None) -> str:
     return f"{total:,.2f} {cost['currency']} ({cost['period']}): {', '.join(parts)}"
 
 
-def _moment(text: str) -> str:
+def _time_of(text: str) -> str:
     return str(text).replace("T", " ")[:19]
 
 
-def _fields_of(dataset: dict[str, Any]) -> "Table":
-    from lumos.cli.screen import table
-
+def _fields_of(dataset: dict[str, Any]) -> Table:
     columns = (dataset.get("statistics") or {}).get("columns") or {}
-    measured = ("NULLS", "SIZE", "MINIMUM", "MAXIMUM") if columns else ()
+    measured = (">NULLS", ">SIZE", "MINIMUM", "MAXIMUM") if columns else ()
     known = dataset["schema"]["fields"]
-    ids = ("ID",) if any("field_id" in field for field in known) else ()
-    fields = table("FIELD", "TYPE", "NULL", *ids, *measured, "", right=("ID", "NULLS", "SIZE"))
+    ids = (">ID",) if any("field_id" in field for field in known) else ()
+    fields = Table("FIELD", "TYPE", "NULL", *ids, *measured, "")
     for field in known:
-        fields.add_row(
+        fields.add(
             field["name"],
             field["type"],
             "yes" if field["nullable"] else "no",
@@ -286,40 +265,40 @@ def _fields_of(dataset: dict[str, Any]) -> "Table":
             _annotations_of_field(field),
         )
         for note in field["nested"]:
-            if said := _annotations_of_field(note):
+            if annotations := _annotations_of_field(note):
                 id = (str(note.get("field_id", "")) for _ in ids)
                 blanks = [""] * len(measured)
-                fields.add_row(f"  {note['path']}", "", "", *id, *blanks, said)
+                fields.add(f"  {note['path']}", "", "", *id, *blanks, annotations)
     return fields
 
 
 def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
     """The current version of a table, from its log."""
-    told = _reported_by(dataset)
-    version = told.get(f"{_OF_TABLE}version")
+    properties = _source_properties(dataset)
+    version = properties.get(f"{_OF_TABLE}version")
     if version is None:
         return {}
-    operation = told.get(f"{_OF_TABLE}operation")
+    operation = properties.get(f"{_OF_TABLE}operation")
     word = _VERSIONS.get(dataset.get("format") or "", "table version")
     return {
         word: f"{version} ({operation})" if operation else version,
-        "features": told.get(f"{_OF_TABLE}features", "none"),
+        "features": properties.get(f"{_OF_TABLE}features", "none"),
     }
 
 
 def _settings_of(dataset: dict[str, Any]) -> list[str]:
     """The settings of a table, from its log."""
-    told = _reported_by(dataset)
-    if f"{_OF_TABLE}version" not in told:
+    properties = _source_properties(dataset)
+    if f"{_OF_TABLE}version" not in properties:
         return []
     return [
         f"{name}={text}"
-        for name, text in sorted(told.items())
+        for name, text in sorted(properties.items())
         if not name.startswith(_OF_TABLE) and name not in _SHOWN_ELSEWHERE
     ]
 
 
-def _reported_by(dataset: dict[str, Any]) -> dict[str, str]:
+def _source_properties(dataset: dict[str, Any]) -> dict[str, str]:
     """The properties that come from the source itself."""
     mark = f"{dataset['platform']}."
     properties = (dataset.get("properties") or {}).items()
@@ -329,12 +308,11 @@ def _reported_by(dataset: dict[str, Any]) -> dict[str, str]:
 def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:
     if profile is None:
         return
-    from lumos.cli.profile import frequent_lines, profile_table, sampled
-    from lumos.cli.screen import plural
+    from lumos.cli.profile import format_sample, frequent_lines, profile_table
 
-    at = str(profile["measured_at"]).replace("T", " ")[:19]
     console.print()
-    console.print(f"profile of {at} UTC: {plural(profile['rows'], 'row')}{sampled(profile)}")
+    rows = f"{plural(profile['rows'], 'row')}{format_sample(profile)}"
+    console.print(f"profile of {_time_of(profile['measured_at'])} UTC: {rows}")
     console.print(profile_table(profile))
     for line in frequent_lines(profile):
         console.print(line)
@@ -366,7 +344,7 @@ def _owner(owner: dict[str, Any]) -> str:
 
 
 def _annotations_of_field(field: dict[str, Any]) -> str:
-    """What is known of a field beside its type, each with its label, in one line."""
+    """Everything known about a field apart from its type, in one line."""
     parts = [word for word in ("key", "partition") if field.get(word)]
     if (default := field.get("default")) is not None:
         parts.append(" ".join(["default", *(default.split() or ["''"])]))
@@ -381,8 +359,6 @@ def _annotations_of_field(field: dict[str, Any]) -> str:
 
 def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
     """The datasets that one was split into; of very many, the first few."""
-    from lumos.schemas.wording import few
-
     shown, _ = few(split.parts, _LISTED)
     names.learn(shown)
     more = split.part_count - len(shown)
@@ -392,10 +368,7 @@ def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
 
 def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
     """What a dataset is made from and what is made from it; of very many, the first few."""
-    from lumos.cli.screen import plural
-    from lumos.schemas.wording import few
-
-    told = {}
+    facts = {}
     for side in ("upstream", "downstream"):
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
         if not urns:
@@ -405,17 +378,15 @@ def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
         lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in shown)]
         if more:
             lines.append(f"  and {more:,} more: lumos lineage show {names(dataset['urn'])}")
-        told[side] = "\n".join(map(one_line, lines))
-    return told
+        facts[side] = "\n".join(map(escape_line, lines))
+    return facts
 
 
 def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:
-    from lumos.cli.screen import number, size
-
     nulls, bytes = facts.get("null_count"), facts.get("compressed_bytes")
     return (
-        "" if nulls is None else number(nulls),
-        "" if bytes is None else size(bytes),
+        "" if nulls is None else format_number(nulls),
+        "" if bytes is None else format_size(bytes),
         facts.get("minimum") or "",
         facts.get("maximum") or "",
     )

@@ -1,47 +1,37 @@
 """lumos db"""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.lines import say
-from lumos.cli.options import (
-    CommonOptions,
-    common_options,
-    print_json,
-)
+from lumos.cli.options import CommonOptions, with_options
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_line
+from lumos.rendering.text import format_time, plural
+
+if TYPE_CHECKING:
+    from lumos.schemas.changes import ForgetReport
+    from lumos.store.administration import StoreReport, UpgradeReport
 
 app = typer.Typer(help="Maintain the store.", no_args_is_help=True)
 
 
 @app.command(epilog="Example: lumos db upgrade")
-@common_options
+@with_options
 def upgrade(options: CommonOptions) -> None:
     """Upgrade the store to the revision that this version needs."""
-    report = options.lumos.upgrade_store()
-    if options.json:
-        print_json(report)
-    elif report.before == report.after:
-        say(f"{report.store} is already at revision {report.after}.")
-    else:
-        say(f"{report.store}: {report.before or 'empty'} -> {report.after}")
+    options.print(options.lumos.upgrade_store(), _print_upgrade)
 
 
 @app.command(epilog="Example: lumos db status --json")
-@common_options
+@with_options
 def status(options: CommonOptions) -> None:
     """Show the location, revision and size of the store."""
-    report = options.lumos.store_status()
-    if options.json:
-        print_json(report)
-        return
-    say(f"{report.store}: revision {report.revision or 'none'}, newest is {report.newest_revision}")
-    for name, count in report.rows.items():
-        say(f"  {name:<16}{count:>10,}")
+    options.print(options.lumos.store_status(), _print_status)
 
 
 @app.command(epilog="Example: lumos db prune --older-than 30d")
-@common_options
+@with_options
 def prune(
     options: CommonOptions,
     older_than: Annotated[
@@ -54,13 +44,28 @@ def prune(
     ] = None,
 ) -> None:
     """Delete old MODIFIED events (new data, same schema); all other events stay."""
-    report = options.lumos.forget_old_changes(older_than)
-    if options.json:
-        print_json(report)
-    elif report.before is None:
-        say("storage.modified_retention_days is 0: all events are kept.")
-    else:
-        from lumos.cli.screen import plural
+    options.print(options.lumos.forget_old_changes(older_than), _print_prune)
 
-        events = plural(report.removed, "MODIFIED event")
-        say(f"Deleted {events} from before {report.before:%Y-%m-%d %H:%M:%S} UTC.")
+
+def _print_upgrade(report: "UpgradeReport") -> None:
+    if report.before == report.after:
+        print_line(f"{report.store} is already at revision {report.after}.")
+    else:
+        print_line(f"{report.store}: {report.before or 'empty'} -> {report.after}")
+
+
+def _print_status(report: "StoreReport") -> None:
+    revisions = f"revision {report.revision or 'none'}, newest is {report.newest_revision}"
+    print_line(f"{report.store}: {revisions}")
+    table = Table("", ">", widths=(18, 8))
+    for name, count in report.rows.items():
+        table.add(f"  {name}", f"{count:,}")
+    stdout().print(table)
+
+
+def _print_prune(report: "ForgetReport") -> None:
+    if report.before is None:
+        print_line("storage.modified_retention_days is 0: all events are kept.")
+        return
+    events = plural(report.removed, "MODIFIED event")
+    print_line(f"Deleted {events} from before {format_time(report.before)} UTC.")

@@ -7,41 +7,51 @@ import typer
 
 from lumos.cli.options import (
     AsJson,
+    CommonOptions,
     ConfigFile,
+    Force,
     Paths,
     earlier_options,
     local_path,
-    lumos_of,
-    print_json,
+    output_option,
     start_spark_ahead,
 )
-from lumos.cli.similar import Folded, ShowAll, families_of, fold_similar, print_suggestions
+from lumos.cli.scan_text import (
+    Folded,
+    ShowAll,
+    families_of,
+    fold_similar,
+    format_scope,
+    format_statistics,
+    print_nothing_found,
+    print_problems,
+    print_skipped,
+    print_suggestions,
+)
+from lumos.cli.screen import Table, stdout, steps
+from lumos.rendering.text import format_number, plural
 
 if TYPE_CHECKING:
     from lumos.discovery.reports import DiscoverReport
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Example: lumos discover s3://my-lake/raw -o sources.yaml",
-        cls=earlier_options(write_config="--output"),
-    )(discover)
+app = typer.Typer()
 
 
+@app.command(
+    epilog="Example: lumos discover s3://my-lake/raw -o sources.yaml",
+    cls=earlier_options(write_config="--output"),
+)
 def discover(
     paths: Paths = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write a configuration for what was found.",
+        output_option(
+            "Write a configuration for what was found.",
             callback=local_path,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
     config: ConfigFile = None,
     show_all: ShowAll = False,
     json: AsJson = False,
@@ -50,49 +60,42 @@ def discover(
 
     Scans the given paths, or else the configured sources.
     """
-    from lumos.cli.ingest import complain_of, complain_of_nothing
-    from lumos.cli.screen import steps
-
     start_spark_ahead(paths or (), config)
-    lumos = lumos_of(config)
+    options = CommonOptions(config=config, json=json)
     with steps() as progress:
-        report = lumos.discover(*(paths or ()), write_config=output, force=force, progress=progress)
-    if json:
-        print_json(report)
-    else:
-        _show(report, show_all=show_all)
-    complain_of_nothing(report.datasets, report.roots)
-    complain_of(report.problems)
+        report = options.lumos.discover(
+            *(paths or ()), write_config=output, force=force, progress=progress
+        )
+    options.print(report, _print_report, show_all=show_all)
+    if not report.datasets:
+        print_nothing_found(report.roots)
+    print_problems(report.problems)
     if not report.datasets:
         raise typer.Exit(1)
 
 
-def _show(report: "DiscoverReport", *, show_all: bool) -> None:
-    from lumos.cli.ingest import counts, print_skipped
-    from lumos.cli.screen import files_and_tables, number, plural, stdout, table
-
+def _print_report(report: "DiscoverReport", *, show_all: bool) -> None:
     console = stdout()
-    found = table("DATASET", "FORMAT", "FILES", "ROWS", "SIZE", "COLUMNS", "PARTITIONS",
-                  right=("FILES", "ROWS", "SIZE", "COLUMNS"))  # fmt: skip
+    table = Table("DATASET", "FORMAT", ">FILES", ">ROWS", ">SIZE", ">COLUMNS", "PARTITIONS")
     for dataset in fold_similar(
         report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
     ):
         if isinstance(dataset, Folded):
-            found.add_row(dataset.title, "", "", "", "", "", "--all shows them")
+            table.add(dataset.title, "", "", "", "", "", "--all shows them")
             continue
         location = dataset.location
-        found.add_row(
+        table.add(
             location.uri if location else dataset.urn,
-            dataset.format,
-            *counts(dataset),
-            number(len(dataset.schema.fields)),
+            dataset.format or "",
+            *format_statistics(dataset),
+            format_number(len(dataset.schema.fields)),
             (location.partitioning if location else None) or "",
         )
     if report.datasets:
-        console.print(found)
+        console.print(table)
         console.print()
     summary = report.summary
-    looked_at = files_and_tables(summary.files_listed, summary.tables)
+    looked_at = format_scope(summary.files_listed, summary.tables)
     files = f" in {looked_at}" if looked_at else ""
     console.print(
         f"{plural(summary.datasets, 'dataset')}{files}, {summary.seconds:.1f} s. "

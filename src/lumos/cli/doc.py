@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import say
+from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
 from lumos.cli.names import Names
 from lumos.cli.options import (
+    STDIN,
     CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
-    common_options,
-    print_json,
+    argument,
+    with_options,
 )
-from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_line
 from lumos.errors import MisuseError
+from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
     from lumos.annotations.reports import MissingDocsReport
-    from lumos.sdk import Lumos
 
-_INCOMPLETE: Final = 1
 _MOST: Final = 50
 _FromFile = Annotated[
     Path | None,
@@ -40,13 +41,11 @@ app = typer.Typer(help="Manage descriptions, business context and domains.", no_
     "lumos doc set orders 'Where the parcel goes' --field address.city\n\n"
     "lumos doc set orders --file docs/orders.md",
 )
-@common_options
+@with_options
 def set_(
     options: CommonOptions,
     dataset: Datasets,
-    description: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="The description.", show_default=False)
-    ] = None,
+    description: Annotated[str | None, argument("[TEXT]", "The description.")] = None,
     file: _FromFile = None,
     context: Annotated[
         str | None, typer.Option("--context", help="The business context.", show_default=False)
@@ -70,11 +69,11 @@ def set_(
             fields=field or (),
             dry_run=dry_run,
         )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command(epilog="Example: lumos doc remove orders --domain")
-@common_options
+@with_options
 def remove(
     options: CommonOptions,
     dataset: Datasets,
@@ -86,8 +85,7 @@ def remove(
     dry_run: DryRun = False,
 ) -> None:
     """Remove the named documentation, or all of it."""
-    lumos = options.lumos
-    report = lumos.annotations.docs.remove(
+    report = options.lumos.annotations.docs.remove(
         dataset,
         description=description,
         context=context,
@@ -96,11 +94,11 @@ def remove(
         mine=mine,
         dry_run=dry_run,
     )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command("list", epilog="Examples:\n\nlumos doc list orders\n\nlumos doc list --missing")
-@common_options
+@with_options
 def list_(
     options: CommonOptions,
     dataset: OptionalDatasets = None,
@@ -115,24 +113,20 @@ def list_(
     field: Fields = None,
 ) -> None:
     """List the documentation of datasets and fields and its source, or what is missing."""
-    lumos = options.lumos
-    annotations = lumos.annotations
-    if missing:
-        lacking = annotations.missing(dataset)
-        print_json(lacking) if options.json else _print_missing(lacking, lumos)
-        if lacking.blocks:
-            raise typer.Exit(_INCOMPLETE)
+    annotations = options.lumos.annotations
+    if not missing:
+        report = annotations.docs.list(dataset, fields=field or ())
+        options.print(report, print_list, options.names, noun="documentation", whole=False)
         return
-    report = annotations.docs.list(dataset, fields=field or ())
-    if options.json:
-        print_json(report)
-    else:
-        print_list(report, lumos, noun="documentation", whole=False)
+    incomplete = annotations.missing(dataset)
+    options.print(incomplete, _print_missing, options.names)
+    if incomplete.blocks:
+        raise typer.Exit(1)
 
 
 def _text(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise MisuseError(
             f"There is no file {file}. Name one that exists, or - for stdin: --file FILE"
@@ -141,21 +135,17 @@ def _text(file: Path) -> str:
         raise MisuseError(f"{file} is not UTF-8 text.") from None
 
 
-def _print_missing(report: "MissingDocsReport", lumos: "Lumos") -> None:
-    from lumos.cli.screen import aligned, plural
-    from lumos.schemas.wording import few
-
+def _print_missing(report: "MissingDocsReport", names: Names) -> None:
     shown, more = few(report.datasets, _MOST)
-    names = Names(lumos, (each.urn for each in shown))
-    rows = [
-        (names(each.urn), ", ".join(each.missing), ", ".join(each.owners) or "-") for each in shown
-    ]
-    for line in aligned(("DATASET", "MISSING", "OWNERS"), rows):
-        say(line)
+    names.learn(each.urn for each in shown)
+    table = Table("DATASET", "MISSING", "OWNERS")
+    for each in shown:
+        table.add(names(each.urn), ", ".join(each.missing), ", ".join(each.owners) or "-")
+    stdout().print(table)
     if more:
-        say(f"... and {more:,} more datasets; --json lists them.")
+        print_line(f"... and {more:,} more datasets; --json lists them.")
     exempt = f", {len(report.exempt):,} exempt" if report.exempt else ""
-    say(
+    print_line(
         f"{report.complete:,} of {plural(report.checked, 'dataset')} documented{exempt}. "
         f"Required: {', '.join(report.required)} ({report.mode})."
     )

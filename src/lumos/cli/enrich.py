@@ -5,34 +5,26 @@ from typing import Annotated
 
 import typer
 
-from lumos.cli.options import (
-    CommonOptions,
-    DryRun,
-    common_options,
-    earlier_options,
-)
-from lumos.cli.words import print_words
+from lumos.cli.annotations import print_changed
+from lumos.cli.options import CommonOptions, DryRun, argument, earlier_options, with_options
 from lumos.errors import MisuseError
 
-
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Examples:\n\nlumos enrich enrich.yaml --dry-run\n\nlumos enrich --infer",
-        cls=earlier_options(first=("--file", "-f")),
-    )(enrich)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    epilog="Examples:\n\nlumos enrich enrich.yaml --dry-run\n\nlumos enrich --infer",
+    cls=earlier_options(first=("--file", "-f")),
+)
+@with_options
 def enrich(
     options: CommonOptions,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="Descriptions, owners, tags, terms and properties in YAML. Annotations that an "
+        argument(
+            "[FILE]",
+            "Descriptions, owners, tags, terms and properties in YAML. Annotations that an "
             "earlier version of the file had and this one lacks are retracted.",
-            show_default=False,
         ),
     ] = None,
     infer: Annotated[
@@ -49,8 +41,10 @@ def enrich(
     if (file is None) == (not infer):
         raise MisuseError("Give either a file or --infer: lumos enrich FILE")
     lumos = options.lumos
-    if file is None:
-        report = lumos.annotations.infer(dry_run=dry_run)
-    else:
-        report = lumos.annotations.enrich(file, dry_run=dry_run)
-    options.print(report, print_words)
+    annotations = lumos.annotations
+    report = (
+        annotations.infer(dry_run=dry_run)
+        if file is None
+        else annotations.enrich(file, dry_run=dry_run)
+    )
+    options.print(report, print_changed, options.names)

@@ -12,11 +12,14 @@ from lumos.cli.options import (
     STDOUT,
     CommonOptions,
     Platform,
-    common_options,
+    argument,
     local_path,
-    print_json,
+    output_option,
+    with_options,
 )
+from lumos.cli.screen import stdout, steps
 from lumos.errors import MisuseError
+from lumos.rendering.text import format_size, plural
 
 if TYPE_CHECKING:
     from lumos.snapshots.reports import SnapshotExportReport
@@ -30,38 +33,33 @@ _OTHER_KINDS: Final = {
 }
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Examples:\n\n"
-        "lumos export backup.json\n\n"
-        "lumos export backup.jsonl.zst --platform datahub-file:estate.json\n\n"
-        "lumos export -o backups/ --dataset 'sales/*' --no-include-cost\n\n"
-        "lumos export today.jsonl --since yesterday.jsonl\n\n"
-        "lumos export -o - --format jsonl | head -1"
-    )(export)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos export backup.json\n\n"
+    "lumos export backup.jsonl.zst --platform datahub-file:estate.json\n\n"
+    "lumos export -o backups/ --dataset 'sales/*' --no-include-cost\n\n"
+    "lumos export today.jsonl --since yesterday.jsonl\n\n"
+    "lumos export -o - --format jsonl | head -1"
+)
+@with_options
 def export(
     options: CommonOptions,
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="A file ending in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or a "
+        argument(
+            "[FILE]",
+            "A file ending in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or a "
             "folder, where the snapshot is named after the time.",
-            show_default=False,
             callback=local_path,
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The same as FILE; - writes to stdout.",
+        output_option(
+            "The same as FILE; - writes to stdout.",
             show_default=False,
             callback=local_path,
         ),
@@ -78,8 +76,7 @@ def export(
         list[str] | None, typer.Option(metavar="OWNER", help="Only of this owner. Repeatable.")
     ] = None,
     since: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Only what changed since this snapshot."),
+        Path | None, typer.Option(metavar="FILE", help="Only what changed since this snapshot.")
     ] = None,
     no_cost: Annotated[bool, typer.Option("--no-include-cost", help="Leave out costs.")] = False,
     no_quality: Annotated[
@@ -118,16 +115,13 @@ def export(
 
     The same metadata gives the same bytes, except for the time of the export.
     """
-    from lumos.cli.screen import steps
-
     if (file is None) == (output is None):
         raise MisuseError("Name one file to write: lumos export FILE")
     target = file or output or ""
-    lumos = options.lumos
     with TemporaryDirectory(prefix="lumos-") as folder, steps() as progress:
         if to_stdout := target == STDOUT:
             target = f"{folder}/snapshot.{_streamed(format)}"
-        report = lumos.snapshot.export(
+        report = options.lumos.snapshot.export(
             target,
             platform=platform,
             patterns=dataset or (),
@@ -147,10 +141,7 @@ def export(
                 shutil.copyfileobj(snapshot, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
-    if options.json:
-        print_json(report)
-    else:
-        _show(report)
+    options.print(report, _print_report)
 
 
 def _streamed(format: str | None) -> str:
@@ -160,24 +151,22 @@ def _streamed(format: str | None) -> str:
     return format or "json"
 
 
-def _show(report: "SnapshotExportReport") -> None:
-    from lumos.cli.screen import plural, size, stdout
-
+def _print_report(report: "SnapshotExportReport") -> None:
     console = stdout()
     counts = report.counts
     console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
     console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
-    for name, words in _OTHER_KINDS.items():
+    for name, nouns in _OTHER_KINDS.items():
         if count := getattr(counts, name):
-            console.print(f"[ok] {count:,} {words[count != 1]}")
+            console.print(f"[ok] {plural(count, *nouns)}")
     if counts.deleted:
         console.print(f"{plural(counts.deleted, 'deleted dataset')} included, with history.")
     if report.omitted:
         console.print(f"Left out: {', '.join(report.omitted)}.")
     if report.lineage_left_out:
-        links = plural(report.lineage_left_out, "lineage edge")
+        edges = plural(report.lineage_left_out, "lineage edge")
         console.print(
-            f"Left out: {links} from or to tables that are not in the store. Scan the tables "
+            f"Left out: {edges} from or to tables that are not in the store. Scan the tables "
             "and ingest the lineage again, then export."
         )
-    console.print(f"{report.file}  {size(report.size_bytes)}  hash {report.hash[:16]}")
+    console.print(f"{report.file}  {format_size(report.size_bytes)}  hash {report.hash[:16]}")

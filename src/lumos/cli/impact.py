@@ -1,88 +1,115 @@
 """lumos impact"""
 
-import enum
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from lumos.cli.forms import by_ending, write
-from lumos.cli.lines import remark
-from lumos.cli.names import Names
 from lumos.cli.options import (
-    BREAKING,
-    UNDETERMINED,
-    CommonOptions,
+    AsJson,
+    ConfigFile,
     Dataset,
     FileKind,
     FileModel,
     OutputFile,
-    common_options,
+    SharedOptions,
+    StorePath,
+    Strict,
+    TypeDialect,
+    check_strict,
+    choose_format,
+    exit_by_verdict,
     print_json,
+    with_options,
+    write,
 )
-from lumos.errors import MisuseError
-from lumos.progress import Progress
+from lumos.cli.screen import steps
+from lumos.cli.text import print_remark
 
 if TYPE_CHECKING:
     from lumos.impact.reports import ImpactReport, ImpactsReport
-    from lumos.sdk import Lumos
 
 
-class ImpactForm(enum.StrEnum):
-    """How an impact is shown."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    DOT = "dot"
-    MERMAID = "mermaid"
-
-
-_BY_ENDING: Final = {
-    ".txt": ImpactForm.TEXT,
-    ".json": ImpactForm.JSON,
-    ".md": ImpactForm.MARKDOWN,
-    ".html": ImpactForm.HTML,
-    ".htm": ImpactForm.HTML,
-    ".dot": ImpactForm.DOT,
-    ".gv": ImpactForm.DOT,
-    ".mmd": ImpactForm.MERMAID,
+_FORMATS: Final = {
+    ".txt": "text",
+    ".json": "json",
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
 }
-Format = Annotated[
-    ImpactForm | None,
-    typer.Option("--format", help="Default: text, or by the ending of --output."),
-]
-CheckOnSpark = Annotated[
-    bool,
-    typer.Option(
-        "--check-on-spark",
-        help="Also let Spark analyse the SQL downstream with both schemas, without data.",
-    ),
-]
-# The earlier name of --check-on-spark.
-Rehearse = Annotated[bool, typer.Option("--rehearse", hidden=True)]
-ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit with 10 if anything breaks.")]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined."),
-]
+app = typer.Typer()
 
 
-def add_to(application: typer.Typer) -> None:
-    """Adds the command to the application."""
-    application.command(
-        epilog="Examples:\n\n"
-        "lumos impact user_events --change 'user_id: STRING -> INT64'\n\n"
-        "lumos impact orders --drop discount --rename 'amount -> total' --exit-code\n\n"
-        "lumos impact orders --proposed orders.avsc -o impact.html"
-    )(impact)
+@dataclass(kw_only=True)
+class ImpactOptions(SharedOptions):
+    """The options of commands that show an impact."""
+
+    check_on_spark: Annotated[
+        bool,
+        typer.Option(
+            "--check-on-spark",
+            help="Also let Spark analyse the SQL downstream with both schemas, without data.",
+        ),
+    ] = False
+    # The earlier name of --check-on-spark.
+    rehearse: Annotated[bool, typer.Option("--rehearse", hidden=True)] = False
+    format: Annotated[
+        Literal["text", "json", "markdown", "html", "dot", "mermaid"] | None,
+        typer.Option("--format", help="Default: text, or by the ending of --output."),
+    ] = None
+    output: OutputFile = None
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 10 if anything breaks.")
+    ] = False
+    strict: Strict = False
+    config: ConfigFile = None
+    store: StorePath = None
+    json: AsJson = False
+
+    def report(self, compute: "Callable[..., ImpactReport | ImpactsReport]") -> None:
+        """Compute an impact, print or write it, and exit by its verdict."""
+        form = choose_format(self.format, self.output, _FORMATS, default="text", json=self.json)
+        check_strict(strict=self.strict, exit_code=self.exit_code)
+        with steps() as progress:
+            report = compute(progress=progress)
+        if self.output is None and form == "json":
+            print_json(report)
+        elif self.output is None and form == "text":
+            from lumos.cli.impact_text import print_impact
+
+            print_impact(report, self.names)
+        else:
+            if form == "text":
+                from lumos.cli.impact_text import plain_text
+
+                text = plain_text(report, self.names)
+            else:
+                text = self.lumos.impact.drawn(report, form)
+            write(text, self.output, remark=self.names(f"{report.headline}."))
+        for remark in report.remarks:
+            print_remark(self.names(remark))
+        exit_by_verdict(
+            exit_code=self.exit_code,
+            strict=self.strict,
+            is_breaking=report.summary.breaking,
+            is_undetermined=report.coverage < 1,
+        )
 
 
-@common_options
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos impact user_events --change 'user_id: STRING -> INT64'\n\n"
+    "lumos impact orders --drop discount --rename 'amount -> total' --exit-code\n\n"
+    "lumos impact orders --proposed orders.avsc -o impact.html"
+)
+@with_options
 def impact(
-    options: CommonOptions,
+    options: ImpactOptions,
     dataset: Dataset,
     change: Annotated[
         list[str] | None,
@@ -103,95 +130,23 @@ def impact(
     ] = None,
     kind: FileKind = None,
     model: FileModel = None,
-    dialect: Annotated[
-        Literal["postgres", "snowflake", "bigquery", "hive"] | None,
-        typer.Option(help="The SQL dialect of types. Default: the platform's."),
-    ] = None,
-    check_on_spark: CheckOnSpark = False,
-    rehearse: Rehearse = False,
-    format: Format = None,
-    output: OutputFile = None,
-    exit_code: ExitCode = False,
-    strict: Strict = False,
+    dialect: TypeDialect = None,
 ) -> None:
     """Show who breaks if a dataset changes, where and why.
 
     Every dataset downstream gets a verdict (BREAKING, UNDETERMINED or COMPATIBLE) with its owner
     and the SQL clause that decides. Changes can be combined.
     """
-    form = form_of(format, output, json=options.json)
-    lumos = options.lumos
-
-    def ask(progress: Progress) -> "ImpactReport":
-        return lumos.impact.of(
-            dataset, change=change or (), drop=drop or (), rename=rename or (), proposed=proposed,
-            kind=kind, model=model, dialect=dialect,
-            check_on_spark=check_on_spark or rehearse, progress=progress,
-        )  # fmt: skip
-
-    answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
-
-
-def form_of(format: ImpactForm | None, output: Path | None, *, json: bool) -> ImpactForm:
-    """The form that options ask for."""
-    if json and format not in (None, ImpactForm.JSON):
-        raise MisuseError(f"--json and --format {format} contradict each other. Give one.")
-    if json or format is not None:
-        return format or ImpactForm.JSON
-    if output is None:
-        return ImpactForm.TEXT
-    return by_ending(output, _BY_ENDING)
-
-
-def answer(
-    lumos: "Lumos",
-    ask: "Callable[[Progress], ImpactReport | ImpactsReport]",
-    form: ImpactForm,
-    output: Path | None,
-    *,
-    exit_code: bool,
-    strict: bool,
-) -> None:
-    """Asks, shows what is answered, and leaves with the code that it deserves."""
-    from lumos.cli.screen import steps
-
-    if strict and not exit_code:
-        remark("--strict has no effect without --exit-code")
-    with steps() as progress:
-        report = ask(progress)
-    names = Names(lumos)
-    _show(lumos, report, form, output, names)
-    for text in report.remarks:
-        remark(names(text))
-    if exit_code and report.summary.breaking:
-        raise typer.Exit(BREAKING)
-    if exit_code and strict and report.coverage < 1:
-        raise typer.Exit(UNDETERMINED)
-
-
-def _show(
-    lumos: "Lumos",
-    report: "ImpactReport | ImpactsReport",
-    form: ImpactForm,
-    output: Path | None,
-    names: Names,
-) -> None:
-    if output is None and form is ImpactForm.JSON:
-        print_json(report)
-    elif output is None and form is ImpactForm.TEXT:
-        from lumos.cli.impact_text import print_impact
-
-        print_impact(report, names)
-    else:
-        text = _text(lumos, report, form, names)
-        write(text, output, remark=names(f"{report.headline}."))
-
-
-def _text(
-    lumos: "Lumos", report: "ImpactReport | ImpactsReport", form: ImpactForm, names: Names
-) -> str:
-    if form is ImpactForm.TEXT:
-        from lumos.cli.impact_text import plain_text
-
-        return plain_text(report, names)
-    return lumos.impact.drawn(report, form.value)
+    compute = partial(
+        options.lumos.impact.of,
+        dataset,
+        change=change or (),
+        drop=drop or (),
+        rename=rename or (),
+        proposed=proposed,
+        kind=kind,
+        model=model,
+        dialect=dialect,
+        check_on_spark=options.check_on_spark or options.rehearse,
+    )
+    options.report(compute)

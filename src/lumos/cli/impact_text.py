@@ -1,15 +1,15 @@
 """An impact as text: worst first, by owner."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import Final, NamedTuple
 
 import typer
 from msgspec import UNSET
 
-from lumos.cli.lines import one_line
 from lumos.cli.names import Names
-from lumos.cli.screen import STYLES, plural, stdout
+from lumos.cli.schema_text import STYLES
+from lumos.cli.screen import fold, stdout
+from lumos.cli.text import escape_line
 from lumos.impact.reports import (
     WORST_FIRST,
     DownstreamReport,
@@ -17,14 +17,15 @@ from lumos.impact.reports import (
     ImpactsReport,
     ReasonReport,
 )
-from lumos.schemas.wording import few, format_position, join_names
+from lumos.rendering.text import few, join_names, plural, shorten
+from lumos.schemas.wording import format_position
 
 _MOST_REASONS: Final = 4
 _MOST_COLUMNS: Final = 6
 _MOST_NAMES: Final = 8
 _NO_OWNER: Final = "no owner"
 _LONGEST_CLAUSE: Final = 100
-# Beyond so many datasets colours cost more than they tell.
+# For more datasets, colours take too long.
 _MOST_IN_COLOUR: Final = 1_000
 
 
@@ -35,31 +36,22 @@ class _Line(NamedTuple):
 
 
 def print_impact(report: ImpactReport | ImpactsReport, names: Names) -> None:
-    """Prints it; on a terminal no line is wider than that."""
+    """Print an impact; on a terminal, lines are wrapped to its width."""
     console = stdout()
     if not console.is_terminal or report.summary.affected > _MOST_IN_COLOUR:
         typer.echo(plain_text(report, names), nl=False)
         return
     for line in _lines(report, names):
-        for text in _wrapped(line, console.width):
+        indent = " " * line.indent
+        lines = fold(f"{indent}{line.text}", console.width, indent=f"{indent}  ")
+        for text in lines or ("",):
             console.print(text, style=line.style or None)
 
 
 def plain_text(report: ImpactReport | ImpactsReport, names: Names) -> str:
     """The same for a file or a pipe."""
-    lines = (" " * line.indent + one_line(line.text) for line in _lines(report, names))
+    lines = (" " * line.indent + escape_line(line.text) for line in _lines(report, names))
     return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _wrapped(line: _Line, width: int) -> list[str]:
-    start = " " * line.indent
-    if len(start) + len(line.text) <= width:
-        return [start + line.text]
-    # A name that is cut in two can be copied by nobody.
-    return wrap(
-        line.text, width, initial_indent=start, subsequent_indent=f"{start}  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
 
 
 def _lines(report: ImpactReport | ImpactsReport, names: Names) -> Iterator[_Line]:
@@ -107,17 +99,17 @@ def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
 def _by_owner(
     rows: Iterable[DownstreamReport],
 ) -> list[tuple[str | None, list[DownstreamReport]]]:
-    """Who has the worst comes first, and of these who has the most of it."""
+    """Owners with the worst verdict first, and of these the ones with the most datasets."""
     groups: dict[str | None, list[DownstreamReport]] = {}
     for row in rows:
         groups.setdefault(row.owner, []).append(row)
 
-    def gravity(group: tuple[str | None, list[DownstreamReport]]) -> tuple[object, ...]:
+    def severity(group: tuple[str | None, list[DownstreamReport]]) -> tuple[object, ...]:
         counts = [-sum(row.verdict == word for row in group[1]) for word in WORST_FIRST]
         worst = next(number for number, count in enumerate(counts) if count)
         return worst, group[0] is None, *counts, group[0] or ""
 
-    return sorted(groups.items(), key=gravity)
+    return sorted(groups.items(), key=severity)
 
 
 def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
@@ -145,14 +137,13 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
 def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
     parts = (names(reason.text), format_position(reason.file, reason.line))
     yield _Line(", ".join(filter(None, parts)), indent=16)
-    clause = " ".join((reason.clause or "").split())
+    clause = shorten(reason.clause or "", _LONGEST_CLAUSE)
     if clause and clause != "*":
-        cut = clause if len(clause) <= _LONGEST_CLAUSE else f"{clause[: _LONGEST_CLAUSE - 3]}..."
-        yield _Line(cut, "dim", 18)
+        yield _Line(clause, "dim", 18)
 
 
 def _ways(row: DownstreamReport, names: Names) -> Iterator[str]:
-    """How the change comes to a dataset that does not read the changed one itself."""
+    """The paths by which a change reaches a dataset that does not read the changed one."""
     paths = [reason.path for reason in row.reasons[:_MOST_REASONS]]
     paths += [column.path[:-1] for column in row.changed[:_MOST_COLUMNS]]
     for path in dict.fromkeys(path for path in paths if len(path) > 1):
@@ -169,18 +160,18 @@ def _change_in_words(name: str, before: object, after: object) -> str:
 
 
 def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
-    for told in () if row.spark_check is UNSET else row.spark_check:
-        where = format_position(told.file, told.line)
+    for check in () if row.spark_check is UNSET else row.spark_check:
+        where = format_position(check.file, check.line)
         where = f" ({where})" if where else ""
-        words = {"ok": "works", "fails": "fails", "cannot": "could not check"}[told.state]
-        error = f": {' '.join(told.error.split())}" if told.error else ""
-        contradicts = "" if told.agrees else ", against the verdict"
+        words = {"ok": "works", "fails": "fails", "cannot": "could not check"}[check.state]
+        error = f": {' '.join(check.error.split())}" if check.error else ""
+        contradicts = "" if check.agrees else ", against the verdict"
         yield _Line(f"Spark: {words}{contradicts}{error}{where}", "dim", 16)
 
 
-def _recommendations(told: Sequence[str]) -> Iterator[_Line]:
-    if told:
+def _recommendations(texts: Sequence[str]) -> Iterator[_Line]:
+    if texts:
         yield _Line("")
         yield _Line("Recommendations", "bold")
-    for number, text in enumerate(told, start=1):
+    for number, text in enumerate(texts, start=1):
         yield _Line(f"{number}. {text}", indent=2)

@@ -5,30 +5,26 @@ from typing import Annotated
 
 import typer
 
-from lumos.cli.lines import say
-from lumos.cli.options import AsJson, earlier_options, local_path, print_json
+from lumos.cli.options import Force, JsonOptions, earlier_options, local_path, with_options
+from lumos.cli.text import print_line
+
+app = typer.Typer()
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Example: lumos init && lumos config check",
-        cls=earlier_options(first=("--output", "-o")),
-    )(init)
-
-
+@app.command(
+    epilog="Example: lumos init && lumos config check",
+    cls=earlier_options(first=("--output", "-o")),
+)
+@with_options
 def init(
+    options: JsonOptions,
     file: Annotated[
         Path, typer.Argument(metavar="[FILE]", help="The file to write.", callback=local_path)
     ] = Path("lumos.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    json: AsJson = False,
+    force: Force = False,
 ) -> None:
     """Write a commented starter configuration."""
     from lumos.config import write_starter
 
-    report = write_starter(file, force=force)
-    if json:
-        print_json(report)
-        return
-    say(f"Wrote {file}. Check it with: lumos config check {file}")
+    message = f"Wrote {file}. Check it with: lumos config check {file}"
+    options.print(write_starter(file, force=force), lambda _: print_line(message))

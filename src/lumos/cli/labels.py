@@ -4,52 +4,37 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
     add_command,
-    common_options,
-    print_json,
+    argument,
+    with_options,
 )
-from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 
 if TYPE_CHECKING:
     from lumos.annotations.service import LabelEditor
     from lumos.sdk import Lumos
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds both groups of commands to the application."""
-    app.add_typer(
-        _labels("tag", "tags", "TAG", "pii"), name="tag", help="Tags on datasets and fields."
-    )
-    app.add_typer(
-        _labels("compliance", "compliance", "LABEL", "GDPR"),
-        name="compliance",
-        help="Manage compliance labels of datasets and fields.",
-    )
-
-
-def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
-    app = typer.Typer(no_args_is_help=True)
-    names_argument = typer.Argument(
-        metavar=f"{metavar}...", help="One or more.", show_default=False
-    )
+def _create_group(noun: str, metavar: str, example: str, help: str) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, help=help)
+    names_argument = argument(f"{metavar}...", "One or more.")
 
     def labels_of(lumos: "Lumos") -> "LabelEditor":
-        labels: LabelEditor = getattr(lumos.annotations, desk)
-        return labels
+        return lumos.annotations.tags if noun == "tag" else lumos.annotations.compliance
 
     @add_command(
-        app,
+        group,
         "add",
         "set",
-        epilog=f"Examples:\n\nlumos {word} add orders {example}\n\n"
-        f"lumos {word} add 'sales/*' {example} --field email --dry-run",
+        epilog=f"Examples:\n\nlumos {noun} add orders {example}\n\n"
+        f"lumos {noun} add 'sales/*' {example} --field email --dry-run",
     )
-    @common_options
+    @with_options
     def add(
         options: CommonOptions,
         dataset: Datasets,
@@ -59,12 +44,12 @@ def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
     ) -> None:
         """Add labels to datasets, or to fields of them."""
         lumos = options.lumos
-        with dataset_first(lumos, f"{word} add", dataset, names):
+        with dataset_first(lumos, f"{noun} add", dataset, names):
             report = labels_of(lumos).set(dataset, *names, fields=field or (), dry_run=dry_run)
-        options.print(report, print_words)
+        options.print(report, print_changed, options.names)
 
-    @app.command(epilog=f"Example: lumos {word} remove orders {example}")
-    @common_options
+    @group.command(epilog=f"Example: lumos {noun} remove orders {example}")
+    @with_options
     def remove(
         options: CommonOptions,
         dataset: Datasets,
@@ -75,25 +60,31 @@ def _labels(word: str, desk: str, metavar: str, example: str) -> typer.Typer:
     ) -> None:
         """Remove labels, whoever added them; later scans do not add them again."""
         lumos = options.lumos
-        with dataset_first(lumos, f"{word} remove", dataset, names):
+        with dataset_first(lumos, f"{noun} remove", dataset, names):
             report = labels_of(lumos).remove(
                 dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
             )
-        options.print(report, print_words)
+        options.print(report, print_changed, options.names)
 
-    @app.command("list", epilog=f"Example: lumos {word} list 'sales/*'")
-    @common_options
+    @group.command("list", epilog=f"Example: lumos {noun} list 'sales/*'")
+    @with_options
     def list_(
         options: CommonOptions,
         dataset: OptionalDatasets = None,
         field: Fields = None,
     ) -> None:
         """List labels and how often they are used, or the labels of some datasets."""
-        lumos = options.lumos
-        report = labels_of(lumos).list(dataset, fields=field or ())
-        if options.json:
-            print_json(report)
-        else:
-            print_list(report, lumos, noun=word, whole=dataset is None)
+        report = labels_of(options.lumos).list(dataset, fields=field or ())
+        options.print(report, print_list, options.names, noun=noun, whole=dataset is None)
 
-    return app
+    return group
+
+
+app = typer.Typer()
+app.add_typer(_create_group("tag", "TAG", "pii", "Tags on datasets and fields."), name="tag")
+app.add_typer(
+    _create_group(
+        "compliance", "LABEL", "GDPR", "Manage compliance labels of datasets and fields."
+    ),
+    name="compliance",
+)

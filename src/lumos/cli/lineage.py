@@ -1,25 +1,25 @@
 """lumos lineage"""
 
-import os
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from lumos.cli import lineage_show, lineage_sql
-from lumos.cli.lines import problem, remark, say
 from lumos.cli.names import Names
-from lumos.cli.options import (
-    QUIET,
-    CommonOptions,
-    DryRun,
-    common_options,
-    print_json,
-)
+from lumos.cli.options import CommonOptions, Dialect, DryRun, KeepRemovals, argument, with_options
+from lumos.cli.screen import Table, stdout, steps
+from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
+from lumos.rendering.text import few, join_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lumos.lineage.reports import EdgeReport, LineageIngestReport, ReporterReport, TableReport
+    from lumos.lineage.reports import (
+        EdgeReport,
+        LineageIngestReport,
+        ReporterReport,
+        TableReport,
+    )
 
 _MOST: Final = 20
 _MOST_PROBLEMS: Final = 20
@@ -29,13 +29,12 @@ app = typer.Typer(
     no_args_is_help=True, help="Show and record where data comes from and goes, by column."
 )
 
-Dialect = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIALECT",
-        help="SQL dialect: postgres, snowflake, bigquery, spark, tsql, ...",
-        show_default=False,
-    ),
+Upstream = Annotated[
+    str, typer.Argument(metavar="UPSTREAM", help="The source dataset: a name, path, table or URN.")
+]
+Downstream = Annotated[
+    str,
+    typer.Argument(metavar="DOWNSTREAM", help="The target dataset: a name, path, table or URN."),
 ]
 
 
@@ -45,16 +44,15 @@ Dialect = Annotated[
     "lumos lineage ingest sql/ --name-from '{schema}/{table}/*.sql'\n\n"
     "lumos lineage ingest target/manifest.json events.ndjson lineage.yaml"
 )
-@common_options
+@with_options
 def ingest(
     options: CommonOptions,
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="SQL, dbt artefacts, OpenLineage events, lineage in YAML, query logs, or folders "
+        argument(
+            "PATH...",
+            "SQL, dbt artefacts, OpenLineage events, lineage in YAML, query logs, or folders "
             "of these.",
-            show_default=False,
         ),
     ],
     dialect: Dialect = None,
@@ -75,7 +73,7 @@ def ingest(
             "--accept-removals", help="Remove lineage of deleted files, even if none are left."
         ),
     ] = False,
-    keep_removals: Annotated[bool, typer.Option("--no-accept-removals", hidden=True)] = False,
+    keep_removals: KeepRemovals = False,
 ) -> None:
     """Record the lineage in files, by column.
 
@@ -83,11 +81,8 @@ def ingest(
     contains are removed, unless other sources report them too. Tables that match no dataset are
     listed with the nearest known name.
     """
-    from lumos.cli.screen import steps
-
-    lumos = options.lumos
     with steps() as progress:
-        report = lumos.lineage.ingest(
+        report = options.lumos.lineage.ingest(
             *paths,
             dialect=dialect,
             name_from=name_from,
@@ -95,29 +90,18 @@ def ingest(
             accept_removals=accept_removals and not keep_removals,
             progress=progress,
         )
-    if options.json:
-        print_json(report)
-    else:
-        _show(report, Names(lumos))
+    options.print(report, _print_report, options.names)
     _complain(report)
     if report.failed or not report.files:
         raise typer.Exit(1)
 
 
 @app.command(epilog="Example: lumos lineage add raw/orders analytics/totals --column amount=total")
-@common_options
+@with_options
 def add(
     options: CommonOptions,
-    upstream: Annotated[
-        str,
-        typer.Argument(metavar="UPSTREAM", help="The source dataset: a name, path, table or URN."),
-    ],
-    downstream: Annotated[
-        str,
-        typer.Argument(
-            metavar="DOWNSTREAM", help="The target dataset: a name, path, table or URN."
-        ),
-    ],
+    upstream: Upstream,
+    downstream: Downstream,
     type: Annotated[
         Literal["TRANSFORMED", "COPIED", "VIEW"],
         typer.Option("--type", case_sensitive=False, help="How the target is made."),
@@ -142,8 +126,7 @@ def add(
     confidence: Annotated[float, typer.Option(help="Confidence, from 0 to 1.")] = 1.0,
 ) -> None:
     """Record an edge between two datasets by hand."""
-    lumos = options.lumos
-    report = lumos.lineage.add(
+    report = options.lumos.lineage.add(
         upstream,
         downstream,
         type=type,
@@ -151,31 +134,18 @@ def add(
         job=job,
         confidence=confidence,
     )
-    _answer(report, Names(lumos), as_json=options.json)
+    options.print(report, _print_edge, options.names)
 
 
 @app.command(epilog="Example: lumos lineage remove raw/orders analytics/totals")
-@common_options
-def remove(
-    options: CommonOptions,
-    upstream: Annotated[
-        str,
-        typer.Argument(metavar="UPSTREAM", help="The source dataset: a name, path, table or URN."),
-    ],
-    downstream: Annotated[
-        str,
-        typer.Argument(
-            metavar="DOWNSTREAM", help="The target dataset: a name, path, table or URN."
-        ),
-    ],
-) -> None:
+@with_options
+def remove(options: CommonOptions, upstream: Upstream, downstream: Downstream) -> None:
     """Remove an edge that was recorded with lumos lineage add.
 
     The same edge stays if files, projects or jobs report it; change these and ingest them again.
     """
-    lumos = options.lumos
-    report = lumos.lineage.remove(upstream, downstream)
-    _answer(report, Names(lumos), as_json=options.json)
+    report = options.lumos.lineage.remove(upstream, downstream)
+    options.print(report, _print_edge, options.names)
     if report.change == "not there":
         raise typer.Exit(1)
 
@@ -187,35 +157,26 @@ def _pair(text: str) -> tuple[str, str]:
     return before.strip(), after.strip()
 
 
-def _answer(report: "EdgeReport", names: Names, *, as_json: bool) -> None:
-    from lumos.cli.screen import stdout
-
-    if as_json:
-        print_json(report)
-        return
+def _print_edge(report: "EdgeReport", names: Names) -> None:
     stdout().print(
         f"{report.change}  {names(report.upstream.urn)} -> {names(report.downstream.urn)}"
     )
     for end in (report.upstream, report.downstream):
         if not end.known:
-            remark(f"{names(end.urn)} is not in the store; scan it with: lumos ingest PATH")
+            print_remark(f"{names(end.urn)} is not in the store; scan it with: lumos ingest PATH")
     if report.still_told_by:
-        remark(f"still reported by {', '.join(report.still_told_by)}")
+        print_remark(f"still reported by {', '.join(report.still_told_by)}")
 
 
-def _show(report: "LineageIngestReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout
-    from lumos.schemas.wording import few
-
+def _print_report(report: "LineageIngestReport", names: Names) -> None:
     console = stdout()
     if report.reporters:
-        # What changed is what people look for.
-        ordered = sorted(
+        changed_first = sorted(
             report.reporters,
             key=lambda each: each.edges.unchanged == each.edges.edges and not each.edges.removed,
         )
-        reporters, rest = few(ordered, _MOST)
-        console.print(_reporters(reporters))
+        reporters, rest = few(changed_first, _MOST)
+        console.print(_reporters_table(reporters))
         if rest:
             console.print(f"... and {rest:,} more reporters; --json lists them all.")
         console.print()
@@ -224,7 +185,7 @@ def _show(report: "LineageIngestReport", names: Names) -> None:
     for tables in (sure, unsure):
         if tables:
             shown, rest = few(tables, _MOST)
-            console.print(_tables(shown, names))
+            console.print(_names_table(shown, names))
             if rest:
                 console.print(f"... and {rest:,} more names; --json lists them all.")
             console.print()
@@ -263,65 +224,53 @@ def _show(report: "LineageIngestReport", names: Names) -> None:
         console.print("Nothing was written.")
 
 
-def _reporters(reporters: "Iterable[ReporterReport]") -> object:
-    from lumos.cli.screen import table
-
-    shown = table("REPORTER", "EDGES", "NEW", "CHANGED", "REMOVED", "COLUMNS", "",
-                  right=("EDGES", "NEW", "CHANGED", "REMOVED", "COLUMNS"))  # fmt: skip
+def _reporters_table(reporters: "Iterable[ReporterReport]") -> Table:
+    table = Table("REPORTER", ">EDGES", ">NEW", ">CHANGED", ">REMOVED", ">COLUMNS", "")
     for each in reporters:
-        columns = each.coverage
-        share = f"{100 * columns.resolved / columns.columns:.0f} %" if columns.columns else ""
-        shown.add_row(
+        edges, columns = each.edges, each.coverage
+        table.add(
             each.reporter,
-            f"{each.edges.edges:,}",
-            f"{each.edges.added:,}",
-            f"{each.edges.changed:,}",
-            f"{each.edges.removed:,}",
-            share,
+            *(f"{count:,}" for count in (edges.edges, edges.added, edges.changed, edges.removed)),
+            f"{100 * columns.resolved / columns.columns:.0f} %" if columns.columns else "",
             f"query, read as table {each.model}" if each.model else "",
         )
-    return shown
+    return table
 
 
-def _tables(tables: "Sequence[TableReport]", names: Names) -> object:
-    from lumos.cli.screen import table
-
+def _names_table(tables: "Sequence[TableReport]", names: Names) -> Table:
     names.learn(each.urn for each in tables)
-    shown = table("NAME", "FOUND BY", "DATASET")
+    table = Table("NAME", "FOUND BY", "DATASET")
     for each in tables:
-        shown.add_row(each.name, str(each.way), names(each.urn))
-    return shown
+        table.add(each.name, str(each.way), names(each.urn))
+    return table
 
 
 def _complain(report: "LineageIngestReport") -> None:
-    from lumos.cli.screen import plural
-    from lumos.schemas.wording import few, join_names
-
     if not report.files:
-        say(
+        print_line(
             "lumos: No file with lineage was found. Lumos reads SQL, dbt artefacts, OpenLineage "
             "events, YAML with the key 'lineage' and query logs.",
             err=True,
         )
-    if os.environ.get(QUIET):
+    if is_quiet():
         return
     shown, rest = few(report.problems, _MOST_PROBLEMS)
     for each in shown:
-        note = remark if each.severity == "remark" else problem
+        print_note = print_remark if each.severity == "remark" else print_problem
         position = each.place if each.line is None else f"{each.place}:{each.line}"
-        note(f"{position}: {each.reason}")
+        print_note(f"{position}: {each.reason}")
     if rest:
-        problem(f"... and {rest:,} more; --json lists them all")
+        print_problem(f"... and {rest:,} more; --json lists them all")
     if report.unrecognised:
         files = join_names(report.unrecognised, _MOST_NOT_FOUND)
-        remark(f"skipped, no lineage in there: {files}")
+        print_remark(f"skipped, no lineage in there: {files}")
     if report.held:
-        problem(
+        print_problem(
             f"{plural(len(report.held), 'reporter')} of these folders could not be found, but "
             "nothing else is left there or not all could be read; nothing was removed. If they are "
             "really gone, run again with --accept-removals."
         )
 
 
-lineage_show.add_to(app)
-lineage_sql.add_to(app)
+app.add_typer(lineage_show.app)
+app.add_typer(lineage_sql.app)

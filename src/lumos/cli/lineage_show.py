@@ -1,21 +1,24 @@
 """lumos lineage show and lumos lineage path"""
 
-import enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from lumos.cli.forms import by_ending, write
-from lumos.cli.lines import one_line, remark
 from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     OutputFile,
-    common_options,
+    argument,
+    choose_format,
+    limit_option,
     print_json,
+    with_options,
+    write,
 )
+from lumos.cli.screen import stdout
+from lumos.cli.text import escape_line, print_remark
 from lumos.errors import MisuseError
+from lumos.rendering.text import plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,27 +32,16 @@ if TYPE_CHECKING:
 _LONGEST: Final = 90
 
 
-class LineageForm(enum.StrEnum):
-    """How lineage is shown."""
-
-    TREE = "tree"
-    JSON = "json"
-    DOT = "dot"
-    MERMAID = "mermaid"
-    OPENLINEAGE = "openlineage"
-    HTML = "html"
-
-
-_BY_ENDING: Final = {
-    ".json": LineageForm.JSON,
-    ".dot": LineageForm.DOT,
-    ".gv": LineageForm.DOT,
-    ".mmd": LineageForm.MERMAID,
-    ".md": LineageForm.MERMAID,
-    ".ndjson": LineageForm.OPENLINEAGE,
-    ".jsonl": LineageForm.OPENLINEAGE,
-    ".html": LineageForm.HTML,
-    ".htm": LineageForm.HTML,
+_FORMATS: Final = {
+    ".json": "json",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
+    ".md": "mermaid",
+    ".ndjson": "openlineage",
+    ".jsonl": "openlineage",
+    ".html": "html",
+    ".htm": "html",
 }
 
 Direct = Annotated[
@@ -58,29 +50,24 @@ Direct = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands to the group."""
-    app.command(
-        epilog="Examples:\n\nlumos lineage show orders\n\n"
-        "lumos lineage show orders.customer_id --downstream --depth 3"
-    )(show)
-    app.command(epilog="Example: lumos lineage path raw/orders.amount revenue.total")(path)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    epilog="Examples:\n\nlumos lineage show orders\n\n"
+    "lumos lineage show orders.customer_id --downstream --depth 3"
+)
+@with_options
 def show(
     options: CommonOptions,
     dataset: Annotated[
         str,
-        typer.Argument(
-            metavar="DATASET[.COLUMN]",
-            help="A dataset by URN, name or end of path, or one of its columns.",
-            show_default=False,
+        argument(
+            "DATASET[.COLUMN]", "A dataset by URN, name or end of path, or one of its columns."
         ),
     ],
     column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="COLUMN", help="Follow only this column."),
+        str | None, typer.Option("--column", metavar="COLUMN", help="Follow only this column.")
     ] = None,
     upstream: Annotated[
         bool, typer.Option("--upstream", help="Only what it is made from.")
@@ -92,12 +79,10 @@ def show(
         int | None,
         typer.Option("--depth", min=1, metavar="N", help="Follow at most this many steps."),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many datasets.")
-    ] = 500,
+    limit: Annotated[int, limit_option("Show at most this many datasets.")] = 500,
     direct: Direct = False,
     format: Annotated[
-        LineageForm | None,
+        Literal["tree", "json", "dot", "mermaid", "openlineage", "html"] | None,
         typer.Option("--format", help="Default: tree, or by the ending of --output."),
     ] = None,
     output: OutputFile = None,
@@ -106,47 +91,39 @@ def show(
 
     The page that --output map.html writes is self-contained; open it in a browser.
     """
-    form = _form(format, output, json=options.json)
+    form = choose_format(format, output, _FORMATS, default="tree", json=options.json)
     side: Side = "both" if upstream == downstream else "upstream" if upstream else "downstream"
-    lumos = options.lumos
-    lineage = lumos.lineage.view
+    lineage = options.lumos.lineage.view
     if column is None:
         dataset, column = lineage.split(dataset)
     view: ViewOptions = {
         "column": column, "side": side, "depth": depth, "limit": limit, "direct": direct
     }  # fmt: skip
-    if form is LineageForm.TREE:
+    if form == "tree":
         if output is not None:
             raise MisuseError("A tree cannot be written to a file. Choose another --format.")
-        _print_tree(lineage.picture(dataset, **view), side, Names(lumos))
-    elif form is LineageForm.JSON and output is None:
+        _print_tree(lineage.picture(dataset, **view), side, options.names)
+    elif form == "json" and output is None:
         print_json(lineage.show(dataset, **view))
     else:
-        write(lineage.drawn(dataset, form.value, **view), output)
+        write(lineage.drawn(dataset, form, **view), output)
 
 
-@common_options
+@app.command(epilog="Example: lumos lineage path raw/orders.amount revenue.total")
+@with_options
 def path(
     options: CommonOptions,
     ends: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DATASET.COLUMN DATASET.COLUMN",
-            help="A column, and one downstream of it.",
-            show_default=False,
-        ),
+        list[str], argument("DATASET.COLUMN DATASET.COLUMN", "A column, and one downstream of it.")
     ],
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many paths.")
-    ] = 10,
+    limit: Annotated[int, limit_option("Show at most this many paths.")] = 10,
     direct: Direct = False,
 ) -> None:
     """Show the paths from one column to another downstream, shortest first.
 
     Exits with 3 if there is none.
     """
-    lumos = options.lumos
-    lineage = lumos.lineage.view
+    lineage = options.lumos.lineage.view
     if len(ends) == 4:
         # Datasets and columns apart, as in earlier versions.
         start, goal = (ends[0], ends[1]), (ends[2], ends[3])
@@ -155,10 +132,7 @@ def path(
     else:
         raise MisuseError("Name two columns: lumos lineage path DATASET.COLUMN DATASET.COLUMN")
     report = lineage.paths(start, goal, limit=limit, direct=direct)
-    if options.json:
-        print_json(report)
-    else:
-        _print_paths(report, Names(lumos))
+    options.print(report, _print_paths, options.names)
     if not report.paths:
         raise typer.Exit(3)
 
@@ -170,21 +144,7 @@ def _end(lineage: "LineageViewer", text: str) -> tuple[str, str]:
     return dataset, column
 
 
-def _form(format: LineageForm | None, output: Path | None, *, json: bool) -> LineageForm:
-    if json:
-        if format not in (None, LineageForm.JSON):
-            raise MisuseError(f"--json and --format {format} contradict each other. Give one.")
-        return LineageForm.JSON
-    if format is not None:
-        return format
-    if output is None:
-        return LineageForm.TREE
-    return by_ending(output, _BY_ENDING)
-
-
 def _print_tree(picture: "Picture", side: str, names: Names) -> None:
-    from lumos.cli.screen import plural, stdout
-
     console = stdout()
     boxes = {box.urn: box for box in picture.boxes}
     names.learn(boxes)
@@ -204,11 +164,11 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
             console.print(f"  {' -> '.join(map(names, (*cycle, cycle[0])))}")
     if picture.truncated:
         reached = plural(picture.total, "dataset")
-        remark(f"{reached} reached, more not shown; raise --limit or --depth to see them")
+        print_remark(f"{reached} reached, more not shown; raise --limit or --depth to see them")
 
 
 class _Way(NamedTuple):
-    """A step of a tree: where it leads, what is known of it, and whether as a value."""
+    """A step of a tree: its end, facts about it, and whether it passes values on."""
 
     urn: str
     column: str | None
@@ -228,7 +188,7 @@ class _Tree:
         self._start = (picture.urn, picture.column)
         self._boxes = boxes
         self._direction = direction
-        self._told: set[tuple[str, str | None, bool]] = set()
+        self._drawn: set[tuple[str, str | None, bool]] = set()
         self._ways: dict[tuple[str, str | None], list[_Way]] = {}
         is_up = direction == "upstream"
         for step in picture.steps:
@@ -247,7 +207,7 @@ class _Tree:
         from rich.tree import Tree
 
         tree = Tree(Text(self._direction, style="bold"), guide_style="dim")
-        self._told.add((*self._start, True))
+        self._drawn.add((*self._start, True))
         # Without recursion: a chain may be longer than Python's stack.
         waiting = [(tree, self._start, frozenset({self._start}), True)]
         while waiting:
@@ -256,14 +216,14 @@ class _Tree:
                 end = (way.urn, way.column)
                 is_direct = way.is_direct and was_direct
                 line = self._line(way, is_direct=is_direct)
-                is_told = bool({(*end, True), (*end, is_direct)} & self._told)
+                is_drawn = bool({(*end, True), (*end, is_direct)} & self._drawn)
                 if end in above:
                     line.append("  (cycle)", style="yellow")
-                elif is_told:
+                elif is_drawn:
                     line.append("  (see above)", style="dim")
                 grown = branch.add(line)
-                if not is_told and end not in above:
-                    self._told.add((*end, is_direct))
+                if not is_drawn and end not in above:
+                    self._drawn.add((*end, is_direct))
                     waiting.append((grown, end, above | {end}, is_direct))
         if not self._ways.get(self._start):
             tree.add(Text("nothing", style="dim"))
@@ -273,9 +233,9 @@ class _Tree:
         from rich.text import Text
 
         box = self._boxes[way.urn]
-        line = Text(one_line(self._names(way.urn)))
+        line = Text(escape_line(self._names(way.urn)))
         if way.column is not None:
-            line.append(f"  {one_line(way.column)}", style="bold")
+            line.append(f"  {escape_line(way.column)}", style="bold")
         elif self._of_column:
             line.append("  (all columns)")
         facts = [*way.facts]
@@ -305,28 +265,18 @@ def _step_in_words(step: "PictureStep") -> "Iterator[str]":
 
 def _arrow_in_words(arrow: "Arrow") -> "Iterator[str]":
     yield arrow.type
-    if words := _columns_in_words(arrow):
-        yield words
-
-
-def _columns_in_words(arrow: "Arrow") -> str:
-    from lumos.cli.screen import plural
-
-    kinds = dict.fromkeys(use.usage.value for use in arrow.uses)
-    parts = [plural(len(arrow.columns), "column")] if arrow.columns else []
-    return ", ".join([*parts, *kinds])
+    columns = [plural(len(arrow.columns), "column")] if arrow.columns else []
+    usages = dict.fromkeys(use.usage.value for use in arrow.uses)
+    if columns or usages:
+        yield ", ".join((*columns, *usages))
 
 
 def _detail(text: str, file: str | None, line: int | None) -> str:
-    text = " ".join(text.split())
-    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-    place = "" if file is None else f"{file}:{line}" if line else file
-    return ", ".join(part for part in (text, place) if part)
+    position = "" if file is None else f"{file}:{line}" if line else file
+    return ", ".join(filter(None, (shorten(text, _LONGEST), position)))
 
 
 def _print_paths(report: "PathReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout
-
     console = stdout()
     names.learn(step.downstream for steps in report.paths for step in steps)
     ends = (
@@ -356,9 +306,9 @@ def _node(name: str, column: str | None) -> str:
 
 def _how(step: "ColumnPathStep") -> str:
     for mapping in step.columns:
-        said = mapping.transformation or (mapping.derivation or "value").lower()
-        return _detail(said, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"
+        text = mapping.transformation or (mapping.derivation or "value").lower()
+        return _detail(text, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"
     for use in step.uses:
-        said = f"used in {use.usage}: {use.expression or use.upstream}"
-        return _detail(said, use.file, use.line) + f" · {', '.join(step.origins)}"
+        text = f"used in {use.usage}: {use.expression or use.upstream}"
+        return _detail(text, use.file, use.line) + f" · {', '.join(step.origins)}"
     return ", ".join(step.origins)

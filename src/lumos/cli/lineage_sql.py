@@ -7,43 +7,33 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import problem, remark
-from lumos.cli.options import AsJson, print_json
+from lumos.cli.options import STDIN, Dialect, JsonOptions, argument, with_options
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_problem, print_remark
+from lumos.rendering.text import plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import Console
-
     from lumos.lineage.sql_report import SqlEdgeReport, SqlLineageReport
 
-_STDIN: Final = "-"
 _LONGEST: Final = 80
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the group."""
-    app.command(
-        epilog="Examples:\n\n"
-        "lumos lineage sql models/sessions.sql --dialect snowflake\n\n"
-        "lumos lineage sql load.sql --dialect tsql --schema columns.yaml --json\n\n"
-        "echo 'select a + b as c from t' | lumos lineage sql -"
-    )(sql)
+app = typer.Typer()
 
 
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos lineage sql models/sessions.sql --dialect snowflake\n\n"
+    "lumos lineage sql load.sql --dialect tsql --schema columns.yaml --json\n\n"
+    "echo 'select a + b as c from t' | lumos lineage sql -"
+)
+@with_options
 def sql(
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="A SQL file, or - for stdin.", show_default=False),
-    ],
-    dialect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIALECT",
-            help="SQL dialect: postgres, snowflake, bigquery, spark, tsql, ...",
-            show_default=False,
-        ),
-    ] = None,
+    options: JsonOptions,
+    file: Annotated[str, argument("FILE", "A SQL file, or - for stdin.")],
+    dialect: Dialect = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -52,7 +42,6 @@ def sql(
             show_default=False,
         ),
     ] = None,
-    json: AsJson = False,
 ) -> None:
     """Show the column lineage of a SQL file, without recording it.
 
@@ -60,20 +49,15 @@ def sql(
     """
     from lumos.lineage.sql_report import sql_file_lineage, sql_lineage
 
-    if file == _STDIN:
+    if file == STDIN:
         text = sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
         report = sql_lineage(text, dialect=dialect, schema=schema)
     else:
         report = sql_file_lineage(Path(file), dialect=dialect, schema=schema)
-    if json:
-        print_json(report)
-    else:
-        _show(report)
+    options.print(report, _print_report)
 
 
-def _show(report: "SqlLineageReport") -> None:
-    from lumos.cli.screen import plural, stdout
-
+def _print_report(report: "SqlLineageReport") -> None:
     console = stdout()
     kinds = {each.number: each for each in report.statements}
     for number, edges in groupby(report.edges, key=lambda edge: edge.statement):
@@ -82,11 +66,11 @@ def _show(report: "SqlLineageReport") -> None:
             written = ", ".join(each.table for each in statement.writes) or "(query only)"
             console.print(f"{written}", style="bold", end="  ")
             console.print(f"{statement.kind.replace('_', ' ')}, line {statement.line}", style="dim")
-        _show_edges(console, list(edges))
+        console.print(_edges_table(edges))
         console.print()
     for each in report.unresolved:
-        note = remark if each.severity == "remark" else problem
-        note(f"line {each.line}: {each.reason}")
+        print_note = print_remark if each.severity == "remark" else print_problem
+        print_note(f"line {each.line}: {each.reason}")
     read = {each.table for statement in report.statements for each in statement.reads}
     console.print(
         f"{plural(len(report.edges), 'edge')} from {plural(len(read), 'table')} in "
@@ -103,22 +87,16 @@ def _coverage(report: "SqlLineageReport") -> str:
     )
 
 
-def _show_edges(console: "Console", edges: "Iterable[SqlEdgeReport]") -> None:
-    from lumos.cli.screen import table
-
-    built = table("", "", "", "")
-    built.show_header = False
+def _edges_table(edges: "Iterable[SqlEdgeReport]") -> Table:
+    table = Table("", "", "", "")
     for edge in edges:
-        usage = edge.derivation if edge.kind == "DIRECT" else edge.usage
-        built.add_row(
-            f"  {edge.source}", f"-> {edge.target}", usage or "", _short(edge),
-            style="" if edge.kind == "DIRECT" else "dim",
-        )  # fmt: skip
-    console.print(built)
-
-
-def _short(edge: "SqlEdgeReport") -> str:
-    text = " ".join((edge.expression or "").split())
-    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-    cast = f" (cast to {edge.cast_to})" if edge.cast_to else ""
-    return f"{text}{cast}  :{edge.line}"
+        is_direct = edge.kind == "DIRECT"
+        cast = f" (cast to {edge.cast_to})" if edge.cast_to else ""
+        table.add(
+            f"  {edge.source}",
+            f"-> {edge.target}",
+            (edge.derivation if is_direct else edge.usage) or "",
+            f"{shorten(edge.expression or '', _LONGEST)}{cast}  :{edge.line}",
+            style="" if is_direct else "dim",
+        )
+    return table

@@ -1,4 +1,4 @@
-"""What Lumos says while it works: on stderr, for people or for machines."""
+"""Logging to stderr, as text or JSON."""
 
 import json
 import logging
@@ -6,30 +6,30 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from lumos.cli.lines import escaped, one_line
+from lumos.cli.text import escape, escape_line
 
 LogFormat = Literal["text", "json"]
 
 
 class _Lines(logging.Formatter):
-    """One line a record, with the facts that came along."""
+    """One line for each record, with its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts: dict[str, Any] = getattr(record, "facts", {})
         words = [f"{name}={value}" for name, value in facts.items()]
-        words = [_moment(record), record.levelname.lower(), record.getMessage(), *words]
-        line = one_line(" ".join(words))
+        words = [_time_of(record), record.levelname.lower(), record.getMessage(), *words]
+        line = escape_line(" ".join(words))
         if not record.exc_info:
             return line
-        return f"{line}\n{escaped(self.formatException(record.exc_info))}"
+        return f"{line}\n{escape(self.formatException(record.exc_info))}"
 
 
 class _Json(logging.Formatter):
-    """One JSON object a record."""
+    """One JSON object for each record."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
-            "time": _moment(record),
+            "time": _time_of(record),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
             **getattr(record, "facts", {}),
@@ -39,16 +39,13 @@ class _Json(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def _moment(record: logging.LogRecord) -> str:
+def _time_of(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def set_up(*, format: LogFormat, verbose: bool, quiet: bool) -> None:
-    """Sends records to stderr: warnings by default, all with `verbose`, errors with `quiet`.
-
-    Asking for JSON asks for the log: it then holds every step.
-    """
+    """Log to stderr: warnings, everything with `verbose` or as JSON, only errors with `quiet`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Lines())
     logger = logging.getLogger("lumos")
@@ -56,5 +53,5 @@ def set_up(*, format: LogFormat, verbose: bool, quiet: bool) -> None:
     logger.propagate = False
     # Libraries log what they raise as well, and a traceback at every Ctrl-C.
     logging.getLogger().addHandler(logging.NullHandler())
-    wordy = verbose or format == "json"
-    logger.setLevel(logging.ERROR if quiet else logging.INFO if wordy else logging.WARNING)
+    is_verbose = verbose or format == "json"
+    logger.setLevel(logging.ERROR if quiet else logging.INFO if is_verbose else logging.WARNING)

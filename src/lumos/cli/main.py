@@ -32,7 +32,7 @@ from lumos.cli import (
     export,
     hint,
     impact,
-    importing,
+    import_,
     ingest,
     init,
     labels,
@@ -52,9 +52,9 @@ from lumos.cli import (
     version,
     watch,
 )
-from lumos.cli.lines import escaped
 from lumos.cli.logs import LogFormat
-from lumos.cli.options import DEBUG, QUIET, VERBOSE, stop_printing
+from lumos.cli.options import stop_printing
+from lumos.cli.text import DEBUG, QUIET, VERBOSE, escape
 from lumos.config.secret import mask_arguments
 from lumos.errors import FAILED, LumosError, MisuseError
 from lumos.version import __version__
@@ -109,30 +109,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-ingest.add_to(app)
-discover.add_to(app)
-watch.add_to(app)
-datasets.add_to(app)
-schema.add_to(app)
+for commands in (
+    ingest.app, discover.app, watch.app, datasets.app, schema.history_app, changes.app, impact.app,
+    search.app, export.app, validate.app, import_.app, diff.app, migrate.app, sync.app, enrich.app,
+    explain.app, profile.app, doctor.app, init.app,
+):  # fmt: skip
+    app.add_typer(commands)
+app.add_typer(schema.app, name="schema")
 app.add_typer(version.app, name="version")
-changes.add_to(app)
 app.add_typer(lineage.app, name="lineage")
-impact.add_to(app)
-search.add_to(app)
-export.add_to(app)
-validate.add_to(app)
-importing.add_to(app)
-diff.add_to(app)
-migrate.add_to(app)
-sync.add_to(app)
-enrich.add_to(app)
-explain.add_to(app)
 app.add_typer(hint.app, name="hint")
-profile.add_to(app)
-doctor.add_to(app)
-init.add_to(app)
 app.add_typer(owner.app, name="owner")
-labels.add_to(app)
+app.add_typer(labels.app)
 app.add_typer(doc.app, name="doc")
 app.add_typer(property.app, name="property")
 app.add_typer(term.app, name="term")
@@ -144,7 +132,7 @@ app.add_typer(cost.app, name="cost")
 
 
 def _join_lines_of_help(group: typer.Typer) -> None:
-    """Makes one line of each paragraph of help, so that it is wrapped to the terminal alone."""
+    """Join the lines of each paragraph of help, so that only the terminal wraps them."""
     for each in group.registered_commands:
         paragraphs = (each.help or inspect.getdoc(each.callback) or "").split("\n\n")
         each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
@@ -197,9 +185,9 @@ def _options(
 
 
 def command() -> None:
-    """`main` as a process of its own, which ends as soon as all is said.
+    """Run `main` and exit at once.
 
-    Python would take apart what a scan left in memory, object by object.
+    A normal exit would free all objects of a scan one by one.
     """
     # Little of a scan forms cycles; looking for them less often saves a tenth of the driver's time.
     gc.set_threshold(50_000, 20, 50)
@@ -208,7 +196,7 @@ def command() -> None:
         main()
     except SystemExit as leaving:
         code = leaving.code
-    # A second Ctrl-C is for those who do not want to wait.
+    # A second Ctrl-C does not wait.
     with suppress(KeyboardInterrupt):
         _wait_for_threads()
     if not isinstance(code, int):
@@ -221,15 +209,15 @@ def command() -> None:
 
 
 def _wait_for_threads() -> None:
-    """Lets our own threads end, as Python itself would; those of libraries may never do."""
+    """Wait for the threads of Lumos, as Python would; those of libraries may never end."""
     for thread in threading.enumerate():
         if thread.name.startswith("lumos-") and not thread.daemon:
             thread.join()
 
 
 def main() -> None:
-    """Runs the command; failures become one sentence on stderr and the right exit code."""
-    _mend_streams()
+    """Run the command; failures become one sentence on stderr and the right exit code."""
+    _prepare_streams()
     try:
         _check_encoding()
         app(_options_first(sys.argv[1:]), prog_name="lumos")
@@ -246,18 +234,18 @@ def main() -> None:
         if problem.errno == errno.ENOSPC:
             _fail("No room left on the disk. Free some and run the command again.", FAILED)
         if problem.filename is None:
-            # Not of this machine's files: a store that is asked by name says all itself.
+            # Not about a local file: the message of a remote store says everything.
             _fail(str(problem), FAILED)
-        place = problem.filename
+        path = problem.filename
         if isinstance(problem, PermissionError):
-            _fail(f"No permission for {place}. Grant access, or choose another place.", FAILED)
-        _fail(f"{place}: {problem.strerror or problem}.", FAILED)
+            _fail(f"No permission for {path}. Grant access, or choose another path.", FAILED)
+        _fail(f"{path}: {problem.strerror or problem}.", FAILED)
     except KeyboardInterrupt:
         _fail("Interrupted.", 130)
 
 
 def _check_encoding() -> None:
-    """Refuses arguments and variables of bytes that are not UTF-8, which no store can hold."""
+    """Reject arguments and variables that are not UTF-8, which no store can hold."""
     given = [(f"argument '{word}'", word) for word in sys.argv[1:]]
     if _has_working_directory():
         given.append(("name of the working directory", os.getcwd()))
@@ -284,12 +272,12 @@ def _has_working_directory() -> bool:
     return True
 
 
-def _mend_streams() -> None:
-    """Lets every text be printed somehow, and what goes to closed streams go nowhere."""
+def _prepare_streams() -> None:
+    """Escape characters that a stream cannot encode, and discard output to closed streams."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            # Else the next file that is opened gets the number, and what is printed goes into it.
+            # Otherwise the next opened file gets the descriptor, and output is written to it.
             nowhere = os.open(os.devnull, os.O_RDWR)
             if nowhere != number:
                 os.dup2(nowhere, number)
@@ -299,7 +287,7 @@ def _mend_streams() -> None:
 
 
 def _options_first(words: list[str]) -> list[str]:
-    """The words with those options in front that belong to every command."""
+    """The arguments with those options first that belong to every command."""
     own: list[str] = []
     rest: list[str] = []
     waiting = iter(words)
@@ -316,8 +304,8 @@ def _options_first(words: list[str]) -> list[str]:
 
 
 def _fail(sentence: str, exit_code: int) -> None:
-    # Not kept in the environment: one process may run several commands.
+    # Read from the arguments: one process may run several commands.
     if os.environ.get(DEBUG) or "--debug" in takewhile(lambda word: word != "--", sys.argv[1:]):
-        typer.echo(escaped(mask_arguments(sys.argv, traceback.format_exc())), err=True)
-    typer.echo(f"lumos: {escaped(mask_arguments(sys.argv, sentence))}", err=True)
+        typer.echo(escape(mask_arguments(sys.argv, traceback.format_exc())), err=True)
+    typer.echo(f"lumos: {escape(mask_arguments(sys.argv, sentence))}", err=True)
     sys.exit(exit_code)

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import problem, remark
+from lumos.cli.import_ import print_import, print_rollback
+from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     DryRun,
-    common_options,
+    argument,
     earlier_options,
     local_path,
-    print_json,
+    output_option,
+    with_options,
 )
+from lumos.cli.screen import print_status, stdout, steps
+from lumos.cli.text import print_problem, print_remark
+from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
         Need,
         Verification,
     )
-    from lumos.cli.names import Names
     from lumos.snapshots.reports import MigratedCount
 
 _MOST: Final = 20
@@ -41,32 +45,24 @@ class ErrorChoice(enum.StrEnum):
     SKIP = "skip"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Examples:\n\n"
-        "lumos migrate datahub openmetadata --dry-run\n\n"
-        "lumos migrate datahub openmetadata --mapping mapping.yaml\n\n"
-        "lumos migrate datahub-file:estate.json local --resume\n\n"
-        "lumos migrate datahub openmetadata --rollback",
-        cls=earlier_options(first=("--source",), last=("--target",), keep="--output"),
-    )(migrate)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos migrate datahub openmetadata --dry-run\n\n"
+    "lumos migrate datahub openmetadata --mapping mapping.yaml\n\n"
+    "lumos migrate datahub-file:estate.json local --resume\n\n"
+    "lumos migrate datahub openmetadata --rollback",
+    cls=earlier_options(first=("--source",), last=("--target",), keep="--output"),
+)
+@with_options
 def migrate(
     options: CommonOptions,
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="The catalog to move from: local, a configured one, or KIND:ADDRESS.",
-            show_default=False,
-        ),
+        str, argument("A", "The catalog to move from: local, a configured one, or KIND:ADDRESS.")
     ],
-    target: Annotated[
-        str, typer.Argument(metavar="B", help="The catalog to move to.", show_default=False)
-    ],
+    target: Annotated[str, argument("B", "The catalog to move to.")],
     dry_run: DryRun = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted migration.")
@@ -88,11 +84,8 @@ def migrate(
     ] = ErrorChoice.STOP,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Keep the snapshot of the source in this file.",
+        output_option(
+            "Keep the snapshot of the source in this file.",
             callback=local_path,
         ),
     ] = None,
@@ -102,20 +95,16 @@ def migrate(
     Exports, validates, imports, and reads every entry back. A second run writes only what changed;
     edits in the target are kept. Exits with 1 if anything is missing.
     """
-    from lumos.cli.names import Names
-    from lumos.cli.screen import stdout, steps
-
     if sum((dry_run, resume, rollback)) > 1:
         raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
     if rollback and (mapping or output):
         raise typer.BadParameter("--rollback takes neither --mapping nor --output")
-    lumos = options.lumos
-    desk = lumos.migration
+    migration = options.lumos.migration
     with steps() as progress:
         if rollback:
-            taken_back = desk.roll_back(source, target, progress=progress)
+            undone = migration.roll_back(source, target, progress=progress)
         elif dry_run:
-            report = desk.try_migrate(
+            report = migration.try_migrate(
                 source,
                 target,
                 mapping=mapping,
@@ -124,7 +113,7 @@ def migrate(
                 progress=progress,
             )
         else:
-            report = desk.migrate(
+            report = migration.migrate(
                 source,
                 target,
                 resume=resume,
@@ -133,94 +122,73 @@ def migrate(
                 on_error="skip" if on_error is ErrorChoice.SKIP else "stop",
                 progress=progress,
             )
-    if options.json:
-        print_json(taken_back if rollback else report)
-    elif rollback:
-        from lumos.cli.importing import show_rollback
-
+    if rollback:
         what = f"The migration from {source} to {target}"
-        show_rollback(stdout(), taken_back, Names(lumos), what=what)
-    else:
-        _show(stdout(), report, Names(lumos))
-    if not rollback and not report.is_whole:
+        options.print(undone, print_rollback, options.names, what=what)
+        return
+    options.print(report, _print_report, options.names)
+    if not report.is_whole:
         raise typer.Exit(1)
 
 
-def _show(console: "Console", report: "MigrationReport", names: "Names") -> None:
-    from lumos.cli.importing import show_import
-    from lumos.cli.screen import plural
-
-    counts = report.exported
-    console.print("[ok]", style="green", end=" ")
-    console.print(
-        f"{plural(counts.datasets, 'dataset')} and {plural(counts.lineage_edges, 'lineage edge')} "
-        f"exported from {report.source} and validated"
+def _print_report(report: "MigrationReport", names: Names) -> None:
+    console, counts = stdout(), report.exported
+    datasets = plural(counts.datasets, "dataset")
+    edges = plural(counts.lineage_edges, "lineage edge")
+    print_status(
+        console, "ok", f"{datasets} and {edges} exported from {report.source} and validated"
     )
-    show_import(console, report.imported, names)
+    print_import(report.imported, names)
     for text in report.remarks:
-        remark(names(text))
+        print_remark(names(text))
     for each in report.skipped:
-        problem(f"{names(each.key)} was skipped: {each.problem}")
+        print_problem(f"{names(each.key)} was skipped: {each.problem}")
     if report.verified is not None:
-        _show_verified(console, report.verified, names)
-    _show_needs(console, report.needs)
+        _print_verified(console, report.verified, names)
+    _print_needs(console, report.needs)
     if report.snapshot is not None:
         console.print(f"The snapshot of {report.source} is kept in {report.snapshot}.")
     if report.dry_run:
         console.print(f"Nothing was written to {report.target}.")
 
 
-def _show_verified(console: "Console", found: "Verification", names: "Names") -> None:
-    from lumos.cli.screen import plural
-    from lumos.schemas.wording import few
-
-    _show_migrated(console, found.datasets, "datasets")
-    _show_migrated(console, found.lineage_edges, "lineage edges")
-    if found.items.source:
-        _show_migrated(console, found.items, "terms, people, jobs and others")
-    for name, count in found.aspects.items():
-        if count.target < count.source:
-            _show_migrated(console, count, f"entries with {name}")
-    for keys, what in ((found.missing, "is missing"), (found.unlike, "differs from what was sent")):
+def _print_verified(console: "Console", verified: "Verification", names: Names) -> None:
+    _print_migrated(console, verified.datasets, "datasets")
+    _print_migrated(console, verified.lineage_edges, "lineage edges")
+    if verified.items.source:
+        _print_migrated(console, verified.items, "terms, people, jobs and others")
+    for name, aspect in verified.aspects.items():
+        if aspect.target < aspect.source:
+            _print_migrated(console, aspect, f"entries with {name}")
+    for keys, what in (
+        (verified.missing, "is missing"),
+        (verified.unlike, "differs from what was sent"),
+    ):
         shown, rest = few(keys, _MOST)
         for key in shown:
-            problem(f"{names(key)} {what}")
+            print_problem(f"{names(key)} {what}")
         if rest:
-            problem(f"... and {rest:,} more; --json lists them")
-    if found.is_whole and (differing := found.summary.entries):
-        entries = "1 entry" if differing == 1 else f"{differing:,} entries"
+            print_problem(f"... and {rest:,} more; --json lists them")
+    if verified.is_whole and (differing := verified.summary.entries):
+        entries = plural(differing, "entry", "entries")
+        differences = plural(verified.summary.differences, "difference")
         console.print(
-            f"{plural(found.summary.differences, 'difference')} in {entries} from edits that were "
-            "kept; lumos diff shows them."
+            f"{differences} in {entries} from edits that were kept; lumos diff shows them."
         )
 
 
-def _show_migrated(console: "Console", found: "MigratedCount | AspectCount", what: str) -> None:
-    """How much of what the source has the target has as well."""
-    is_whole = found.source == found.target
-    console.print("[ok]" if is_whole else "[warn]", style="green" if is_whole else "yellow", end="")
-    console.print(f" {found.target:,}/{found.source:,} {what} migrated")
+def _print_migrated(console: "Console", count: "MigratedCount | AspectCount", what: str) -> None:
+    """How much of the source the target has as well."""
+    status = "ok" if count.source == count.target else "warn"
+    print_status(console, status, f"{count.target:,}/{count.source:,} {what} migrated")
 
 
-_ASKED: Final = {
-    "tag": ("tag", "tags"),
-    "term": ("term", "terms"),
-    "owner": ("owner", "owners"),
-    "domain": ("domain", "domains"),
-    "service": ("service", "services"),
-    "dataset": ("dataset", "datasets"),
-}
-
-
-def _show_needs(console: "Console", needs: "Sequence[Need]") -> None:
+def _print_needs(console: "Console", needs: "Sequence[Need]") -> None:
     """What must be decided by hand, as lines to paste into a mapping."""
-    from lumos.schemas.wording import few
-
     for kind, some in groupby(needs, key=lambda need: need.kind):
-        found = list(some)
-        one, many = _ASKED[kind]
-        verb = f"{one} requires" if len(found) == 1 else f"{many} require"
-        remark(f"{len(found):,} {verb} manual mapping")
+        count = len(list(some))
+        verb = "requires" if count == 1 else "require"
+        print_remark(f"{plural(count, kind)} {verb} manual mapping")
     pasted = [need for need in needs if need.like]
     if not pasted:
         return
@@ -230,9 +198,8 @@ def _show_needs(console: "Console", needs: "Sequence[Need]") -> None:
         why = "Similar to names in the target; to map them"
     console.print(f"{why}, give --mapping a file with:")
     for kind, some in groupby(pasted, key=lambda need: need.kind):
-        found = list(some)
-        console.print(f"  {_ASKED[kind][1]}:")
-        shown, rest = few(found, _MOST)
+        console.print(f"  {kind}s:")
+        shown, rest = few(list(some), _MOST)
         for need in shown:
             others = f"  # or {', '.join(need.like[1:])}" if need.like[1:] else ""
             console.print(f"    {_quoted(need.name)}: {_quoted(need.like[0])}{others}")

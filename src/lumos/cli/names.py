@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from lumos.cli.options import VERBOSE
+from lumos.cli.text import VERBOSE
 
 if TYPE_CHECKING:
     from lumos.sdk import Lumos
@@ -15,9 +15,9 @@ _URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)
 
 
 class Names:
-    """Writes names of datasets in place of URNs, whether a text is a URN or holds some.
+    """Replace URNs in texts by the names of the datasets.
 
-    Names that several datasets of the store have become the ends of paths that tell them apart.
+    Datasets with the same name are shown with as much of their paths as tells them apart.
     """
 
     def __init__(self, lumos: "Lumos", texts: Iterable[str] = ()) -> None:
@@ -27,7 +27,7 @@ class Names:
         self.learn(texts)
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Looks up all URNs of some texts at once."""
+        """Look up all URNs in some texts at once."""
         if self.verbose:
             return
         urns = {urn for text in texts for urn in _urns_in(text)}

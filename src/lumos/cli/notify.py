@@ -4,16 +4,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.lines import problem
 from lumos.cli.options import (
     AsJson,
     CommonOptions,
     ConfigFile,
+    ConfigOptions,
     StorePath,
-    common_options,
-    lumos_of,
-    print_json,
+    with_options,
 )
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_problem
+from lumos.rendering.text import format_number, format_time, plural
 
 if TYPE_CHECKING:
     from lumos.notifications.service import NotifySendReport, NotifyStatusReport
@@ -22,14 +23,11 @@ app = typer.Typer(help="Show and send notifications about changes.", no_args_is_
 
 
 @app.command(epilog="Example: lumos notify status --json")
-@common_options
+@with_options
 def status(options: CommonOptions) -> None:
     """Show sent, pending and failed messages by channel."""
     report = options.lumos.notifications.status()
-    if options.json:
-        print_json(report)
-    else:
-        _show(report)
+    options.print(report, _print_status)
 
 
 @app.command(epilog="Examples:\n\nlumos notify send\n\nlumos notify send --all")
@@ -42,38 +40,36 @@ def send(
     json: AsJson = False,
 ) -> None:
     """Send pending messages. Those that fail are kept and retried later."""
-    _end_with(lumos_of(config, store).notifications.send(all=all), json=json)
+    options = CommonOptions(config=config, store=store, json=json)
+    _finish(options, options.lumos.notifications.send(all=all))
 
 
 @app.command(name="test", epilog="Example: lumos notify test team-chat")
+@with_options
 def try_channel(
+    options: ConfigOptions,
     channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="A configured channel.")],
-    config: ConfigFile = None,
-    json: AsJson = False,
 ) -> None:
     """Send a test message to a channel."""
-    _end_with(lumos_of(config).notifications.test(channel), json=json)
+    _finish(options, options.lumos.notifications.test(channel))
 
 
-def _show(report: "NotifyStatusReport") -> None:
-    from lumos.cli.screen import number, plural, stdout, table, when
-
+def _print_status(report: "NotifyStatusReport") -> None:
     console = stdout()
-    found = table("CHANNEL", "PENDING", "DEAD", "SENT", "OLDEST PENDING", "",
-                  right=("PENDING", "DEAD", "SENT"))  # fmt: skip
+    table = Table(
+        "CHANNEL", ">PENDING", ">DEAD", ">SENT", "OLDEST PENDING", "",
+        empty="No channels are configured. Add some under notifications in lumos.yaml.",
+    )  # fmt: skip
     for row in report.channels:
-        found.add_row(
+        table.add(
             row.channel,
-            number(row.pending),
-            number(row.dead),
-            number(row.sent),
-            when(row.oldest_pending) if row.oldest_pending else "",
+            format_number(row.pending),
+            format_number(row.dead),
+            format_number(row.sent),
+            format_time(row.oldest_pending) if row.oldest_pending else "",
             "" if row.configured else "not configured here",
         )
-    if not report.channels:
-        console.print("No channels are configured. Add some under notifications in lumos.yaml.")
-        return
-    console.print(found)
+    console.print(table)
     for message in report.unsent:
         tried = (
             f"tried {plural(message.tries, 'time')}: {message.problem}"
@@ -83,15 +79,14 @@ def _show(report: "NotifyStatusReport") -> None:
         console.print(f"{message.state:<8}{message.channel}  {message.title}  ({tried})")
 
 
-def _end_with(report: "NotifySendReport", *, json: bool) -> None:
-    from lumos.cli.screen import plural, stdout
-
-    if json:
-        print_json(report)
-    else:
-        given_up = f", {report.given_up} of them given up" if report.given_up else ""
-        stdout().print(f"{plural(report.sent, 'message')} sent, {report.failed} failed{given_up}.")
-        for channel, reason in report.problems.items():
-            problem(f"channel '{channel}': {reason}")
+def _finish(options: CommonOptions | ConfigOptions, report: "NotifySendReport") -> None:
+    options.print(report, _print_sent)
     if report.failed:
         raise typer.Exit(1)
+
+
+def _print_sent(report: "NotifySendReport") -> None:
+    given_up = f", {report.given_up} of them given up" if report.given_up else ""
+    stdout().print(f"{plural(report.sent, 'message')} sent, {report.failed} failed{given_up}.")
+    for channel, reason in report.problems.items():
+        print_problem(f"channel '{channel}': {reason}")

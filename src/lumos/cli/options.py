@@ -1,38 +1,52 @@
-"""The grammar of the command line: arguments and options that commands share, earlier spellings
-that stay valid, and how results are printed."""
+"""Arguments and options that commands share, earlier spellings that stay valid, and output."""
 
 import inspect
 import os
 import re
 import sys
+from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Final,
+    Literal,
+    ParamSpec,
+    TypeVar,
+)
 
 import typer
 from typer.core import TyperCommand
+
+from lumos.cli.names import Names
+from lumos.cli.text import print_remark
+from lumos.errors import MisuseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lumos.sdk import Lumos
 
-DEBUG: Final = "LUMOS_DEBUG"
-QUIET: Final = "LUMOS_QUIET"
-VERBOSE: Final = "LUMOS_VERBOSE"
 # A path has lost one of the slashes.
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-# What commands leave with where somebody asked for it.
+# Exit codes of --exit-code.
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
 # The name of a file that means stdout, or stdin.
+STDIN: Final = "-"
 STDOUT: Final = "-"
 
 AnyPath = TypeVar("AnyPath", str, Path, Path | None)
+ReportT = TypeVar("ReportT")
+P = ParamSpec("P")
 
 
 def local_path(path: AnyPath) -> AnyPath:
-    """Refuses a URL where a path is expected: it would be taken for folders, password and all."""
+    """Reject a URL: as a path it would create folders, named after its password."""
     if path is not None and _URL.match(str(path)):
         raise typer.BadParameter(f"'{path}' is a URL. Give a path on this machine.")
     return path
@@ -51,57 +65,46 @@ def _output_file(path: Path | None) -> Path | None:
     return None if str(path) == STDOUT else local_path(path)
 
 
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    """An argument of a command."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
+
+
+def limit_option(help: str, *short: str, most: int | None = None) -> Any:
+    """--limit N."""
+    return typer.Option("--limit", *short, metavar="N", min=1, max=most, help=help)
+
+
+def output_option(help: str, **settings: Any) -> Any:
+    """-o, --output FILE."""
+    return typer.Option("--output", "-o", metavar="FILE", help=help, **settings)
+
+
 # Arguments. A dataset always comes first.
 Dataset = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATASET",
-        help="A dataset's URN, or a name or end of path that only one dataset has.",
-        show_default=False,
-    ),
+    str, argument("DATASET", "A dataset's URN, or a name or end of path that only one dataset has.")
 ]
-OptionalDataset = Annotated[
-    str | None,
-    typer.Argument(metavar="[DATASET]", help="One dataset. Default: all.", show_default=False),
-]
-DatasetOrJob = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATASET", help="A dataset or job by URN, name or end of path.", show_default=False
-    ),
-]
+OptionalDataset = Annotated[str | None, argument("[DATASET]", "One dataset. Default: all.")]
+DatasetOrJob = Annotated[str, argument("DATASET", "A dataset or job by URN, name or end of path.")]
 Datasets = Annotated[
     str,
-    typer.Argument(
-        metavar="DATASET",
-        help="A URN, a name that only one dataset has, or a pattern such as 'sales/*'.",
-        show_default=False,
-    ),
+    argument("DATASET", "A URN, a name that only one dataset has, or a pattern such as 'sales/*'."),
 ]
 OptionalDatasets = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[DATASET]",
-        help="Only this dataset, or those that fit a pattern such as 'sales/*'.",
-        show_default=False,
-    ),
+    argument("[DATASET]", "Only this dataset, or those that fit a pattern such as 'sales/*'."),
 ]
-Owner = Annotated[
-    str, typer.Argument(metavar="OWNER", help="A user or a group.", show_default=False)
-]
+Owner = Annotated[str, argument("OWNER", "A user or a group.")]
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[PATH]...",
-        help="Folders, files or addresses "
-        "(s3://bucket/folder, gs://, abfss://, hdfs://, postgresql://).",
-        show_default=False,
+    argument(
+        "[PATH]...",
+        "Folders, files or addresses (s3://bucket/folder, gs://, abfss://, hdfs://, "
+        "postgresql://).",
     ),
 ]
-Snapshot = Annotated[Path, typer.Argument(metavar="FILE", help="The snapshot.", show_default=False)]
-OptionalSnapshot = Annotated[
-    Path | None, typer.Argument(metavar="[FILE]", help="The snapshot.", show_default=False)
-]
+Snapshot = Annotated[Path, argument("FILE", "The snapshot.")]
+OptionalSnapshot = Annotated[Path | None, argument("[FILE]", "The snapshot.")]
 
 # Options.
 _A_PLATFORM: Final = "a configured catalog, KIND:ADDRESS such as datahub-file:estate.json, or local"
@@ -128,21 +131,15 @@ DataPlatform = Annotated[
 ]
 OutputFile = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write to a file; its ending says the format. - prints.",
+    output_option(
+        "Write to a file; its ending says the format. - prints.",
         callback=_output_file,
     ),
 ]
 ReportFile = Annotated[
     str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Also write the JSON report there; - prints it instead.",
+    output_option(
+        "Also write the JSON report there; - prints it instead.",
         callback=local_path,
     ),
 ]
@@ -168,10 +165,29 @@ StorePath = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+OnlyFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="Only this format.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined.")
+]
+# Earlier spelling of the default.
+KeepRemovals = Annotated[bool, typer.Option("--no-accept-removals", hidden=True)]
 # A file with a proposed schema.
 FileKind = Annotated[
     Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
     typer.Option("--as", help="The kind of file. Default: by its content."),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIALECT",
+        help="SQL dialect: postgres, snowflake, bigquery, spark, tsql, ...",
+        show_default=False,
+    ),
+]
+TypeDialect = Annotated[
+    Literal["postgres", "snowflake", "bigquery", "hive"] | None,
+    typer.Option(help="The SQL dialect of types. Default: the dataset's."),
 ]
 FileModel = Annotated[
     str | None,
@@ -181,47 +197,77 @@ FileModel = Annotated[
 ]
 
 
-class CommonOptions:
-    """The values of --config, --store and --json, which most commands take."""
+class SharedOptions:
+    """The values of options that several commands take, and what commands do with them."""
 
-    def __init__(self, config: Path | None, store: Path | None, json: bool) -> None:
-        self.config, self.store, self.json = config, store, json
+    config: Path | None = None
+    store: Path | None = None
+    json: bool = False
 
     @cached_property
     def lumos(self) -> "Lumos":
         """Lumos with that configuration and store."""
-        return lumos_of(self.config, self.store)
+        return open_lumos(self.config, self.store)
 
-    def print(self, report: object, show: "Callable[[Any, Lumos], None]") -> None:
-        """Print a report as JSON with --json, else by `show`."""
-        print_json(report) if self.json else show(report, self.lumos)
+    @cached_property
+    def names(self) -> Names:
+        """The names of datasets in that store."""
+        return Names(self.lumos)
+
+    def print(
+        self,
+        report: ReportT,
+        show: "Callable[Concatenate[ReportT, P], None]",
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Print a report as JSON with --json, else with `show`."""
+        print_json(report) if self.json else show(report, *args, **kwargs)
 
 
-def common_options(function: "Callable[..., None]") -> "Callable[..., None]":
-    """Add --config, --store and --json to a command that takes `options: CommonOptions`."""
+@dataclass(kw_only=True)
+class JsonOptions(SharedOptions):
+    """--json alone."""
+
+    json: AsJson = False
+
+
+@dataclass(kw_only=True)
+class ConfigOptions(SharedOptions):
+    """The options of commands that use no store."""
+
+    config: ConfigFile = None
+    json: AsJson = False
+
+
+@dataclass(kw_only=True)
+class CommonOptions(SharedOptions):
+    """The options that most commands take."""
+
+    config: ConfigFile = None
+    store: StorePath = None
+    json: AsJson = False
+
+
+def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
+    """Add to a command the options of the class that its parameter `options` has."""
     signature = inspect.signature(function)
+    group = signature.parameters["options"].annotation
     own = [each for name, each in signature.parameters.items() if name != "options"]
-    common = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
-        for name, type, default in (
-            ("config", ConfigFile, None),
-            ("store", StorePath, None),
-            ("json", AsJson, False),
+    shared = [
+        inspect.Parameter(
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
         )
+        for each in fields(group)
     ]
 
     @wraps(function)
-    def command(
-        *args: Any,
-        config: Path | None = None,
-        store: Path | None = None,
-        json: bool = False,
-        **given: Any,
-    ) -> None:
-        function(CommonOptions(config, store, json), *args, **given)
+    def command(*args: Any, **given: Any) -> None:
+        values = {each.name: given.pop(each.name, each.default) for each in shared}
+        function(group(**values), *args, **given)
 
-    command.__dict__["__signature__"] = signature.replace(parameters=[*own, *common])
-    command.__annotations__ = {each.name: each.annotation for each in (*own, *common)}
+    command.__dict__["__signature__"] = signature.replace(parameters=[*own, *shared])
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
     return command
 
 
@@ -276,7 +322,7 @@ def add_command(
     *aliases: str,
     **options: Any,
 ) -> "Callable[[Callable[..., None]], Callable[..., None]]":
-    """Adds a command under its name, and under earlier names that help does not show."""
+    """Add a command under its name, and under earlier names that help does not show."""
 
     def add(function: "Callable[..., None]") -> "Callable[..., None]":
         app.command(name, **options)(function)
@@ -287,8 +333,8 @@ def add_command(
     return add
 
 
-def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
-    """Lumos as the shared options want it."""
+def open_lumos(config: Path | None, store: Path | None = None) -> "Lumos":
+    """Lumos with the values of --config and --store."""
     from lumos.sdk import Lumos
 
     overrides = {} if store is None else {"storage.path": str(store.absolute())}
@@ -296,7 +342,7 @@ def lumos_of(config: Path | None, store: Path | None = None) -> "Lumos":
 
 
 def check_data_platform(lumos: "Lumos", name: str | None) -> None:
-    """Refuses a platform that no dataset is stored on, such as the name of a catalog."""
+    """Reject a platform that no dataset is stored on, such as the name of a catalog."""
     known = lumos.data_platforms() if name else ()
     if name and known and name not in known:
         from lumos import plugins
@@ -326,13 +372,66 @@ def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: boo
         start_ahead(master=settings.spark.master, settings=settings.spark.properties(), short=short)
 
 
+def choose_format(
+    format: str | None,
+    output: Path | None,
+    endings: "Mapping[str, str]",
+    *,
+    default: str,
+    **switches: bool,
+) -> str:
+    """The format that --format, options such as --json, or the ending of --output ask for."""
+    asked = {f"--{name}": name for name, is_given in switches.items() if is_given}
+    asked |= {f"--format {format}": format} if format else {}
+    if len(set(asked.values())) > 1:
+        raise MisuseError(f"{' and '.join(asked)} contradict each other. Give one.")
+    if asked:
+        return next(iter(asked.values()))
+    if output is None:
+        return default
+    ending = output.suffix.lower()
+    if ending not in endings:
+        known = ", ".join(endings)
+        raise MisuseError(f"Unknown format of {output}. Use one of these endings: {known}.")
+    return endings[ending]
+
+
+def write(text: str, output: Path | None, *, remark: str = "") -> None:
+    """Write to stdout, or to a file in one step; missing folders are created."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from lumos.cli.screen import stderr
+    from lumos.schemas.output import write_output
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_output(output, text.encode())
+    stderr().print(f"[ok] Wrote {output}. {remark}".rstrip())
+
+
+def check_strict(*, strict: bool, exit_code: bool) -> None:
+    """Remark that --strict alone does nothing."""
+    if strict and not exit_code:
+        print_remark("--strict has no effect without --exit-code")
+
+
+def exit_by_verdict(
+    *, exit_code: bool, strict: bool, is_breaking: object, is_undetermined: object
+) -> None:
+    """Exit with the code that --exit-code and --strict promise."""
+    if exit_code and is_breaking:
+        raise typer.Exit(BREAKING)
+    if exit_code and strict and is_undetermined:
+        raise typer.Exit(UNDETERMINED)
+
+
 def stop_printing() -> None:
-    """For when the reader of our output went away (`lumos list | head`): nothing is wrong."""
+    """Discard further output, after the reader has closed the pipe (`lumos list | head`)."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(report: object) -> None:
-    """One JSON object on stdout, indented for a terminal."""
+    """Print one JSON object on stdout, indented on a terminal."""
     from lumos.model.json_codec import to_json
 
     data = to_json(report, indent=2 if sys.stdout.isatty() else None)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import problem, say
+from lumos.cli.annotations import dataset_first, print_changed
 from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
@@ -13,15 +13,16 @@ from lumos.cli.options import (
     DryRun,
     OptionalDatasets,
     Owner,
-    common_options,
+    argument,
     earlier_options,
-    print_json,
+    with_options,
 )
-from lumos.cli.words import dataset_first, print_words
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_line, print_problem
+from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
-    from lumos.annotations.reports import OwnerListReport
-    from lumos.sdk import Lumos
+    from lumos.annotations.reports import OwnerAddReport, OwnerImportReport, OwnerListReport
 
 _MOST: Final = 50
 app = typer.Typer(help="Manage users, groups and the datasets they own.", no_args_is_help=True)
@@ -36,15 +37,14 @@ _Type = Annotated[
     epilog="Examples:\n\nlumos owner add jane.smith --email jane@example.com\n\n"
     "lumos owner add analytics-team --group --member jane.smith --member li.wei"
 )
-@common_options
+@with_options
 def add(
     options: CommonOptions,
     name: Owner,
     group: Annotated[bool, typer.Option("--group", help="Add a group instead of a user.")] = False,
     email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
     member: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OWNER", help="A member of the group. Repeatable."),
+        list[str] | None, typer.Option(metavar="OWNER", help="A member of the group. Repeatable.")
     ] = None,
     display_name: Annotated[str | None, typer.Option(help="The name to show.")] = None,
     title: Annotated[str | None, typer.Option(help="Job title of a user.")] = None,
@@ -60,11 +60,7 @@ def add(
         description=description,
         members=member or (),
     )
-    if options.json:
-        print_json(report)
-    else:
-        verb = "added" if report.created else "changed" if report.changed else "unchanged"
-        say(f"{report.kind} {report.name}: {verb}")
+    options.print(report, _print_owner)
 
 
 @app.command(
@@ -73,7 +69,7 @@ def add(
     "lumos owner list --unowned",
     cls=earlier_options(first=("--dataset",)),
 )
-@common_options
+@with_options
 def list_(
     options: CommonOptions,
     dataset: OptionalDatasets = None,
@@ -82,16 +78,15 @@ def list_(
     ] = False,
 ) -> None:
     """List users and groups with what they own, or the owners of datasets."""
-    lumos = options.lumos
-    report = lumos.annotations.owners.list(dataset, unowned=unowned)
-    print_json(report) if options.json else _print_list(report, lumos, unowned=unowned)
+    report = options.lumos.annotations.owners.list(dataset, unowned=unowned)
+    options.print(report, _print_list, options.names, unowned=unowned)
 
 
 @app.command(
     epilog="Examples:\n\nlumos owner assign orders jane.smith\n\n"
     "lumos owner assign 'sales/*' analytics-team --type DATA_STEWARD"
 )
-@common_options
+@with_options
 def assign(
     options: CommonOptions,
     dataset: Datasets,
@@ -107,11 +102,11 @@ def assign(
         report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=remove, dry_run=dry_run
         )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command(epilog="Example: lumos owner remove orders jane.smith")
-@common_options
+@with_options
 def remove(
     options: CommonOptions,
     dataset: Datasets,
@@ -125,7 +120,7 @@ def remove(
         report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=True, dry_run=dry_run
         )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command(
@@ -133,15 +128,10 @@ def remove(
     epilog="Examples:\n\nlumos owner import .github/CODEOWNERS\n\n"
     "lumos owner import target/manifest.json --dry-run",
 )
-@common_options
+@with_options
 def import_(
     options: CommonOptions,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A CODEOWNERS file or a dbt manifest.json.", show_default=False
-        ),
-    ],
+    file: Annotated[Path, argument("FILE", "A CODEOWNERS file or a dbt manifest.json.")],
     root: Annotated[
         Path | None,
         typer.Option(
@@ -160,52 +150,42 @@ def import_(
     dry_run: DryRun = False,
 ) -> None:
     """Import owners from CODEOWNERS or from the owners and groups of a dbt project."""
-    lumos = options.lumos
-    report = lumos.annotations.owners.load(file, root=root, name=name, type=type, dry_run=dry_run)
-    if options.json:
-        print_json(report)
-        return
-    print_words(report, lumos)
+    owners = options.lumos.annotations.owners
+    report = owners.load(file, root=root, name=name, type=type, dry_run=dry_run)
+    options.print(report, _print_import, options.names)
+
+
+def _print_owner(report: "OwnerAddReport") -> None:
+    verb = "added" if report.created else "changed" if report.changed else "unchanged"
+    print_line(f"{report.kind} {report.name}: {verb}")
+
+
+def _print_import(report: "OwnerImportReport", names: Names) -> None:
+    print_changed(report, names)
     for unmatched in report.unmatched[:_MOST]:
-        problem(f"{unmatched}: no dataset or several datasets have this name")
+        print_problem(f"{unmatched}: no dataset or several datasets have this name")
 
 
-def _print_list(report: "OwnerListReport", lumos: "Lumos", *, unowned: bool) -> None:
-    from lumos.cli.screen import aligned, plural
-    from lumos.schemas.wording import few
-
+def _print_list(report: "OwnerListReport", names: Names, *, unowned: bool) -> None:
     if report.owned:
         shown, more = few(report.owned, _MOST)
-        names = Names(lumos, (each.urn for each in shown))
-        if unowned:
-            for each in shown:
-                say(names(each.urn))
-        else:
-            owners = (
-                ", ".join(f"{owner['name']} ({owner['type']})" for owner in each.owners) or "-"
-                for each in shown
-            )
-            rows = [(names(each.urn), text) for each, text in zip(shown, owners, strict=True)]
-            for line in aligned(("DATASET", "OWNERS"), rows):
-                say(line)
+        names.learn(each.urn for each in shown)
+        table = Table("") if unowned else Table("DATASET", "OWNERS")
+        for each in shown:
+            owners = ", ".join(f"{one['name']} ({one['type']})" for one in each.owners)
+            table.add(names(each.urn), *(() if unowned else (owners or "-",)))
+        stdout().print(table)
         if more:
-            say(f"... and {more:,} more datasets; --json lists them.")
+            print_line(f"... and {more:,} more datasets; --json lists them.")
     elif not unowned:
-        people = [
-            (
-                each.name,
-                each.kind,
-                each.email or "",
-                ", ".join(f"{count:,} {type}" for type, count in each.datasets.items()) or "-",
-            )
-            for each in report.owners
-        ]
-        for line in aligned(("OWNER", "KIND", "E-MAIL", "OWNS"), people):
-            say(line)
-        if not people:
-            say("No owners yet. Add one with: lumos owner add NAME")
+        empty = "No owners yet. Add one with: lumos owner add NAME"
+        table = Table("OWNER", "KIND", "E-MAIL", "OWNS", empty=empty)
+        for owner in report.owners:
+            owns = ", ".join(f"{count:,} {type}" for type, count in owner.datasets.items())
+            table.add(owner.name, owner.kind, owner.email or "", owns or "-")
+        stdout().print(table)
     verb = "has" if report.unowned == 1 else "have"
-    say(
+    print_line(
         f"{report.unowned:,} of {plural(report.datasets, 'dataset')} {verb} no owner "
         f"({report.unowned_share:.0%})."
     )

@@ -5,28 +5,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumos.cli.names import Names
-from lumos.cli.options import (
-    CommonOptions,
-    Dataset,
-    common_options,
-    print_json,
-)
+from lumos.cli.options import CommonOptions, Dataset, with_options
+from lumos.cli.scan_text import print_problems
+from lumos.cli.screen import Table, stdout, steps
+from lumos.rendering.text import cut, format_number, plural
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from lumos.profiles.reports import ProfileReport
 
 _MEDIAN = "0.5"
 _LONGEST = 24
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(epilog="Example: lumos profile orders --sample 0.1")(profile)
+app = typer.Typer()
 
 
-@common_options
+@app.command(epilog="Example: lumos profile orders --sample 0.1")
+@with_options
 def profile(
     options: CommonOptions,
     dataset: Dataset,
@@ -50,11 +45,8 @@ def profile(
     Reads the files that the last scan found. Files that have not changed since the last profile
     are not read again.
     """
-    from lumos.cli.screen import steps
-
-    lumos = options.lumos
     with steps() as progress:
-        report = lumos.profiles.profile(
+        report = options.lumos.profiles.profile(
             dataset,
             sample=sample,
             rows=rows,
@@ -64,17 +56,13 @@ def profile(
             full=full,
             progress=progress,
         )
-    if options.json:
-        print_json(report)
-    else:
-        _print(report, Names(lumos))
-    _complain(report)
+    options.print(report, _print_report, options.names)
+    print_problems(report.problems)
     if not report.kept:
         raise typer.Exit(1)
 
 
-def _print(report: "ProfileReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout
+def _print_report(report: "ProfileReport", names: Names) -> None:
     from lumos.model.json_codec import to_plain
 
     console = stdout()
@@ -90,7 +78,7 @@ def _print(report: "ProfileReport", names: Names) -> None:
     known = f", {report.files_known:,} known before" if report.files_known else ""
     whole = "" if report.completeness is None else f", {report.completeness:.2%} complete"
     console.print(
-        f"{plural(report.profile.rows, 'row')}{sampled(plain)}{whole}. "
+        f"{plural(report.profile.rows, 'row')}{format_sample(plain)}{whole}. "
         f"{plural(report.files_read, 'file')} read{known}, in {report.seconds:.1f} s."
     )
     if report.withheld:
@@ -98,34 +86,32 @@ def _print(report: "ProfileReport", names: Names) -> None:
         console.print(f"Values of columns labelled as private are not kept: {withheld}.")
 
 
-def sampled(profile: dict[str, Any]) -> str:
-    """In brackets, how much of the data a profile is of; nothing where it is of all."""
+def format_sample(profile: dict[str, Any]) -> str:
+    """The share of rows that a profile was computed from, unless it is all."""
     share = profile.get("sampled")
     return "" if share is None else f" (a sample of {share:.2%})"
 
 
-def profile_table(profile: dict[str, Any]) -> "Table":
+def profile_table(profile: dict[str, Any]) -> Table:
     """What was measured, a row for each column."""
-    from lumos.cli.screen import compact_table, number
-
-    heads = ("COLUMN", "FILLED", "DISTINCT", "MINIMUM", "MEDIAN", "MAXIMUM", "MEAN", "LENGTH", "")
-    rows = []
+    table = Table(
+        "COLUMN", ">FILLED", ">DISTINCT", "MINIMUM", "MEDIAN", "MAXIMUM", "MEAN", "LENGTH", "",
+        compact=True,
+    )  # fmt: skip
     for path, column in profile.get("columns", {}).items():
         distinct = column.get("distinct")
-        rows.append(
-            (
-                path,
-                _filled(column, profile["rows"]),
-                "" if distinct is None else number(distinct, exact=distinct <= 1),
-                _short(column.get("minimum")),
-                _short(column.get("quantiles", {}).get(_MEDIAN)),
-                _short(column.get("maximum")),
-                _mean(column),
-                _length(column),
-                _remarks(column),
-            )
+        table.add(
+            path,
+            _filled(column, profile["rows"]),
+            "" if distinct is None else format_number(distinct, exact=distinct <= 1),
+            _value(column.get("minimum")),
+            _value(column.get("quantiles", {}).get(_MEDIAN)),
+            _value(column.get("maximum")),
+            _mean(column),
+            _length(column),
+            _remarks(column),
         )
-    return compact_table(heads, rows, right=("FILLED", "DISTINCT"))
+    return table
 
 
 def frequent_lines(profile: dict[str, Any]) -> list[str]:
@@ -135,7 +121,7 @@ def frequent_lines(profile: dict[str, Any]) -> list[str]:
     for path, column in profile.get("columns", {}).items():
         if top := column.get("top"):
             some = ", ".join(
-                f"{_short(each['value'])} {each['count'] / rows:.1%}" for each in top[:5]
+                f"{_value(each['value'])} {each['count'] / rows:.1%}" for each in top[:5]
             )
             lines.append(f"frequent in {path}: {some}")
     return lines
@@ -152,7 +138,7 @@ def _mean(column: dict[str, Any]) -> str:
     if mean is None:
         return ""
     if spread is None:
-        return _short(mean)
+        return _value(mean)
     return f"{float(mean):.6g} ± {spread:.4g}"
 
 
@@ -173,13 +159,5 @@ def _remarks(column: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _short(text: str | None) -> str:
-    if text is None:
-        return ""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def _complain(report: "ProfileReport") -> None:
-    from lumos.cli.ingest import complain_of
-
-    complain_of(report.problems)
+def _value(text: str | None) -> str:
+    return cut(text or "", _LONGEST)

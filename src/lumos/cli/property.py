@@ -4,15 +4,15 @@ from typing import Annotated
 
 import typer
 
+from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
-    common_options,
-    print_json,
+    argument,
+    with_options,
 )
-from lumos.cli.words import Fields, Mine, dataset_first, print_list, print_words
 from lumos.errors import MisuseError
 
 app = typer.Typer(help="Manage properties of datasets and fields.", no_args_is_help=True)
@@ -23,14 +23,11 @@ app = typer.Typer(help="Manage properties of datasets and fields.", no_args_is_h
     epilog="Examples:\n\nlumos property set orders sla='daily by 6am UTC' tier=1\n\n"
     "lumos property set 'sales/*' retention=5y --field email",
 )
-@common_options
+@with_options
 def set_(
     options: CommonOptions,
     dataset: Datasets,
-    pairs: Annotated[
-        list[str],
-        typer.Argument(metavar="NAME=VALUE...", help="One or more properties.", show_default=False),
-    ],
+    pairs: Annotated[list[str], argument("NAME=VALUE...", "One or more properties.")],
     field: Fields = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -40,17 +37,15 @@ def set_(
         report = lumos.annotations.properties.set(
             dataset, _properties(pairs), fields=field or (), dry_run=dry_run
         )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command(epilog="Example: lumos property remove orders sla")
-@common_options
+@with_options
 def remove(
     options: CommonOptions,
     dataset: Datasets,
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="One or more names.", show_default=False)
-    ],
+    names: Annotated[list[str], argument("NAME...", "One or more names.")],
     field: Fields = None,
     mine: Mine = False,
     dry_run: DryRun = False,
@@ -61,23 +56,15 @@ def remove(
         report = lumos.annotations.properties.remove(
             dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
         )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command("list", epilog="Example: lumos property list orders")
-@common_options
-def list_(
-    options: CommonOptions,
-    dataset: OptionalDatasets = None,
-    field: Fields = None,
-) -> None:
+@with_options
+def list_(options: CommonOptions, dataset: OptionalDatasets = None, field: Fields = None) -> None:
     """List properties and how often they are used, or the values of some datasets."""
-    lumos = options.lumos
-    report = lumos.annotations.properties.list(dataset, fields=field or ())
-    if options.json:
-        print_json(report)
-    else:
-        print_list(report, lumos, noun="property", whole=dataset is None)
+    report = options.lumos.annotations.properties.list(dataset, fields=field or ())
+    options.print(report, print_list, options.names, noun="property", whole=dataset is None)
 
 
 def _properties(pairs: list[str]) -> dict[str, str]:

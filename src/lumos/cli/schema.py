@@ -1,34 +1,36 @@
 """lumos schema: comparing schemas, their history, predictions, and schemas as code."""
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.impact import CheckOnSpark, Format, Rehearse, answer, form_of
-from lumos.cli.lines import remark, say
+from lumos.cli.impact import ImpactOptions
 from lumos.cli.names import Names
 from lumos.cli.options import (
-    BREAKING,
     STDOUT,
-    UNDETERMINED,
     CommonOptions,
     Dataset,
     FileKind,
     FileModel,
     OptionalDataset,
-    OutputFile,
     ReportFile,
-    common_options,
+    Strict,
+    TypeDialect,
+    argument,
+    check_strict,
     earlier_options,
+    exit_by_verdict,
     local_path,
-    print_json,
+    output_option,
+    with_options,
 )
-from lumos.progress import Progress
+from lumos.cli.schema_text import STYLES, alert, changes_table, print_changes
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_remark
+from lumos.rendering.text import format_time, plural
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from lumos.impact.reports import ImpactsReport
     from lumos.schemas.reports import (
         DatasetDiff,
         DiffReport,
@@ -39,12 +41,12 @@ if TYPE_CHECKING:
     )
 
 _DIFF_FILE: Final = "schema_diff.json"
-# Beyond so many changes colours and wrapped cells cost more than they tell.
-_MOST_IN_TABLES: Final = 1_000
 # Datasets that break downstream, for each change of a version.
 _MOST_AFFECTED: Final = 50
 
 app = typer.Typer(help="Compare schemas and show their history.", no_args_is_help=True)
+# `lumos history` is short for `lumos schema history`.
+history_app = typer.Typer()
 
 AsOf = Annotated[
     str | None,
@@ -53,15 +55,6 @@ AsOf = Annotated[
 ExitCode = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 10 if any change is breaking.")
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined.")
-]
-
-
-def add_to(application: typer.Typer) -> None:
-    """Adds the commands to the application; `lumos history` is short for `schema history`."""
-    application.add_typer(app, name="schema")
-    application.command(epilog="Example: lumos history orders")(history)
 
 
 @app.command(
@@ -71,22 +64,18 @@ def add_to(application: typer.Typer) -> None:
     "lumos schema diff orders@1.0.0 orders@2024-01-15\n\n"
     "lumos schema diff --base main --head HEAD --dir schemas --exit-code"
 )
-@common_options
+@with_options
 def diff(
     options: CommonOptions,
     before: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[A]",
-            help="A .schema file, a folder of them, a snapshot, or a dataset: DATASET, "
+        argument(
+            "[A]",
+            "A .schema file, a folder of them, a snapshot, or a dataset: DATASET, "
             "DATASET@2.1.0, DATASET@S-312 or DATASET@2024-01-15.",
-            show_default=False,
         ),
     ] = None,
-    after: Annotated[
-        str | None,
-        typer.Argument(metavar="[B]", help="The same, after the change.", show_default=False),
-    ] = None,
+    after: Annotated[str | None, argument("[B]", "The same, after the change.")] = None,
     base: Annotated[
         str | None,
         typer.Option(metavar="REF", help="Compare git revisions: what changed since this one."),
@@ -104,12 +93,9 @@ def diff(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Also write the JSON report to this file; - prints it. Default with --base: "
-            "schema_diff.json.",
+        output_option(
+            "Also write the JSON report to this file; - prints it. Default with --base: "
+            "schema_diff.json."
         ),
     ] = None,
     exit_code: ExitCode = False,
@@ -120,10 +106,9 @@ def diff(
     A and B are files, folders or datasets at any version. With --base, two git revisions of a
     folder written by 'lumos schema export' are compared, starting at their merge base.
     """
-    _check_strict(strict, exit_code=exit_code)
+    check_strict(strict=strict, exit_code=exit_code)
     target = None if output == STDOUT else output
-    lumos = options.lumos
-    schemas = lumos.schema
+    schemas = options.lumos.schema
     if base is not None:
         if before is not None:
             raise typer.BadParameter("give either A and B or --base and --head, not both")
@@ -136,8 +121,8 @@ def diff(
         raise typer.BadParameter("give A and B, or --base and --head")
     else:
         report = schemas.diff(before, after, output=target)
-    _show(report, Names(lumos), as_json=options.json or output == STDOUT)
-    _leave(report, exit_code=exit_code, strict=strict)
+    options.json |= output == STDOUT
+    _finish(options, report, exit_code=exit_code, strict=strict)
 
 
 @app.command(
@@ -145,38 +130,33 @@ def diff(
     "lumos schema predict orders proposed.avsc\n\n"
     "lumos schema predict orders models/schema.yml --model stg_orders --exit-code"
 )
-@common_options
+@with_options
 def predict(
     options: CommonOptions,
     dataset: Dataset,
     proposed: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="The proposed schema: JSON Schema, Avro, SQL (CREATE TABLE), a dbt schema.yml, a "
+        argument(
+            "FILE",
+            "The proposed schema: JSON Schema, Avro, SQL (CREATE TABLE), a dbt schema.yml, a "
             "Parquet file or a .schema file.",
-            show_default=False,
         ),
     ],
     kind: FileKind = None,
     model: FileModel = None,
-    dialect: Annotated[
-        Literal["postgres", "snowflake", "bigquery", "hive"] | None,
-        typer.Option(help="The SQL dialect of the types. Default: the dataset's."),
-    ] = None,
+    dialect: TypeDialect = None,
     output: ReportFile = None,
     exit_code: ExitCode = False,
     strict: Strict = False,
 ) -> None:
     """Show what would break if a dataset got a proposed schema."""
-    _check_strict(strict, exit_code=exit_code)
+    check_strict(strict=strict, exit_code=exit_code)
     target = None if output == STDOUT else output
-    lumos = options.lumos
-    report = lumos.schema.predict(
+    report = options.lumos.schema.predict(
         dataset, proposed, kind=kind, model=model, dialect=dialect, output=target
     )
-    _show(report, Names(lumos), as_json=options.json or output == STDOUT)
-    _leave(report, exit_code=exit_code, strict=strict)
+    options.json |= output == STDOUT
+    _finish(options, report, exit_code=exit_code, strict=strict)
 
 
 @app.command(
@@ -185,68 +165,40 @@ def predict(
     "lumos schema impact schema_diff.json -o impact.md --exit-code",
     cls=earlier_options(first=("--changes",)),
 )
-@common_options
+@with_options
 def impact(
-    options: CommonOptions,
+    options: ImpactOptions,
     changes: Annotated[
         str,
         typer.Argument(
             metavar="[FILE]", help="The report of lumos schema diff or lumos schema predict."
         ),
     ] = _DIFF_FILE,
-    check_on_spark: CheckOnSpark = False,
-    rehearse: Rehearse = False,
-    format: Format = None,
-    output: OutputFile = None,
-    exit_code: ExitCode = False,
-    strict: Strict = False,
 ) -> None:
     """Show which datasets downstream the changes of a schema diff break, where and why."""
-    form = form_of(format, output, json=options.json)
-    lumos = options.lumos
-
-    def ask(progress: Progress) -> "ImpactsReport":
-        return lumos.impact.of_changes(
-            changes, check_on_spark=check_on_spark or rehearse, progress=progress
-        )
-
-    answer(lumos, ask, form, output, exit_code=exit_code, strict=strict)
+    check_on_spark = options.check_on_spark or options.rehearse
+    options.report(partial(options.lumos.impact.of_changes, changes, check_on_spark=check_on_spark))
 
 
+@history_app.command(epilog="Example: lumos history orders")
 @app.command(epilog="Example: lumos schema history orders --as-of 2024-01-15")
-@common_options
-def history(
-    options: CommonOptions,
-    dataset: Dataset,
-    as_of: AsOf = None,
-) -> None:
+@with_options
+def history(options: CommonOptions, dataset: Dataset, as_of: AsOf = None) -> None:
     """Show every schema version of a dataset and what changed, newest first."""
-    lumos = options.lumos
-    report = lumos.schema.history(dataset, as_of=as_of)
-    if options.json:
-        print_json(report)
-    else:
-        _print_history(report, Names(lumos))
+    report = options.lumos.schema.history(dataset, as_of=as_of)
+    options.print(report, _print_history, options.names)
 
 
 @app.command(epilog="Example: lumos schema timeline orders")
-@common_options
-def timeline(
-    options: CommonOptions,
-    dataset: Dataset,
-    as_of: AsOf = None,
-) -> None:
+@with_options
+def timeline(options: CommonOptions, dataset: Dataset, as_of: AsOf = None) -> None:
     """List the schema versions of a dataset, oldest first."""
-    lumos = options.lumos
-    report = lumos.schema.timeline(dataset, as_of=as_of)
-    if options.json:
-        print_json(report)
-    else:
-        _print_timeline(report, Names(lumos))
+    report = options.lumos.schema.timeline(dataset, as_of=as_of)
+    options.print(report, _print_timeline, options.names)
 
 
 @app.command(epilog="Example: lumos schema evolution --since 90d")
-@common_options
+@with_options
 def evolution(
     options: CommonOptions,
     dataset: OptionalDataset = None,
@@ -258,109 +210,63 @@ def evolution(
     ] = None,
 ) -> None:
     """Count schema versions, changes and breaking changes over a period."""
-    lumos = options.lumos
-    report = lumos.schema.evolution(dataset, since=since, until=until)
-    if options.json:
-        print_json(report)
-    else:
-        _print_evolution(report, Names(lumos, (each.urn for each in report.datasets)))
+    report = options.lumos.schema.evolution(dataset, since=since, until=until)
+    options.print(report, _print_evolution, options.names)
 
 
 @app.command(
     epilog="Example: lumos schema export schemas && git add schemas",
     cls=earlier_options(first=("--output", "-o")),
 )
-@common_options
+@with_options
 def export(
     options: CommonOptions,
-    folder: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIR",
-            help="The folder to write to.",
-            show_default=False,
-            callback=local_path,
-        ),
-    ],
+    folder: Annotated[str, argument("DIR", "The folder to write to.", callback=local_path)],
 ) -> None:
     """Write the schema of every dataset as a text file that can be reviewed and kept in git.
 
     Files of datasets that no longer exist are removed if an export wrote them.
     """
     report = options.lumos.schema.export(folder)
-    if options.json:
-        print_json(report)
-    else:
-        _print_export(report)
+    options.print(report, _print_export)
 
 
-def _leave(report: "DiffReport", *, exit_code: bool, strict: bool) -> None:
-    if exit_code and report.summary.breaking:
-        raise typer.Exit(BREAKING)
-    if exit_code and strict and report.summary.undetermined:
-        raise typer.Exit(UNDETERMINED)
-
-
-def _check_strict(strict: bool, *, exit_code: bool) -> None:
-    if strict and not exit_code:
-        remark("--strict has no effect without --exit-code")
-
-
-def _show(report: "DiffReport", names: Names, *, as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-    else:
-        _print_diff(report, names)
+def _finish(options: CommonOptions, report: "DiffReport", *, exit_code: bool, strict: bool) -> None:
+    options.print(report, _print_diff, options.names)
     for text in getattr(report, "remarks", None) or ():
-        remark(names(text))
-
-
-def _print_diff(report: "DiffReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout
-
-    console = stdout()
-    summary = report.summary
-    show = _print_plainly if summary.changes > _MOST_IN_TABLES else _print_dataset
-    names.learn(each.urn for each in report.datasets)
-    for dataset in sorted(report.datasets, key=_gravity):
-        show(console, dataset, names(dataset.urn))
-    if not summary.changes:
-        console.print("Nothing differs.")
-        return
-    counts = [f"{summary.breaking:,} breaking"]
-    if summary.undetermined:
-        counts.append(f"{summary.undetermined:,} undetermined")
-    console.print(
-        f"{plural(summary.changes, 'change')} in {plural(summary.datasets, 'dataset')}, "
-        f"{', '.join(counts)}."
+        print_remark(options.names(text))
+    exit_by_verdict(
+        exit_code=exit_code,
+        strict=strict,
+        is_breaking=report.summary.breaking,
+        is_undetermined=report.summary.undetermined,
     )
 
 
-def _gravity(dataset: "DatasetDiff") -> int:
-    """Sorts datasets as their changes are sorted, by what is worst for consumers."""
-    from lumos.cli.screen import STYLES
+def _print_diff(report: "DiffReport", names: Names) -> None:
+    console = stdout()
+    summary = report.summary
+    names.learn(each.urn for each in report.datasets)
+    for dataset in sorted(report.datasets, key=_severity):
+        versions = _versions(dataset)
+        console.print(names(dataset.urn), style="bold", end="  " if versions else "")
+        console.print(versions)
+        console.print(changes_table(dataset.changes, notes=True))
+        console.print()
+    if not summary.changes:
+        console.print("Nothing differs.")
+        return
+    undetermined = f", {summary.undetermined:,} undetermined" if summary.undetermined else ""
+    console.print(
+        f"{plural(summary.changes, 'change')} in {plural(summary.datasets, 'dataset')}, "
+        f"{summary.breaking:,} breaking{undetermined}."
+    )
 
+
+def _severity(dataset: "DatasetDiff") -> int:
+    """Sort datasets like changes, by what is worst for consumers."""
     ranks = list(STYLES)
     return min((ranks.index(change.consumer.value) for change in dataset.changes), default=0)
-
-
-def _print_dataset(console: "Console", dataset: "DatasetDiff", name: str) -> None:
-    from lumos.cli.screen import changes_table
-
-    versions = _versions(dataset)
-    console.print(name, style="bold", end="  " if versions else "")
-    console.print(versions)
-    console.print(changes_table(dataset.changes, notes=True))
-    console.print()
-
-
-def _print_plainly(console: "Console", dataset: "DatasetDiff", name: str) -> None:  # noqa: ARG001
-    """Line by line, for more changes than tables can take."""
-    from lumos.cli.screen import change_lines
-
-    head = f"{name}  {_versions(dataset)}".rstrip()
-    for line in (head, *change_lines(dataset.changes), ""):
-        say(line)
 
 
 def _versions(dataset: "DatasetDiff") -> str:
@@ -369,8 +275,6 @@ def _versions(dataset: "DatasetDiff") -> str:
 
 
 def _print_history(report: "HistoryReport", names: Names) -> None:
-    from lumos.cli.screen import STYLES, plural, print_changes, stdout, when
-
     console = stdout()
     console.print(names(report.urn), style="bold")
     waiting = list(report.milestones)
@@ -379,13 +283,18 @@ def _print_history(report: "HistoryReport", names: Names) -> None:
             event = waiting.pop(0)
             console.print()
             what = names(event.summary)
-            console.print(f"{event.cloud_version}  {when(event.timestamp)}  {what}")
+            console.print(f"{event.cloud_version}  {format_time(event.timestamp)}  {what}")
         console.print()
         console.print(f"{version.schema_version}", style="bold", end="  ")
-        alert = version.breaking_change_alert
-        facts = [version.cloud_version, when(version.timestamp), version.author or version.cause,
-                 names(version.summary), f"[alert {alert.lower()}]" if alert else ""]  # fmt: skip
-        console.print("  ".join(fact for fact in facts if fact))
+        level = version.breaking_change_alert
+        facts = (
+            version.cloud_version,
+            format_time(version.timestamp),
+            version.author or version.cause,
+            names(version.summary),
+            f"[alert {level.lower()}]" if level else "",
+        )
+        console.print("  ".join(filter(None, facts)))
         if version.breaking and not any(each.consumer == "breaking" for each in version.changes):
             console.print("  declared BREAKING", style=STYLES["breaking"])
         if not version.changes:
@@ -399,43 +308,38 @@ def _print_history(report: "HistoryReport", names: Names) -> None:
 
 
 def _print_timeline(report: "TimelineReport", names: Names) -> None:
-    from lumos.cli.screen import alarming, stdout, table, when
-
     console = stdout()
     console.print(names(report.urn), style="bold")
-    rows = table("VERSION", "", "TIME (UTC)", "FIELDS", "CHANGED", "", right=("FIELDS",))
+    table = Table("VERSION", "", "TIME (UTC)", ">FIELDS", "CHANGED", "")
     for entry in report.versions:
         counts = (("+", entry.added), ("-", entry.removed), ("~", entry.changed))
-        rows.add_row(
+        table.add(
             entry.schema_version,
             entry.cloud_version,
-            when(entry.timestamp),
+            format_time(entry.timestamp),
             str(entry.field_count),
             " ".join(f"{sign}{count}" for sign, count in counts if count),
-            alarming(entry.verdict),
+            alert(entry.verdict),
         )
-    console.print(rows)
+    console.print(table)
 
 
 def _print_evolution(report: "EvolutionReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout, table, when
-
     console = stdout()
-    rows = table("DATASET", "VERSIONS", "CHANGES", "BREAKING", "PER DAY",
-                 right=("VERSIONS", "CHANGES", "BREAKING", "PER DAY"))  # fmt: skip
+    names.learn(each.urn for each in report.datasets)
+    table = Table("DATASET", ">VERSIONS", ">CHANGES", ">BREAKING", ">PER DAY")
     for dataset in report.datasets:
-        rows.add_row(
+        table.add(
             names(dataset.urn),
             f"{dataset.total_versions:,}",
             f"{dataset.total_changes:,}",
             f"{dataset.breaking_changes:,}",
             f"{dataset.change_frequency:.2f}",
         )
-    if report.datasets:
-        console.print(rows)
+    console.print(table)
     summary = report.summary
     console.print(
-        f"{when(report.period_start)} to {when(report.period_end)} UTC: "
+        f"{format_time(report.period_start)} to {format_time(report.period_end)} UTC: "
         f"{plural(summary.total_versions, 'version')} of "
         f"{plural(len(report.datasets), 'dataset')}, {plural(summary.total_changes, 'change')}, "
         f"{summary.breaking_changes:,} breaking."
@@ -443,11 +347,9 @@ def _print_evolution(report: "EvolutionReport", names: Names) -> None:
 
 
 def _print_export(report: "SchemaExportReport") -> None:
-    from lumos.cli.screen import plural, stdout
-
     stdout().print(
         f"{plural(report.datasets, 'dataset')} in {report.folder}: "
         f"{plural(len(report.written), 'file')} written, {len(report.removed):,} removed."
     )
     for file in report.replaced:
-        remark(f"{file} was not written by an export and was replaced")
+        print_remark(f"{file} was not written by an export and was replaced")

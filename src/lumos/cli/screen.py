@@ -1,353 +1,188 @@
-"""How values look on a screen."""
+"""What commands print on a terminal: consoles, tables and progress.
 
-import os
-import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+Rich is imported by the functions, so that help and JSON do not wait for it.
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from itertools import zip_longest
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as ProgressBar
-from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
-
-from lumos.cli.lines import escaped, one_line
-from lumos.cli.options import QUIET
+from lumos.cli.text import escape, escape_line, is_quiet
 from lumos.progress import Progress, no_progress
-from lumos.schemas.renames import RENAME_NOTE
 
 if TYPE_CHECKING:
-    from rich.console import ConsoleOptions, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-    from lumos.model.change import Verdict
-    from lumos.schemas.findings import ChangeRow, ChangeValue
-    from lumos.schemas.report_parts import AffectedReport
-
-# Tables of a lake may be empty, and yet are made of files.
-_WITH_LOGS: Final = ("delta", "hudi", "iceberg")
-STYLES: Final = {
-    "breaking": "bold red",
-    "undetermined": "yellow",
-    "compatible": "green",
-    "informational": "dim",
-}
-CHANGE_WORDS: Final = {
-    "added": "added",
-    "removed": "removed",
-    "type_changed": "changed",
-    "nullability": "nullable",
-    "default": "default",
-    "description": "comment",
-    "tags": "tags",
-    "key": "key",
-    "partitioning": "partition",
-    "reordered": "reordered",
-}
-# What a yes or no means for each kind of change.
-_SWITCHES: Final = {
-    "nullability": ("NOT NULL", "NULL"),
-    "key": ("no key", "key"),
-    "partitioning": ("no partition", "partition"),
-}
-_LONGEST_SIDE: Final = 120
-_WIDTHS: Final = (10, 23, 27)
-_BLANKS: Final = re.compile(r" +(?=\n)")
+# Longer tables are printed without colours and folding, which would take seconds.
+_MOST_STYLED_ROWS: Final = 1_000
+_STATUS_STYLES: Final = {
+    "ok": "green", "kept": "yellow", "warn": "yellow", "error": "bold red"
+}  # fmt: skip
+_RIGHT: Final = ">"
+_GAP: Final = "  "
 
 
-class _SafeConsole(Console):
-    """Shows text as it is, and never does what it says; text that is not `Text` is one line."""
+def stdout() -> "Console":
+    """The console for results."""
+    from lumos.cli.console import create_console
 
-    def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*map(_in_line, objects), **options)
-
-    def render(
-        self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
-    ) -> "Iterable[Segment]":
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(escaped(segment.text), segment.style)
+    return create_console()
 
 
-class _SafeTable(Table):
-    """A table whose cells are lines, but for those that are `Text`."""
-
-    def add_row(self, *cells: "RenderableType | None", **options: Any) -> None:
-        super().add_row(*map(_in_line, cells), **options)
-
-
-def _in_line(shown: Any) -> Any:
-    return one_line(shown) if isinstance(shown, str) else shown
-
-
-class _Trimmed:
-    """A file or a pipe that gets no blanks at the ends of lines."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(_BLANKS.sub("", text))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def stdout() -> Console:
-    """The console for results; a file or a pipe gets lines as long as they need to be."""
-    console = _console()
-    if console.is_terminal:
-        return console
-    return _console(file=cast("TextIO", _Trimmed(sys.stdout)), width=1000)
-
-
-def stderr() -> Console:
+def stderr() -> "Console":
     """The console for progress and remarks."""
-    return _console(stderr=True)
+    from lumos.cli.console import create_console
 
-
-def _console(
-    *, stderr: bool = False, width: int | None = None, file: TextIO | None = None
-) -> Console:
-    # Names of datasets and fields may look like markup; they are shown as they are.
-    return _SafeConsole(
-        file=file,
-        stderr=stderr,
-        width=width,
-        highlight=False,
-        soft_wrap=True,
-        markup=False,
-        emoji=False,
-    )
+    return create_console(stderr=True)
 
 
 @contextmanager
 def steps() -> "Iterator[Progress]":
-    """The one display of long work, on a terminal only: the step in hand, how far it is, how fast,
-    and the time it took and will take."""
+    """Show progress of long work on a terminal, unless --quiet was given."""
     console = stderr()
-    if not console.is_terminal or os.environ.get(QUIET):
+    if not console.is_terminal or is_quiet():
         yield no_progress
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with ProgressBar(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None, rate="")
+    from lumos.cli.console import show_progress
 
-        def show(
-            step: str, *, files: int = 0, share: float | None = None, unit: str = "files"
-        ) -> None:
-            if share is None:
-                progress.reset(task, description=one_line(step), total=None, rate="")
-                return
-            seconds = progress.tasks[task].elapsed or 0.0
-            rate = f"{files:,} {unit}, {files / seconds:,.0f}/s" if files and seconds else ""
-            progress.update(task, total=1.0, completed=share, rate=rate)
-
-        yield show
+    with show_progress(console) as progress:
+        yield progress
 
 
-def table(*columns: str, right: Iterable[str] = ()) -> Table:
-    """A table without lines; columns named in `right` hold numbers."""
-    built = _SafeTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        built.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return built
+def print_status(console: "Console", status: str, text: str) -> None:
+    """Print a line that starts with `[ok]`, `[kept]`, `[warn]` or `[error]` in its colour."""
+    console.print(f"[{status}]", style=_STATUS_STYLES[status], end=" ")
+    console.print(text)
 
 
-def compact_table(
-    head: Sequence[str], rows: "Sequence[Sequence[RenderableType]]", right: Iterable[str] = ()
-) -> Table:
-    """A table without the columns that are empty in every row."""
-    kept = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    built = table(*(head[place] for place in kept), right=right)
-    for row in rows:
-        built.add_row(*(row[place] for place in kept))
-    return built
+class Table:
+    """Rows in columns: styled and folded to the width of a terminal, plain lines elsewhere.
 
-
-def aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows in columns under their names, for more of them than a table can take."""
-    if not rows:
-        return
-    lines = [tuple(map(one_line, row)) for row in (head, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
-        yield "  ".join(cells).rstrip()
-
-
-def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Table:
-    """Judged changes, old and new side by side: removed  discount  DECIMAL(9,2)  BREAKING."""
-    built = table("", "", "", "")
-    built.show_header = False
-    # Columns stay in line from one dataset to the next, unless a name is very long.
-    for column, width in zip(built.columns, (*_WIDTHS, 0), strict=True):
-        column.min_width = width
-    for change in changes:
-        judged = _judged(change)
-        for note in change.notes if notes else filter(_is_rename, change.notes):
-            judged.append(f"\n  {note}", style="dim")
-        built.add_row(f"  {CHANGE_WORDS[change.kind]}", _place(change), _sides(change), judged)
-    return built
-
-
-def print_changes(
-    changes: "Iterable[ChangeRow]", affected: "AffectedReport | None", *, most: int, rest: str
-) -> None:
-    """Judged changes, each with the datasets downstream that it breaks or may break.
-
-    Of these, `most` are named for each change; `rest` is the command that names the others.
+    A column whose name starts with `>` is aligned at the right. Without any names there is no
+    header. `empty` is printed instead of a table without rows. `widths` are the least widths of
+    the first columns. `compact` leaves out columns without content. With `fold_at`, the last
+    column is folded so that no line is longer, on a terminal or not.
     """
-    console = stdout()
-    under: dict[str, list[tuple[str, str]]] = {}
-    unnamed = 0
-    if affected is not None:
-        for each in affected.datasets:
-            for use in each.uses:
-                under.setdefault(use.path, []).append((use.sentence, STYLES[each.verdict.value]))
-        unnamed = affected.breaking + affected.undetermined - len(affected.datasets)
 
-    def print_affected(path: str) -> None:
-        nonlocal unnamed
-        lines = under.pop(path)
-        for sentence, style in lines[:most]:
-            console.print(f"    {sentence}", style=style)
-        if (more := len(lines) - most + unnamed) > 0:
-            console.print(f"    ... and {more:,} more: {rest}")
-        unnamed = 0
+    def __init__(
+        self,
+        *columns: str,
+        empty: str = "",
+        widths: Sequence[int] = (),
+        compact: bool = False,
+        fold_at: int | None = None,
+    ) -> None:
+        self._names = [name.removeprefix(_RIGHT) for name in columns]
+        self._is_right = [name.startswith(_RIGHT) for name in columns]
+        self._widths = [*widths, *([0] * (len(columns) - len(widths)))]
+        self._empty = empty
+        self._compact = compact
+        self._fold_at = fold_at
+        self._rows: list[tuple[tuple[str | Text, ...], str]] = []
 
-    rows: list[ChangeRow] = []
-    for change in changes:
-        rows.append(change)
-        if change.path in under:
-            console.print(changes_table(rows))
-            print_affected(change.path)
-            rows.clear()
-    if rows:
-        console.print(changes_table(rows))
-    for path in tuple(under):
-        print_affected(path)
-    if affected is not None and affected.problem is not None:
-        console.print(f"    {affected.summary}: {affected.problem}", style=STYLES["undetermined"])
+    def add(self, *cells: "str | Text", style: str = "") -> None:
+        """Add a row; strings are printed on one line, `Text` keeps its lines."""
+        self._rows.append((cells, style))
 
+    def lines(self) -> Iterator[str]:
+        """The table as plain lines."""
+        return (line for line, _ in self._styled_lines())
 
-def change_lines(changes: "Iterable[ChangeRow]") -> Iterator[str]:
-    """The same as plain lines, without notes beside likely renames."""
-    for change in changes:
-        cells = (f"  {CHANGE_WORDS[change.kind]}", _place(change), escaped(_sides(change).plain))
-        padded = (f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
-        renames = (f"  {note}" for note in filter(_is_rename, change.notes))
-        yield "  ".join((*padded, _judged(change).plain, *renames))
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from rich.segment import Segment
 
+        if not self._rows:
+            if self._empty:
+                yield escape_line(self._empty)
+        elif console.is_terminal and self._fold_at is None and len(self._rows) <= _MOST_STYLED_ROWS:
+            yield self._rich_table()
+        else:
+            for line, style in self._styled_lines():
+                yield Segment(line, console.get_style(style))
+                yield Segment.line()
 
-def _is_rename(note: str) -> bool:
-    return note.startswith(RENAME_NOTE)
+    def _rich_table(self) -> "RichTable":
+        from rich.table import Table as RichTable
 
+        shown = self._shown_columns()
+        built = RichTable(
+            box=None, pad_edge=False, header_style="bold", padding=(0, len(_GAP), 0, 0),
+            show_header=any(self._names),
+        )  # fmt: skip
+        for column in shown:
+            built.add_column(
+                self._names[column],
+                justify="right" if self._is_right[column] else "left",
+                overflow="fold",
+                min_width=self._widths[column],
+            )
+        for cells, style in self._rows:
+            row = (cells[column] for column in shown)
+            built.add_row(
+                *(escape_line(cell) if isinstance(cell, str) else cell for cell in row), style=style
+            )
+        return built
 
-def _judged(change: "ChangeRow") -> Text:
-    verdict = change.consumer.value
-    judged = Text(verdict.upper() if verdict == "breaking" else verdict, style=STYLES[verdict])
-    if change.storage.value == "breaking" != verdict:
-        judged.append(", old data BREAKING", style="red")
-    if change.flags:
-        judged.append(f"  [{', '.join(change.flags)}]", style="dim")
-    return judged
+    def _shown_columns(self) -> list[int]:
+        columns = range(len(self._names))
+        if not self._compact:
+            return list(columns)
+        return [column for column in columns if any(cells[column] for cells, _ in self._rows)]
 
-
-def alarming(verdict: "Verdict | None") -> Text:
-    """The verdicts that step the major version; others need no word."""
-    words = {"breaking": "BREAKING", "undetermined": "undetermined"}
-    return Text(words.get(verdict or "", ""), style=STYLES.get(verdict or "", ""))
-
-
-def _place(change: "ChangeRow") -> str:
-    if change.path:
-        return one_line(change.path)
-    return "columns" if change.kind == "reordered" else "(whole dataset)"
-
-
-def _sides(change: "ChangeRow") -> Text:
-    words = _SWITCHES.get(change.kind, ("no", "yes"))
-    sides = [
-        (_shown(side, words), style)
-        for side, style in ((change.before, "red"), (change.after, "green"))
-        if side is not None
-    ]
-    shown = Text()
-    for text, style in sides:
-        if shown:
-            shown.append(" -> ", style="dim")
-        shown.append(text, style=style)
-    return shown
-
-
-def _shown(side: "ChangeValue", words: tuple[str, str]) -> str:
-    if isinstance(side, bool):
-        return words[side]
-    text = " ".join((", ".join(side) if isinstance(side, tuple) else str(side)).split())
-    text = escaped(text)
-    return text if len(text) <= _LONGEST_SIDE else f"{text[: _LONGEST_SIDE - 3]}..."
+    def _styled_lines(self) -> Iterator[tuple[str, str]]:
+        shown = self._shown_columns()
+        rows = [([[self._names[column]] for column in shown], "bold")] if any(self._names) else []
+        rows += [
+            ([_lines_of(cells[column]) for column in shown], style) for cells, style in self._rows
+        ]
+        is_right = [self._is_right[column] for column in shown]
+        widths = [
+            max(self._widths[column], *(width_of(line) for cells, _ in rows for line in cells[at]))
+            for at, column in enumerate(shown)
+        ]
+        if self._fold_at is not None:
+            room = self._fold_at - sum(widths[:-1]) - len(_GAP) * (len(shown) - 1)
+            for cells, _ in rows:
+                cells[-1] = [part for line in cells[-1] for part in fold(line, room)] or [""]
+        for cells, style in rows:
+            for line in zip_longest(*cells, fillvalue=""):
+                yield join_columns(line, widths, is_right), style
 
 
-def size(count: int, *, exact: bool = True) -> str:
-    """Bytes as people say them; an estimate carries a tilde."""
-    if not exact:
-        return f"~{size(count)}"
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000 or unit == "TB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    raise AssertionError("unreachable")
+def fold(text: str, width: int, *, indent: str = "") -> list[str]:
+    """Lines of at most `width` characters; words stay whole, so that names can be copied."""
+    return wrap(
+        text,
+        max(1, width),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
-def number(count: int | None, *, exact: bool = True) -> str:
-    """A count with thousands apart; an estimate carries a tilde."""
-    if count is None:
-        return "?"
-    return f"{count:,}" if exact else f"~{count:,}"
+def join_columns(
+    cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool] | None = None
+) -> str:
+    """One line of a table; a cell that is wider than its column moves the cells after it."""
+    padded = []
+    for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        blanks = " " * (width - width_of(cell))
+        padded.append(f"{blanks}{cell}" if is_right and is_right[number] else f"{cell}{blanks}")
+    return _GAP.join(padded).rstrip()
 
 
-def file_count(count: int, format: str | None) -> str:
-    """How many files there are; nothing where a database keeps the data."""
-    return f"{count:,}" if count or format in _WITH_LOGS else ""
+def width_of(text: str) -> int:
+    """The columns of a terminal that a text takes; some characters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
-def plural(count: int, word: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
-def files_and_tables(files: int, tables: int) -> str:
-    """How much a scan looked at: `3 files and 2 tables`; nothing where there was nothing."""
-    counted = ((files, "file"), (tables, "table"))
-    return " and ".join(plural(count, what) for count, what in counted if count)
-
-
-def when(moment: datetime) -> str:
-    """A time to the second, in UTC."""
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def ago(moment: datetime, now: datetime) -> str:
-    """How long ago something was, in its largest unit: 45min, 2h, 3d."""
-    minutes = max(0, int((now - moment).total_seconds() // 60))
-    if minutes < 60:
-        return f"{minutes}min ago"
-    hours = minutes // 60
-    return f"{hours}h ago" if hours < 48 else f"{hours // 24}d ago"
+def _lines_of(cell: "str | Text") -> list[str]:
+    return [escape_line(cell)] if isinstance(cell, str) else escape(cell.plain).split("\n")

@@ -5,15 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.lines import one_line, say
 from lumos.cli.options import (
     CommonOptions,
     DataPlatform,
+    OnlyFormat,
+    argument,
     check_data_platform,
-    common_options,
     earlier_options,
-    print_json,
+    limit_option,
+    with_options,
 )
+from lumos.cli.screen import stdout
+from lumos.cli.text import escape_line, print_line
+from lumos.rendering.text import format_age, plural
 
 if TYPE_CHECKING:
     from lumos.datasets.reports import SearchReport, SearchResult
@@ -23,30 +27,22 @@ _ABBREVIATIONS = frozenset({"csv", "gcs", "hdfs", "json", "orc", "s3"})
 _MOST_FIELDS = 5
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Example: lumos search customer --format parquet --limit 5",
-        cls=earlier_options(platform="--data-platform"),
-    )(search)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    epilog="Example: lumos search customer --format parquet --limit 5",
+    cls=earlier_options(platform="--data-platform"),
+)
+@with_options
 def search(
     options: CommonOptions,
-    text: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXT", help="Words, or the beginnings of words.", show_default=False
-        ),
-    ],
+    text: Annotated[str, argument("TEXT", "Words, or the beginnings of words.")],
     data_platform: DataPlatform = None,
     owner: Annotated[str | None, typer.Option(metavar="OWNER", help="Only this owner.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only this tag.")] = None,
-    format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Only this format.")] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Show at most this many.")
-    ] = 20,
+    format: OnlyFormat = None,
+    limit: Annotated[int, limit_option("Show at most this many.", most=1000)] = 20,
 ) -> None:
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
     lumos = options.lumos
@@ -54,19 +50,14 @@ def search(
     report = lumos.search(
         text, platform=data_platform, owner=owner, tag=tag, format=format, limit=limit
     )
-    if options.json:
-        print_json(report)
-    else:
-        _show(report)
+    options.print(report, _print_report)
 
 
-def _show(report: "SearchReport") -> None:
-    from lumos.cli.screen import plural, stdout
-
+def _print_report(report: "SearchReport") -> None:
     console = stdout()
     if not report.results:
         meant = f" Did you mean {report.suggestion}?" if report.suggestion else ""
-        say(f"No dataset matches '{report.query}'.{meant}")
+        print_line(f"No dataset matches '{report.query}'.{meant}")
         return
     many = "" if report.all_counted else "at least "
     console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
@@ -86,7 +77,7 @@ def _show(report: "SearchReport") -> None:
 
 def _fields(result: "SearchResult") -> str:
     more = len(result.fields) - _MOST_FIELDS
-    names = ", ".join(map(one_line, result.fields[:_MOST_FIELDS]))
+    names = ", ".join(map(escape_line, result.fields[:_MOST_FIELDS]))
     return f"Fields: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
@@ -95,8 +86,6 @@ def _title(word: str) -> str:
 
 
 def _facts(result: "SearchResult") -> str:
-    from lumos.cli.screen import ago
-
     format = f" ({_title(result.format)})" if result.format else ""
     facts = [f"Platform: {_title(result.platform)}{format}"]
     if result.owners:
@@ -106,5 +95,5 @@ def _facts(result: "SearchResult") -> str:
     if result.schema_version:
         facts.append(f"Schema: {result.schema_version}")
     if result.last_modified is not None:
-        facts.append(f"Last updated: {ago(result.last_modified, datetime.now(UTC))}")
+        facts.append(f"Last updated: {format_age(result.last_modified, datetime.now(UTC))}")
     return " | ".join(facts)

@@ -6,25 +6,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.lines import say
+from lumos.cli.annotations import (
+    LONGEST_VALUE,
+    Fields,
+    Mine,
+    dataset_first,
+    print_changed,
+    print_list,
+)
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
     add_command,
-    common_options,
-    print_json,
+    argument,
+    with_options,
 )
-from lumos.cli.words import (
-    Fields,
-    Mine,
-    dataset_first,
-    print_list,
-    print_words,
-    shortened,
-)
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_line
 from lumos.errors import MisuseError
+from lumos.rendering.text import shorten
 
 if TYPE_CHECKING:
     from lumos.annotations.reports import AnnotationListReport, AnnotationReport
@@ -34,9 +36,7 @@ app = typer.Typer(
     help="Manage the glossary and the terms of datasets and fields.", no_args_is_help=True
 )
 
-_Terms = Annotated[
-    list[str], typer.Argument(metavar="TERM...", help="One or more terms.", show_default=False)
-]
+_Terms = Annotated[list[str], argument("TERM...", "One or more terms.")]
 _Definition = Annotated[
     str | None,
     typer.Option(
@@ -53,7 +53,7 @@ _Parent = Annotated[
     epilog="Examples:\n\nlumos term add orders Order\n\n"
     "lumos term add 'sales/*' 'Customer Identifier' --field cust_id"
 )
-@common_options
+@with_options
 def add(
     options: CommonOptions,
     dataset: Datasets,
@@ -65,11 +65,11 @@ def add(
 ) -> None:
     """Add terms to datasets or fields; a new term is added to the glossary."""
     lumos = options.lumos
-    report = _put_on(lumos, dataset, terms, field or (), definition, parent, dry_run=dry_run)
-    options.print(report, print_words)
+    report = _add_terms(lumos, dataset, terms, field or (), definition, parent, dry_run=dry_run)
+    options.print(report, print_changed, options.names)
 
 
-def _put_on(
+def _add_terms(
     lumos: "Lumos",
     dataset: str,
     terms: Sequence[str],
@@ -90,16 +90,15 @@ def _put_on(
 
 
 @app.command(epilog="Examples:\n\nlumos term remove orders Order\n\nlumos term remove Order")
-@common_options
+@with_options
 def remove(
     options: CommonOptions,
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[DATASET] TERM...",
-            help="The terms to take off a dataset. Without a dataset, one term to take out of the "
+        argument(
+            "[DATASET] TERM...",
+            "The terms to take off a dataset. Without a dataset, one term to take out of the "
             "glossary, which nothing is about any more.",
-            show_default=False,
         ),
     ],
     field: Fields = None,
@@ -112,46 +111,39 @@ def remove(
     if not terms:
         if field or mine or dry_run:
             raise MisuseError(f"Name the dataset, too: lumos term remove DATASET {quote(dataset)}")
-        _print_removed(lumos, dataset, json=options.json)
+        _remove_from_glossary(options, dataset)
         return
     with dataset_first(lumos, "term remove", dataset, terms):
         report = lumos.annotations.terms.remove(
             dataset, *terms, fields=field or (), mine=mine, dry_run=dry_run
         )
-    options.print(report, print_words)
+    options.print(report, print_changed, options.names)
 
 
 @app.command(hidden=True)
-@common_options
+@with_options
 def undefine(
     options: CommonOptions,
-    term: Annotated[str, typer.Argument(metavar="TERM", help="Its name.", show_default=False)],
+    term: Annotated[str, argument("TERM", "Its name.")],
 ) -> None:
     """Take a term out of the glossary: lumos term remove TERM."""
-    _print_removed(options.lumos, term, json=options.json)
+    _remove_from_glossary(options, term)
 
 
-def _print_removed(lumos: "Lumos", term: str, *, json: bool) -> None:
-    report = lumos.annotations.terms.undefine(term)
-    print_json(report) if json else say(f"term {term}: removed")
+def _remove_from_glossary(options: CommonOptions, term: str) -> None:
+    report = options.lumos.annotations.terms.undefine(term)
+    options.print(report, lambda _: print_line(f"term {term}: removed"))
 
 
 @app.command("list", epilog="Examples:\n\nlumos term list\n\nlumos term list orders")
-@common_options
-def list_(
-    options: CommonOptions,
-    dataset: OptionalDatasets = None,
-    field: Fields = None,
-) -> None:
+@with_options
+def list_(options: CommonOptions, dataset: OptionalDatasets = None, field: Fields = None) -> None:
     """List the glossary and how often its terms are used, or the terms of some datasets."""
-    lumos = options.lumos
-    report = lumos.annotations.terms.list(dataset, fields=field or ())
-    if options.json:
-        print_json(report)
-    elif dataset is None:
-        _print_glossary(report)
+    report = options.lumos.annotations.terms.list(dataset, fields=field or ())
+    if dataset is None:
+        options.print(report, _print_glossary)
     else:
-        print_list(report, lumos, noun="term", whole=False)
+        options.print(report, print_list, options.names, noun="term", whole=False)
 
 
 @add_command(
@@ -161,12 +153,10 @@ def list_(
     epilog="Example: lumos term set 'Customer Identifier' --definition 'Who bought' "
     "--parent Customer",
 )
-@common_options
+@with_options
 def set_(
     options: CommonOptions,
-    words: Annotated[
-        list[str], typer.Argument(metavar="TERM", help="Its name.", show_default=False)
-    ],
+    words: Annotated[list[str], argument("TERM", "Its name.")],
     definition: _Definition = None,
     display_name: Annotated[
         str | None,
@@ -203,9 +193,9 @@ def set_(
     lumos = options.lumos
     term, *more = words
     if more:
-        # What `lumos term add DATASET TERM` does was spelled so before.
-        on_data = _put_on(lumos, term, more, field or (), definition, parent, dry_run=dry_run)
-        print_json(on_data) if options.json else print_words(on_data, lumos)
+        # The earlier spelling of `lumos term add DATASET TERM`.
+        on_data = _add_terms(lumos, term, more, field or (), definition, parent, dry_run=dry_run)
+        options.print(on_data, print_changed, options.names)
         return
     if field or dry_run:
         raise MisuseError(
@@ -220,30 +210,23 @@ def set_(
         related=related,
         owners=owner,
     )
-    if options.json:
-        print_json(report)
-    else:
-        verb = "added" if report.created else "changed" if report.changed else "unchanged"
-        say(f"term {term}: {verb}")
+    verb = "added" if report.created else "changed" if report.changed else "unchanged"
+    options.print(report, lambda _: print_line(f"term {term}: {verb}"))
 
 
 def _print_glossary(report: "AnnotationListReport") -> None:
-    from lumos.cli.screen import aligned
-
     counts = {label.name: label for label in report.labels}
-    rows = []
+    table = Table(
+        "TERM", "PARENT", ">DATASETS", ">FIELDS", "DEFINITION",
+        empty="The glossary is empty. Add a term with: lumos term set TERM --definition TEXT",
+    )  # fmt: skip
     for term in report.glossary or ():
         used = counts.get(term.name)
-        rows.append(
-            (
-                term.name,
-                term.parent or "",
-                str(used.datasets if used else 0),
-                str(used.fields if used else 0),
-                shortened(term.definition or ""),
-            )
+        table.add(
+            term.name,
+            term.parent or "",
+            f"{used.datasets if used else 0:,}",
+            f"{used.fields if used else 0:,}",
+            shorten(term.definition or "", LONGEST_VALUE),
         )
-    for line in aligned(("TERM", "PARENT", "DATASETS", "FIELDS", "DEFINITION"), rows):
-        say(line)
-    if not rows:
-        say("The glossary is empty. Add a term with: lumos term set TERM --definition TEXT")
+    stdout().print(table)

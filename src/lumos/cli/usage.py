@@ -5,20 +5,25 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import problem, remark, say
 from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     Dataset,
     add_command,
-    common_options,
-    print_json,
+    argument,
+    limit_option,
+    with_options,
 )
+from lumos.cli.screen import Table, stdout, steps
+from lumos.cli.text import print_line, print_problem, print_remark
 from lumos.errors import MisuseError
+from lumos.rendering.text import format_number, format_size, format_time, join_names, plural
 
 if TYPE_CHECKING:
     from lumos.usage.reports import (
+        ForgottenReport,
         LogReport,
+        LogsReport,
         UnreadReport,
         UsageIngestReport,
         UsageShowReport,
@@ -37,7 +42,6 @@ _LEFT_OUT: Final = {
 }
 _COLUMNS_SHOWN: Final = 8
 _DAYS_SHOWN: Final = 10
-_NUMBERS: Final = ("READS", "READERS", "BYTES", "ROWS")
 
 app = typer.Typer(help="Show who reads which datasets, and which are unread.", no_args_is_help=True)
 
@@ -53,15 +57,10 @@ Since = Annotated[
     "lumos usage ingest logs/ --dialect trino --name warehouse\n\n"
     "lumos usage ingest export.csv --columns user=WHO,time=WHEN,statement=SQL_TEXT"
 )
-@common_options
+@with_options
 def ingest(
     options: CommonOptions,
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Query logs, or folders of them.", show_default=False
-        ),
-    ],
+    paths: Annotated[list[Path], argument("PATH...", "Query logs, or folders of them.")],
     dialect: Annotated[
         str | None,
         typer.Option(
@@ -82,39 +81,25 @@ def ingest(
     ] = None,
 ) -> None:
     """Count reads in query logs, and record the lineage of statements that write."""
-    from lumos.cli.screen import steps
-
-    lumos = options.lumos
     with steps() as progress:
-        report = lumos.usage.ingest(
+        report = options.lumos.usage.ingest(
             *paths, dialect=dialect, name=name, columns=_mapping(columns), progress=progress
         )
-    if options.json:
-        print_json(report)
-    else:
-        _print_ingest(report, Names(lumos))
+    options.print(report, _print_ingest, options.names)
 
 
 @app.command(epilog="Example: lumos usage show orders --since 30d")
-@common_options
-def show(
-    options: CommonOptions,
-    dataset: Dataset,
-    since: Since = None,
-) -> None:
+@with_options
+def show(options: CommonOptions, dataset: Dataset, since: Since = None) -> None:
     """Show who read a dataset, when, how often and which columns."""
-    lumos = options.lumos
-    report = lumos.usage.show(dataset, since=since)
-    if options.json:
-        print_json(report)
-    else:
-        _print_show(report, Names(lumos))
+    report = options.lumos.usage.show(dataset, since=since)
+    options.print(report, _print_show, options.names)
 
 
 @app.command(
     epilog="Examples:\n\nlumos usage unread --since 180d\n\nlumos usage unread --columns --json"
 )
-@common_options
+@with_options
 def unread(
     options: CommonOptions,
     since: Annotated[
@@ -125,64 +110,37 @@ def unread(
     ] = False,
 ) -> None:
     """List datasets without reads, as far as the query logs reach back."""
-    lumos = options.lumos
-    report = lumos.usage.unread(since=since, columns=columns)
-    if options.json:
-        print_json(report)
-    else:
-        _print_unread(report, Names(lumos))
+    report = options.lumos.usage.unread(since=since, columns=columns)
+    options.print(report, _print_unread, options.names)
 
 
 @app.command(epilog="Example: lumos usage top --since 7d --limit 10")
-@common_options
+@with_options
 def top(
     options: CommonOptions,
     since: Since = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=10_000, help="List at most this many.")
-    ] = 20,
+    limit: Annotated[int, limit_option("List at most this many.", most=10_000)] = 20,
 ) -> None:
     """List the datasets that are read most."""
-    lumos = options.lumos
-    report = lumos.usage.top(since=since, limit=limit)
-    if options.json:
-        print_json(report)
-    else:
-        _print_top(report, Names(lumos, (each.urn for each in report.datasets)))
+    report = options.lumos.usage.top(since=since, limit=limit)
+    options.print(report, _print_top, options.names)
 
 
 @add_command(app, "list", "logs", epilog="Example: lumos usage list")
-@common_options
+@with_options
 def list_(options: CommonOptions) -> None:
     """List the query logs that were ingested."""
-    from lumos.cli.screen import stdout, table
-
-    report = options.lumos.usage.logs()
-    if options.json:
-        print_json(report)
-        return
-    rows = table("LOG", "SINCE", "UNTIL", "COUNTED", right=("COUNTED",))
-    for each in report.logs:
-        rows.add_row(each.log, str(each.since), str(each.until), f"{each.statements:,}")
-    stdout().print(
-        rows if report.logs else "No query logs yet. Ingest some with: lumos usage ingest PATH"
-    )
+    options.print(options.lumos.usage.logs(), _print_logs)
 
 
 @add_command(app, "remove", "forget", epilog="Example: lumos usage remove query_history")
-@common_options
+@with_options
 def remove(
     options: CommonOptions,
     log: Annotated[str, typer.Argument(metavar="LOG", help="A name from `lumos usage list`.")],
 ) -> None:
     """Remove the reads and lineage of a log, so that it can be ingested again."""
-    from lumos.cli.screen import plural
-
-    report = options.lumos.usage.forget(log)
-    if options.json:
-        print_json(report)
-    else:
-        say(f"Removed {report.log} with its reads of {plural(report.datasets, 'dataset')}.")
+    options.print(options.lumos.usage.forget(log), _print_removed)
 
 
 def _mapping(text: str | None) -> dict[str, str] | None:
@@ -197,8 +155,6 @@ def _mapping(text: str | None) -> dict[str, str] | None:
 
 
 def _print_ingest(report: "UsageIngestReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout
-
     console = stdout()
     for log in report.logs:
         console.print(log.log.removeprefix("log:"), style="bold", end="  ")
@@ -216,16 +172,16 @@ def _print_ingest(report: "UsageIngestReport", names: Names) -> None:
     if report.unknown:
         verb = "matches" if report.unknown_tables == 1 else "match"
         tables = ", ".join(f"{each.name} ({each.reads:,})" for each in report.unknown[:5])
-        remark(
+        print_remark(
             f"{plural(report.unknown_tables, 'table')} in the logs {verb} no dataset: {tables}. "
             "Map them with rules under sql_names; the next ingest assigns these reads."
         )
     for each in report.not_understood[:5]:
         times = plural(each.times, "time")
         reason = each.reason.removeprefix("not understood: ")
-        problem(f"could not parse, {times}: {' '.join(each.statement.split())}: {reason}")
+        print_problem(f"could not parse, {times}: {' '.join(each.statement.split())}: {reason}")
     for text in report.problems:
-        problem(names(text))
+        print_problem(names(text))
 
 
 def _period(log: "LogReport") -> str:
@@ -242,9 +198,21 @@ def _counts(log: "LogReport") -> str:
     return ", ".join(parts)
 
 
-def _print_show(report: "UsageShowReport", names: Names) -> None:
-    from lumos.cli.screen import compact_table, number, plural, size, stdout, when
+def _print_logs(report: "LogsReport") -> None:
+    table = Table(
+        "LOG", "SINCE", "UNTIL", ">COUNTED",
+        empty="No query logs yet. Ingest some with: lumos usage ingest PATH",
+    )  # fmt: skip
+    for each in report.logs:
+        table.add(each.log, str(each.since), str(each.until), f"{each.statements:,}")
+    stdout().print(table)
 
+
+def _print_removed(report: "ForgottenReport") -> None:
+    print_line(f"Removed {report.log} with its reads of {plural(report.datasets, 'dataset')}.")
+
+
+def _print_show(report: "UsageShowReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
     console.print(_evidence(report))
@@ -252,49 +220,40 @@ def _print_show(report: "UsageShowReport", names: Names) -> None:
         return
     console.print(f"{plural(report.reads, 'read')}, {plural(len(report.readers), 'reader')}")
     console.print()
-    readers = [
-        (
-            each.name,
-            f"{each.reads:,}",
-            "" if each.bytes is None else size(each.bytes),
-            "" if each.rows is None else number(each.rows),
-            when(each.last_read) if each.last_read else "",
-        )
-        for each in report.readers
-    ]
-    head = ("READER", "READS", "BYTES", "ROWS", "LAST READ (UTC)")
-    console.print(compact_table(head, readers, right=_NUMBERS))
+    readers = Table("READER", ">READS", ">BYTES", ">ROWS", "LAST READ (UTC)", compact=True)
+    for each in report.readers:
+        last_read = format_time(each.last_read) if each.last_read else ""
+        readers.add(each.name, f"{each.reads:,}", *_volume(each.bytes, each.rows), last_read)
+    console.print(readers)
     if report.columns:
         console.print()
-        ordered = sorted(report.columns.items(), key=lambda item: (-item[1].reads, item[0]))
-        columns = [
-            (
-                "(unknown columns)" if name == "*" else name,
-                f"{column.reads:,}",
-                str(column.last_read or ""),
-            )
-            for name, column in ordered
-        ]
-        console.print(compact_table(("COLUMN", "READS", "LAST READ"), columns, right=_NUMBERS))
+        columns = Table("COLUMN", ">READS", "LAST READ", compact=True)
+        for name, column in sorted(
+            report.columns.items(), key=lambda item: (-item[1].reads, item[0])
+        ):
+            label = "(unknown columns)" if name == "*" else name
+            columns.add(label, f"{column.reads:,}", str(column.last_read or ""))
+        console.print(columns)
     if report.unread_columns:
         console.print()
         console.print(f"Unread columns: {', '.join(report.unread_columns)}")
     if not report.days:
         return
     console.print()
-    days = [
-        (
-            str(day.day),
-            f"{day.reads:,}",
-            f"{day.readers:,}",
-            "" if day.bytes is None else size(day.bytes),
-            "" if day.rows is None else number(day.rows),
-        )
-        for day in report.days[-_DAYS_SHOWN:]
-    ]
-    console.print(compact_table(("DAY", "READS", "READERS", "BYTES", "ROWS"), days, right=_NUMBERS))
+    days = Table("DAY", ">READS", ">READERS", ">BYTES", ">ROWS", compact=True)
+    for day in report.days[-_DAYS_SHOWN:]:
+        days.add(str(day.day), f"{day.reads:,}", f"{day.readers:,}", *_volume(day.bytes, day.rows))
+    console.print(days)
     if len(report.days) > _DAYS_SHOWN:
         console.print(f"... the last {_DAYS_SHOWN} of {len(report.days):,} days; --json has all.")
+
+
+def _volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
+    """Bytes and rows that were read, if known."""
+    return (
+        "" if bytes is None else format_size(bytes),
+        "" if rows is None else format_number(rows),
+    )
 
 
 def _evidence(report: "UsageShowReport") -> str:
@@ -312,16 +271,13 @@ def _evidence(report: "UsageShowReport") -> str:
 
 
 def _print_unread(report: "UnreadReport", names: Names) -> None:
-    from lumos.cli.screen import plural, stdout, table
-    from lumos.schemas.wording import join_names
-
     console = stdout()
     if report.datasets:
         names.learn(each.urn for each in report.datasets)
-        rows = table("DATASET", "LAST READ", "LOGS SINCE")
+        table = Table("DATASET", "LAST READ", "LOGS SINCE")
         for each in report.datasets:
-            rows.add_row(names(each.urn), str(each.last_read or "never"), str(each.known_since))
-        console.print(rows)
+            table.add(names(each.urn), str(each.last_read or "never"), str(each.known_since))
+        console.print(table)
         console.print()
     for unread in report.columns or ():
         columns = f"{len(unread.columns)} of {unread.of} columns unread"
@@ -335,32 +291,30 @@ def _print_unread(report: "UnreadReport", names: Names) -> None:
     )
     if report.columns is not None and report.columns_not_judged:
         many = plural(report.columns_not_judged, "dataset")
-        remark(f"{many} had reads whose columns are unknown")
+        print_remark(f"{many} had reads whose columns are unknown")
     for group in report.not_judged:
         many = plural(group.datasets, "dataset")
-        remark(f"{many} in {group.place} not judged: {group.reason}")
+        print_remark(f"{many} in {group.place} not judged: {group.reason}")
 
 
 def _print_top(report: "UsageTopReport", names: Names) -> None:
-    from lumos.cli.screen import compact_table, number, plural, size, stdout, when
-
     console = stdout()
     if not report.datasets:
         known = "No query logs yet." if report.known_since is None else "No reads in this period."
         console.print(f"{known} Ingest logs with: lumos usage ingest PATH")
         return
-    head = ("DATASET", "READS", "READERS", "BYTES", "ROWS", "LAST READ (UTC)")
-    rows = [
-        (
+    names.learn(each.urn for each in report.datasets)
+    table = Table(
+        "DATASET", ">READS", ">READERS", ">BYTES", ">ROWS", "LAST READ (UTC)", compact=True
+    )
+    for each in report.datasets:
+        table.add(
             names(each.urn),
             f"{each.reads:,}",
             f"{each.readers:,}",
-            "" if each.bytes is None else size(each.bytes),
-            "" if each.rows is None else number(each.rows),
-            when(each.last_read),
+            *_volume(each.bytes, each.rows),
+            format_time(each.last_read),
         )
-        for each in report.datasets
-    ]
-    console.print(compact_table(head, rows, right=_NUMBERS))
+    console.print(table)
     console.print()
     console.print(f"{plural(report.total, 'dataset')} read since {report.known_since}.")

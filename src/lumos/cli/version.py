@@ -5,26 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from lumos.cli.lines import say
 from lumos.cli.names import Names
-from lumos.cli.options import (
-    AsJson,
-    CommonOptions,
-    ConfigFile,
-    Dataset,
-    OptionalDatasets,
-    StorePath,
-    common_options,
-    lumos_of,
-    print_json,
-)
+from lumos.cli.options import CommonOptions, Dataset, OptionalDatasets, with_options
+from lumos.cli.schema_text import alert
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_line
+from lumos.rendering.text import format_time, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from lumos.schemas.reports import (
-        ScannedVersion,
         VersionBumpReport,
         VersionMapReport,
         VersionScanReport,
@@ -37,29 +29,17 @@ app = typer.Typer(help="Show and change the versions of datasets.", no_args_is_h
 
 
 @app.command(epilog="Example: lumos version show orders")
-def show(
-    dataset: Dataset, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
-) -> None:
+@with_options
+def show(options: CommonOptions, dataset: Dataset) -> None:
     """Show a dataset's versions, its last change and its version history."""
-    lumos = lumos_of(config, store)
-    report = lumos.version.show(dataset)
-    if json:
-        print_json(report)
-    else:
-        _print_show(report, Names(lumos))
+    options.print(options.lumos.version.show(dataset), _print_show, options.names)
 
 
 @app.command("map", epilog="Example: lumos version map orders --json")
-def map_(
-    dataset: Dataset, config: ConfigFile = None, store: StorePath = None, json: AsJson = False
-) -> None:
+@with_options
+def map_(options: CommonOptions, dataset: Dataset) -> None:
     """Show the schema version of each cloud version of a dataset."""
-    lumos = lumos_of(config, store)
-    report = lumos.version.map(dataset)
-    if json:
-        print_json(report)
-    else:
-        _print_map(report, Names(lumos))
+    options.print(options.lumos.version.map(dataset), _print_map, options.names)
 
 
 @app.command(
@@ -67,7 +47,7 @@ def map_(
     "lumos version bump orders --type SCHEMA_CHANGE --level major --reason 'amounts in cents'\n\n"
     "lumos version bump orders --type DATA_UPDATE --key release-42"
 )
-@common_options
+@with_options
 def bump(
     options: CommonOptions,
     dataset: Dataset,
@@ -89,21 +69,16 @@ def bump(
     ] = None,
     reason: Annotated[str, typer.Option(help="Why, for the history.")] = "",
     key: Annotated[
-        str | None,
-        typer.Option(help="Raise the versions only once for this key."),
+        str | None, typer.Option(help="Raise the versions only once for this key.")
     ] = None,
 ) -> None:
     """Raise a dataset's versions by hand, for changes that no scan can detect."""
-    lumos = options.lumos
-    report = lumos.version.bump(dataset, type, level=level, reason=reason, key=key)
-    if options.json:
-        print_json(report)
-    else:
-        _print_bump(report, Names(lumos))
+    report = options.lumos.version.bump(dataset, type, level=level, reason=reason, key=key)
+    options.print(report, _print_bump, options.names)
 
 
 @app.command(epilog="Examples:\n\nlumos version scan 'sales/*'\n\nlumos version scan --update")
-@common_options
+@with_options
 def scan(
     options: CommonOptions,
     dataset: OptionalDatasets = None,
@@ -115,41 +90,38 @@ def scan(
     ] = False,
 ) -> None:
     """Find datasets whose schema changed since their last version."""
-    lumos = options.lumos
-    report = lumos.version.scan(dataset, update=update)
-    if options.json:
-        print_json(report)
-    else:
-        names = Names(lumos, (each.urn for each in report.datasets))
-        _print_scan(report, names, every=every)
+    report = options.lumos.version.scan(dataset, update=update)
+    options.print(report, _print_scan, options.names, every=every)
 
 
 def _print_show(report: "VersionShowReport", names: Names) -> None:
-    from lumos.cli.screen import alarming, stdout, table, when
-
     console = stdout()
     console.print(names(report.urn), style="bold")
     before = f", {report.previous_version} before" if report.previous_version else ""
-    facts = table("", "")
-    facts.show_header = False
-    facts.add_row("cloud version", f"{report.cloud_version}{before}")
-    facts.add_row("schema version", report.schema_version)
+    facts = Table("", "")
+    facts.add("cloud version", f"{report.cloud_version}{before}")
+    facts.add("schema version", report.schema_version)
     by = report.author or report.cause
-    facts.add_row("changed", when(report.timestamp) + (f" by {by}" if by else ""))
-    facts.add_row("", f"{report.change_type.value}: {names(report.change_details.summary)}")
+    facts.add("changed", format_time(report.timestamp) + (f" by {by}" if by else ""))
+    facts.add("", f"{report.change_type.value}: {names(report.change_details.summary)}")
     if report.state == "missing":
-        facts.add_row("state", "gone: the last scan did not find it")
+        facts.add("state", "gone: the last scan did not find it")
     elif report.state == "split":
-        facts.add_row("state", "split into other datasets")
+        facts.add("state", "split into other datasets")
     console.print(facts)
     console.print()
-    rows = table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")
+    table = Table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")
     for moment, cells in sorted(_steps(report), key=lambda step: step[0], reverse=True):
         schema_version, cloud_version, event, verdict, what = cells
-        rows.add_row(
-            schema_version, cloud_version, when(moment), event, alarming(verdict), names(what)
+        table.add(
+            schema_version,
+            cloud_version,
+            format_time(moment),
+            event,
+            alert(verdict),
+            names(what),
         )
-    console.print(rows)
+    console.print(table)
 
 
 def _steps(report: "VersionShowReport") -> "Iterator[tuple[datetime, tuple[Any, ...]]]":
@@ -162,22 +134,20 @@ def _steps(report: "VersionShowReport") -> "Iterator[tuple[datetime, tuple[Any, 
 
 
 def _print_map(report: "VersionMapReport", names: Names) -> None:
-    from lumos.cli.screen import stdout, table
-
     console = stdout()
     console.print(names(report.urn), style="bold")
-    rows = table("CLOUD", "SCHEMA")
+    table = Table("CLOUD", "SCHEMA")
     # A run of versions has one prefix, else its ends would not tell what lies between.
     runs = groupby(report.versions.items(), key=lambda pair: (pair[1], pair[0].rstrip(_DIGITS)))
     for (schema_version, _), pairs in runs:
         cloud = [cloud_version for cloud_version, _ in pairs]
-        rows.add_row(cloud[0] if len(cloud) == 1 else f"{cloud[0]} ... {cloud[-1]}", schema_version)
-    console.print(rows)
+        table.add(cloud[0] if len(cloud) == 1 else f"{cloud[0]} ... {cloud[-1]}", schema_version)
+    console.print(table)
 
 
 def _print_bump(report: "VersionBumpReport", names: Names) -> None:
     before, after = report.before, report.after
-    say(
+    print_line(
         f"{names(report.urn)}: {before.cloud_version} {before.schema_version} -> "
         f"{after.cloud_version} {after.schema_version}"
         + ("" if report.applied else " (already done with this key; nothing changed)")
@@ -185,23 +155,20 @@ def _print_bump(report: "VersionBumpReport", names: Names) -> None:
 
 
 def _print_scan(report: "VersionScanReport", names: Names, *, every: bool) -> None:
-    from lumos.cli.screen import aligned, plural
-
-    rows = [_scanned(each, names) for each in report.datasets if every or each.need != "none"]
-    for line in aligned(("DATASET", "HAS", "NEEDS", "WHY", "WHAT"), rows):
-        say(line)
+    names.learn(each.urn for each in report.datasets)
+    table = Table("DATASET", "HAS", "NEEDS", "WHY", "WHAT")
+    for each in report.datasets:
+        has = f"{each.has.cloud_version} {each.has.schema_version}"
+        if each.need != "none":
+            needs = f"{each.needs.cloud_version} {each.needs.schema_version}"
+            table.add(names(each.urn), has, needs, each.need, "; ".join(each.changes))
+        elif every:
+            table.add(names(each.urn), has, "", "", "")
+    stdout().print(table)
     sums = report.summary
     verb = "needs" if sums.outdated == 1 else "need"
     needed = f"{sums.outdated:,} {verb} a new version" if sums.outdated else "all up to date"
     updated = f", {sums.updated:,} updated" if sums.updated else ""
-    say(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
+    print_line(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
     if sums.outdated and not sums.updated:
-        say("Update them with: lumos version scan --update")
-
-
-def _scanned(each: "ScannedVersion", names: Names) -> tuple[str, ...]:
-    has = f"{each.has.cloud_version} {each.has.schema_version}"
-    if each.need == "none":
-        return (names(each.urn), has, "", "", "")
-    needs = f"{each.needs.cloud_version} {each.needs.schema_version}"
-    return (names(each.urn), has, needs, each.need, "; ".join(each.changes))
+        print_line("Update them with: lumos version scan --update")

@@ -11,28 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import say
 from lumos.cli.names import Names
-from lumos.cli.options import QUIET, ConfigFile, StorePath, lumos_of
+from lumos.cli.options import ConfigFile, StorePath, open_lumos, stop_printing
+from lumos.cli.text import is_quiet, print_line
 
 if TYPE_CHECKING:
     from lumos.schemas.changes import EventReport
 
 _BEFORE_RESTART: Final = 10.0
-# `timeout` and the like send one and the same signal twice; nobody's fingers are that quick.
-_ONE_AND_THE_SAME: Final = 0.5
+# `timeout` and others send the same signal twice within this time; people do not.
+_REPEATED_WITHIN: Final = 0.5
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        epilog="Examples:\n\n"
-        "lumos watch --config lumos.yaml\n\n"
-        "lumos watch --json | jq 'select(.breaking)'\n\n"
-        "lumos watch --once"
-    )(watch)
+app = typer.Typer()
 
 
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos watch --config lumos.yaml\n\n"
+    "lumos watch --json | jq 'select(.breaking)'\n\n"
+    "lumos watch --once"
+)
 def watch(
     config: ConfigFile = None,
     store: StorePath = None,
@@ -55,7 +54,7 @@ def watch(
     signals.take()
     from lumos.spark.session import SparkLost
 
-    lumos = lumos_of(config, store)
+    lumos = open_lumos(config, store)
     printer = _Printer(signals.stop, Names(lumos), json=json)
     try:
         report = lumos.watch(
@@ -74,7 +73,7 @@ def watch(
     except SparkLost:
         if once or signals.received:
             raise
-        say("lumos: The Spark JVM exited; watching starts again.", err=True)
+        print_line("lumos: The Spark JVM exited; watching starts again.", err=True)
         if signals.stop_after(_BEFORE_RESTART):
             return
         _start_again()
@@ -83,12 +82,12 @@ def watch(
 
 
 def _say_begun(source: str, interval: float, *, once: bool) -> None:
-    if not once and not os.environ.get(QUIET):
-        say(f"lumos: watching {source} every {interval:g} s.", err=True)
+    if not once and not is_quiet():
+        print_line(f"lumos: watching {source} every {interval:g} s.", err=True)
 
 
 class _Signals:
-    """Lets the first signal end the watch in good order, and the second one at once."""
+    """Stop after the running scan at the first signal, at once at the second."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -100,29 +99,29 @@ class _Signals:
             signal.signal(number, self.hear)
 
     def stop_after(self, seconds: float) -> bool:
-        """Waits, and says whether a signal came meanwhile."""
+        """Wait; return whether a signal arrived."""
         deadline = monotonic() + seconds
         while not self.received and (left := deadline - monotonic()) > 0:
             sleep(min(left, 0.2))
         return self.received > 0
 
     def hear(self, number: int, _frame: FrameType | None = None) -> None:
-        """Takes a signal."""
-        if self.received and monotonic() - self._heard_at < _ONE_AND_THE_SAME:
+        """Handle a signal."""
+        if self.received and monotonic() - self._heard_at < _REPEATED_WITHIN:
             return
         self.received, self._heard_at = self.received + 1, monotonic()
         if self.received > 1:
             # Whatever is in hand is abandoned: scans may be killed at any moment without harm.
             os._exit(128 + number)
         self.stop.set()
-        if not os.environ.get(QUIET):
+        if not is_quiet():
             os.write(
                 2, b"lumos: Stopping after the running scan; press Ctrl-C again to stop at once.\n"
             )
 
 
 class _Printer:
-    """One line a change; when nobody reads them any more, watching ends."""
+    """Prints a line for each change; a closed pipe ends the watch."""
 
     def __init__(self, stop: threading.Event, names: Names, *, json: bool) -> None:
         self._stop = stop
@@ -134,7 +133,7 @@ class _Printer:
             sys.stdout.buffer.write(self._line(event) + b"\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            stop_printing()
             self._stop.set()
 
     def _line(self, event: "EventReport") -> bytes:
@@ -148,5 +147,5 @@ class _Printer:
 
 
 def _start_again() -> None:
-    """Begins anew as a fresh process: PySpark cannot let go of a JVM that died."""
+    """Replace this process by a new one: PySpark cannot recover from a lost JVM."""
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -13,9 +13,9 @@ from lumos.impact.reports import (
     ImpactsReport,
     ReasonReport,
     VerdictWord,
-    counted,
 )
 from lumos.impact.rules.recommendations import name_of
+from lumos.rendering.text import plural
 from lumos.schemas.wording import format_position
 
 _MOST_ROWS: Final = 100
@@ -67,13 +67,13 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
         yield from map(_row, affected[:_MOST_ROWS])
         yield ""
     if len(affected) > _MOST_ROWS:
-        yield f"and {counted(len(affected) - _MOST_ROWS, 'more dataset')}."
+        yield f"and {plural(len(affected) - _MOST_ROWS, 'more dataset')}."
         yield ""
     untouched = len(report.downstream) - len(affected)
     if report.downstream:
         share = int(100 * report.coverage)
         unused = (
-            f" {counted(untouched, 'dataset')} downstream "
+            f" {plural(untouched, 'dataset')} downstream "
             f"{'uses' if untouched == 1 else 'use'} nothing that changes."
         )
         yield f"{share} % of the downstream was determined.{unused if untouched else ''}"
@@ -100,7 +100,7 @@ def _row(row: DownstreamReport) -> str:
 
 
 def _details(row: DownstreamReport) -> Iterator[str]:
-    steps = counted(row.distance, "step")
+    steps = plural(row.distance, "step")
     yield f"**{escape(row.urn)}**: {_MARKS[row.verdict]}, {steps} away"
     yield ""
     for reason in row.reasons[:_MOST_REASONS]:

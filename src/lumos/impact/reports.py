@@ -10,6 +10,7 @@ from lumos.impact.rules.type_uses import ValueType
 from lumos.model.change import FieldAdded, Finding, Verdict
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import quoted_name
+from lumos.rendering.text import plural
 from lumos.schemas.findings import ChangeRow, ChangeValue, change_rows
 
 if TYPE_CHECKING:
@@ -306,8 +307,8 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
     )
     share = _share(determined, counted_in) if counted_in else float(is_known)
     return ImpactsReport(
-        headline=f"This changes {counted(len(datasets), 'schema')}, affecting "
-        f"{counted(found.affected, 'downstream dataset')}",
+        headline=f"This changes {plural(len(datasets), 'schema')}, affecting "
+        f"{plural(found.affected, 'downstream dataset')}",
         summary=summary,
         datasets=tuple(sorted(datasets, key=_sort_key)),
         recommendations=tuple(
@@ -334,7 +335,7 @@ def headline(summary: ImpactSummary, what: str) -> str:
         if count
     ]
     counts = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{what}: of {counted(summary.datasets, 'downstream dataset')}, {counts}"
+    return f"{what}: of {plural(summary.datasets, 'downstream dataset')}, {counts}"
 
 
 def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
@@ -363,11 +364,6 @@ def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
             return f"Partitioning {urn} by {change.path}{ending}"
         case kind:
             return f"Changing the {kind} of {f'{change.path} of ' if change.path else ''}{urn}"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 dataset`, `2 datasets`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _severity(row: DownstreamReport) -> tuple[int, bool]:

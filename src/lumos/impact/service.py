@@ -16,7 +16,6 @@ from lumos.impact.reports import (
     ImpactsReport,
     UnparsedReport,
     change_reports,
-    counted,
     downstream_report,
     impact_report,
     impacts_report,
@@ -27,6 +26,7 @@ from lumos.impact.rules.results import Impact
 from lumos.model.json_codec import to_json
 from lumos.names import find_urn, has_lineage
 from lumos.progress import Progress, no_progress
+from lumos.rendering.text import plural
 from lumos.schemas.wording import format_position
 from lumos.store import Store
 from lumos.store.garbage_collection import frozen_gc
@@ -119,7 +119,7 @@ class ImpactService:
                 )
         new = sum(map(is_new, differences))
         verb = "is" if new == 1 else "are"
-        remark = f"{counted(new, 'dataset')} {verb} new; new datasets have no readers yet"
+        remark = f"{plural(new, 'dataset')} {verb} new; new datasets have no readers yet"
         return impacts_report(reports, [remark] if new else [])
 
     def drawn(self, report: ImpactReport | ImpactsReport, format: str) -> str:
@@ -158,7 +158,7 @@ class ImpactService:
     def _analyse_removal(self, context: ImpactContext) -> ImpactReport:
         impact = impact_of_removal(context.urn, context)
         schema = context.schema(context.urn)
-        fields = None if schema is None else counted(len(schema.fields), "field")
+        fields = None if schema is None else plural(len(schema.fields), "field")
         gone = ChangeReport(urn=context.urn, path="", kind="removed", before=fields, after=None)
         return self._report(context, impact, (), (gone,), None, ())
 
@@ -224,7 +224,7 @@ def _remarks(
                                    for each in unparsed))  # fmt: skip
         more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
         yield (
-            f"{counted(len(unparsed), 'statement')} that may read what changes could not be "
+            f"{plural(len(unparsed), 'statement')} that may read what changes could not be "
             f"parsed, so their impact is undetermined: "
             f"{', '.join(files[:_MOST_FILES])}{more}"
         )

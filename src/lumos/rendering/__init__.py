@@ -1,1 +1,1 @@
-"""Self-contained HTML pages and SVG diagrams."""
+"""Text for people, self-contained HTML pages and SVG diagrams."""

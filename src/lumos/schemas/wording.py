@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
 from lumos.model.change import (
     Affected,
@@ -24,6 +24,8 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.urn import display_names
+from lumos.rendering.text import cut, join_names, plural
+from lumos.rendering.text import few as few
 from lumos.schemas.renames import RENAME_NOTE
 
 _NAMED: Final = 3
@@ -33,7 +35,6 @@ _LONGEST_TYPE: Final = 60
 _DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
 _FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
 _NOTHING: Final = "nothing"
-T = TypeVar("T")
 _WITHOUT_FINDINGS: Final = {
     EventType.CREATED: "first seen",
     EventType.MODIFIED: "new data, same schema",
@@ -54,18 +55,6 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
     if "reverted" in flags:
         parts.append("back to an earlier schema")
     return "; ".join(parts)
-
-
-def few(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
-    """The first items and how many more there are; never just one, which is shown instead."""
-    return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)
-
-
-def join_names(names: Sequence[str], most: int, total: int | None = None) -> str:
-    """`a`, `a, b`, `a, b and 3 more`; `total` may be more than the names."""
-    shown, more = few(names, most)
-    more += max(0, (total or 0) - len(names))
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def drift_summary(file_count: int, differences: Iterable[str], *, are_older: bool) -> str:
@@ -262,11 +251,11 @@ def _subject(change: AnySchemaChange) -> str:
 
 
 def _short(type: str) -> str:
-    return type if len(type) <= _LONGEST_TYPE else f"{type[: _LONGEST_TYPE - 3]}..."
+    return cut(type, _LONGEST_TYPE)
 
 
 def _counted(nouns: tuple[str, str], names: Sequence[str], total: int | None = None) -> str:
     one, several = nouns
     total = len(names) if total is None else total
-    count = f"1 {one}" if total == 1 else f"{total:,} {several}"
+    count = plural(total, one, several)
     return f"{count}: {join_names(names, _NAMED, total)}" if names else count

@@ -15,7 +15,7 @@ from lumos.model.change import (
     Verdict,
 )
 from lumos.model.urn import SCHEME, Urn, separator_of
-from lumos.schemas.wording import few
+from lumos.rendering.text import few
 
 _FEW: Final = 8
 

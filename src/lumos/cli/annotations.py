@@ -1,4 +1,4 @@
-"""What the commands on owners and enrichment share: options, and how their answers look."""
+"""What commands on annotations share: options and output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import remark, say
 from lumos.cli.names import Names
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_line, print_remark
 from lumos.errors import MisuseError, question
+from lumos.rendering.text import few, plural, shorten
 
 if TYPE_CHECKING:
     from lumos.annotations.reports import AnnotationListReport, AnnotationReport, ListedAnnotation
     from lumos.sdk import Lumos
 
 _MOST: Final = 20
-_LONGEST: Final = 70
+LONGEST_VALUE: Final = 70
 # Commands that add what lists show, where it is not `add`.
 _ADDED_BY: Final = {"documentation": "doc set", "property": "property set"}
 
@@ -43,7 +45,7 @@ Mine = Annotated[
 def dataset_first(
     lumos: "Lumos", command: str, dataset: str, words: Sequence[str]
 ) -> Iterator[None]:
-    """Names the right order where no dataset is found because it did not come first."""
+    """If no dataset is found because it did not come first, name the right order."""
     from lumos.names import NoMatchingDataset
     from lumos.store.errors import UnknownDataset
 
@@ -62,75 +64,62 @@ def dataset_first(
         raise
 
 
-def print_words(report: "AnnotationReport", lumos: "Lumos") -> None:
-    """What a command changed, in a line for each dataset and a sum."""
-    from lumos.cli.screen import aligned, plural
-    from lumos.schemas.wording import few
-
+def print_changed(report: "AnnotationReport", names: Names) -> None:
+    """Print what a command changed, a line for each dataset, and how many."""
     shown, more = few(report.datasets, _MOST)
     kept, more_kept = few(report.kept, _MOST)
-    names = Names(lumos, (each.urn for some in (shown, kept) for each in some))
-    rows = [(names(each.urn), "; ".join(each.changes)) for each in shown]
-    for line in aligned(("DATASET", "WHAT"), rows):
-        say(line)
+    names.learn(each.urn for each in shown)
+    names.learn(each.urn for each in kept)
+    table = Table("DATASET", "WHAT")
+    for each in shown:
+        table.add(names(each.urn), "; ".join(each.changes))
+    stdout().print(table)
     if more:
-        say(f"... and {more:,} more datasets; --json lists them.")
+        print_line(f"... and {more:,} more datasets; --json lists them.")
     for item in report.items:
-        say(f"{item}{' would be written' if report.dry_run else ''}")
+        print_line(f"{item}{' would be written' if report.dry_run else ''}")
     verb = "would change" if report.dry_run else "changed"
     rest = report.matched - report.changed
     others = f", {rest:,} unchanged" if rest else ""
-    say(f"{plural(report.changed, 'dataset')} {verb}{others}.")
-    for each in kept:
-        subject = f"{names(each.urn)} {each.field}".strip()
-        remark(f"{subject}: {each.what} by {each.by} has priority and was kept")
+    print_line(f"{plural(report.changed, 'dataset')} {verb}{others}.")
+    for other in kept:
+        subject = f"{names(other.urn)} {other.field}".strip()
+        print_remark(f"{subject}: {other.what} by {other.by} has priority and was kept")
     if more_kept:
-        remark(f"... and {more_kept:,} more annotations of others were kept; --json lists them")
+        print_remark(
+            f"... and {more_kept:,} more annotations of others were kept; --json lists them"
+        )
     for text in report.remarks:
-        remark(names(text))
+        print_remark(names(text))
 
 
-def print_list(report: "AnnotationListReport", lumos: "Lumos", *, noun: str, whole: bool) -> None:
-    """How often each annotation is used, or all annotations of the datasets asked for."""
-    from lumos.cli.screen import aligned, plural
-
+def print_list(report: "AnnotationListReport", names: Names, *, noun: str, whole: bool) -> None:
+    """Print how often each annotation is used, or all annotations of some datasets."""
     if whole and not any(word.state != "said" for word in report.words):
-        counts = [
-            (label.name, f"{label.datasets:,}", f"{label.fields:,}") for label in report.labels
-        ]
-        for line in aligned((noun.upper(), "DATASETS", "FIELDS"), counts):
-            say(line)
+        table = Table(noun.upper(), ">DATASETS", ">FIELDS")
+        for label in report.labels:
+            table.add(label.name, f"{label.datasets:,}", f"{label.fields:,}")
     else:
-        names = Names(lumos, (word.urn for word in report.words))
-        has_values = any(word.value for word in report.words)
-        heads = ("DATASET", "FIELD", noun.upper(), *(("VALUE",) if has_values else ()), "BY")
-        rows = [
-            (
+        names.learn(word.urn for word in report.words)
+        table = Table("DATASET", "FIELD", noun.upper(), "VALUE", "BY", compact=True)
+        for word in report.words:
+            table.add(
                 names(word.urn),
                 word.field or "-",
                 word.name or word.slot.replace("_", " "),
-                *((shortened(word.value or ""),) if has_values else ()),
-                _by(word),
+                shorten(word.value or "", LONGEST_VALUE),
+                _source(word),
             )
-            for word in report.words
-        ]
-        for line in aligned(heads, rows):
-            say(line)
+    stdout().print(table)
     if not report.datasets:
-        say("There are no datasets yet. Find some with: lumos ingest PATH")
+        print_line("There are no datasets yet. Find some with: lumos ingest PATH")
     elif not report.words:
         command = _ADDED_BY.get(noun, f"{noun} add")
         datasets = plural(report.datasets, "dataset")
-        say(f"No {noun} on {datasets}. Add some with: lumos {command} --help")
+        print_line(f"No {noun} on {datasets}. Add some with: lumos {command} --help")
 
 
-def _by(word: "ListedAnnotation") -> str:
+def _source(word: "ListedAnnotation") -> str:
     """The source of an annotation, and whether its field no longer exists."""
     name = word.author if word.by == "user" and word.author else word.by or ""
     return name if word.state == "said" else f"{name} (the field is gone)"
-
-
-def shortened(text: str) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

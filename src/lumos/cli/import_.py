@@ -4,41 +4,47 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.lines import problem, remark
 from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     DryRun,
     OptionalSnapshot,
     Platform,
-    common_options,
     earlier_options,
-    print_json,
+    with_options,
 )
+from lumos.cli.screen import Table, print_status, stdout, steps
+from lumos.cli.text import print_problem, print_remark
 from lumos.errors import FAILED
+from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumos.snapshots.reports import EntryReport, ImportReport, RollbackReport
+    from lumos.catalogs.reports import PublishConflict
+    from lumos.snapshots.reports import ConflictReport, EntryReport, ImportReport, RollbackReport
 
 _MOST: Final = 20
+# How a catalog stores what it has no field for.
+_HELD: Final = {
+    "properties": "in the custom properties",
+    "partly": "in part natively, exactly in the custom properties",
+}
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "import",
-        epilog="Examples:\n\n"
-        "lumos import backup.json --dry-run\n\n"
-        "lumos import backup.json --platform datahub-file:estate.json\n\n"
-        "lumos import backup.json --resume\n\n"
-        "lumos import --rollback",
-        cls=earlier_options(first=("--input", "-i")),
-    )(import_snapshot)
+app = typer.Typer()
 
 
-@common_options
+@app.command(
+    "import",
+    epilog="Examples:\n\n"
+    "lumos import backup.json --dry-run\n\n"
+    "lumos import backup.json --platform datahub-file:estate.json\n\n"
+    "lumos import backup.json --resume\n\n"
+    "lumos import --rollback",
+    cls=earlier_options(first=("--input", "-i")),
+)
+@with_options
 def import_snapshot(
     options: CommonOptions,
     file: OptionalSnapshot = None,
@@ -62,15 +68,13 @@ def import_snapshot(
     The snapshot is validated before anything is written. An interrupted import, even by kill -9,
     continues with --resume or is undone with --rollback.
     """
-    from lumos.cli.screen import steps
     from lumos.snapshots.reports import RollbackReport
 
     if sum((dry_run, resume, rollback)) > 1:
         raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
     if file is None and not rollback:
         raise typer.BadParameter("Name the snapshot: lumos import FILE")
-    lumos = options.lumos
-    snapshots = lumos.snapshot
+    snapshots = options.lumos.snapshot
     report: ImportReport | RollbackReport
     with steps() as progress:
         if rollback:
@@ -89,21 +93,17 @@ def import_snapshot(
                 allow_dangling=allow_dangling,
                 progress=progress,
             )
-    if options.json:
-        print_json(report)
-    else:
-        _show(report, Names(lumos))
+    options.print(report, _print_report, options.names)
     if not isinstance(report, RollbackReport) and report.sums.refused:
         raise typer.Exit(FAILED)
 
 
-def _show(report: "ImportReport | RollbackReport", names: Names) -> None:
-    from lumos.cli.screen import stdout
+def _print_report(report: "ImportReport | RollbackReport", names: Names) -> None:
     from lumos.snapshots.reports import ImportReport
 
     console = stdout()
     if isinstance(report, ImportReport):
-        show_import(console, report, names)
+        print_import(report, names)
         if report.dry_run:
             console.print(f"Nothing was written to {report.platform}.")
         elif report.sums.refused:
@@ -112,26 +112,21 @@ def _show(report: "ImportReport | RollbackReport", names: Names) -> None:
             console.print(f"[ok] Imported {report.file} into {report.platform}.")
     else:
         what = f"The import of {report.file} into {report.platform}"
-        show_rollback(console, report, names, what=what)
+        print_rollback(report, names, what=what)
 
 
-def show_import(console: "Console", report: "ImportReport", names: Names) -> None:
-    """What an import did, or would do, to the entries of each kind."""
-    from lumos.cli.screen import plural, table
-    from lumos.schemas.wording import few
-
-    sums = report.sums
+def print_import(report: "ImportReport", names: Names) -> None:
+    """Print what an import did, or would do, to the entries of each kind."""
+    console, sums = stdout(), report.sums
     if report.dry_run:
-        _show_entries(console, report.changes, names)
-    counted = table("", "NEW", "CHANGED", "UNCHANGED", "DELETED",
-                    right=("NEW", "CHANGED", "UNCHANGED", "DELETED"))  # fmt: skip
+        _print_entries(console, report.changes, names)
+    table = Table(
+        "", ">NEW", ">CHANGED", ">UNCHANGED", ">DELETED", empty="The snapshot has no entries."
+    )
     for kind, tally in reversed(sums.kinds.items()):
         counts = (tally.created, tally.changed, tally.unchanged, tally.deleted)
-        counted.add_row(kind, *(f"{count:,}" for count in counts))
-    if sums.kinds:
-        console.print(counted)
-    else:
-        console.print("The snapshot has no entries.")
+        table.add(kind, *(f"{count:,}" for count in counts))
+    console.print(table)
     for aspect, ways in sorted(sums.held.items()):
         for how, count in sorted(ways.items()):
             if how != "native":
@@ -144,30 +139,27 @@ def show_import(console: "Console", report: "ImportReport", names: Names) -> Non
     conflicts, _ = few(report.conflicts, _MOST)
     names.learn(conflict.key for conflict in conflicts)
     for conflict in conflicts:
-        console.print("[kept]", style="yellow", end=" ")
-        edit = f"{conflict.theirs!r}, not {conflict.ours!r}"
-        console.print(f"{names(conflict.key)} {conflict.path}: {edit}")
+        print_conflict(console, conflict, names)
     if rest := sums.conflicts - len(conflicts):
         console.print(f"... and {plural(rest, 'more edit')} kept; --json lists them.")
     refused, _ = few(report.refused, _MOST)
     for each in refused:
-        problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
+        print_problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
     if rest := sums.refused - len(refused):
-        problem(f"... and {rest:,} more refused; --json lists them")
+        print_problem(f"... and {rest:,} more refused; --json lists them")
     for text in report.remarks:
-        remark(names(text))
+        print_remark(names(text))
 
 
-# How a catalog stores what it has no field for.
-_HELD: Final = {
-    "properties": "in the custom properties",
-    "partly": "in part natively, exactly in the custom properties",
-}
+def print_conflict(
+    console: "Console", conflict: "ConflictReport | PublishConflict", names: Names
+) -> None:
+    """Print an edit in a catalog that was kept."""
+    values = f"{conflict.theirs!r}, not {conflict.ours!r}"
+    print_status(console, "kept", f"{names(conflict.key)} {conflict.path}: {values}")
 
 
-def _show_entries(console: "Console", changes: "tuple[EntryReport, ...]", names: Names) -> None:
-    from lumos.schemas.wording import few
-
+def _print_entries(console: "Console", changes: "tuple[EntryReport, ...]", names: Names) -> None:
     shown, rest = few(changes, _MOST)
     names.learn(change.key for change in shown)
     for change in shown:
@@ -179,16 +171,15 @@ def _show_entries(console: "Console", changes: "tuple[EntryReport, ...]", names:
         console.print()
 
 
-def show_rollback(console: "Console", report: "RollbackReport", names: Names, *, what: str) -> None:
-    """What a rollback restored, and what stayed."""
-    from lumos.schemas.wording import few
-
+def print_rollback(report: "RollbackReport", names: Names, *, what: str) -> None:
+    """Print what a rollback restored, and what stayed."""
+    console = stdout()
     kept, rest = few(report.kept, _MOST)
     names.learn(each.key for each in kept)
     for each in kept:
-        console.print("[kept]", style="yellow", end=" ")
-        console.print(f"{names(each.key)}: {', '.join(each.aspects)} edited since the import")
+        edited = f"{', '.join(each.aspects)} edited since the import"
+        print_status(console, "kept", f"{names(each.key)}: {edited}")
     if rest:
         console.print(f"... and {rest:,} more; --json lists them.")
-    entries = "1 entry" if report.restored == 1 else f"{report.restored:,} entries"
+    entries = plural(report.restored, "entry", "entries")
     console.print(f"[ok] {what} was rolled back: {entries} restored, {report.erased:,} removed.")

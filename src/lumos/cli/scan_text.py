@@ -1,0 +1,154 @@
+"""What commands that scan print: sizes, problems, and datasets with the same columns."""
+
+from collections.abc import Callable, Iterable, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
+
+import typer
+
+from lumos.cli.screen import stdout
+from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
+from lumos.rendering.text import few, format_number, format_size, plural
+
+if TYPE_CHECKING:
+    from lumos.discovery.reports import DatasetReport
+    from lumos.model.discovery import Problem, Suggestion
+
+_MOST_LINES: Final = 3
+_NAMES_SHOWN: Final = 3
+_PATTERNS_SHOWN: Final = 10
+# More similar datasets than this are one row.
+_MOST_ROWS: Final = 20
+_MOST_PROBLEMS: Final = 20
+# Table formats of lakes: tables may be empty, and yet consist of files.
+_LAKE_TABLES: Final = ("delta", "hudi", "iceberg")
+
+T = TypeVar("T")
+
+ShowAll = Annotated[
+    bool, typer.Option("--all", help="List every dataset; do not fold similar ones.")
+]
+
+
+class Folded(NamedTuple):
+    """Several datasets in one row."""
+
+    datasets: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The first and the last name, and how many there are."""
+        ordered = sorted(self.names)
+        return f"{ordered[0]} ... {ordered[-1]} ({len(self.datasets):,} similar datasets)"
+
+
+def fold_similar(
+    datasets: Sequence[T],
+    families: Iterable[Folded],
+    urn_of: Callable[[T], str],
+    *,
+    show_all: bool,
+) -> list[T | Folded]:
+    """The rows of a screen: datasets, and one row for each large family."""
+    row_of = {
+        urn: each
+        for each in families
+        if len(each.datasets) > _MOST_ROWS and not show_all
+        for urn in each.datasets
+    }
+    rows: list[T | Folded] = []
+    seen: set[Folded] = set()
+    for dataset in datasets:
+        folded = row_of.get(urn_of(dataset))
+        if folded is None:
+            rows.append(dataset)
+        elif folded not in seen:
+            seen.add(folded)
+            rows.append(folded)
+    return rows
+
+
+def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[Folded]:
+    """The datasets that a scan suggests to join."""
+    return (Folded(each.datasets, each.names) for each in suggestions)
+
+
+def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
+    """One line for datasets that have the same columns, and the command that joins them."""
+    console = stdout()
+    shown, more_groups = few(suggestions, _MOST_LINES)
+    for each in shown:
+        more = ", ..." if len(each.names) > _NAMES_SHOWN else ""
+        names = ", ".join(each.names[:_NAMES_SHOWN]) + more
+        console.print(
+            f"{len(each.datasets):,} datasets have the same columns ({names}). {_advice(each)}"
+        )
+    if more_groups:
+        console.print(f"... and {more_groups:,} more groups; --json lists them.")
+
+
+def _advice(suggestion: "Suggestion") -> str:
+    if 0 < len(suggestion.hint) <= _PATTERNS_SHOWN:
+        patterns = " ".join(map(quote, suggestion.hint))
+        return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"
+    if suggestion.join_similar:
+        return "Join them with 'join_similar: true' on the source."
+    return "No short pattern matches them alone; --json lists them."
+
+
+def format_file_count(count: int, format: str | None) -> str:
+    """The number of files; nothing for a database. A table of a lake may have none."""
+    return f"{count:,}" if count or format in _LAKE_TABLES else ""
+
+
+def format_statistics(dataset: "DatasetReport") -> tuple[str, str, str]:
+    """Files, rows and bytes; tables have no files, and views nothing of their own."""
+    facts = dataset.statistics
+    if facts is None:
+        return "?", "?", "?"
+    if dataset.format == "view":
+        return "", "", ""
+    return (
+        format_file_count(facts.file_count, dataset.format),
+        format_number(facts.row_count, exact=facts.row_count_exact),
+        format_size(facts.total_size_bytes, exact=facts.total_size_exact),
+    )
+
+
+def format_scope(files: int, tables: int) -> str:
+    """How much a scan listed: `3 files and 2 tables`."""
+    counts = ((files, "file"), (tables, "table"))
+    return " and ".join(plural(count, noun) for count, noun in counts if count)
+
+
+def print_skipped(files: int) -> None:
+    """Print how many files belong to no dataset."""
+    if files:
+        verb = "was" if files == 1 else "were"
+        stdout().print(
+            f"{plural(files, 'file')} {verb} skipped as not data; lumos explain PATH shows why."
+        )
+
+
+def print_nothing_found(roots: "Sequence[str]") -> None:
+    """Print that a scan found no dataset, and what to check."""
+    advice = (
+        "Lumos finds tables, views and collections; check the names and patterns."
+        if all(root.startswith(("postgresql://", "mongodb")) for root in roots)
+        else "Lumos finds Parquet, Avro, ORC, CSV and JSON files and Delta, Iceberg and Hudi "
+        "tables; check the path and patterns."
+    )
+    print_line(f"lumos: No dataset was found in {', '.join(roots)}. {advice}", err=True)
+
+
+def print_problems(problems: "Sequence[Problem]") -> None:
+    """Print the first problems of a scan on stderr, unless --quiet was given."""
+    if is_quiet():
+        return
+    shown, rest = few(problems, _MOST_PROBLEMS)
+    for each in shown:
+        print_note = print_remark if each.remark else print_problem
+        print_note(f"{each.path}: {each.reason} ({each.code})")
+    if rest:
+        print_problem(f"... and {rest:,} more; --json lists them")
