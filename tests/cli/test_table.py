@@ -3,15 +3,15 @@
 import io
 
 import pytest
-from rich.console import Console
 from rich.text import Text
 
+from lumos.cli.console import SafeConsole
 from lumos.cli.screen import Table, stdout
 
 
 def on_terminal(table: Table, width: int) -> list[str]:
     output = io.StringIO()
-    Console(file=output, force_terminal=True, no_color=True, width=width).print(table)
+    SafeConsole(file=output, force_terminal=True, no_color=True, width=width).print(table)
     return [Text.from_ansi(line).plain.rstrip() for line in output.getvalue().splitlines()]
 
 

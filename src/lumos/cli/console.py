@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 _TRAILING_BLANKS: Final = re.compile(r" +(?=\n)")
 
 
-class _SafeConsole(Console):
+class SafeConsole(Console):
     """Escapes control characters; strings, unlike `Text`, are printed on one line."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         lines = (escape_line(each) if isinstance(each, str) else each for each in objects)
-        super().print(*lines, **options)
+        # A terminal wraps long lines by itself; cropping them would lose the ends of names.
+        super().print(*lines, **{"crop": False, **options})
 
     def render(
         self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
@@ -60,10 +61,10 @@ def create_console(*, stderr: bool = False) -> Console:
     settings: dict[str, Any] = {
         "highlight": False, "soft_wrap": True, "markup": False, "emoji": False
     }  # fmt: skip
-    console = _SafeConsole(stderr=stderr, **settings)
+    console = SafeConsole(stderr=stderr, **settings)
     if stderr or console.is_terminal:
         return console
-    return _SafeConsole(file=cast("TextIO", _TrimmedStream(sys.stdout)), width=1000, **settings)
+    return SafeConsole(file=cast("TextIO", _TrimmedStream(sys.stdout)), width=1000, **settings)
 
 
 @contextmanager
