@@ -122,8 +122,8 @@ def test_an_imported_comment_follows_its_database_when_that_is_scanned(
     other = Lumos(overrides=store)
     other.snapshot.load(tmp_path / "all.json")
     listed = [
-        *other.people.docs.list("orders").words,
-        *other.people.properties.list("orders").words,
+        *other.annotations.docs.list("orders").words,
+        *other.annotations.properties.list("orders").words,
     ]
     assert {word.by for word in listed if not word.field} == {"source"}
     shop.run("COMMENT ON TABLE orders IS 'new'")
@@ -134,17 +134,17 @@ def test_an_imported_comment_follows_its_database_when_that_is_scanned(
 def test_a_comment_that_was_edited_elsewhere_stays(shop: PostgresDatabase, tmp_path: Path) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
-    lumos.people.docs.set("orders", "of a person")
+    lumos.annotations.docs.set("orders", "of a person")
     lumos.snapshot.export(tmp_path / "all.json")
     store = {"storage.path": str(tmp_path / "other.db"), "sources": [shop.section()]}
     other = Lumos(overrides=store)
     other.snapshot.load(tmp_path / "all.json")
-    (word,) = (word for word in other.people.docs.list("orders").words if not word.field)
+    (word,) = (word for word in other.annotations.docs.list("orders").words if not word.field)
     assert (word.by, word.value) == ("import", "of a person")
     shop.run("COMMENT ON TABLE orders IS 'new'")
     other.ingest()
     assert description(other) == "of a person"
-    other.people.docs.remove("orders", description=True)
+    other.annotations.docs.remove("orders", description=True)
     assert description(other) is None
 
 

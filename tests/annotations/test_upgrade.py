@@ -62,7 +62,7 @@ def _typed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(lumos: Lumos) -> dict[str, Any]:
-    people = lumos.people
+    people = lumos.annotations
     owners = list_annotations(Store.open(lumos.database), None, slots=("owner",))
     lists: dict[str, Iterable[ListedAnnotation]] = {
         "doc": people.docs.list().words,
@@ -95,7 +95,7 @@ def test_an_export_has_the_same_datasets(
 
 
 def test_retractions_leave_the_same_annotations(upgraded: Lumos, recorded: Recorded) -> None:
-    people = upgraded.people
+    people = upgraded.annotations
     for name in ("orders", "notes", "remote"):
         people.docs.remove(name, mine=True)
     people.docs.remove("orders", fields=["email"], mine=True)

@@ -184,15 +184,15 @@ MISTAKES = {
     "a list for one value": (
         "sources: [{type: s3, bucket: [a, b]}]",
         [
-            "lumos.yaml:1: sources[0].bucket must be the name of a bucket alone, "
-            "without s3:// or so, not a list."
+            "lumos.yaml:1: sources[0].bucket must be a bucket name "
+            "without a scheme such as s3://, not a list."
         ],
     ),
     "an address for a bucket": (
         "sources: [{type: s3, bucket: 's3://lake/raw'}]",
         [
-            "lumos.yaml:1: sources[0].bucket must be the name of a bucket alone, "
-            "without s3:// or so, not 's3://lake/raw'."
+            "lumos.yaml:1: sources[0].bucket must be a bucket name "
+            "without a scheme such as s3://, not 's3://lake/raw'."
         ],
     ),
     "an empty list where something is needed": (
@@ -251,10 +251,7 @@ MISTAKES = {
     ),
     "a nested part that is no mapping": (
         "lumos_config: datahub",
-        [
-            "lumos.yaml:1: 'lumos_config' must be a mapping "
-            "of the keys that could also stand beside it."
-        ],
+        ["lumos.yaml:1: 'lumos_config' must be a mapping of the keys that are allowed next to it."],
     ),
     "the same address twice": (
         "gms_server: http://a\nplatform_config: {datahub: {server: 'http://b'}}",
@@ -315,8 +312,9 @@ MISTAKES = {
         f"a version prefix that {what}": (
             f"cloud_version_prefix: {written}",
             [
-                "lumos.yaml:1: cloud_version_prefix must be text without blanks that does not end "
-                "with a digit and makes no date and no schema version of a number, such as S-, "
+                "lumos.yaml:1: cloud_version_prefix must be text without spaces, such as S-, that does "
+                "not end with a digit and does not look like a date or a schema version when a "
+                "number follows, "
                 f"not '{read}'."
             ],
         )

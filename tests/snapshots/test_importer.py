@@ -455,7 +455,7 @@ def test_an_import_that_was_taken_back_is_told_of(lumos: Lumos) -> None:
             "pip install --upgrade lumos",
             id="newer",
         ),
-        pytest.param(lambda _: '{"type": "object"}', "no Lumos snapshot", id="other-kind"),
+        pytest.param(lambda _: '{"type": "object"}', "Not a Lumos snapshot", id="other-kind"),
     ],
 )
 def test_a_snapshot_that_is_not_sound_is_refused_before_anything_is_written(

@@ -369,7 +369,7 @@ def test_named_databases_are_read_without_the_right_to_list_them(
 ) -> None:
     wire.refuse("listDatabases", 13, "not authorized on admin to execute command")
     assert only(found_at(address, databases=("shop",))).name == "shop.orders"
-    with pytest.raises(SourceNotUsable, match="may not read"):
+    with pytest.raises(SourceNotUsable, match="no permission to read"):
         found_at(address)
 
 

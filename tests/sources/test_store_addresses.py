@@ -158,9 +158,9 @@ def test_what_is_wrong_with_azure_is_said_with_the_next_step() -> None:
         assert f"no container 'none' in the account '{ACCOUNT}'" in told(buckets=("none",))
         assert f"did you mean abfss://{AZURE}/raw?" in told(prefixes=("ra",))
         assert f"az storage blob list -c lake --account-name {ACCOUNT}" in told(prefixes=("x",))
-        assert "Name it as 'account'" in told(account=None, endpoint_url=None)
+        assert "Set 'account'" in told(account=None, endpoint_url=None)
         garbled = told(connection_string=ConnectionString("hush"))
-        assert "'connection_string' of a source of the type azure cannot be read" in garbled
+        assert "Invalid 'connection_string' of a source of type azure" in garbled
         assert "hush" not in garbled
         wrong = told(account_key=Secret("aHVzaA=="))
         assert "Check the key or signature" in wrong

@@ -348,7 +348,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
         assert told(paths=("/none",)) == f"There is nothing at {where}/none. Check the path."
         assert "Set 'kerberos: true' after kinit" in told(token=None)
         assert "Take a new one" in told(token=Secret("other"))
-        assert "Name its WebHDFS as 'url'" in told(urls=())
+        assert "Set 'url' to its WebHDFS address" in told(urls=())
         server.answer = lambda _request: error(403, "AccessControlException", "Permission denied")
         assert "Grant the user read and execute" in told()
         server.answer = lambda _request: Response(200, b"<html/>")
@@ -390,7 +390,7 @@ def refused_ticket(host: str) -> bytes:
     ],
 )
 def test_paths_of_another_file_system_want_a_source_of_their_own(facts: dict[str, object]) -> None:
-    with pytest.raises(SourceNotUsable, match="hdfs://other/b lies in another file system"):
+    with pytest.raises(SourceNotUsable, match="hdfs://other/b is not in the file system"):
         Source(HdfsSourceSettings(**facts)).roots()  # type: ignore[arg-type]
 
 

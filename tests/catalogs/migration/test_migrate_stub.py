@@ -224,7 +224,7 @@ def test_a_stub_that_lets_nobody_in_says_which_token_it_wants(
         lumos.migration.migrate(datahub.platform, "local")
     assert "hush-hush" not in str(refused.value)
     # A configured token is never sent to another address.
-    assert "if this is the address that is configured there" in str(refused.value)
+    assert "for the configured address" in str(refused.value)
 
 
 def test_doctor_names_the_server_of_a_stub(datahub: Stub) -> None:

@@ -158,7 +158,7 @@ def test_a_migration_whose_export_is_gone_can_only_be_taken_back(
         lumos.migration.migrate("local", FILE, keep="kept.jsonl")
     Path("kept.jsonl").unlink()
     fill(lumos, {"datasets": [table("returns")]})
-    with pytest.raises(MisuseError, match="jsonl, is gone"):
+    with pytest.raises(MisuseError, match="jsonl is missing"):
         lumos.migration.migrate("local", FILE, resume=True)
     lumos.migration.roll_back("local", FILE)
     assert lumos.migration.migrate("local", FILE).is_whole

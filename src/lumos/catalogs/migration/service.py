@@ -385,7 +385,7 @@ def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
     many = len(leading_out) > 1
     count = f"{len(leading_out):,} references lead" if many else "1 reference leads"
     return (
-        f"{count} to what {source.name} does not contain; they were migrated anyway. "
+        f"{count} to what {source.name} does not contain; migrated anyway. "
         f"{'The first: ' if many else ''}{leading_out[0].text}",
     )
 
