@@ -31,11 +31,11 @@ from lumos.model.annotation import (
 from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.dataset import ASPECTS, Dataset
 from lumos.model.type_path import field_paths
+from lumos.rendering.text import few
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.version_rules import level_of
 from lumos.schemas.version_writer import VersionWriter, version_event_id
-from lumos.schemas.wording import few
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.entries import StoredEntry, is_scanned
 from lumos.store.transaction import current_user, record_audit

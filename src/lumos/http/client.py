@@ -74,7 +74,7 @@ class ResponseTooLarge(HttpError):
     """A response with more bytes than accepted."""
 
     is_temporary = False
-    problem = "answers too much"
+    problem = "returned too much data"
 
     def __init__(self, url: str, max_bytes: int) -> None:
         super().__init__(url, f"the response is longer than {max_bytes:,} bytes")

@@ -25,7 +25,6 @@ from lumos.model.change import (
 )
 from lumos.model.urn import display_names
 from lumos.rendering.text import cut, join_names, plural
-from lumos.rendering.text import few as few
 from lumos.schemas.renames import RENAME_NOTE
 
 _NAMED: Final = 3

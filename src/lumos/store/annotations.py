@@ -14,7 +14,7 @@ from lumos.model.annotation import (
     AnnotationsByReporter,
 )
 from lumos.store import tables
-from lumos.store.database import Database
+from lumos.store.database import Database, hash_name
 from lumos.store.statements import portions, replace
 
 
@@ -139,10 +139,7 @@ def _digest(reporter: str, key: AnnotationKey) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=100)
-def _reporter_key(reporter: str) -> int:
-    digest = hashlib.blake2b(reporter.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+_reporter_key = lru_cache(maxsize=100)(hash_name)
 
 
 def _by_urn(rows: Iterable[Any]) -> dict[str, AnnotationsByReporter]:

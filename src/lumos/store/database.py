@@ -77,7 +77,7 @@ class AdvisoryLocks(Locks):
 
     @contextmanager
     def held(self, name: str) -> Iterator[None]:
-        key = {"key": lock_key(name)}
+        key = {"key": hash_name(name)}
         with self._engine.connect() as connection:
             # Autocommit, so that a long scan does not keep a transaction open.
             free = connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -92,11 +92,11 @@ class AdvisoryLocks(Locks):
 def lock_in_transaction(connection: Connection, name: str) -> None:
     """Hold a name until the transaction ends; SQLite has only one writer anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key(name)})
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": hash_name(name)})
 
 
-def lock_key(name: str) -> int:
-    """The name as a signed 64-bit number, which is what PostgreSQL locks."""
+def hash_name(name: str) -> int:
+    """A signed 64-bit hash of a name of any length, for advisory locks and indexes."""
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 

@@ -200,12 +200,12 @@ class Migrations:
         full: bool = False,
         progress: Progress = no_progress,
     ) -> SyncReport:
-        """Scans the sources of these names, or all, and tells catalogs what they lack.
+        """Scan the named sources, or all, and publish what catalogs lack.
 
-        Without `scan`, or where no sources are configured, they only hear what waits. A source
-        that fails keeps the others from nothing. A catalog that is told for the first time, or
-        with `full`, hears of all that the store knows; without outputs it is the one that is
-        configured. What a catalog could not take now it hears of the next time.
+        Without `scan`, or if no sources are configured, only what is still unpublished goes out. A
+        source that fails does not stop the others. A catalog that is published to for the first
+        time, and every catalog with `full`, gets everything. `outputs` are catalogs to publish to
+        instead of the configured one. What a catalog rejects is retried by the next sync.
         """
         from lumos.catalogs.sync import Syncing
 

@@ -424,7 +424,7 @@ def locations(file_set: FileSet, root: str) -> Iterator[str]:
         yield _location(path, root, has_one_name=_has_one_name(file_set))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _location(path: str, root: str, *, has_one_name: bool) -> str:
     shown = list(_path_globs(path, root, has_one_name=has_one_name))
     folders, stem, _ = levels(path)
@@ -442,7 +442,7 @@ def path_globs(file_set: FileSet, root: str) -> Iterator[str]:
         yield "/".join(_path_globs(path, root, has_one_name=_has_one_name(file_set)))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _path_globs(path: str, root: str, *, has_one_name: bool) -> tuple[str, ...]:
     """The anchor of a file, its folders and its name, with `*` for what varies in the root."""
     anchor = anchor_of(path)

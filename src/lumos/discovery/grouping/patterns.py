@@ -173,7 +173,7 @@ def place_file(path: str) -> Placement:
     return Placement(found.base, pattern, dataset, partitions, others)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def levels(path: str) -> tuple[tuple[PathLevel, ...], ValueTemplate, str]:
     """The folders of a file below its anchor, its name, and its extension without compression."""
     folder, hashed, file = _split_path(path)
