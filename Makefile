@@ -20,8 +20,11 @@ demo: setup ## Scan a lake, break a SQL model, see who is named; impact, cost, a
 demo-cost: setup ## Show what the data of a web shop costs, and what its end would save
 	@$(BIN)/python demo/cost.py
 
+# Tests wait for servers and JVMs about half of the time, so that three processes keep two cores busy.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
+
 test: check ## Everything that CI runs: house rules and all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(PYTEST)
 
 check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/ruff check .
@@ -32,7 +35,7 @@ check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/python scripts/check_licences.py
 
 test-full: setup ## All tests with all examples, the slow ones too, and coverage
-	@FULL_TESTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "" --cov --cov-report=term
+	@FULL_TESTS=1 $(PYTEST) -m "" --cov --cov-report=term
 	@scripts/test_oldest_sqlglot
 
 bench: setup ## Measure, and write build/bench.json

@@ -146,6 +146,7 @@ def connect_server(tmp_path: Path, bare_python: str) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 def test_the_slice_runs_through_spark_connect(
     lake: Path, tmp_path: Path, connect_server: str
 ) -> None:

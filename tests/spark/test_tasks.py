@@ -10,6 +10,7 @@ from lumos.spark import tasks
 from lumos.spark.tasks import Task, run_tasks, task_rows
 
 SCHEMA = pa.schema([("work", pa.binary())])
+ANSWERS = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
 ROWS = [(str(number).encode(),) for number in range(11)]
 
 
@@ -40,7 +41,7 @@ def test_rows_are_divided_evenly_and_answers_come_in_order(
 ) -> None:
     monkeypatch.setattr(tasks, "_LARGE", large)
     before = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-    found = run_tasks(spark, SCHEMA, ROWS, answering(), "task bigint, answer binary", tasks=several)
+    found = run_tasks(spark, SCHEMA, ROWS, answering(), ANSWERS, tasks=several)
     works, partitions = zip(*(each.split(b" in ") for each in found), strict=True)
     assert list(works) == [work for (work,) in ROWS]
     sizes = [partitions.count(each) for each in set(partitions)]
@@ -50,7 +51,7 @@ def test_rows_are_divided_evenly_and_answers_come_in_order(
 
 
 def test_no_rows_are_no_job(spark: SparkSession) -> None:
-    assert run_tasks(spark, SCHEMA, [], answering(), "task bigint, answer binary") == []
+    assert run_tasks(spark, SCHEMA, [], answering(), ANSWERS) == []
 
 
 def test_every_row_of_a_table_has_a_task_of_its_own(spark: SparkSession) -> None:

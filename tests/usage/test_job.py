@@ -131,6 +131,7 @@ print(json.dumps([report.logs[0].counted, report.logs[0].understood, report.data
 """
 
 
+@pytest.mark.slow
 def test_the_parser_reaches_executors_that_lack_it(
     tmp_path: Path,
     bare_python: str,  # noqa: F811
