@@ -203,5 +203,5 @@ def test_parts_and_other_encodings_are_refused(spark: SparkSession, tmp_path: Pa
     write_snapshot(tmp_path / "c.jsonl", FACTS, many(3))
     with pytest.raises(MisuseError, match="Partial exports cannot be compared"):
         compare_folders(spark, tmp_path / "a.parquet", tmp_path / "b.parquet", to=tmp_path / "out")
-    with pytest.raises(MisuseError, match="no folder of Parquet"):
+    with pytest.raises(MisuseError, match="not a folder of Parquet"):
         validate_folder(spark, tmp_path / "c.jsonl")
