@@ -1,4 +1,4 @@
-"""Writes docs/snapshot-1.0.schema.json from the values that snapshots are made of."""
+"""Writes docs/snapshot-1.1.schema.json from the values that snapshots are made of."""
 
 import re
 import sys

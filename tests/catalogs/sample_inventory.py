@@ -3,7 +3,15 @@
 from datetime import UTC, datetime
 
 from lumos.catalogs import Item
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.model.catalog import (
+    CatalogEntity,
+    CatalogEntry,
+    GlossaryTerm,
+    Group,
+    Job,
+    Timestamps,
+    User,
+)
 from lumos.model.dataset import (
     ColumnStatistics,
     Cost,
@@ -166,5 +174,5 @@ def items() -> list[Item]:
             members=("jane.smith",), properties={"cost center": "17"},
         ),
         Job(urn="lumos://airflow/nightly/load", name="load", platform="airflow", inputs=(ORDERS,), outputs=(CUSTOMERS,)),
-        Other(urn="atlas:process:7", carried={"atlas": {"process": [{"guid": "7"}]}}),
+        CatalogEntity(urn="atlas:process:7", raw={"atlas": {"process": [{"guid": "7"}]}}),
     ]  # fmt: skip

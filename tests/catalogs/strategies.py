@@ -7,7 +7,15 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.model.catalog import (
+    CatalogEntity,
+    CatalogEntry,
+    GlossaryTerm,
+    Group,
+    Job,
+    Timestamps,
+    User,
+)
 from lumos.model.dataset import (
     ColumnReads,
     ColumnStatistics,
@@ -245,7 +253,7 @@ def entries(
         format=draw(maybe(TEXTS)),
         timestamps=draw(maybe(TIMES)),
         deleted=draw(st.booleans()),
-        carried=draw(CARRIED),
+        raw=draw(CARRIED),
         **aspects,
     )
 
@@ -254,20 +262,20 @@ ITEMS = st.one_of(
     st.builds(
         GlossaryTerm, name=WORDS, display_name=maybe(TEXTS), definition=maybe(TEXTS),
         parent=maybe(TEXTS), related=NAMES, domain=maybe(TEXTS), owners=NAMES,
-        properties=PROPERTIES, carried=CARRIED,
+        properties=PROPERTIES, raw=CARRIED,
     ),
     st.builds(
         User, name=WORDS, display_name=maybe(TEXTS), email=maybe(TEXTS), title=maybe(TEXTS),
-        active=st.booleans(), groups=NAMES, properties=PROPERTIES, carried=CARRIED,
+        active=st.booleans(), groups=NAMES, properties=PROPERTIES, raw=CARRIED,
     ),
     st.builds(
         Group, name=WORDS, display_name=maybe(TEXTS), description=maybe(TEXTS), email=maybe(TEXTS),
-        members=NAMES, properties=PROPERTIES, carried=CARRIED,
+        members=NAMES, properties=PROPERTIES, raw=CARRIED,
     ),
     st.builds(
         Job, urn=WORDS, name=TEXTS, platform=TEXTS, inputs=several(URNS), owner=maybe(TEXTS),
         description=maybe(TEXTS), schedule=maybe(SCHEDULES), cost=maybe(COSTS),
         runs=several(st.builds(JobRun, run_id=TEXTS, job=TEXTS, started_at=MOMENTS)),
     ),
-    st.builds(Other, urn=WORDS, carried=CARRIED),
+    st.builds(CatalogEntity, urn=WORDS, raw=CARRIED),
 )  # fmt: skip

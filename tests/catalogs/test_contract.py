@@ -15,7 +15,7 @@ from lumos.catalogs import (
     WritesMany,
     WrittenEntry,
 )
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import (
     ASPECTS,
     Dataset,
@@ -374,7 +374,7 @@ def test_terms_people_jobs_and_the_rest_come_back(opened: Opened) -> None:
     assert len(kept) == len(items())
     assert all(item in kept for item in items())
     keys = {GlossaryTerm: "Order", User: "jane.smith", Group: "lake, team (eu)",
-            Job: "lumos://airflow/nightly/load", Other: "atlas:process:7"}  # fmt: skip
+            Job: "lumos://airflow/nightly/load", CatalogEntity: "atlas:process:7"}  # fmt: skip
     for item in items():
         assert opened().get_item(type(item), keys[type(item)]) == item
         assert opened().get_item(type(item), "nothing") is None
@@ -389,7 +389,7 @@ def test_what_only_one_catalog_knows_of_travels_through_every_other(opened: Open
         "atlas": {"classifications": [{"typeName": "PII"}]},
         "openmetadata": {"x": [1, None, 2.5]},
     }
-    entry = plain(carried=carried, documentation=Documentation(description="An a."))
+    entry = plain(raw=carried, documentation=Documentation(description="An a."))
     opened().put(entry)
     assert opened().get(entry.urn) == entry
 

@@ -10,7 +10,7 @@ import pytest
 from lumos import Lumos
 from lumos.catalogs import Item
 from lumos.errors import CatalogRefused, MisuseError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.snapshots.format.writer import write_snapshot
 from snapshots.sample_inventories import FACTS
@@ -19,7 +19,13 @@ from .contract_catalogs import CATALOGS, Catalog
 from .live import RIGS
 from .sample_inventory import CUSTOMERS, ORDERS, items, rich
 
-WORDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
+WORDS = {
+    GlossaryTerm: "glossary",
+    User: "users",
+    Group: "groups",
+    Job: "jobs",
+    CatalogEntity: "others",
+}
 
 Opened: TypeAlias = Callable[[], Catalog]
 

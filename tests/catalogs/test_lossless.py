@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lumos.catalogs import Item, WrittenEntry
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
 from lumos.snapshots.format.document import SnapshotFacts, SnapshotHeader
@@ -31,7 +31,13 @@ FEW = settings(MANY, max_examples=8)
 ESTATES = st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn)
 THINGS = st.lists(ITEMS, max_size=4)
 FACTS = SnapshotFacts(exported_at=datetime(2024, 1, 15, tzinfo=UTC))
-WORDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
+WORDS = {
+    GlossaryTerm: "glossary",
+    User: "users",
+    Group: "groups",
+    Job: "jobs",
+    CatalogEntity: "others",
+}
 
 Emptied = Callable[[], Catalog]
 
@@ -90,7 +96,7 @@ def restore(path: Path, catalog: Catalog) -> None:
 
 def by_name(things: Iterable[Item]) -> dict[tuple[type[Item], str], Item]:
     return {
-        (type(item), item.urn if isinstance(item, Job | Other) else item.name): item
+        (type(item), item.urn if isinstance(item, Job | CatalogEntity) else item.name): item
         for item in things
     }
 

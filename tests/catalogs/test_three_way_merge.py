@@ -115,16 +115,16 @@ ENTRIES = st.builds(
     schedule=st.none() | st.builds(Schedule, cron=st.sampled_from(("0 1 * * *", "0 2 * * *"))),
     lineage=st.none() | st.builds(Lineage, upstream=EDGES, downstream=EDGES),
     deleted=st.booleans(),
-    carried=CARRIED,
+    raw=CARRIED,
 )
 
 
 def over(entry: CatalogEntry, below: CatalogEntry) -> CatalogEntry:
     """The entry with the aspects of another where it has none."""
     given = {name: value for name in ASPECTS if (value := getattr(entry, name)) is not None}
-    carried = entry.carried or below.carried
+    carried = entry.raw or below.raw
     return msgspec.structs.replace(
-        below, name=entry.name, deleted=entry.deleted, carried=carried, **given
+        below, name=entry.name, deleted=entry.deleted, raw=carried, **given
     )
 
 
@@ -148,7 +148,7 @@ def test_where_lumos_has_nothing_new_every_edit_stays(
 ) -> None:
     merged = merge(base, theirs, base)
     assert not merged.conflicts
-    for name in (*EDITED, "deleted", "carried"):
+    for name in (*EDITED, "deleted", "raw"):
         assert getattr(merged.entry, name) == getattr(theirs, name), name
 
 
@@ -286,7 +286,7 @@ def test_a_note_on_a_part_that_is_gone_goes_with_it() -> None:
 def test_a_catalog_s_own_records_stay_beside_what_lumos_brings() -> None:
     theirs = _carrying(datahub={"browsePaths": [1], "ownership": [2]}, atlas={"x": [3]})
     ours = _carrying(datahub={"ownership": [4]})
-    assert merge(None, theirs, ours).entry.carried == {
+    assert merge(None, theirs, ours).entry.raw == {
         "datahub": {"browsePaths": [1], "ownership": [4, 2]},
         "atlas": {"x": [3]},
     }
@@ -325,7 +325,7 @@ def test_both_sides_change_a_record_in_different_places(
 ) -> None:
     sides = (_carrying(datahub={"embed": [{"body": body}]}) for body in (base, theirs, ours))
     result = merge(*sides)
-    assert result.entry.carried == {"datahub": {"embed": [{"body": merged}]}}
+    assert result.entry.raw == {"datahub": {"embed": [{"body": merged}]}}
     assert not result.conflicts
 
 
@@ -334,7 +334,7 @@ def test_one_conflict_in_two_places_is_told_once() -> None:
         CatalogEntry(
             urn="lumos://s3/a", name="a", platform="s3",
             documentation=Documentation(description=text),
-            carried={"datahub": {"datasetProperties": [{"body": {"description": text}}]}},
+            raw={"datahub": {"datasetProperties": [{"body": {"description": text}}]}},
         )
         for text in ("first", "by hand", "second")
     )  # fmt: skip
@@ -344,7 +344,7 @@ def test_one_conflict_in_two_places_is_told_once() -> None:
 
 
 def _carrying(**records: Any) -> CatalogEntry:
-    return CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", carried=records)
+    return CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", raw=records)
 
 
 def _tagged(tags: tuple[str, ...]) -> CatalogEntry:

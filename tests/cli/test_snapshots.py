@@ -147,7 +147,7 @@ def test_a_snapshot_is_imported_again_and_taken_back(lumos: Any, estate: Path) -
 
 
 def test_an_estate_moves_through_a_metadata_file(lumos: Any, workplace: Path) -> None:
-    datasets = [msgspec.structs.replace(each, carried={}) for each in everything()["datasets"]]
+    datasets = [msgspec.structs.replace(each, raw={}) for each in everything()["datasets"]]
     fill(Lumos(), {"datasets": datasets})
     assert lumos("export", "--output", "backup.yaml").code == 0
     there = "datahub-file:estate.json"

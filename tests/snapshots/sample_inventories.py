@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, Timestamps, User
+from lumos.model.catalog import (
+    CatalogEntity,
+    CatalogEntry,
+    GlossaryTerm,
+    Group,
+    Job,
+    Timestamps,
+    User,
+)
 from lumos.model.dataset import (
     ColumnReads,
     Cost,
@@ -49,7 +57,7 @@ def everything() -> dict[str, list[object]]:
         ],
         "users": [
             User(name="jane.smith", email="jane@example.com", groups=("finance-data-team",)),
-            User(name="john.doe", active=False, carried={"datahub": {"corpUserStatus": [1, 2.5]}}),
+            User(name="john.doe", active=False, raw={"datahub": {"corpUserStatus": [1, 2.5]}}),
         ],
         "groups": [Group(name="finance-data-team", members=("jane.smith",))],
         "jobs": [
@@ -65,7 +73,9 @@ def everything() -> dict[str, list[object]]:
                 runs=(JobRun(run_id="1", job=LOAD, started_at=NOON, state="COMPLETE"),),
             )
         ],
-        "others": [Other(urn="urn:li:dashboard:(looker,1)", carried={"datahub": {"title": "x"}})],
+        "others": [
+            CatalogEntity(urn="urn:li:dashboard:(looker,1)", raw={"datahub": {"title": "x"}})
+        ],
     }
 
 
@@ -153,7 +163,7 @@ def customers() -> CatalogEntry:
         ),
         cost=Cost(currency="USD", period="monthly", own={"storage": 45.5}, calculated_at=NOON),
         timestamps=Timestamps(created=NOON, last_modified=NOON, last_accessed=NOON),
-        carried={"datahub": {"siblings": {"primary": True, "siblings": ["urn:li:x"]}}},
+        raw={"datahub": {"siblings": {"primary": True, "siblings": ["urn:li:x"]}}},
     )
 
 

@@ -68,7 +68,7 @@ def orders(**aspects: Any) -> CatalogEntry:
 
 def portable() -> CatalogEntry:
     """A dataset with all aspects, and nothing that only one catalog knows."""
-    return msgspec.structs.replace(customers(), carried={})
+    return msgspec.structs.replace(customers(), raw={})
 
 
 def edited(

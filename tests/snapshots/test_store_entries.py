@@ -84,7 +84,7 @@ ENTRIES = [
     pytest.param(
         orders(
             timestamps=Timestamps(created=AT.astimezone(timezone(timedelta(hours=2)))),
-            carried={"datahub": {"status": {"removed": False}, "n": [1, 2.5, None]}},
+            raw={"datahub": {"status": {"removed": False}, "n": [1, 2.5, None]}},
         ),
         id="times-in-another-zone",
     ),

@@ -21,10 +21,12 @@ from lumos.model.json_codec import from_json, to_json
 _PREFIX: Final = "lumos."
 # A user's own property whose name would be taken for one of ours.
 _ESCAPE: Final = "lumos.property."
-_NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "carried")
+_NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "raw")
 _TYPES: Final[dict[str, Any]] = get_type_hints(CatalogEntry)
+# What earlier releases called `raw`.
+_FORMER: Final = {"carried": "raw"}
 _KEY: Final = re.compile(
-    rf"lumos\.(?P<name>{'|'.join(_NAMES)})(?:\.(?P<part>\d{{1,6}}))?\Z", re.ASCII
+    rf"lumos\.(?P<name>{'|'.join((*_NAMES, *_FORMER))})(?:\.(?P<part>\d{{1,6}}))?\Z", re.ASCII
 )
 
 
@@ -69,7 +71,8 @@ def unpack(properties: Mapping[str, str]) -> UnpackedProperties:
     parts: dict[str, dict[int, str]] = {}
     for key, text in properties.items():
         if match := _KEY.match(key):
-            parts.setdefault(match["name"], {})[int(match["part"] or 1)] = text
+            name = _FORMER.get(match["name"], match["name"])
+            parts.setdefault(name, {})[int(match["part"] or 1)] = text
         else:
             own[key.removeprefix(_ESCAPE)] = text
     exact: dict[str, Any] = {}
@@ -87,7 +90,8 @@ def unpacked(properties: Mapping[str, str]) -> dict[str, str]:
     return {
         key: text
         for key, text in properties.items()
-        if (match := _KEY.match(key)) is None or match["name"] not in names
+        if (match := _KEY.match(key)) is None
+        or _FORMER.get(match["name"], match["name"]) not in names
     }
 
 

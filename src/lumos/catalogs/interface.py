@@ -11,13 +11,13 @@ import msgspec
 from lumos.catalogs.chunks import in_halves
 from lumos.catalogs.three_way_merge import Conflict, merge
 from lumos.errors import CatalogUnavailable, LumosError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
 from lumos.model.urn import Urn
 
 How: TypeAlias = Literal["native", "partly", "properties"]
-Item: TypeAlias = GlossaryTerm | User | Group | Job | Other
+Item: TypeAlias = GlossaryTerm | User | Group | Job | CatalogEntity
 
 
 class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class ReplacesEntries(ABC):
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         """Makes a dataset exactly this, whatever was there; aspects it does not have are gone."""
 
-    def settled(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         """The entry that `get` gives back once this one is put.
 
         The two differ only where the entry contradicts what it carries for this catalog.
@@ -347,8 +347,12 @@ class HoldsItems(ABC):
             except LumosError as problem:
                 yield Refused(_key(item), problem)
 
-    def settled_item(self, item: Item) -> Item:
-        """The item that `get_item` gives back once this one is put, as with `settled`."""
+    def item_as_held(self, item: Item) -> Item:
+        """The item that `get_item` returns after this one is put.
+
+        It lacks what the catalog cannot hold. That is kept in the store, and an export adds it
+        again.
+        """
         return item
 
     @abstractmethod
@@ -395,4 +399,4 @@ def readable(
 
 
 def _key(item: Item) -> str:
-    return item.urn if isinstance(item, Job | Other) else item.name
+    return item.urn if isinstance(item, Job | CatalogEntity) else item.name

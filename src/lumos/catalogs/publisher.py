@@ -344,9 +344,11 @@ class _Publishing:
         theirs: dict[str, Any] = platform.get_items(kind.type, keys)
         put: dict[str, Any] = {}
         for key, item in ours.items():
-            merged = merged_item(bases.get(key), theirs.get(key), item)
+            base = bases.get(key)
+            known = None if base is None else platform.item_as_held(base)
+            merged = merged_item(known, theirs.get(key), item)
             self._note_conflicts(key, merged.conflicts)
-            if platform.settled_item(merged.item) != theirs.get(key):
+            if platform.item_as_held(merged.item) != theirs.get(key):
                 put[key] = merged.item
         refused = set()
         for problem in platform.put_items(list(put.values())):

@@ -80,7 +80,7 @@ def merge(
         format=ours.format or theirs.format,
         timestamps=ours.timestamps or theirs.timestamps,
         deleted=merging.deleted(base, theirs, ours),
-        carried=merging.carried(base, theirs, ours) if ours.carried else theirs.carried,
+        raw=merging.raw(base, theirs, ours) if ours.raw else theirs.raw,
         **aspects,
     )
     return MergedEntry(entry=entry, conflicts=tuple(merging.conflicts))
@@ -91,9 +91,9 @@ def merged_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
     return _Merging().aspect(name, base, theirs, ours)
 
 
-def merged_carried(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
+def merged_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
     """What entries or items carry for catalogs, merged as in `merge`."""
-    return _Merging().carried(base, theirs, ours)
+    return _Merging().raw(base, theirs, ours)
 
 
 def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
@@ -149,18 +149,18 @@ class _Merging:
             case _:
                 return self.scalar(name, base, theirs, ours)
 
-    def carried(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
+    def raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """What each side carries for catalogs, as far down as both sides changed it."""
-        old, now, new = ({} if side is None else side.carried for side in (base, theirs, ours))
-        return merged_objects("carried", old, now, new, self._merge_once)
+        old, now, new = ({} if side is None else side.raw for side in (base, theirs, ours))
+        return merged_objects("raw", old, now, new, self._merge_once)
 
     def fact(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
         """One fact about something that is no dataset."""
         name, mine = field.name, getattr(ours, field.name)
         if name in _MEASURED_OF_ITEMS:
             return mine
-        if name == "carried":
-            return self.carried(base, theirs, ours)
+        if name == "raw":
+            return self.raw(base, theirs, ours)
         before = default_of(field) if base is None else getattr(base, name)
         sides = (before, getattr(theirs, name), mine)
         match mine:

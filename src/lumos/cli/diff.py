@@ -40,7 +40,7 @@ _MEASURED: Final = ("statistics", "timestamps", "usage", "runs")
 _MEASURED_QUALITY: Final = ("profile.", "measured_at", "freshness")
 # The key in a path such as profile.columns[amount].distinct.
 _KEYS: Final = re.compile(r"\[.*\]")
-_ASPECT_WORDS: Final = {"carried": "extras"}
+_ASPECT_WORDS: Final = {"raw": "extras"}
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
 
 

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from lumos.model.dataset import Aspect, Cost, Dataset, Properties, Schedule
+from lumos.model.dataset import Aspect, Cost, Dataset, Owner, Properties, Schedule
 from lumos.model.lineage import JobRun
 
 # Fields that only one catalog has, by catalog name, as read from it.
@@ -25,7 +25,7 @@ class CatalogEntry(Dataset, frozen=True, kw_only=True, omit_defaults=True):
 
     timestamps: Timestamps | None = None
     deleted: bool = False
-    carried: Extras = msgspec.field(default_factory=dict)
+    raw: Extras = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, dataset: Dataset, **beside: Any) -> "CatalogEntry":
@@ -49,7 +49,7 @@ class GlossaryTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     domain: str | None = None
     owners: tuple[str, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Extras = msgspec.field(default_factory=dict)
+    raw: Extras = msgspec.field(default_factory=dict)
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,7 +62,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: bool = True
     groups: tuple[str, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Extras = msgspec.field(default_factory=dict)
+    raw: Extras = msgspec.field(default_factory=dict)
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +74,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     email: str | None = None
     members: tuple[str, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Extras = msgspec.field(default_factory=dict)
+    raw: Extras = msgspec.field(default_factory=dict)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,14 +91,61 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: Cost | None = None
     runs: tuple[JobRun, ...] = ()
     properties: Properties = msgspec.field(default_factory=dict)
-    carried: Extras = msgspec.field(default_factory=dict)
+    raw: Extras = msgspec.field(default_factory=dict)
 
 
-class Other(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item of a kind that Lumos does not model, by its URN in its catalog."""
+class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Anything else in a catalog, such as a tag, a domain, a dashboard or a pipeline.
+
+    Catalogs agree on URNs of the form `lumos:<kind>:<id>`; an entity that only one catalog can
+    name has the URN of that catalog. `parent` and `references` are URNs of entities and datasets
+    or names of terms and people, `references` by relation. `raw` is what is not modelled, by the
+    catalog that it comes from.
+    """
 
     urn: str
-    carried: Extras = msgspec.field(default_factory=dict)
+    kind: str = ""
+    name: str | None = None
+    display_name: str | None = None
+    description: str | None = None
+    parent: str | None = None
+    owners: tuple[Owner, ...] = ()
+    tags: tuple[str, ...] = ()
+    references: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    properties: Properties = msgspec.field(default_factory=dict)
+    raw: Extras = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.kind:
+            msgspec.structs.force_setattr(self, "kind", kind_in_urn(self.urn))
 
 
-Item: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | Other
+def entity_urn(kind: str, *parts: str) -> str:
+    """The URN of an entity that every catalog can name; `/` separates the parts of its id."""
+    return f"lumos:{kind}:{'/'.join(map(_escaped, parts))}"
+
+
+def entity_id(urn: str) -> tuple[str, ...] | None:
+    """The parts of the id in such a URN, or None for the URN of a single catalog."""
+    scheme, _, rest = urn.partition(":")
+    kind, colon, id = rest.partition(":")
+    if scheme != "lumos" or not colon or "/" in kind:
+        return None
+    return tuple(map(_unescaped, id.split("/")))
+
+
+def kind_in_urn(urn: str) -> str:
+    """The kind in a URN: `tag` in `lumos:tag:pii`, in `urn:li:tag:pii` and in `x:tag:pii`."""
+    parts = urn.removeprefix("urn:").split(":", 2)
+    return parts[1] if len(parts) > 2 else ""
+
+
+def _escaped(part: str) -> str:
+    return part.replace("%", "%25").replace("/", "%2F")
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("%2F", "/").replace("%25", "%")
+
+
+Item: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | CatalogEntity

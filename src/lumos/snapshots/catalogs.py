@@ -11,6 +11,7 @@ import msgspec
 from lumos import plugins
 from lumos.catalogs import Connects, HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
 from lumos.catalogs.configured import LOCAL, platform_of
+from lumos.catalogs.three_way_merge import merged_item
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import CatalogEntry, Job
@@ -95,10 +96,11 @@ def jobs_with_known_ends(store: Store, jobs: Iterable[Job]) -> Iterator[Job]:
 class PlatformCatalog(SnapshotCatalog):
     """An external catalog."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, store: Callable[[], Store] | None = None) -> None:
         self.name = platform.name
         self.kind = platform.kind
         self.platform = platform
+        self._store = store
         self.file = platform.path if isinstance(platform, KeptInFile) else None
 
     def datasets(self) -> Iterator[CatalogEntry]:
@@ -109,7 +111,20 @@ class PlatformCatalog(SnapshotCatalog):
         return self.platform.export()
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
-        return (item for item in self._items if type(item) is kind.type)
+        found = {getattr(item, kind.key): item for item in self._items if type(item) is kind.type}
+        if self._store is None or not found:
+            return iter(found.values())
+        written = self._store().journal.bases(self.name, kind.plural, list(found))
+        return (
+            self._with_unheld(item, from_json(written[key], kind.type)) if key in written else item
+            for key, item in found.items()
+        )
+
+    def _with_unheld(self, item: Any, written: Any) -> Any:
+        """An item with what Lumos wrote of it and the catalog cannot hold."""
+        platform: Any = self.platform
+        held = platform.item_as_held(written)
+        return item if held == written else merged_item(held, item, written).item
 
     def count(self) -> int | None:
         return self.platform.count() if isinstance(self.platform, ReadsEntries) else None
@@ -153,7 +168,7 @@ class SnapshotCatalogs:
                 f"The platform '{kind}' is not named by an address. "
                 f"Configure it under platform_config.{kind} and name it '{kind}'."
             )
-        return PlatformCatalog(platform)
+        return PlatformCatalog(platform, self._store)
 
     def to_read(self, text: str) -> SnapshotCatalog:
         """The catalog with a name; unlike for an import, its file must exist."""

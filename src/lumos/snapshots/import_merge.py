@@ -56,7 +56,7 @@ def merge_imported(
     """
     if ours.deleted and is_bare(ours):
         if theirs is None:
-            return MergedEntry(entry=ours) if ours.carried else None
+            return MergedEntry(entry=ours) if ours.raw else None
         return MergedEntry(entry=msgspec.structs.replace(theirs, deleted=True))
     merged = merge(base, theirs, ours)
     if base is None or theirs is None:
@@ -66,8 +66,8 @@ def merge_imported(
         for name in ASPECTS
         if name not in omitted and getattr(ours, name) is None and getattr(base, name) is not None
     }
-    if base.carried and not ours.carried:
-        withdrawn["carried"] = three_way_merge.merged_carried(base, theirs, ours)
+    if base.raw and not ours.raw:
+        withdrawn["raw"] = three_way_merge.merged_raw(base, theirs, ours)
     return msgspec.structs.replace(merged, entry=msgspec.structs.replace(merged.entry, **withdrawn))
 
 
@@ -112,8 +112,8 @@ def roll_back_entry(
         if before is None:
             is_name = field.required or (is_dataset and name in _IDENTITY)
             was = there if is_name else three_way_merge.default_of(field)
-        if name == "carried":
-            fields[name] = three_way_merge.merged_carried(after, now, before)
+        if name == "raw":
+            fields[name] = three_way_merge.merged_raw(after, now, before)
             kept += _edited_records(after, now, before)
             continue
         is_edited = there not in (getattr(after, name), was)
@@ -129,15 +129,15 @@ def roll_back_entry(
 def _edited_records(after: Any, now: Any, before: Any | None) -> list[str]:
     """The catalog extras that are neither as before nor as the import wrote them."""
     return [
-        f"carried.{catalog}.{name}"
-        for catalog, records in now.carried.items()
+        f"raw.{catalog}.{name}"
+        for catalog, records in now.raw.items()
         for name, record in (records.items() if isinstance(records, dict) else ())
         if record not in (_record(side, catalog, name) for side in (after, before))
     ]
 
 
 def _record(entry: Any | None, catalog: str, name: str) -> Any:
-    records = entry.carried.get(catalog) if entry is not None else None
+    records = entry.raw.get(catalog) if entry is not None else None
     return records.get(name) if isinstance(records, dict) else None
 
 

@@ -15,9 +15,16 @@ from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.comparison import difference_rows, is_part
 from lumos.snapshots.format.differences import COMPARED
-from lumos.snapshots.format.document import DATASETS, KINDS, SnapshotCounts, SnapshotHeader
+from lumos.snapshots.format.document import (
+    DATASETS,
+    FORMAT_VERSION,
+    KINDS,
+    SnapshotCounts,
+    SnapshotHeader,
+)
 from lumos.snapshots.format.pieces import RESOLVES, examine, merge_pieces, unresolved_problem
 from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
+from lumos.snapshots.format.versions import UpgradedContainer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +89,13 @@ def compare_folders(
 
     with open_snapshot(before) as old, open_snapshot(after) as new:
         headers = (old.header, new.header)
+        for side in (old, new):
+            if isinstance(side.container, UpgradedContainer):
+                raise MisuseError(
+                    f"{side.file} has format {side.header.format_version}, and only format "
+                    f"{FORMAT_VERSION} can be compared on Spark. Export it again, or convert it "
+                    "to .jsonl, which is compared in one process."
+                )
         if any(is_part(one, of=other) for one, other in (headers, headers[::-1])):
             raise MisuseError(
                 "Partial exports cannot be compared on Spark. Export all datasets, or a part as "
@@ -116,9 +130,12 @@ def _files(snapshot: OpenSnapshot) -> dict[str, list[str]]:
 def _container(snapshot: OpenSnapshot) -> "ParquetFolder":
     from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
 
-    if not isinstance(snapshot.container, ParquetFolder):
+    container = snapshot.container
+    if isinstance(container, UpgradedContainer):
+        container = container.inner
+    if not isinstance(container, ParquetFolder):
         raise MisuseError(f"{snapshot.file} is not a folder of Parquet files, which Spark needs.")
-    return snapshot.container
+    return container
 
 
 def _paths(folder: Path, names: Iterable[str]) -> list[str]:

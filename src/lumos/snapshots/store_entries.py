@@ -36,7 +36,7 @@ from lumos.store.lineage.edges import (
 
 _VERSIONING: Final = "versioning"
 _TIMESTAMPS: Final = "timestamps"
-_CARRIED: Final = "carried"
+_RAW: Final = "raw"
 _LINEAGE: Final = "lineage"
 # The mark of events that came with a dataset's history.
 _HISTORY: Final = "history"
@@ -71,7 +71,7 @@ def entry_of(stored: StoredEntry) -> CatalogEntry:
         ),
         timestamps=timestamps,
         deleted=stored.known.state != "live",
-        carried=from_json(beside[_CARRIED], dict) if _CARRIED in beside else {},
+        raw=from_json(beside[_RAW], dict) if _RAW in beside else {},
     )
 
 
@@ -196,8 +196,8 @@ def _counted(versioning: Versioning | VersionRecord | None) -> tuple[str, str] |
 def _beside(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
     """What must be kept beside the dataset, so that it reads as this entry again."""
     beside: dict[str, bytes] = {}
-    if entry.carried:
-        beside[_CARRIED] = to_json(entry.carried)
+    if entry.raw:
+        beside[_RAW] = to_json(entry.raw)
     if _differ(entry.timestamps, _timestamps(after)):
         beside[_TIMESTAMPS] = to_json(entry.timestamps)
     if _differ(entry.lineage, _lineage(after)) and has_reported(entry.lineage, after.reported):

@@ -136,14 +136,14 @@ def item_plan(
     before: Any | None,
     now: Any | None,
     base: bytes | None,
-    settled: Callable[[Any], Any] = lambda merged: merged,
+    as_held: Callable[[Any], Any] = lambda item: item,
 ) -> EntryPlan:
-    """What to write of something that is no dataset; `settled` is how it will be read again."""
-    known = None if base is None else from_json(base, kind.type)
+    """What to write of an entity that is not a dataset; `as_held` is how it will be read again."""
+    known = None if base is None else as_held(from_json(base, kind.type))
     merged = merged_item(known, now, item)
     key = getattr(item, kind.key)
     return EntryPlan(
-        kind, key, before=before, now=now, after=settled(merged.item), claim=item, base=base,
+        kind, key, before=before, now=now, after=as_held(merged.item), claim=item, base=base,
         conflicts=merged.conflicts,
     )  # fmt: skip
 
@@ -264,7 +264,7 @@ class CatalogTarget(ImportTarget):
                 else:
                     plan = item_plan(
                         kind, value, before=before, now=now, base=base,
-                        settled=self._platform.settled_item,
+                        as_held=self._platform.item_as_held,
                     )  # fmt: skip
             except CatalogUnavailable:
                 raise
@@ -293,7 +293,7 @@ class CatalogTarget(ImportTarget):
             ours.urn,
             before=before,
             now=now,
-            after=None if merged is None else self._platform.settled(merged.entry),
+            after=None if merged is None else self._platform.as_held(merged.entry),
             claim=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,

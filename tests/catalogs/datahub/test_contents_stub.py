@@ -15,7 +15,7 @@ from catalogs.servers.gms import TOKEN, Gms
 from catalogs.servers.http import Request, Server
 from lumos.catalogs import Refused, WrittenEntry
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.model.catalog import GlossaryTerm, Other, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, User
 from lumos.model.dataset import Governance
 
 from .datahub_servers import NAME, catalog_of, plain, put
@@ -73,7 +73,7 @@ def test_an_aspect_that_only_this_server_knows_stays_where_it_is(gms: Gms, serve
     catalog = catalog_of(server)
     entry = catalog.get("lumos://s3/lake/orders")
     assert entry is not None
-    assert entry.carried == {"datahub": {"ourOwnModel": [{"body": {"grade": 1}}]}}
+    assert entry.raw == {"datahub": {"ourOwnModel": [{"body": {"grade": 1}}]}}
     assert not catalog.put(entry).changed
     gms.entities.clear()
     catalog.put(entry)
@@ -81,7 +81,7 @@ def test_an_aspect_that_only_this_server_knows_stays_where_it_is(gms: Gms, serve
 
 
 def test_an_aspect_that_no_server_knows_of_is_kept_beside(gms: Gms, server: Server) -> None:
-    entry = plain(carried={"datahub": {"theirOwnModel": [{"body": {"grade": 1}}]}})
+    entry = plain(raw={"datahub": {"theirOwnModel": [{"body": {"grade": 1}}]}})
     catalog_of(server).put(entry)
     assert "theirOwnModel" not in gms.aspects(NAME)
     assert catalog_of(server).get(entry.urn) == entry
@@ -136,7 +136,7 @@ def test_names_that_no_server_takes_are_kept_all_the_same(server: Server, name: 
     things = [
         User(name=name),
         GlossaryTerm(name=name),
-        Other(urn=name, carried={"atlas": {"a": 1}}),
+        CatalogEntity(urn=name, raw={"atlas": {"a": 1}}),
     ]
     assert list(catalog_of(server).put_items(things)) == []
     found = list(catalog_of(server).items())
@@ -200,7 +200,7 @@ def test_statements_that_a_server_has_no_place_for_come_back_from_it(
     )  # fmt: skip
     [entry] = DatahubFile.at(str(file)).export()
     catalog = catalog_of(server)
-    assert catalog.settled(entry) == entry
+    assert catalog.as_held(entry) == entry
     catalog.put(entry)
     assert catalog_of(server).get(entry.urn) == entry
     assert not catalog_of(server).put(entry).changed
@@ -226,12 +226,12 @@ def test_a_deletion_in_a_file_hides_the_dataset_on_a_server(
 
 def test_a_packed_statement_gives_way_to_what_people_did_since(gms: Gms, server: Server) -> None:
     stated = [{"body": {"typeNames": ["Table"]}, "beside": {"systemMetadata": {"runId": "x"}}}]
-    entry = plain(carried={"datahub": {"subTypes": stated}})
+    entry = plain(raw={"datahub": {"subTypes": stated}})
     catalog_of(server).put(entry)
     gms.hold(NAME, {"subTypes": {"typeNames": ["View"]}})
     found = catalog_of(server).get(entry.urn)
     assert found is not None
-    assert found.carried == {"datahub": {"subTypes": [{"body": {"typeNames": ["View"]}}]}}
+    assert found.raw == {"datahub": {"subTypes": [{"body": {"typeNames": ["View"]}}]}}
 
 
 def test_few_calls_do_for_many_entries(gms: Gms, server: Server) -> None:
@@ -293,7 +293,7 @@ def test_fields_that_the_model_does_not_know_are_sent_only_where_they_were_read(
     gms: Gms, server: Server
 ) -> None:
     from_elsewhere = plain(
-        carried={"datahub": {"subTypes": [{"body": {"typeNames": ["Table"], "grade": 1}}]}}
+        raw={"datahub": {"subTypes": [{"body": {"typeNames": ["Table"], "grade": 1}}]}}
     )
     catalog_of(server).put(from_elsewhere)
     assert gms.aspects(NAME)["subTypes"] == {"typeNames": ["Table"]}
@@ -318,11 +318,11 @@ def test_structured_properties_are_defined_before_they_are_assigned(
     kind = {"qualifiedName": "io.tier", "valueType": "urn:li:dataType:datahub.string",
             "entityTypes": ["urn:li:entityType:datahub.dashboard"]}  # fmt: skip
     things = [
-        Other(
+        CatalogEntity(
             urn="urn:li:dashboard:(looker,sales)",
-            carried={"datahub": {"structuredProperties": [{"body": assigned}]}},
+            raw={"datahub": {"structuredProperties": [{"body": assigned}]}},
         ),
-        Other(urn=definition, carried={"datahub": {"propertyDefinition": [{"body": kind}]}}),
+        CatalogEntity(urn=definition, raw={"datahub": {"propertyDefinition": [{"body": kind}]}}),
     ]
     assert list(catalog_of(server).put_items(things)) == []
     entry = plain(properties={definition: "2"})

@@ -9,12 +9,12 @@ import pytest
 from catalogs.contract_catalogs import CATALOGS, Catalog, called
 from catalogs.live import gms_of
 from lumos.catalogs.datahub.platform import Datahub
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 TAG, DOMAIN = "openmetadata:tag:PII.Sensitive", "openmetadata:domain:Shop.Marketing"
-SENSITIVE = Other(
+SENSITIVE = CatalogEntity(
     urn=TAG,
-    carried={
+    raw={
         "openmetadata": {
             "displayName": "Handle with care",
             "description": "a &lt; b",
@@ -22,9 +22,9 @@ SENSITIVE = Other(
         }
     },
 )
-MARKETING = Other(
+MARKETING = CatalogEntity(
     urn=DOMAIN,
-    carried={"openmetadata": {"description": "Who sells", "domainType": "Aggregate"}},
+    raw={"openmetadata": {"description": "Who sells", "domainType": "Aggregate"}},
 )
 SHOWN_TAG, SHOWN_DOMAIN = "urn:li:tag:PII.Sensitive", "urn:li:domain:Shop.Marketing"
 
@@ -34,16 +34,16 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     return CATALOGS[request.param](tmp_path)
 
 
-def put(catalog: Catalog, *items: Other) -> None:
+def put(catalog: Catalog, *items: CatalogEntity) -> None:
     assert list(catalog.put_items(items)) == []
 
 
 def native(catalog: Catalog, urn: str) -> dict[str, Any]:
     """The aspects of an entity as DataHub has it."""
-    found = catalog.get_item(Other, urn)
-    if not isinstance(found, Other):
+    found = catalog.get_item(CatalogEntity, urn)
+    if not isinstance(found, CatalogEntity):
         return {}
-    aspects = found.carried.get("datahub", {})
+    aspects = found.raw.get("datahub", {})
     return {name: said[-1]["body"] for name, said in aspects.items()}
 
 
@@ -91,14 +91,14 @@ def test_what_people_change_in_datahub_comes_back_in_openmetadatas_words(
     words = {"name": "Take care", "description": "x > y", "colorHex": "#ff0000"}
     catalog = change(catalog, tmp_path, SHOWN_TAG, tagProperties=words)
     now = held(catalog)
-    assert now[TAG].carried["openmetadata"] == {
+    assert now[TAG].raw["openmetadata"] == {
         "displayName": "Take care",
         "description": "x &gt; y",
         "style": {"color": "#ff0000", "iconURL": "https://example.com/i.svg"},
     }
     assert now.keys() == {TAG, DOMAIN}
     assert now[DOMAIN] == MARKETING
-    assert catalog.get_item(Other, TAG) == now[TAG]
+    assert catalog.get_item(CatalogEntity, TAG) == now[TAG]
 
 
 def test_what_people_say_beside_is_an_entity_of_its_own(catalog: Catalog, tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_what_people_say_beside_is_an_entity_of_its_own(catalog: Catalog, tmp_pa
 
 
 def test_what_is_there_under_the_same_name_is_left_alone(catalog: Catalog) -> None:
-    own = Other(
+    own = CatalogEntity(
         urn=SHOWN_TAG,
-        carried={"datahub": {"tagProperties": [{"body": {"name": "Ours", "description": "x"}}]}},
+        raw={"datahub": {"tagProperties": [{"body": {"name": "Ours", "description": "x"}}]}},
     )
     put(catalog, own)
     put(catalog, SENSITIVE)
@@ -128,14 +128,14 @@ def test_what_is_there_under_the_same_name_is_left_alone(catalog: Catalog) -> No
 
 
 def test_what_datahub_itself_names_so_takes_the_place(catalog: Catalog) -> None:
-    own = Other(
+    own = CatalogEntity(
         urn=SHOWN_TAG,
-        carried={"datahub": {"tagProperties": [{"body": {"name": "Ours", "description": "x"}}]}},
+        raw={"datahub": {"tagProperties": [{"body": {"name": "Ours", "description": "x"}}]}},
     )
     put(catalog, SENSITIVE)
     put(catalog, own)
     assert held(catalog) == {TAG: SENSITIVE, SHOWN_TAG: own}
-    assert catalog.get_item(Other, TAG) == SENSITIVE
+    assert catalog.get_item(CatalogEntity, TAG) == SENSITIVE
     catalog.erase_item(SENSITIVE)
     assert held(catalog) == {SHOWN_TAG: own}
 
@@ -144,7 +144,7 @@ def test_other_words_are_shown_and_what_is_taken_back_goes_without_a_trace(
     catalog: Catalog,
 ) -> None:
     put(catalog, SENSITIVE, MARKETING)
-    plain = Other(urn=TAG, carried={"openmetadata": {"description": "Only this"}})
+    plain = CatalogEntity(urn=TAG, raw={"openmetadata": {"description": "Only this"}})
     put(catalog, plain)
     assert native(catalog, SHOWN_TAG)["tagProperties"] == {
         "name": "PII.Sensitive",
@@ -160,13 +160,13 @@ def test_other_words_are_shown_and_what_is_taken_back_goes_without_a_trace(
 @pytest.mark.parametrize(
     "item",
     [
-        Other(urn=TAG, carried={"openmetadata": {"description": "x", "deleted": True}}),
-        Other(urn=TAG, carried={"openmetadata": ["odd"]}),
-        Other(urn='openmetadata:tag:A."b.c"', carried={"openmetadata": {"description": "x"}}),
+        CatalogEntity(urn=TAG, raw={"openmetadata": {"description": "x", "deleted": True}}),
+        CatalogEntity(urn=TAG, raw={"openmetadata": ["odd"]}),
+        CatalogEntity(urn='openmetadata:tag:A."b.c"', raw={"openmetadata": {"description": "x"}}),
     ],
     ids=["hidden", "odd", "quoted"],
 )
-def test_what_cannot_be_shown_is_only_kept(catalog: Catalog, item: Other) -> None:
+def test_what_cannot_be_shown_is_only_kept(catalog: Catalog, item: CatalogEntity) -> None:
     put(catalog, item)
     assert held(catalog) == {item.urn: item}
     assert native(catalog, SHOWN_TAG) == {}

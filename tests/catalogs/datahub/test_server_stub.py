@@ -285,7 +285,7 @@ def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
     gms: Gms, server: Server
 ) -> None:
     odd = {"": [{"body": None}], "subTypes": [{"body": {"typeNames": 7}}]}
-    bad = plain("bad", carried={"datahub": odd})
+    bad = plain("bad", raw={"datahub": odd})
     good = [plain(f"t{number}") for number in range(20)]
     done = put(catalog_of(server), *good[:10], bad, *good[10:])
     refused = [each for each in done.values() if isinstance(each, Refused)]
@@ -327,7 +327,7 @@ def test_a_name_that_is_too_long_is_refused_before_anything_is_sent(
 ) -> None:
     long = plain("x" * 500)
     with pytest.raises(CatalogError, match="512"):
-        catalog_of(server).settled(long)
+        catalog_of(server).as_held(long)
     done = put(catalog_of(server), long, plain())
     problem = done[long.urn]
     assert isinstance(problem, Refused)

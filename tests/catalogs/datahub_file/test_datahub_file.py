@@ -12,7 +12,7 @@ from catalogs import datahub_samples as samples
 from catalogs.datahub_samples import CUSTOMERS, EVENTS, ORDERS, proposal, row
 from lumos.catalogs.datahub_file import DatahubFile, NotMetadata
 from lumos.errors import LumosError, MisuseError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from lumos.model.dataset import (
     Definition,
     Documentation,
@@ -211,13 +211,13 @@ def test_deletions_are_read(file: DatahubFile) -> None:
 
 def test_people_and_terms_are_read_and_all_else_is_kept(file: DatahubFile) -> None:
     items = list(file.items())
-    plain = [msgspec.structs.replace(item, carried={}) for item in items]
+    plain = [msgspec.structs.replace(item, raw={}) for item in items]
     assert User(name="jdoe", display_name="John Doe", email="jdoe@example.com") in plain
     assert Group(name="lake", display_name="Lake", members=("jdoe",)) in plain
     assert (
         GlossaryTerm(name="Order", display_name="Order", definition="What was asked for.") in plain
     )
-    others = [item.urn for item in items if isinstance(item, Other)]
+    others = [item.urn for item in items if isinstance(item, CatalogEntity)]
     assert others[:3] == [
         "urn:li:container:c0ffee",
         "urn:li:dashboard:(looker,1)",
@@ -297,7 +297,7 @@ def test_another_type_of_a_column_leaves_people_s_words_theirs(
 ) -> None:
     schema = entry(file).schema
     assert schema is not None
-    edits = entry(file).carried["datahub"]["editableSchemaMetadata"]
+    edits = entry(file).raw["datahub"]["editableSchemaMetadata"]
     typed = tuple(
         msgspec.structs.replace(field, type=INT64, native_type=None)
         if field.name != "ship"
@@ -307,7 +307,7 @@ def test_another_type_of_a_column_leaves_people_s_words_theirs(
     changed(file, schema=Schema(fields=typed))
     again = entry(DatahubFile.at(str(path)))
     assert again.schema == Schema(fields=typed)
-    assert again.carried["datahub"]["editableSchemaMetadata"] == edits
+    assert again.raw["datahub"]["editableSchemaMetadata"] == edits
 
 
 def test_another_word_on_a_column_takes_the_place_of_people_s(
@@ -423,7 +423,7 @@ def test_edges_to_instances_need_no_order(file: DatahubFile, tmp_path: Path) -> 
     other = DatahubFile.at(str(tmp_path / "other.json"))
     other.put(estate[0])
     assert other.get(ORDERS_URN) == msgspec.structs.replace(
-        estate[0], carried=entry(DatahubFile.at(str(tmp_path / "other.json"))).carried
+        estate[0], raw=entry(DatahubFile.at(str(tmp_path / "other.json"))).raw
     )
     for each in estate[1:]:
         other.put(each)
@@ -481,9 +481,7 @@ def test_what_was_edited_in_a_snapshot_is_refused_with_its_place(path: Path) -> 
     for carried in ({"ownership": [{"body": {"owners": [1]}}]}, {"ownership": 7}, 7):
         with pytest.raises(LumosError, match=r"ownership|carried\.datahub"):
             file.put(
-                CatalogEntry(
-                    urn=ORDERS_URN, name="o", platform="hive", carried={"datahub": carried}
-                )
+                CatalogEntry(urn=ORDERS_URN, name="o", platform="hive", raw={"datahub": carried})
             )
     assert not path.exists()
 
@@ -566,7 +564,7 @@ def test_what_is_packed_into_properties_is_not_carried_a_second_time(path: Path)
     found[0]["aspect"]["json"]["externalUrl"] = "http://a"
     read = entry(opened(path, found))
     assert read.statistics == Statistics(row_count=7)
-    [statement] = read.carried["datahub"]["datasetProperties"]
+    [statement] = read.raw["datahub"]["datasetProperties"]
     assert statement["body"] == {
         "name": "orders",
         "externalUrl": "http://a",

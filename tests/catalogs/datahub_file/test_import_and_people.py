@@ -129,7 +129,7 @@ def test_where_both_changed_a_record_people_win_and_it_is_told_once(lumos: Lumos
     report = bring(lumos, later)
     assert read()["deprecation"]["note"] == "by hand"
     assert [(each.path, each.theirs, each.ours) for each in report.conflicts] == [
-        ("carried.datahub.deprecation.body.note", "by hand", "from the source again")
+        ("raw.datahub.deprecation.body.note", "by hand", "from the source again")
     ]
 
 
@@ -158,7 +158,7 @@ def test_an_import_into_edited_records_is_taken_back_but_for_edits_since(lumos: 
     bring(lumos, later)
     edit(lambda aspects: aspects["deprecation"].update(actor="urn:li:corpuser:by-hand"))
     report = lumos.snapshot.roll_back(platform=TARGET)
-    assert [each.aspects for each in report.kept] == [("carried.datahub.deprecation",)]
+    assert [each.aspects for each in report.kept] == [("raw.datahub.deprecation",)]
     wanted = source()
     wanted["deprecation"]["actor"] = "urn:li:corpuser:by-hand"
     assert read() == wanted

@@ -8,7 +8,7 @@ import pytest
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
 from lumos.errors import MisuseError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from snapshots.stores import fill
 
@@ -124,7 +124,7 @@ def named_by_ids(lumos: Lumos) -> Lumos:
     }
     for urn, aspects in titles.items():
         said = {aspect: [{"body": body}] for aspect, body in aspects.items()}
-        there.put_item(Other(urn=urn, carried={"datahub": said}))
+        there.put_item(CatalogEntity(urn=urn, raw={"datahub": said}))
     return lumos
 
 
@@ -144,7 +144,7 @@ def test_a_catalog_that_shows_titles_itself_needs_no_other_names(named_by_ids: L
 
 def test_two_domains_of_one_title_are_not_made_one_by_pasting(named_by_ids: Lumos) -> None:
     said = {"domainProperties": [{"body": {"name": "Marketing"}}]}
-    catalog().put_item(Other(urn=f"urn:li:domain:{SALES}", carried={"datahub": said}))
+    catalog().put_item(CatalogEntity(urn=f"urn:li:domain:{SALES}", raw={"datahub": said}))
     needs = named_by_ids.migration.try_migrate(FILE, "local").needs
     assert [need.like for need in needs if need.kind == "domain"] == [()]
 
@@ -169,10 +169,10 @@ def test_mapped_tags_and_domains_go_to_the_target_whole_and_come_back_by_the_map
     assert entry is not None
     assert entry.governance == Governance(tags=("Gold",))
     assert entry.documentation == Documentation(domain="Marketing")
-    assert copy.get_item(Other, f"urn:li:domain:{MARKETING}") is None
-    sales = copy.get_item(Other, f"urn:li:domain:{SALES}")
-    assert isinstance(sales, Other)
-    (said,) = sales.carried["datahub"]["domainProperties"]
+    assert copy.get_item(CatalogEntity, f"urn:li:domain:{MARKETING}") is None
+    sales = copy.get_item(CatalogEntity, f"urn:li:domain:{SALES}")
+    assert isinstance(sales, CatalogEntity)
+    (said,) = sales.raw["datahub"]["domainProperties"]
     assert said["body"]["parentDomain"] == "urn:li:domain:Marketing"
     again = named_by_ids.migration.migrate(FILE, "datahub-file:copy.json", mapping="there.yaml")
     assert again.imported.sums.kinds["others"].unchanged == 3
@@ -195,7 +195,9 @@ def test_what_is_mapped_is_compared_under_its_new_name(lumos: Lumos) -> None:
 def test_a_tag_of_the_target_that_no_dataset_has_is_known_too(named_by_ids: Lumos) -> None:
     there = DatahubFile.at("copy.json")
     there.put_item(
-        Other(urn="openmetadata:tag:Medals.Gold", carried={"openmetadata": {"description": "x"}})
+        CatalogEntity(
+            urn="openmetadata:tag:Medals.Gold", raw={"openmetadata": {"description": "x"}}
+        )
     )
     needs = named_by_ids.migration.try_migrate(FILE, "datahub-file:copy.json").needs
     assert [(need.kind, need.name, need.like) for need in needs] == [

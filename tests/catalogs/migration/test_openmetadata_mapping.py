@@ -7,7 +7,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from snapshots.stores import fill
 
 ORDERS, SALES = "lumos://postgres/shop/public/orders", "lumos://postgres/shop/public/sales"
@@ -37,8 +37,8 @@ def reference(type: str, fqn: str) -> dict[str, str]:
     return {"type": type, "fullyQualifiedName": fqn}
 
 
-def thing(type: str, fqn: str, **record: Any) -> Other:
-    return Other(urn=f"openmetadata:{type}:{fqn}", carried={"openmetadata": record})
+def thing(type: str, fqn: str, **record: Any) -> CatalogEntity:
+    return CatalogEntity(urn=f"openmetadata:{type}:{fqn}", raw={"openmetadata": record})
 
 
 DASHBOARD = thing(
@@ -67,7 +67,7 @@ TERM = GlossaryTerm(
     name="B.Gross",
     owners=("lakers",),
     related=("B.Net",),
-    carried={
+    raw={
         "openmetadata": {
             "fullyQualifiedName": "B.Gross",
             "owners": [reference("team", "lakers")],
@@ -91,7 +91,7 @@ def lumos(workplace: Path) -> Lumos:
                 urn="lumos://postgres/shop/public/sums",
                 name="sums",
                 platform="postgres",
-                carried={"openmetadata": {"edges": edges}},
+                raw={"openmetadata": {"edges": edges}},
             ),
         ],
         "others": [DASHBOARD, MODEL, INDEX, QUERY, PRODUCT, TAG, DOMAIN],
@@ -107,9 +107,9 @@ def lumos(workplace: Path) -> Lumos:
 
 
 def said(catalog: DatahubFile, type: str, fqn: str) -> dict[str, Any]:
-    found = catalog.get_item(Other, f"openmetadata:{type}:{fqn}")
-    assert isinstance(found, Other)
-    record: dict[str, Any] = found.carried["openmetadata"]
+    found = catalog.get_item(CatalogEntity, f"openmetadata:{type}:{fqn}")
+    assert isinstance(found, CatalogEntity)
+    record: dict[str, Any] = found.raw["openmetadata"]
     return record
 
 
@@ -134,14 +134,14 @@ def test_what_things_refer_to_has_its_name_in_the_target() -> None:
     assert said(copy, "dataProduct", "Shirts")["experts"] == [reference("user", "anna")]
     sums = copy.get("lumos://postgres/shop/public/sums")
     assert sums is not None
-    assert sums.carried["openmetadata"]["edges"].keys() == {SALES}
+    assert sums.raw["openmetadata"]["edges"].keys() == {SALES}
 
 
 @pytest.mark.usefixtures("lumos")
 def test_a_tag_and_a_domain_that_are_mapped_go_there_under_their_new_names_alone() -> None:
     copy = DatahubFile.at("copy.json")
     for type, old, new in (("tag", "P.Gold", "PII.Gold"), ("domain", "Sales", "Shop.Sales")):
-        assert copy.get_item(Other, f"openmetadata:{type}:{old}") is None
+        assert copy.get_item(CatalogEntity, f"openmetadata:{type}:{old}") is None
         assert "description" in said(copy, type, new)
 
 
@@ -151,8 +151,8 @@ def test_a_tag_that_the_target_has_stays_as_it_is_there(lumos: Lumos) -> None:
     assert list(target.put_items([theirs])) == []
     lumos.migration.migrate("local", "datahub-file:full.json", mapping="there.yaml")
     full = DatahubFile.at("full.json")
-    assert full.get_item(Other, theirs.urn) == theirs
-    assert full.get_item(Other, TAG.urn) is None
+    assert full.get_item(CatalogEntity, theirs.urn) == theirs
+    assert full.get_item(CatalogEntity, TAG.urn) is None
 
 
 @pytest.mark.usefixtures("lumos")
@@ -160,7 +160,7 @@ def test_teams_that_own_terms_stay_teams() -> None:
     term = DatahubFile.at("copy.json").get_item(GlossaryTerm, "B.Gross")
     assert isinstance(term, GlossaryTerm)
     assert (term.owners, term.related) == (("lake2",), ("Lumos Net",))
-    record = term.carried["openmetadata"]
+    record = term.raw["openmetadata"]
     assert record["owners"] == [reference("team", "lake2")]
     assert record["tags"] == [label("PII.Gold")]
 
@@ -173,5 +173,5 @@ def test_the_mapping_reversed_brings_all_of_it_back(lumos: Lumos) -> None:
     assert lumos.snapshot.diff("local", "datahub-file:back.json").summary.differences == 0
     back = DatahubFile.at("back.json")
     for item in (DASHBOARD, MODEL, INDEX, QUERY, PRODUCT, TAG, DOMAIN):
-        assert back.get_item(Other, item.urn) == item
+        assert back.get_item(CatalogEntity, item.urn) == item
     assert back.get_item(GlossaryTerm, TERM.name) == TERM

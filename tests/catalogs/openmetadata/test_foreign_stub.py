@@ -13,7 +13,7 @@ from catalogs.servers.openmetadata import Openmetadata
 from catalogs.servers.spec import specification
 from catalogs.strategies import WORDS
 from lumos.catalogs.openmetadata.platform import Openmetadata as Platform
-from lumos.model.catalog import CatalogEntry, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, User
 from lumos.model.dataset import Documentation, Governance
 
 from .people import ORDERS, Estate
@@ -25,9 +25,9 @@ FLOW = "urn:li:dataFlow:(airflow,nightly,PROD)"
 EXTRACT, LOAD = (f"urn:li:dataJob:({FLOW},{name})" for name in ("extract", "load"))
 
 
-def other(urn: str, **aspects: Any) -> Other:
+def other(urn: str, **aspects: Any) -> CatalogEntity:
     said = {aspect: [{"body": body}] for aspect, body in aspects.items()}
-    return Other(urn=urn, carried={"datahub": said})
+    return CatalogEntity(urn=urn, raw={"datahub": said})
 
 
 GOLD = other(
@@ -78,18 +78,18 @@ def change(estate: Estate, route: str, id: str, **fields: Any) -> None:
     estate.human("PATCH", f"{route}/{id}", operations, type="json-patch+json")
 
 
-def put(estate: Estate, *items: Other) -> Platform:
+def put(estate: Estate, *items: CatalogEntity) -> Platform:
     catalog = estate.catalog()
     assert list(catalog.put_items(items)) == []
     return catalog
 
 
 def held(estate: Estate) -> dict[str, Any]:
-    return {item.urn: item for item in estate.catalog().items() if isinstance(item, Other)}
+    return {item.urn: item for item in estate.catalog().items() if isinstance(item, CatalogEntity)}
 
 
 def said(item: Any, aspect: str) -> Any:
-    (statement,) = item.carried["datahub"][aspect]
+    (statement,) = item.raw["datahub"][aspect]
     return statement["body"]
 
 
@@ -188,7 +188,7 @@ def test_what_people_change_comes_back_in_datahubs_words(estate: Estate) -> None
     assert said(now[LOAD], "dataJobInfo")["description"] == "Mine"
     # One by one they read as they do together.
     catalog = estate.catalog()
-    assert {urn: catalog.get_item(Other, urn) for urn in now} == now
+    assert {urn: catalog.get_item(CatalogEntity, urn) for urn in now} == now
 
 
 def test_other_words_are_shown_in_the_place_of_those_before(estate: Estate) -> None:
@@ -257,7 +257,7 @@ def person(estate: Estate, name: str) -> dict[str, str]:
     return {"id": made["id"], "type": "user"}
 
 
-def erase(estate: Estate, *items: Other) -> None:
+def erase(estate: Estate, *items: CatalogEntity) -> None:
     catalog = estate.catalog()
     for item in items:
         catalog.erase_item(item)
@@ -272,7 +272,7 @@ def test_a_pipeline_of_people_takes_no_jobs(estate: Estate) -> None:
     put(estate, NIGHTLY, SECOND)
     assert estate.named("pipelines", "airflow.nightly", "tasks")["tasks"] == before
     assert held(estate).keys() >= {"openmetadata:pipeline:airflow.nightly", FLOW, LOAD}
-    assert estate.catalog().get_item(Other, LOAD) == SECOND
+    assert estate.catalog().get_item(CatalogEntity, LOAD) == SECOND
     erase(estate, SECOND, NIGHTLY)
     assert estate.named("pipelines", "airflow.nightly", "tasks")["tasks"] == before
 
@@ -284,7 +284,7 @@ def test_what_people_have_under_a_name_is_nothing_that_came_from_datahub(
     put(estate, *ALL)
     for kept in [each for each in estate.stub.entities("container") if "extension" in each]:
         estate.human("DELETE", f"containers/{kept['id']}?hardDelete=true")
-    assert estate.catalog().get_item(Other, urn) is None
+    assert estate.catalog().get_item(CatalogEntity, urn) is None
 
 
 def test_a_job_alone_goes_without_a_trace(estate: Estate) -> None:
@@ -349,9 +349,9 @@ def test_a_pipeline_into_which_people_put_something_stays(estate: Estate) -> Non
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_two_catalogs_may_have_one_name(estate: Estate, order: int) -> None:
-    native = Other(
+    native = CatalogEntity(
         urn="openmetadata:domain:Sales",
-        carried={"openmetadata": {"description": "d", "domainType": "Consumer-aligned"}},
+        raw={"openmetadata": {"description": "d", "domainType": "Consumer-aligned"}},
     )
     foreign = other("urn:li:domain:Sales", domainProperties={"name": "S", "description": "from"})
     for item in (native, foreign)[::order]:
@@ -385,8 +385,8 @@ def test_whatever_is_said_comes_back(shared: Estate, given: dict[str, Any]) -> N
     items = {urn: other(urn, **aspects) for urn, aspects in given.items()}
     put(shared, *items.values())
     assert held(shared) == items
-    put(shared, *(msgspec.structs.replace(item, carried={}) for item in items.values()))
-    assert held(shared) == {urn: Other(urn=urn) for urn in items}
+    put(shared, *(msgspec.structs.replace(item, raw={}) for item in items.values()))
+    assert held(shared) == {urn: CatalogEntity(urn=urn) for urn in items}
     assert shared.stub.violations == []
 
 

@@ -28,7 +28,7 @@ from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server as Caller
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
-from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Owner, Schedule
 from lumos.model.lineage import JobRun
 
@@ -139,7 +139,7 @@ def test_items_come_back_as_they_were_put(shared: Catalog, items: list[Any]) -> 
     assert len(kept) == len(items)
     for item in items:
         assert item in kept
-        key = item.urn if isinstance(item, Job | Other) else item.name
+        key = item.urn if isinstance(item, Job | CatalogEntity) else item.name
         assert shared.items.get(type(item), key) == item
     for item in items:
         shared.items.erase(item)
@@ -152,7 +152,7 @@ def test_putting_the_same_again_writes_nothing(catalog: Catalog) -> None:
         GlossaryTerm(name="Order", definition="x", related=("y",)),
         User(name="Jane", title="Boss"),
         Group(name="g", members=("a",)),
-        Other(urn="x", carried={"atlas": {"y": [1]}}),
+        CatalogEntity(urn="x", raw={"atlas": {"y": [1]}}),
         Job(urn="j", name="j", platform="p", runs=(JobRun(run_id="1", job="j", started_at=datetime(2024, 1, 1, tzinfo=UTC)),)),
     ]  # fmt: skip
     for item in items:

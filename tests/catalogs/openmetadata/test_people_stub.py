@@ -220,7 +220,7 @@ def test_what_only_people_set_is_never_touched(estate: Estate) -> None:
     assert raw["retentionPeriod"] == "P30D"
     assert raw["columns"][0]["displayName"] == "Number"
     found = estate.now()
-    assert found.carried["openmetadata"]["entity"] == {"retentionPeriod": "P30D"}
+    assert found.raw["openmetadata"]["entity"] == {"retentionPeriod": "P30D"}
     estate.catalog().erase(ORDERS)
     estate.catalog().put(found)
     assert estate.raw()["retentionPeriod"] == "P30D"

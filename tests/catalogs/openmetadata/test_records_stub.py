@@ -16,7 +16,7 @@ from catalogs.servers.spec import specification
 from catalogs.test_lossless import restore, snapshot
 from lumos import Lumos
 from lumos.catalogs.datahub_file import DatahubFile
-from lumos.model.catalog import GlossaryTerm, Other
+from lumos.model.catalog import CatalogEntity, GlossaryTerm
 
 from .native_inventory import Native
 from .people import Estate
@@ -143,19 +143,19 @@ def test_a_property_that_the_target_declares_otherwise_is_kept_and_the_rest_is_s
     dashboard_with(source, "string", "forty")
     dashboard_with(target, "integer", theirs)
     source.change("dashboards", "boards.revenue", project="house")
-    item = source.catalog().get_item(Other, REVENUE)
-    assert isinstance(item, Other)
+    item = source.catalog().get_item(CatalogEntity, REVENUE)
+    assert isinstance(item, CatalogEntity)
     assert list(target.catalog().put_items([item])) == []
     there = target.named("dashboards", "boards.revenue", "extension")
     assert there["project"] == "house"
     assert (there.get("extension") or {}).get("code") == theirs
-    assert target.catalog().get_item(Other, REVENUE) == item
+    assert target.catalog().get_item(CatalogEntity, REVENUE) == item
     assert item in list(target.catalog().items())
 
 
-def refused(**record: Any) -> Other:
+def refused(**record: Any) -> CatalogEntity:
     said = {"description": "Of all shops", **record}
-    return Other(urn=REVENUE, carried={"openmetadata": said})
+    return CatalogEntity(urn=REVENUE, raw={"openmetadata": said})
 
 
 # The first is refused at once, the second when the dashboard is there already.
@@ -167,7 +167,7 @@ def refused(**record: Any) -> Other:
     ],
     ids=["whole", "half way"],
 )
-def test_nothing_stays_of_a_thing_that_was_refused(estate: Opens, item: Other) -> None:
+def test_nothing_stays_of_a_thing_that_was_refused(estate: Opens, item: CatalogEntity) -> None:
     target = estate()
     service(target, "dashboard", "boards", "Looker")
     target.human("PUT", "charts", {"name": "bars", "service": "boards", "description": "x"})
@@ -176,7 +176,7 @@ def test_nothing_stays_of_a_thing_that_was_refused(estate: Opens, item: Other) -
     (found,) = catalog.put_items([item])
     assert found.urn == REVENUE
     assert list(target.catalog().items()) == before
-    assert target.catalog().get_item(Other, REVENUE) is None
+    assert target.catalog().get_item(CatalogEntity, REVENUE) is None
     assert "boards.revenue" not in OpenmetadataRig().state(target.stub)["dashboard"]
 
 

@@ -329,7 +329,7 @@ def test_a_urn_that_is_none_is_refused(server: Server) -> None:
     with pytest.raises(LumosError, match="is not a dataset URN"):
         catalog_of(server).put(entry)
     with pytest.raises(LumosError, match="is not a dataset URN"):
-        catalog_of(server).settled(entry)
+        catalog_of(server).as_held(entry)
     good = plain()
     written = list(catalog_of(server).put_many([entry, good], over={}))
     assert [isinstance(each, Refused) for each in written] == [True, False]

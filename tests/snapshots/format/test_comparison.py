@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import (
     Cost,
     Documentation,
@@ -392,26 +392,26 @@ def test_aspects_beside_the_main_ones_are_compared_when_asked_for(tmp_path: Path
 
 def test_what_only_one_catalog_knows_is_missed_when_it_is_gone(tmp_path: Path) -> None:
     carried = {"datahub": {"embed": [1], "deprecation": [2]}, "atlas": 7}
-    old = msgspec.structs.replace(BASE, carried=carried)
-    new = msgspec.structs.replace(BASE, carried={"datahub": {"deprecation": [3], "siblings": [4]}})
+    old = msgspec.structs.replace(BASE, raw=carried)
+    new = msgspec.structs.replace(BASE, raw={"datahub": {"deprecation": [3], "siblings": [4]}})
     found = differences(tmp_path, [old], [new])
     assert [(each.aspect, *rest) for each, rest in zip(found, told(found), strict=True)] == [
-        ("carried", "atlas", "removed", "informational"),
-        ("carried", "datahub.deprecation", "changed", "informational"),
-        ("carried", "datahub.embed", "removed", "informational"),
-        ("carried", "datahub.siblings", "added", "informational"),
+        ("raw", "atlas", "removed", "informational"),
+        ("raw", "datahub.deprecation", "changed", "informational"),
+        ("raw", "datahub.embed", "removed", "informational"),
+        ("raw", "datahub.siblings", "added", "informational"),
     ]
     assert differences(tmp_path, [old], [old]) == []
 
 
 def test_what_lumos_has_no_kind_for_is_missed_when_it_is_gone(tmp_path: Path) -> None:
-    chart = Other(urn="urn:li:chart:(looker,1)", carried={"datahub": {"chartInfo": [1]}})
-    term = GlossaryTerm(name="t", carried={"datahub": {"institutionalMemory": [1]}})
+    chart = CatalogEntity(urn="urn:li:chart:(looker,1)", raw={"datahub": {"chartInfo": [1]}})
+    term = GlossaryTerm(name="t", raw={"datahub": {"institutionalMemory": [1]}})
     for name, others, glossary in (("a", [chart], [term]), ("b", [], [GlossaryTerm(name="t")])):
         write_snapshot(tmp_path / f"{name}.json", FACTS, [], others=others, glossary=glossary)
     found = list(compare(tmp_path / "a.json", tmp_path / "b.json", judge=by_rules))
     assert [(each.kind, each.aspect, each.path, each.change, each.impact) for each in found] == [
-        ("term", "carried", "datahub.institutionalMemory", "removed", "informational"),
+        ("term", "raw", "datahub.institutionalMemory", "removed", "informational"),
         ("other", "entry", "", "removed", "informational"),
     ]
 

@@ -407,7 +407,7 @@ def test_yaml_with_characters_that_it_may_not_have_is_refused(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
 def test_json_that_nests_without_end_is_refused(tmp_path: Path, name: str) -> None:
     head = '{"format":"lumos-snapshot","format_version":"1.0","exported_at":"2024-01-15T12:00:00Z"'
-    deep = '{"urn":"lumos://s3/a","name":"a","platform":"s3","carried":{"a":' + "[" * 100_000
+    deep = '{"urn":"lumos://s3/a","name":"a","platform":"s3","raw":{"a":' + "[" * 100_000
     start = f'{head},"datasets":[' if name == "a.json" else head + "}\n" + '{"dataset":'
     (tmp_path / name).write_text(start + deep)
     assert [problem for problem in validate(tmp_path / name) if problem.severity == "error"]

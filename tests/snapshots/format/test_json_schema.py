@@ -6,7 +6,7 @@ from pathlib import Path
 from lumos.snapshots.format.document import KINDS, SnapshotHeader
 
 PROJECT = Path(__file__).parents[3]
-SCHEMA = PROJECT / "docs/snapshot-1.0.schema.json"
+SCHEMA = PROJECT / "docs/snapshot-1.1.schema.json"
 
 
 def test_the_published_schema_is_that_of_the_values() -> None:

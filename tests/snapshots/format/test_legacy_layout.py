@@ -239,7 +239,7 @@ def test_all_of_the_flat_layout_has_a_place(flat: Path) -> None:
             GlossaryTerm(name="Customer"),
         ]
         assert list(snapshot.users()) == [
-            User(name="jane.smith", email="jane@example.com", carried={"founding": {"floor": 3}})
+            User(name="jane.smith", email="jane@example.com", raw={"founding": {"floor": 3}})
         ]
         assert list(snapshot.groups()) == [Group(name="finance-data-team", members=("jane.smith",))]
     assert customers == CatalogEntry(
@@ -291,7 +291,7 @@ def test_keys_that_nobody_knows_are_carried_along(tmp_path: Path) -> None:
     file.write_bytes(msgspec.json.encode(FLAT | {"datasets": [dataset]}))
     with open_snapshot(file) as snapshot:
         (entry,) = snapshot.datasets()
-    assert entry.carried == {"founding": {"tier": 1, "database": "ELSEWHERE"}}
+    assert entry.raw == {"founding": {"tier": 1, "database": "ELSEWHERE"}}
 
 
 def written(folder: Path, **parts: object) -> Path:
@@ -302,7 +302,7 @@ def written(folder: Path, **parts: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("part", "carried"),
+    ("part", "raw"),
     [
         ({"schema": {"fields": [], "primary_key": ["id"]}}, {"schema.primary_key": ["id"]}),
         (
@@ -348,7 +348,7 @@ def test_keys_inside_of_parts_are_carried_along_by_their_path(
     file = written(tmp_path, datasets=[{"urn": "lumos://s3/a"} | part])
     with open_snapshot(file) as snapshot:
         (entry,) = snapshot.datasets()
-    assert entry.carried == {"founding": carried}
+    assert entry.raw == {"founding": carried}
 
 
 def test_what_the_present_format_knows_is_not_carried_but_read(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_what_the_present_format_knows_is_not_carried_but_read(tmp_path: Path) -
     assert entry.versioning is not None
     assert entry.versioning.history[0].author == "bob"
     assert entry.governance == Governance(terms=("Sales: Net",))
-    assert entry.carried == {}
+    assert entry.raw == {}
 
 
 def test_names_keep_their_colons_and_people_their_descriptions(tmp_path: Path) -> None:
@@ -386,11 +386,11 @@ def test_names_keep_their_colons_and_people_their_descriptions(tmp_path: Path) -
             GlossaryTerm(name="Sales: Net"),
         ]
         carried = {"founding": {"description": "the boss"}}
-        assert list(snapshot.users()) == [User(name="bob", carried=carried)]
+        assert list(snapshot.users()) == [User(name="bob", raw=carried)]
         assert list(snapshot.groups()) == [Group(name="g", description="a group")]
         (job,) = snapshot.jobs()
     assert job.inputs == ("lumos://s3/a",)
-    assert job.carried == {"founding": {"team": "x"}}
+    assert job.raw == {"founding": {"team": "x"}}
 
 
 @pytest.mark.parametrize(

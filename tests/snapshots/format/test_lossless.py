@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from catalogs.strategies import ITEMS, entries
 from examples import examples
 from lumos.errors import LumosError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Quality
 from lumos.model.schema import Field, Schema
 from lumos.model.types import parse_type
@@ -20,7 +20,13 @@ from lumos.snapshots.format.writer import write_snapshot
 from snapshots.format.test_encodings import NAMES, all_bytes, content
 from snapshots.sample_inventories import FACTS
 
-KINDS = {GlossaryTerm: "glossary", User: "users", Group: "groups", Job: "jobs", Other: "others"}
+KINDS = {
+    GlossaryTerm: "glossary",
+    User: "users",
+    Group: "groups",
+    Job: "jobs",
+    CatalogEntity: "others",
+}
 MANY = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 
 
@@ -28,7 +34,7 @@ def by_kind(items: list[Any]) -> dict[str, list[Any]]:
     """The items as a snapshot takes them, none of them twice, in their order."""
     sorted_items: dict[str, dict[str, Any]] = {name: {} for name in KINDS.values()}
     for item in items:
-        key = item.urn if isinstance(item, Job | Other) else item.name
+        key = item.urn if isinstance(item, Job | CatalogEntity) else item.name
         sorted_items[KINDS[type(item)]][key] = item
     return {name: [found[key] for key in sorted(found)] for name, found in sorted_items.items()}
 
@@ -90,8 +96,6 @@ def test_a_number_that_json_has_no_word_for_is_refused(tmp_path: Path, quality: 
 
 
 def test_a_null_that_is_carried_along_comes_back(tmp_path: Path) -> None:
-    entry = CatalogEntry(
-        urn="lumos://s3/a", name='":null', platform="s3", carried={"x": {"a": None}}
-    )
+    entry = CatalogEntry(urn="lumos://s3/a", name='":null', platform="s3", raw={"x": {"a": None}})
     write_snapshot(tmp_path / "a.json", FACTS, [entry])
     assert content(tmp_path / "a.json")["datasets"] == [entry]

@@ -204,7 +204,7 @@ def nested(levels: int) -> Any:
 def test_what_nests_too_deeply_for_yaml_is_not_written_as_yaml(
     tmp_path: Path, levels: int, is_written: bool
 ) -> None:
-    entry = msgspec.structs.replace(customers(), lineage=None, carried={"x": nested(levels)})
+    entry = msgspec.structs.replace(customers(), lineage=None, raw={"x": nested(levels)})
     if is_written:
         write_snapshot(tmp_path / "a.yaml", FACTS, [entry])
         assert list(validate(tmp_path / "a.yaml")) == []
@@ -215,6 +215,6 @@ def test_what_nests_too_deeply_for_yaml_is_not_written_as_yaml(
 
 
 def test_what_no_encoding_can_hold_is_one_sentence(tmp_path: Path) -> None:
-    entry = msgspec.structs.replace(customers(), carried={"x": nested(100_000)})
+    entry = msgspec.structs.replace(customers(), raw={"x": nested(100_000)})
     with pytest.raises(SnapshotError, match=f"{CUSTOMERS}' nests too deeply"):
         write_snapshot(tmp_path / "a.jsonl", FACTS, [entry])

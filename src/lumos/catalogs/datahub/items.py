@@ -59,8 +59,8 @@ class ServerItems:
                     found[key] = item
         return found
 
-    def settled(self, item: Item) -> Item:
-        return DataHubItems(_Held(self._gms.name, {}, ()), self._model).settled(item)
+    def as_held(self, item: Item) -> Item:
+        return DataHubItems(_Held(self._gms.name, {}, ()), self._model).as_held(item)
 
     def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
         """Makes items exactly these; tells of those that the server does not take."""

@@ -131,11 +131,11 @@ class Datahub(
                     yield Refused(written.urn, outcome.problem)
             yield from at_once
 
-    def settled(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         usual, *_ = names_of(entry.urn)
         if (problem := refused_name(self.name, usual)) is not None:
             raise problem
-        if CATALOG not in entry.carried:
+        if CATALOG not in entry.raw:
             return entry
         return self._parts.reading.as_read(entry)
 
@@ -174,8 +174,8 @@ class Datahub(
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
         return self._parts.items.put_many(items)
 
-    def settled_item(self, item: Item) -> Item:
-        return self._parts.items.settled(item)
+    def item_as_held(self, item: Item) -> Item:
+        return self._parts.items.as_held(item)
 
     def erase_item(self, item: Item) -> None:
         self._parts.items.erase(item)

@@ -130,8 +130,8 @@ class DatahubFile(
         changed = is_other and self._differ(before, rendered.statements)
         return WrittenEntry(urn=entry.urn, changed=changed, held=rendered.held)
 
-    def settled(self, entry: CatalogEntry) -> CatalogEntry:
-        if CATALOG not in entry.carried:
+    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+        if CATALOG not in entry.raw:
             return entry
         opened = self._opened
         _name_of(opened.naming, entry.urn)
@@ -161,8 +161,8 @@ class DatahubFile(
         self._opened.items.put(item)
         self._save()
 
-    def settled_item(self, item: Item) -> Item:
-        return self._opened.items.settled(item)
+    def item_as_held(self, item: Item) -> Item:
+        return self._opened.items.as_held(item)
 
     def erase_item(self, item: Item) -> None:
         self._opened.items.erase(item)

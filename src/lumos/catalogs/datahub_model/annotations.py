@@ -11,7 +11,7 @@ import msgspec
 from lumos.catalogs.datahub_model.extras import CATALOG, carried_in, folded, plain, stated
 from lumos.catalogs.datahub_model.names import entity_name
 from lumos.catalogs.datahub_model.shapes import OddAspect
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 
 class DataHubWords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,7 +50,7 @@ def type_of(urn: str) -> str | None:
     return next((type for type in _PLACES if entity_name(type, urn) is not None), None)
 
 
-def words_of(other: Other) -> DataHubWords:
+def words_of(other: CatalogEntity) -> DataHubWords:
     """What DataHub says of such an entity."""
     place = _place(other)
     body = folded_aspect(other, place.aspect)
@@ -61,7 +61,7 @@ def words_of(other: Other) -> DataHubWords:
     return DataHubWords(**said)
 
 
-def with_words(other: Other, words: DataHubWords) -> Other:
+def with_words(other: CatalogEntity, words: DataHubWords) -> CatalogEntity:
     """The entity when it says these words instead; what it says beside them stays."""
     if not _is_readable(other):
         return other
@@ -83,22 +83,22 @@ def with_words(other: Other, words: DataHubWords) -> Other:
     return with_aspect(other, place.aspect, said) if said else other
 
 
-def folded_aspect(other: Other, aspect: str) -> dict[str, Any]:
+def folded_aspect(other: CatalogEntity, aspect: str) -> dict[str, Any]:
     """An aspect of something that was brought from DataHub; empty where it has none."""
     if not _is_readable(other):
         return {}
-    body = folded(carried_in(other.carried).get(aspect, [])).get(aspect)
+    body = folded(carried_in(other.raw).get(aspect, [])).get(aspect)
     return body if isinstance(body, dict) else {}
 
 
-def with_aspect(other: Other, aspect: str, said: dict[str, Any]) -> Other:
+def with_aspect(other: CatalogEntity, aspect: str, said: dict[str, Any]) -> CatalogEntity:
     """The same thing with other facts in an aspect; what is nothing is taken out."""
-    statements = carried_in(other.carried)
+    statements = carried_in(other.raw)
     body = {**folded_aspect(other, aspect), **said}
     body = {key: value for key, value in body.items() if value is not None}
     now = stated({aspect: body}, {aspect: statements.get(aspect, [])})
     carried = {**plain(statements), **plain({aspect: now})}
-    return msgspec.structs.replace(other, carried={**other.carried, CATALOG: carried})
+    return msgspec.structs.replace(other, raw={**other.raw, CATALOG: carried})
 
 
 def text_in(body: dict[str, Any], key: str) -> str | None:
@@ -106,16 +106,16 @@ def text_in(body: dict[str, Any], key: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _is_readable(other: Other) -> bool:
+def _is_readable(other: CatalogEntity) -> bool:
     """Whether something is as DataHub says it; what only looks so is kept as it is."""
     try:
-        carried_in(other.carried)
+        carried_in(other.raw)
     except OddAspect:
         return False
     return True
 
 
-def _place(other: Other) -> _Place:
+def _place(other: CatalogEntity) -> _Place:
     type = type_of(other.urn)
     assert type is not None, f"{other.urn} has words"
     return _PLACES[type]

@@ -98,16 +98,16 @@ class DataHubEntries:
             made = self._keeper.kept(self._entity(urn), made)
             carried = left_over(statements, made, tidied=lambda each: self._carriable(urn, each))
             carried.update(self._still_true(entry, state))
-        others = without(entry.carried)
-        if carried or len(others) != len(entry.carried):
+        others = without(entry.raw)
+        if carried or len(others) != len(entry.raw):
             carried_for_all = {**others, CATALOG: carried} if carried else others
-            return msgspec.structs.replace(entry, carried=carried_for_all)
+            return msgspec.structs.replace(entry, raw=carried_for_all)
         return entry
 
     def render(self, entry: CatalogEntry) -> DataHubAspects:
         """The statements that say exactly what the entry says."""
-        carried = carried_in(entry.carried)
-        bare = msgspec.structs.replace(entry, carried=self._packable(entry, carried))
+        carried = carried_in(entry.raw)
+        bare = msgspec.structs.replace(entry, raw=self._packable(entry, carried))
         state: State = {}
         held = self._write(state, bare)
         if not carried:
@@ -135,7 +135,7 @@ class DataHubEntries:
         """The aspects that say what an entry says, as far as its place takes them."""
         rendered = self.render(entry)
         entity, state = self._entity(entry.urn), folded(rendered.statements)
-        if self._keeper is not None and CATALOG in entry.carried:
+        if self._keeper is not None and CATALOG in entry.raw:
             state = self._keeper.sent(entity, state)
         return Aspects(entity, state, rendered.held)
 
@@ -146,7 +146,7 @@ class DataHubEntries:
 
     def _packable(self, entry: CatalogEntry, carried: Statements) -> dict[str, Any]:
         """What an entry carries and its place has no room for."""
-        others = without(entry.carried)
+        others = without(entry.raw)
         if self._keeper is None or not carried:
             return others
         lost = unkept(carried, self._entity(entry.urn), self._keeper)
@@ -168,7 +168,7 @@ class DataHubEntries:
         """The packed statements about aspects that nobody changed since."""
         assert self._keeper is not None, "only keepers lose statements"
         try:
-            packed = carried_in(entry.carried)
+            packed = carried_in(entry.raw)
         except OddAspect:
             # Not as Lumos packed it.
             return {}

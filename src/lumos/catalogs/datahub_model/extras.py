@@ -65,12 +65,12 @@ def carried_in(carried: Mapping[str, Any]) -> Statements:
     found: Statements = {}
     mine = carried.get(CATALOG, {})
     if not isinstance(mine, dict):
-        raise OddAspect(f"carried.{CATALOG}", f"Expected `object`, got {mine!r}")
+        raise OddAspect(f"raw.{CATALOG}", f"Expected `object`, got {mine!r}")
     for aspect, items in mine.items():
         try:
             group = msgspec.convert(items, list[_Carried])
         except msgspec.ValidationError as problem:
-            raise OddAspect(f"carried.{CATALOG}.{aspect}", str(problem)) from None
+            raise OddAspect(f"raw.{CATALOG}.{aspect}", str(problem)) from None
         found[aspect] = checked(
             AspectStatement(aspect=aspect, body=item.body, beside=item.beside) for item in group
         )

@@ -4,7 +4,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from lumos.catalogs.datahub_model.annotations import folded_aspect, text_in
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 _PART: Final = r"[^,()]+"
 _FLOW: Final = re.compile(
@@ -45,7 +45,7 @@ def job_of(urn: str) -> JobName | None:
     return JobName(flow, match["id"]) if match and flow else None
 
 
-def type_of_job(job: Other) -> str | None:
+def type_of_job(job: CatalogEntity) -> str | None:
     """What kind of work a job is, in the words of its orchestrator."""
     type: Any = folded_aspect(job, "dataJobInfo").get("type")
     if isinstance(type, dict):
@@ -53,7 +53,7 @@ def type_of_job(job: Other) -> str | None:
     return type if isinstance(type, str) and type else None
 
 
-def before(job: Other, name: JobName) -> tuple[str, ...]:
+def before(job: CatalogEntity, name: JobName) -> tuple[str, ...]:
     """The names of the jobs of the same flow that come right before one."""
     said = folded_aspect(job, "dataJobInputOutput")
     edges = (text_in(each, "destinationUrn") for each in said.get("inputDatajobEdges") or ())

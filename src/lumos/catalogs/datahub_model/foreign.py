@@ -16,7 +16,7 @@ from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
 from lumos.catalogs.datahub_model.statements import Entity
 from lumos.catalogs.openmetadata import descriptions
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 _THEIRS: Final = "openmetadata"
 # Other names mean different things in quotes and without.
@@ -37,9 +37,9 @@ class Shown(NamedTuple):
         """The aspect that shows it."""
         return _ASPECTS[self.entity.type]
 
-    def words(self, other: Other) -> DataHubWords | None:
+    def words(self, other: CatalogEntity) -> DataHubWords | None:
         """What OpenMetadata says of it; nothing where that is not as OpenMetadata says it."""
-        record = other.carried.get(_THEIRS)
+        record = other.raw.get(_THEIRS)
         if not isinstance(record, dict) or record.get("deleted"):
             return None
         style = record.get("style")
@@ -74,22 +74,22 @@ class Shown(NamedTuple):
         kept = {key: value for key, value in body.items() if value is not None}
         return {**state, self.aspect: kept}
 
-    def with_edits(self, other: Other, now: DataHubWords) -> Other:
+    def with_edits(self, other: CatalogEntity, now: DataHubWords) -> CatalogEntity:
         """What OpenMetadata would say with what people changed since it was shown."""
         then = self.read(self.written({}, self.words(other) or DataHubWords()))
-        record = dict(other.carried[_THEIRS])
+        record = dict(other.raw[_THEIRS])
         if now.title != then.title:
             record["displayName"] = now.title
         if now.description != then.description:
             record["description"] = descriptions.encoded(now.description or "")
         if now.colour != then.colour:
             record["style"] = {**(record.get("style") or {}), "color": now.colour}
-        if record == other.carried[_THEIRS]:
+        if record == other.raw[_THEIRS]:
             return other
         if record.get("style") == {"color": None}:
             del record["style"]
         said = {key: value for key, value in record.items() if value not in (None, "")}
-        return msgspec.structs.replace(other, carried={**other.carried, _THEIRS: said})
+        return msgspec.structs.replace(other, raw={**other.raw, _THEIRS: said})
 
 
 def shown_by(urn: str) -> Shown | None:

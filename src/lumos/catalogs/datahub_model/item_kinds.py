@@ -8,7 +8,7 @@ from lumos.catalogs.datahub_model.lenses import State, changed, listed, values
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
 from lumos.catalogs.datahub_model.statements import Entity, entity_of
 from lumos.catalogs.interface import Item
-from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Owner, Ownership
 
 
@@ -28,20 +28,20 @@ def kind_and_key(entity: Entity) -> tuple[DataHubItemKind, str]:
     name = None if kind is None else entity_name(entity.type, entity.urn)
     # A name that Lumos would spell in another way stays what it is.
     if kind is None or name is None or entity_urn(entity.type, name) != entity.urn:
-        return KINDS[Other], entity.urn
+        return KINDS[CatalogEntity], entity.urn
     return kind, name
 
 
 def key_of(item: Item) -> str:
     """The name or URN that an item is known by."""
-    return item.urn if isinstance(item, Job | Other) else item.name
+    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
 
 
 def home_of(kind: DataHubItemKind, key: str) -> Entity | None:
     """The entity that an item is in DataHub."""
     if kind.entity is not None:
         return Entity(kind.entity, entity_urn(kind.entity, key))
-    return entity_of(key) if kind.type is Other and key.startswith("urn:li:") else None
+    return entity_of(key) if kind.type is CatalogEntity and key.startswith("urn:li:") else None
 
 
 def _read_user(name: str, state: State) -> User:
@@ -147,8 +147,8 @@ def _write_names(state: State, aspect: str, key: str, entity: str, names: tuple[
     changed(state, aspect, **{key: urns})
 
 
-def _read_other(urn: str, _state: State) -> Other:
-    return Other(urn=urn)
+def _read_other(urn: str, _state: State) -> CatalogEntity:
+    return CatalogEntity(urn=urn)
 
 
 def _write_nothing(_state: State, _item: Any) -> None:
@@ -162,7 +162,7 @@ KINDS: Final[dict[type[Any], DataHubItemKind]] = {
         DataHubItemKind("lumos-user", User, "corpuser", _read_user, _write_user),
         DataHubItemKind("lumos-group", Group, "corpGroup", _read_group, _write_group),
         DataHubItemKind("lumos-job", Job, None, _read_other, _write_nothing),
-        DataHubItemKind("lumos-other", Other, None, _read_other, _write_nothing),
+        DataHubItemKind("lumos-other", CatalogEntity, None, _read_other, _write_nothing),
     )
 }
 WORDS: Final = {kind.word: kind for kind in KINDS.values()}

@@ -38,7 +38,7 @@ from lumos.catalogs.datahub_model.names import entity_urn, is_acceptable
 from lumos.catalogs.datahub_model.shapes import statements_of
 from lumos.catalogs.datahub_model.statements import AspectStatement, DataHubExtras, Entity, Holder
 from lumos.catalogs.interface import Item
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 from lumos.model.json_codec import from_json, to_json
 
 _RESOURCE: Final = "platformResource"
@@ -86,10 +86,10 @@ class DataHubItems:
             return self._with_edits(exact)
         return self._read(kind, key, statements, exact)
 
-    def settled(self, item: Item) -> Item:
+    def as_held(self, item: Item) -> Item:
         """The item that `get` gives back once this one is put."""
         kind, key = KINDS[type(item)], key_of(item)
-        if CATALOG not in item.carried or self._is_loose(key):
+        if CATALOG not in item.raw or self._is_loose(key):
             return item
         rendered = self._rendered(kind, key, item)
         settled = self._read(kind, key, rendered.statements, rendered.exact)
@@ -100,17 +100,17 @@ class DataHubItems:
         """Makes an item exactly this, natively as far as that goes."""
         kind, key = KINDS[type(item)], key_of(item)
         if self._is_loose(key):
-            change = carried_in(item.carried)[""][0].body
+            change = carried_in(item.raw)[""][0].body
             self._holder.add_loose(key.removeprefix(_LOOSE), change)
             return
         rendered = self._rendered(kind, key, item)
         if (home := self._home(kind, key)) is not None:
             self._give_way(home)
             self._holder.replace(home, rendered.statements)
-        shown = self._free_to_show(item) if isinstance(item, Other) else None
+        shown = self._free_to_show(item) if isinstance(item, CatalogEntity) else None
         # What is made first says of the other that it was made for it.
         self._put_companion(kind, key, rendered.exact, shown=shown)
-        if shown is not None and isinstance(item, Other):
+        if shown is not None and isinstance(item, CatalogEntity):
             self._show(shown, item)
 
     def erase(self, item: Item) -> None:
@@ -120,7 +120,7 @@ class DataHubItems:
             return
         if (home := self._home(kind, key)) is not None:
             self._holder.replace(home, [])
-        if isinstance(item, Other):
+        if isinstance(item, CatalogEntity):
             self._hide(item.urn)
         self._put_companion(kind, key, None)
 
@@ -133,7 +133,7 @@ class DataHubItems:
         if home is None:
             return (companion,)
         beside = shown_in(home)
-        shows = () if beside is None else (_companion(KINDS[Other], beside.urn),)
+        shows = () if beside is None else (_companion(KINDS[CatalogEntity], beside.urn),)
         return home, companion, *shows
 
     def needed_with(self, entity: Entity) -> tuple[Entity, ...]:
@@ -141,7 +141,7 @@ class DataHubItems:
         if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
             return self.needed(type(exact), key_of(exact))
         if (shown := shown_in(entity)) is not None:
-            return entity, _companion(KINDS[Other], shown.urn)
+            return entity, _companion(KINDS[CatalogEntity], shown.urn)
         kind, key = kind_and_key(entity)
         return self.needed(kind.type, key)
 
@@ -155,7 +155,7 @@ class DataHubItems:
 
     def _is_ours(self, shown: Shown) -> bool:
         """Whether an entity was made to show something."""
-        return shown.entity.urn in self._noted(_companion(KINDS[Other], shown.urn))
+        return shown.entity.urn in self._noted(_companion(KINDS[CatalogEntity], shown.urn))
 
     def _noted(self, companion: Entity) -> list[str]:
         """The entities that were made to show what is kept in a companion."""
@@ -167,7 +167,7 @@ class DataHubItems:
         shown = shown_in(home)
         if shown is None or not self._is_ours(shown):
             return
-        kind = KINDS[Other]
+        kind = KINDS[CatalogEntity]
         exact = self._exact(_companion(kind, shown.urn))
         self._put_companion(kind, shown.urn, None if exact is None else self._with_edits(exact))
 
@@ -180,15 +180,15 @@ class DataHubItems:
 
     def _with_edits(self, exact: Item) -> Item:
         """Something of another catalog, with what people changed where it is shown."""
-        shown = self._shown(exact.urn) if isinstance(exact, Other) else None
-        if shown is None or not isinstance(exact, Other) or shown.words(exact) is None:
+        shown = self._shown(exact.urn) if isinstance(exact, CatalogEntity) else None
+        if shown is None or not isinstance(exact, CatalogEntity) or shown.words(exact) is None:
             return exact
         state = folded(statements_of(self._holder, shown.entity.urn))
         if shown.aspect not in state or not self._is_ours(shown):
             return exact
         return shown.with_edits(exact, shown.read(state))
 
-    def _free_to_show(self, item: Other) -> Shown | None:
+    def _free_to_show(self, item: CatalogEntity) -> Shown | None:
         """What shows something of another catalog, unless somebody else has that name."""
         shown = self._shown(item.urn)
         if shown is None:
@@ -199,7 +199,7 @@ class DataHubItems:
         is_there = bool(statements_of(self._holder, shown.entity.urn))
         return None if is_there and not self._is_ours(shown) else shown
 
-    def _show(self, shown: Shown, item: Other) -> None:
+    def _show(self, shown: Shown, item: CatalogEntity) -> None:
         then = folded(statements_of(self._holder, shown.entity.urn))
         state = shown.written(then, shown.words(item) or DataHubWords())
         if self._back(shown.entity, state) != then:
@@ -227,8 +227,8 @@ class DataHubItems:
     def _rendered(self, kind: DataHubItemKind, key: str, item: Item) -> "_Rendered":
         if (home := self._home(kind, key)) is None:
             return _Rendered([], item)
-        bare = msgspec.structs.replace(item, carried=without(item.carried))
-        carried = carried_in(item.carried)
+        bare = msgspec.structs.replace(item, raw=without(item.raw))
+        carried = carried_in(item.raw)
         state: State = {}
         kind.write(state, bare)
         state = over(state, carried)
@@ -240,9 +240,7 @@ class DataHubItems:
             state = self._keeper.sent(home, state)
         shown = kind.read(key, self._kept(home, state)) if state or carried else None
         if lost:
-            exact: Item | None = msgspec.structs.replace(
-                bare, carried={**bare.carried, CATALOG: lost}
-            )
+            exact: Item | None = msgspec.structs.replace(bare, raw={**bare.raw, CATALOG: lost})
         else:
             exact = None if bare == shown else bare
         return _Rendered(stated(state, carried), exact)
@@ -260,19 +258,19 @@ class DataHubItems:
         kind.write(made, item)
         carried = left_over(statements, self._kept(home, made))
         carried.update(self._still_true(item, home, state))
-        others = without(item.carried)
+        others = without(item.raw)
         return msgspec.structs.replace(
-            item, carried={**others, CATALOG: carried} if carried else others
+            item, raw={**others, CATALOG: carried} if carried else others
         )
 
     def _still_true(self, item: Item, home: Entity, state: State) -> dict[str, Any]:
         """The statements kept beside that are about aspects which nobody changed since."""
-        if self._keeper is None or CATALOG not in item.carried:
+        if self._keeper is None or CATALOG not in item.raw:
             return {}
         return plain(
             {
                 aspect: group
-                for aspect, group in carried_in(item.carried).items()
+                for aspect, group in carried_in(item.raw).items()
                 if self._back(home, folded(group)).get(aspect) == state.get(aspect)
             }
         )
@@ -284,9 +282,9 @@ class DataHubItems:
     def _kept(self, home: Entity, state: State) -> State:
         return state if self._keeper is None else self._keeper.kept(home, state)
 
-    def _change(self, name: str) -> Other:
+    def _change(self, name: str) -> CatalogEntity:
         change = self._holder.loose()[name]
-        return Other(urn=f"{_LOOSE}{name}", carried={CATALOG: {"": [{"body": change}]}})
+        return CatalogEntity(urn=f"{_LOOSE}{name}", raw={CATALOG: {"": [{"body": change}]}})
 
     def _exact(self, companion: Entity) -> Item | None:
         """The item that Lumos laid into a platform resource, or nothing."""

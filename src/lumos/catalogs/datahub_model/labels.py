@@ -6,7 +6,7 @@ import msgspec
 
 from lumos.catalogs.datahub_model.annotations import folded_aspect, text_in, with_aspect
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 LabelKind: TypeAlias = Literal["tag", "domain"]
 _KINDS: Final[tuple[LabelKind, ...]] = ("tag", "domain")
@@ -35,7 +35,7 @@ def label_of(urn: str) -> LabelName | None:
     return None
 
 
-def renamed(other: Other, names: dict[LabelName, LabelName]) -> Other:
+def renamed(other: CatalogEntity, names: dict[LabelName, LabelName]) -> CatalogEntity:
     """A tag or a domain under another name, and below what its parent is called now."""
     label = label_of(other.urn)
     if label is None:

@@ -21,7 +21,7 @@ def sides(
     Words that they typed are not those of Lumos, though they may be the same, and words on a column
     that is missing for now are there as soon as it is.
     """
-    if theirs is None or CATALOG not in theirs.carried:
+    if theirs is None or CATALOG not in theirs.raw:
         return base, theirs
     typed = _typed(theirs)
     description = (typed.get(facts.EDITED) or {}).get("description")
@@ -65,7 +65,7 @@ def _said_by_lumos(described: Any, path: str, typed: Mapping[str, str]) -> Any:
 
 
 def _typed(entry: CatalogEntry) -> State:
-    carried = carried_in(entry.carried)
+    carried = carried_in(entry.raw)
     return {
         aspect: body
         for aspect in (facts.EDITED, schemas.EDITS)

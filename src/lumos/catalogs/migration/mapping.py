@@ -12,7 +12,7 @@ from lumos.config.reader import SectionReader
 from lumos.config.section import Section
 from lumos.config.yaml_tree import ConfigurationError, read_yaml
 from lumos.errors import MisuseError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
@@ -204,8 +204,8 @@ def _dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
     changes: dict[str, Any] = {}
     if urn != entry.urn:
         changes |= {"urn": urn, "platform": Urn.parse(urn).platform}
-    if entry.carried:
-        changes["carried"] = mapping.renaming.carried(entry.carried)
+    if entry.raw:
+        changes["raw"] = mapping.renaming.raw(entry.raw)
     if entry.lineage is not None:
         changes["lineage"] = Lineage(
             upstream=_edges(entry.lineage.upstream, mapping),
@@ -282,7 +282,7 @@ def _job(job: Job, mapping: Mapping) -> Job:
     )
 
 
-def _other(other: Other, mapping: Mapping) -> Other:
+def _other(other: CatalogEntity, mapping: Mapping) -> CatalogEntity:
     if is_named_by_openmetadata(other.urn):
         return mapping.renaming.thing(other)
     return renamed(other, mapping.labels)

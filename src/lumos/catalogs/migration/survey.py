@@ -15,7 +15,7 @@ from lumos.catalogs.datahub_model.labels import LabelKind, label_of
 from lumos.catalogs.migration.mapping import Mapping, Names, service_of
 from lumos.catalogs.migration.reports import Need, NeedKind
 from lumos.catalogs.openmetadata.renaming import label_named
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
 
@@ -53,7 +53,7 @@ class Survey:
                         survey.domains[item.domain] += 0
                 case User() | Group():
                     survey.owners[item.name] += 0
-                case Other():
+                case CatalogEntity():
                     survey.add_label(item)
         return survey
 
@@ -72,7 +72,7 @@ class Survey:
             for nested in field.nested:
                 self._label(nested)
 
-    def add_label(self, other: Other) -> None:
+    def add_label(self, other: CatalogEntity) -> None:
         """Takes note of a tag or a domain that is a thing of its own in its catalog."""
         if (thing := label_named(other.urn)) is not None:
             kind, name = thing

@@ -143,10 +143,10 @@ def aspects_of(value: Any) -> dict[str, Any]:
     """What an entry says beside its name, with what each catalog has for itself one by one."""
     found: dict[str, Any] = {}
     for name in differing_fields(None, value):
-        if name != "carried":
+        if name != "raw":
             found[name] = getattr(value, name)
             continue
-        for catalog, records in value.carried.items():
+        for catalog, records in value.raw.items():
             if isinstance(records, dict):
                 found |= {f"{catalog}.{each}": record for each, record in records.items()}
             else:

@@ -62,7 +62,7 @@ _EDITED: Final = frozenset(
 _FOREIGN: Final = "openmetadata."
 _SAID_OF_EDGES: Final = "edges"
 _PACKED: Final = re.compile(r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII)
-_NAMES: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "carried"))
+_NAMES: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "raw"))
 _CARRIAGE: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
 _LONGEST: Final = 200_000
 _FORMATS: Final = frozenset({"csv", "tsv", "json", "parquet", "avro"})
@@ -103,7 +103,7 @@ class OpenMetadataEntries:
         shown = self._shown(urn, state)
         named = exact.pop("name", None)
         told = exact.pop("lineage", None)
-        packed = exact.pop("carried", None)
+        packed = exact.pop("raw", None)
         entry = restored(
             shown,
             exact,
@@ -120,7 +120,7 @@ class OpenMetadataEntries:
             entry,
             lineage=merged,
             deleted=deleted,
-            carried=_with_edges(carried, edges, marks, merged),
+            raw=_with_edges(carried, edges, marks, merged),
         )
 
     def render(
@@ -137,7 +137,7 @@ class OpenMetadataEntries:
         `declared` are the custom properties that people have made for its type.
         """
         state = self._native(entry, place, like=there)
-        carried = usable(entry.carried)
+        carried = usable(entry.raw)
         if carried:
             state = over(
                 state,
@@ -173,9 +173,7 @@ class OpenMetadataEntries:
         shown = self._shown(entry.urn, state)
         left = left_over(state, self._native(shown, place))
         # The query of a view is always carried, since any patch by others wipes what is shown.
-        shown = msgspec.structs.replace(
-            shown, carried={CATALOG: left} if left else {}, definition=None
-        )
+        shown = msgspec.structs.replace(shown, raw={CATALOG: left} if left else {}, definition=None)
         packed = pack(entry, shown, longest=_LONGEST)
         held = dict(packed.held)
         if entry.lineage is not None:
@@ -326,7 +324,7 @@ class OpenMetadataEntries:
         if packed is None:
             return {CATALOG: now} if now else {}
         mine = packed.get(CATALOG, {})
-        claimed = msgspec.structs.replace(entry, carried=packed)
+        claimed = msgspec.structs.replace(entry, raw=packed)
         made = self.render(claimed, place, there=state).state
         then = left_over(made, self._native(self._shown(entry.urn, made), place))
         if then == now:
@@ -338,7 +336,7 @@ class OpenMetadataEntries:
 
 def declared_in(entry: CatalogEntry) -> dict[str, Any]:
     """How people's own properties of a dataset were declared where it comes from."""
-    mine = entry.carried.get(CATALOG)
+    mine = entry.raw.get(CATALOG)
     declared = mine.get(DECLARED) if isinstance(mine, dict) else None
     if not isinstance(declared, dict):
         return {}
@@ -351,7 +349,7 @@ def declared_in(entry: CatalogEntry) -> dict[str, Any]:
 
 def said_of_edges(entry: CatalogEntry) -> dict[str, Any]:
     """What is said of edges that lead to a dataset beyond what Lumos would write by itself."""
-    mine = entry.carried.get(CATALOG)
+    mine = entry.raw.get(CATALOG)
     said: Any = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
     return dict(said) if lineage.is_said(said) else {}
 

@@ -23,7 +23,7 @@ from lumos.catalogs.openmetadata.names import joined, shortened, spelled
 from lumos.catalogs.openmetadata.patches import guard
 from lumos.catalogs.openmetadata.server import Server
 from lumos.catalogs.openmetadata.texts import shown_text
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 _SERVICES: Final = "services/pipelineServices"
 _USUAL_CLUSTER: Final = "PROD"
@@ -66,7 +66,7 @@ class ForeignView(ABC):
         """Whether it is there only because something refers to it, and says nothing yet."""
 
     @abstractmethod
-    def written(self, item: Other, entity: Any) -> Any:
+    def written(self, item: CatalogEntity, entity: Any) -> Any:
         """What shows it once it says the words of an item."""
 
     @abstractmethod
@@ -135,7 +135,7 @@ class _Label(ForeignView):
         whole = self._server.named(self._route, fqn, fields=self._thing.asked)
         return whole is not None and says_nothing(self._thing, whole)
 
-    def written(self, item: Other, entity: Any) -> Any:
+    def written(self, item: CatalogEntity, entity: Any) -> Any:
         said = words_of(item)
         if self._label.kind == "tag":
             self._labels.ensure(tags=[self._label.name])
@@ -213,7 +213,7 @@ class _Pipeline(ForeignView):
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
         return _is_bare(entity)
 
-    def written(self, item: Other, entity: Any) -> Any:
+    def written(self, item: CatalogEntity, entity: Any) -> Any:
         said = words_of(item)
         title = _title(said, self._name)
         if entity is None or self.is_bare(entity) or (entity.get("displayName") or None) != title:
@@ -296,7 +296,7 @@ class _Task(ForeignView):
     def is_bare(self, entity: Mapping[str, Any]) -> bool:
         return _is_bare(entity)
 
-    def written(self, item: Other, entity: Any) -> Any:
+    def written(self, item: CatalogEntity, entity: Any) -> Any:
         said = words_of(item)
         pipeline = entity["pipeline"] if entity else self._flow.found()
         if pipeline is None:
@@ -324,7 +324,7 @@ class _Task(ForeignView):
         if not self._flow.is_bare(pipeline) or not self._flow.is_gone(pipeline, tasks):
             self._put(pipeline, tasks)
 
-    def _say(self, task: dict[str, Any], said: DataHubWords, item: Other) -> None:
+    def _say(self, task: dict[str, Any], said: DataHubWords, item: CatalogEntity) -> None:
         type = flows.type_of_job(item)
         facts = {
             "displayName": _title(said, self._name),

@@ -31,7 +31,7 @@ from lumos.catalogs.openmetadata.other_entities import WORD
 from lumos.catalogs.openmetadata.patches import guard
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Outdated, Server
-from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Owner
 
 _TERM_FIELDS: Final = "relatedTerms,owners,domains,extension"
@@ -65,10 +65,10 @@ _KINDS: Final = {
             Group, "teams", "teams", people.read_group, people.is_bare_group, people.group_facts
         ),
         _Kind(Job, "pipeline", "pipelines", people.read_job, None, people.job_facts),
-        _Kind(Other, "others", None, None, None, None),
+        _Kind(CatalogEntity, "others", None, None, None, None),
     )
 }  # fmt: skip
-_BESIDE: Final = (User, Group, Other)
+_BESIDE: Final = (User, Group, CatalogEntity)
 # The fields that tell whether others refer to an entity.
 _TELLS_USE: Final[Mapping[type[Any], str]] = {
     GlossaryTerm: "usageCount",
@@ -115,8 +115,8 @@ class OpenMetadataItems:
         """The URNs of what other catalogs have, by type and qualified name of what shows it."""
         paged = Paged(self._server)
         found: dict[tuple[str, str], list[str]] = {}
-        for key, kept in self._all_kept()[Other].items():
-            view = self._kind(Other, key, paged).view if kept.made else None
+        for key, kept in self._all_kept()[CatalogEntity].items():
+            view = self._kind(CatalogEntity, key, paged).view if kept.made else None
             if view is not None and (entity := view.found(kept.entity)) is not None:
                 place = view.type, view.home(entity)["fullyQualifiedName"]
                 found.setdefault(place, []).append(key)
@@ -127,16 +127,16 @@ class OpenMetadataItems:
         if self._shown is None:
             self._shown = self.shown_elsewhere()
         for urn in self._shown.pop((type, fqn), ()):
-            kept = self.keeper.kept(_KINDS[Other].word, urn, Other, DataHubWords)
+            kept = self.keeper.kept(_KINDS[CatalogEntity].word, urn, CatalogEntity, DataHubWords)
             if kept is not None:
-                now = self.get(Other, urn)
-                self.keeper.keep(_KINDS[Other].word, urn, Kept(now, None, made=False))
+                now = self.get(CatalogEntity, urn)
+                self.keeper.keep(_KINDS[CatalogEntity].word, urn, Kept(now, None, made=False))
 
     def get(self, type: type[Item], key: str) -> Item | None:
         kind = self._kind(type, key, self._server)
         return self._item(kind, *self._found(kind, key))
 
-    def settled(self, item: Item) -> Item:
+    def as_held(self, item: Item) -> Item:
         """The item that `get` gives back once this one is put."""
         return item
 
@@ -242,7 +242,11 @@ class OpenMetadataItems:
         self, kind: _Kind, entity: Mapping[str, Any] | None, kept: Kept | None
     ) -> Item | None:
         if kept is None:
-            if entity is None or kind.type in (Job, Other) or self._is_no_item(kind, entity):
+            if (
+                entity is None
+                or kind.type in (Job, CatalogEntity)
+                or self._is_no_item(kind, entity)
+            ):
                 return None
             assert kind.read is not None
             found: Item = kind.read(entity)
@@ -253,7 +257,7 @@ class OpenMetadataItems:
         exact: Item = kept.item
         if entity is None or kept.shown is None or kind.read is None:
             return exact
-        if isinstance(exact, Other):
+        if isinstance(exact, CatalogEntity):
             return _with_edits(exact, kept.shown, kind.read(entity))
         now: Item = people.since(exact, kept.shown, kind.read(entity))
         return now
@@ -269,7 +273,7 @@ class OpenMetadataItems:
     def _kind(self, type: type[Any], key: str, server: Server | Paged | None) -> _Kind:
         """The kind of an item; one of another catalog may be shown, as the server tells it."""
         kind = _KINDS[type]
-        if type is not Other or server is None:
+        if type is not CatalogEntity or server is None:
             return kind
         labels = self._labels if server is self._server else OpenMetadataLabels(server)
         view = view_of(key, server, labels, self._made_for)
@@ -278,7 +282,7 @@ class OpenMetadataItems:
         return kind._replace(view=view, read=view.read, is_bare=view.is_bare)
 
     def _made_for(self, urn: str) -> str | None:
-        kept = self.keeper.kept(_KINDS[Other].word, urn, Other, DataHubWords)
+        kept = self.keeper.kept(_KINDS[CatalogEntity].word, urn, CatalogEntity, DataHubWords)
         return kept.entity if kept is not None and kept.made else None
 
     def _found(self, kind: _Kind, key: str) -> tuple[Any, Kept | None]:
@@ -425,7 +429,7 @@ def _inside(kind: _Kind, entity: Any) -> Kept | None:
 
 def _shown_type(kind: _Kind) -> type[Any]:
     """What is read of an entity that shows an item."""
-    return DataHubWords if kind.type is Other else kind.type
+    return DataHubWords if kind.type is CatalogEntity else kind.type
 
 
 def _is_own(term: Mapping[str, Any]) -> bool:
@@ -438,11 +442,11 @@ def _is_for_lumos(term: Mapping[str, Any]) -> bool:
 
 
 def _key(item: Any) -> str:
-    key: str = item.urn if isinstance(item, Job | Other) else item.name
+    key: str = item.urn if isinstance(item, Job | CatalogEntity) else item.name
     return key
 
 
-def _with_edits(exact: Other, then: DataHubWords, now: DataHubWords) -> Other:
+def _with_edits(exact: CatalogEntity, then: DataHubWords, now: DataHubWords) -> CatalogEntity:
     """What came from another catalog, with what people changed since it was shown."""
     changed = {
         name: getattr(now, name)
@@ -456,7 +460,7 @@ def _with_edits(exact: Other, then: DataHubWords, now: DataHubWords) -> Other:
 
 def _begun(item: Any) -> Kept:
     """What is laid of an item before it is shown; one that says nothing is finished with that."""
-    if isinstance(item, Other) or item != people.bare(item):
+    if isinstance(item, CatalogEntity) or item != people.bare(item):
         return Kept(item, None, made=True, begun=True)
     shown = people.read_job(people.job_facts(item)) if isinstance(item, Job) else item
     return Kept(item, shown, made=True)

@@ -35,7 +35,7 @@ from lumos.catalogs.openmetadata.references import DATASET, Referring
 from lumos.catalogs.openmetadata.server import Outdated, Server
 from lumos.catalogs.plain_merge import merged_objects
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
-from lumos.model.catalog import Other
+from lumos.model.catalog import CatalogEntity
 
 WORD: Final = "things"
 """The folder that their exact forms are kept in."""
@@ -59,16 +59,16 @@ def named(urn: str) -> tuple[Thing, str] | None:
 
 def is_thing(item: Any) -> bool:
     """Whether an item is an entity of OpenMetadata that is no dataset, as reading tells it."""
-    if not isinstance(item, Other) or (found := named(item.urn)) is None:
+    if not isinstance(item, CatalogEntity) or (found := named(item.urn)) is None:
         return False
-    record = item.carried.get(CATALOG)
+    record = item.raw.get(CATALOG)
     thing = found[0]
     allowed = {*thing.fields, "extension", "declared", "deleted", "edges"}
-    is_record = isinstance(record, dict) and record.keys() <= allowed and len(item.carried) == 1
+    is_record = isinstance(record, dict) and record.keys() <= allowed and len(item.raw) == 1
     return is_record and all(split(found[1])) and thing.type != "glossaryTerm"
 
 
-def is_of_a_glossary(thing: Other) -> bool:
+def is_of_a_glossary(thing: CatalogEntity) -> bool:
     """Whether a thing is a term."""
     found = named(thing.urn)
     return found is not None and found[0].type == "glossaryTerm"
@@ -99,9 +99,12 @@ class OtherEntities:
 
     # Reading
 
-    def all(self) -> Iterator[Other]:
+    def all(self) -> Iterator[CatalogEntity]:
         """Every thing that somebody said something of."""
-        kept = {found.item.urn: found for _, found in self._keeper.all({WORD: (Other, Other)})}
+        kept = {
+            found.item.urn: found
+            for _, found in self._keeper.all({WORD: (CatalogEntity, CatalogEntity)})
+        }
         elsewhere = self._shown_elsewhere()
         for thing in THINGS.values():
             entities = [
@@ -118,7 +121,7 @@ class OtherEntities:
                     yield item
         yield from (_is_standalone(each) for each in kept.values())
 
-    def get(self, urn: str) -> Other | None:
+    def get(self, urn: str) -> CatalogEntity | None:
         found = named(urn)
         assert found is not None, "only things are asked for"
         thing, fqn = found
@@ -156,26 +159,26 @@ class OtherEntities:
 
     def _item(
         self, thing: Thing, urn: str, entity: Mapping[str, Any] | None, kept: Kept | None
-    ) -> Other | None:
+    ) -> CatalogEntity | None:
         if kept is None:
             if entity is None or _is_no_item(thing, entity):
                 return None
-            return Other(urn=urn, carried={CATALOG: self._record(thing, entity)})
-        exact: Other = kept.item
+            return CatalogEntity(urn=urn, raw={CATALOG: self._record(thing, entity)})
+        exact: CatalogEntity = kept.item
         if kept.begun or entity is None or kept.shown is None:
             return _is_standalone(kept)
-        then, now = kept.shown.carried[CATALOG], self._record(thing, entity)
+        then, now = kept.shown.raw[CATALOG], self._record(thing, entity)
         if then == now:
             return exact
-        merged = merged_objects(CATALOG, then, now, exact.carried[CATALOG], _untold)
-        return Other(urn=urn, carried={**exact.carried, CATALOG: merged})
+        merged = merged_objects(CATALOG, then, now, exact.raw[CATALOG], _untold)
+        return CatalogEntity(urn=urn, raw={**exact.raw, CATALOG: merged})
 
     def _kept(self, urn: str) -> Kept | None:
-        return self._keeper.kept(WORD, urn, Other)
+        return self._keeper.kept(WORD, urn, CatalogEntity)
 
     # Writing
 
-    def put_all(self, items: Iterable[Other]) -> Iterator[Refused]:
+    def put_all(self, items: Iterable[CatalogEntity]) -> Iterator[Refused]:
         """Puts some, what others are in or refer to first."""
         arrived = set()
         for item in sorted(items, key=lambda each: _rank(each.urn)):
@@ -188,7 +191,7 @@ class OtherEntities:
                 yield Refused(item.urn, problem)
         self._complete(arrived)
 
-    def put(self, item: Other) -> bool:
+    def put(self, item: CatalogEntity) -> bool:
         """Makes a thing exactly this; says whether it is there, and not only kept."""
         for _ in range(_ATTEMPTS - 1):
             try:
@@ -202,7 +205,7 @@ class OtherEntities:
         if not self._asked_who_waits:
             self._asked_who_waits = True
             if self._keeper.holds_any(WORD):
-                for _, found in self._keeper.all({WORD: (Other, Other)}):
+                for _, found in self._keeper.all({WORD: (CatalogEntity, CatalogEntity)}):
                     if _is_waiting(found.item, found.shown):
                         self._waiting.setdefault(found.item.urn, None)
         self._complete({(DATASET, urn) for urn in datasets})
@@ -227,7 +230,7 @@ class OtherEntities:
 
     def _is_put_again(self, urn: str) -> bool:
         item = self.get(urn)
-        if item is None or not item.carried:
+        if item is None or not item.raw:
             return False
         try:
             return self._put(item, again=True)
@@ -237,18 +240,18 @@ class OtherEntities:
             # It concerns nobody who writes now: what is kept says all of it.
             return False
 
-    def _put(self, item: Other, *, again: bool = False) -> bool:
+    def _put(self, item: CatalogEntity, *, again: bool = False) -> bool:
         found = named(item.urn)
         assert found is not None, "only things are put"
         thing, fqn = found
-        record: Record = item.carried[CATALOG]
+        record: Record = item.raw[CATALOG]
         entity, before = self._entity(thing, fqn), self._kept(item.urn)
         is_begun = before is not None and before.begun
         if not is_begun and not again and self._item(thing, item.urn, entity, before) == item:
             return entity is not None
         is_new = entity is None or says_nothing(thing, entity)
         made = is_new if before is None else before.made
-        shown: Other | None = None
+        shown: CatalogEntity | None = None
         if not _is_built_in(entity) and not (entity is None and record.get("deleted")):
             if before is None and is_new:
                 before = Kept(item, None, made=True, begun=True)
@@ -266,7 +269,7 @@ class OtherEntities:
                     self._take_back(thing, item.urn, fqn, was_there=was_there)
                 raise
             if entity is not None:
-                shown = Other(urn=item.urn, carried={CATALOG: self._record(thing, entity)})
+                shown = CatalogEntity(urn=item.urn, raw={CATALOG: self._record(thing, entity)})
         if _is_waiting(item, shown):
             self._waiting[item.urn] = frozenset(self._referring.missed)
         kept = None if shown == item and not made else Kept(item, shown, made)
@@ -312,7 +315,7 @@ class OtherEntities:
                 entity = self._entity(thing, fqn)
         return dict(entity) if entity is not None else None
 
-    def erase(self, item: Other) -> None:
+    def erase(self, item: CatalogEntity) -> None:
         """Takes a thing out; what people made stays, without what was kept of it."""
         found = named(item.urn)
         assert found is not None, "only things are erased"
@@ -402,10 +405,10 @@ class OtherEntities:
         return bool((self._server.get("users/loggedInUser") or {}).get("isBot"))
 
 
-def _is_standalone(kept: Kept) -> Other:
+def _is_standalone(kept: Kept) -> CatalogEntity:
     """What is told of a thing by what is kept of it; of one that was only begun, that it is one."""
-    item: Other = kept.item
-    return Other(urn=item.urn) if kept.begun else item
+    item: CatalogEntity = kept.item
+    return CatalogEntity(urn=item.urn) if kept.begun else item
 
 
 def _named_as_reference(urn: str) -> tuple[str, str]:
@@ -427,10 +430,10 @@ def _without_values(thing: Thing, entity: Mapping[str, Any]) -> Record:
     return {key: record[key] for key in thing.own if key in record} | {"description": MADE}
 
 
-def _is_waiting(item: Other, shown: Other | None) -> bool:
+def _is_waiting(item: CatalogEntity, shown: CatalogEntity | None) -> bool:
     """Whether something of an item is not shown that may be one day."""
-    record: Record = item.carried[CATALOG]
-    return not record.get("deleted") and (shown is None or shown.carried[CATALOG] != record)
+    record: Record = item.raw[CATALOG]
+    return not record.get("deleted") and (shown is None or shown.raw[CATALOG] != record)
 
 
 def _is_built_in(entity: Mapping[str, Any] | None) -> bool:

@@ -41,7 +41,7 @@ from lumos.catalogs.openmetadata.writer import MOST, Writer
 from lumos.catalogs.search import found
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import CatalogUnavailable, LumosError, MissingDependency, MisuseError
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Job, Other
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Job
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
@@ -161,7 +161,7 @@ class Openmetadata(
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         return WritesMany.put(self, entry)
 
-    def settled(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         # Whatever the server would not give back as it is travels beside it, exactly.
         Urn.parse(entry.urn)
         return entry
@@ -185,7 +185,7 @@ class Openmetadata(
             thing = opened.others.get(name_of(terms.TYPE, key))
             if thing is not None:
                 return terms.as_term(thing)
-        if type is Other and named(key) is not None:
+        if type is CatalogEntity and named(key) is not None:
             return opened.others.get(key) or opened.items.get(type, key)
         return opened.items.get(type, key)
 
@@ -195,7 +195,7 @@ class Openmetadata(
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
         opened = self._opened
-        things: dict[str, Other] = {}
+        things: dict[str, CatalogEntity] = {}
         native: list[Item] = []
         foreign: list[Item] = []
         people: list[Item] = []
@@ -205,7 +205,7 @@ class Openmetadata(
             if thing is not None and isinstance(item, GlossaryTerm):
                 native.append(item)
             elif thing is None:
-                (foreign if isinstance(item, Other) else people).append(item)
+                (foreign if isinstance(item, CatalogEntity) else people).append(item)
         # Things refer to people; and where a thing has a name, nothing else is shown under it.
         yield from self._put_one_by_one(opened.items.put, people)
         refused = [*self._put_one_by_one(opened.items.release, native)]
@@ -229,8 +229,8 @@ class Openmetadata(
             except LumosError as problem:
                 yield Refused(_name(item), problem)
 
-    def settled_item(self, item: Item) -> Item:
-        return self._opened.items.settled(item)
+    def item_as_held(self, item: Item) -> Item:
+        return self._opened.items.as_held(item)
 
     def erase_item(self, item: Item) -> None:
         if (thing := _thing_of(item)) is not None:
@@ -266,11 +266,11 @@ class Openmetadata(
 
 
 def _name(item: Item) -> str:
-    return item.urn if isinstance(item, Job | Other) else item.name
+    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
 
 
-def _thing_of(item: Item) -> Other | None:
+def _thing_of(item: Item) -> CatalogEntity | None:
     """The thing of OpenMetadata's own that an item is, if it is one."""
     if isinstance(item, GlossaryTerm) and terms.is_native(item):
         return terms.as_thing(item)
-    return item if isinstance(item, Other) and is_thing(item) else None
+    return item if isinstance(item, CatalogEntity) and is_thing(item) else None

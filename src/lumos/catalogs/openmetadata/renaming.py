@@ -20,7 +20,7 @@ from lumos.catalogs.openmetadata.labels import (
     user_name,
 )
 from lumos.catalogs.openmetadata.names import joined, meant, split
-from lumos.model.catalog import GlossaryTerm, Other
+from lumos.model.catalog import CatalogEntity, GlossaryTerm
 
 _FQN: Final = "fullyQualifiedName"
 _TAGS: Final = "Classification"
@@ -40,14 +40,12 @@ class Renaming(NamedTuple):
     domains: Mapping[str, str]
     dataset: Callable[[str], str]
 
-    def thing(self, other: Other) -> Other:
+    def thing(self, other: CatalogEntity) -> CatalogEntity:
         """A thing under the name that it has now, with all that it refers to."""
         label = label_named(other.urn)
-        record = other.carried.get(CATALOG)
+        record = other.raw.get(CATALOG)
         if isinstance(record, dict):
-            other = msgspec.structs.replace(
-                other, carried={**other.carried, CATALOG: self._record(record)}
-            )
+            other = msgspec.structs.replace(other, raw={**other.raw, CATALOG: self._record(record)})
         if label is None:
             return other
         type, name = label
@@ -56,13 +54,13 @@ class Renaming(NamedTuple):
 
     def term(self, term: GlossaryTerm) -> GlossaryTerm:
         """A term with all that it refers to beyond what Lumos has a place for."""
-        record = term.carried.get(CATALOG)
+        record = term.raw.get(CATALOG)
         if not isinstance(record, dict):
             return term
-        carried = {**term.carried, CATALOG: self._record(record)}
-        return msgspec.structs.replace(term, carried=carried)
+        carried = {**term.raw, CATALOG: self._record(record)}
+        return msgspec.structs.replace(term, raw=carried)
 
-    def carried(self, carried: Mapping[str, Any]) -> dict[str, Any]:
+    def raw(self, carried: Mapping[str, Any]) -> dict[str, Any]:
         """What a dataset carries, with the names of those that edges lead from."""
         mine = carried.get(CATALOG)
         edges = mine.get(_EDGES) if isinstance(mine, dict) else None

@@ -12,7 +12,7 @@ from lumos.catalogs.openmetadata import users as people
 from lumos.catalogs.openmetadata.entity_kinds import CATALOG, THINGS, Record, name_of
 from lumos.catalogs.openmetadata.labels import OWN, domain_of, owner_of, user_name
 from lumos.catalogs.openmetadata.names import joined, meant, split
-from lumos.model.catalog import GlossaryTerm, Other
+from lumos.model.catalog import CatalogEntity, GlossaryTerm
 from lumos.model.dataset import Owner
 from lumos.model.json_codec import from_plain, to_plain
 
@@ -32,15 +32,15 @@ def is_native(item: Any) -> bool:
     """Whether an item is such a term, as reading tells it."""
     if not isinstance(item, GlossaryTerm):
         return False
-    record = item.carried.get(CATALOG)
+    record = item.raw.get(CATALOG)
     if not isinstance(record, dict) or not record.keys() <= _ALLOWED:
         return False
     return record.get(_NAME) == item.name and is_named_so(item.name)
 
 
-def as_thing(term: GlossaryTerm) -> Other:
+def as_thing(term: GlossaryTerm) -> CatalogEntity:
     """The thing that a term is."""
-    carried = term.carried[CATALOG]
+    carried = term.raw[CATALOG]
     record = {key: value for key, value in carried.items() if key != _NAME}
     told = _reported(term.name, record)
     _put(record, "displayName", term.display_name)
@@ -62,31 +62,31 @@ def as_thing(term: GlossaryTerm) -> Other:
             "relatedTerms",
             [{"relationType": "relatedTo", "term": each} for each in related],
         )
-    thing = Other(urn=name_of(TYPE, term.name), carried={CATALOG: record})
+    thing = CatalogEntity(urn=name_of(TYPE, term.name), raw={CATALOG: record})
     if _read(thing) == term:
         return thing
-    return Other(urn=thing.urn, carried={CATALOG: record, _EXACT: to_plain(term)})
+    return CatalogEntity(urn=thing.urn, raw={CATALOG: record, _EXACT: to_plain(term)})
 
 
-def as_term(thing: Other) -> GlossaryTerm:
+def as_term(thing: CatalogEntity) -> GlossaryTerm:
     """The term that a thing is."""
-    kept = thing.carried.get(_EXACT)
+    kept = thing.raw.get(_EXACT)
     if kept is None:
         return _read(thing)
     exact = from_plain(kept, GlossaryTerm)
-    if as_thing(exact).carried[CATALOG] == thing.carried[CATALOG]:
+    if as_thing(exact).raw[CATALOG] == thing.raw[CATALOG]:
         return exact
     read = _read(thing)
-    carried = {**exact.carried, **read.carried}
-    return msgspec.structs.replace(read, properties=exact.properties, carried=carried)
+    carried = {**exact.raw, **read.raw}
+    return msgspec.structs.replace(read, properties=exact.properties, raw=carried)
 
 
-def _read(thing: Other) -> GlossaryTerm:
+def _read(thing: CatalogEntity) -> GlossaryTerm:
     name = thing.urn.split(":", 2)[2]
-    record: Record = thing.carried[CATALOG]
+    record: Record = thing.raw[CATALOG]
     rest = {key: value for key, value in record.items() if key != "displayName"}
     term = _reported(name, record)
-    return msgspec.structs.replace(term, carried={CATALOG: {_NAME: name, **rest}})
+    return msgspec.structs.replace(term, raw={CATALOG: {_NAME: name, **rest}})
 
 
 def _reported(name: str, record: Record) -> GlossaryTerm:

@@ -17,7 +17,7 @@ from lumos.catalogs.openmetadata.labels import (
 )
 from lumos.catalogs.openmetadata.names import meant
 from lumos.catalogs.openmetadata.texts import shown_text
-from lumos.model.catalog import GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Schedule
 
 ROOT_TEAM: Final = "Organization"
@@ -126,8 +126,8 @@ def bare(item: Any) -> Any:
     """An item of that name of which nothing is said."""
     if isinstance(item, Job):
         return Job(urn=item.urn, name=item.name, platform=item.platform)
-    if isinstance(item, Other):
-        return Other(urn=item.urn)
+    if isinstance(item, CatalogEntity):
+        return CatalogEntity(urn=item.urn)
     return type(item)(name=item.name)
 
 

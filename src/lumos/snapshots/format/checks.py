@@ -87,14 +87,12 @@ class EntryCheck:
         *,
         tally: ManifestBuilder,
         references: ReferenceIndex,
-        is_upgraded: bool = False,
     ) -> None:
         self._file = file
         self._container = container
         self._header = header
         self._tally = tally
         self._references = references
-        self._is_upgraded = is_upgraded
         # What has been told already and would show in the sums once more.
         self._told: set[str] = set()
         # How many entries of each kind could not be read.
@@ -144,7 +142,7 @@ class EntryCheck:
                 yield SnapshotProblem(code=code, path=place, text=text, severity=severity)
             # Sealed as it stands, an entry needs no closer look.
             if (found := digest(sealed.body)) != sealed.content_hash:
-                found = digest(canonical(value))
+                found = digest(self._container.as_written(kind, canonical(value)))
                 yield from self._content(kind, stored.position, key, sealed, found)
             self._tally.add(kind, value, found)
             self._references.add(kind, stored.position, key, value)
@@ -163,11 +161,11 @@ class EntryCheck:
         try:
             refuse_repeated(sealed.body)
             # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
-            plain = decode_plain(sealed.body)
+            plain = decode_plain(self._container.present(kind, sealed.body))
         except MalformedJson as problem:
             yield self._malformed(kind, position, problem)
             return
-        if self._is_upgraded:
+        if self._container.is_legacy:
             return
         for path in unknown_keys(kind, plain):
             yield _unread(f"{place}{path}")
@@ -223,23 +221,19 @@ def check_manifest(
     container: SnapshotContainer,
     header: SnapshotHeader,
     tally: ManifestBuilder,
-    *,
-    is_upgraded: bool = False,
 ) -> Iterator[SnapshotProblem]:
     """Where counts and hashes are not those of what was seen."""
-    counted = tuple(_counts(container, header, tally, is_upgraded=is_upgraded))
+    counted = tuple(_counts(container, header, tally))
     yield from counted
     # Another number of entries has other hashes anyway.
     if not any(problem.severity == "error" for problem in counted):
-        yield from _hashes(header, tally, is_upgraded=is_upgraded)
+        yield from _hashes(container, header, tally)
 
 
 def _counts(
     container: SnapshotContainer,
     header: SnapshotHeader,
     tally: ManifestBuilder,
-    *,
-    is_upgraded: bool,
 ) -> Iterator[SnapshotProblem]:
     if header.counts is None:
         text = "It has no counts, so its completeness cannot be verified."
@@ -253,8 +247,8 @@ def _counts(
             continue
         # Layouts before format 1.0 count but a part, and edges in a way of their own. Who takes the
         # hashes out has edited what is counted inside of entries.
-        is_of_entries = name == DATASETS.plural or (name in _SINGULAR and not is_upgraded)
-        is_error = is_of_entries or (header.hashes is not None and not is_upgraded)
+        is_of_entries = name == DATASETS.plural or (name in _SINGULAR and not container.is_legacy)
+        is_error = is_of_entries or (header.hashes is not None and not container.is_legacy)
         yield _miscounted(container, name, wanted, found[name], is_error=is_error)
 
 
@@ -270,16 +264,16 @@ def _miscounted(
 
 
 def _hashes(
-    header: SnapshotHeader, tally: ManifestBuilder, *, is_upgraded: bool
+    container: SnapshotContainer, header: SnapshotHeader, tally: ManifestBuilder
 ) -> Iterator[SnapshotProblem]:
     told = header.hashes
     if told is None:
-        if not is_upgraded:
+        if not container.is_legacy:
             text = "It has no hashes, so edits cannot be detected."
             yield SnapshotProblem(code="hash", path="hashes", text=text, severity="warning")
         return
     found = tally.hashes(header)
-    of_the_header = ("header", "overall") if is_upgraded else ()
+    of_the_header = ("header", "overall") if container.is_legacy else ()
     differing = [
         name
         for name in SnapshotHashes.__struct_fields__

@@ -108,15 +108,16 @@ def unseal(stored: bytes) -> SealedEntry:
     return SealedEntry(msgspec.json.encode(plain), content_hash)
 
 
-def matches(sealed: SealedEntry, value: object) -> bool:
+def matches(sealed: SealedEntry, written: Callable[[], bytes]) -> bool:
     """Whether an entry has the content that its hash says, however its JSON is laid out.
 
-    One without a hash has. A key that stands twice is no matter of layout.
+    One without a hash has. A key that stands twice is no matter of layout. `written` gives the
+    canonical JSON of the entry in the version of its file.
     """
     if sealed.content_hash is not None and digest(sealed.body) == sealed.content_hash:
         return True
     refuse_repeated(sealed.body)
-    return sealed.content_hash in (None, digest(canonical(value)))
+    return sealed.content_hash is None or sealed.content_hash == digest(written())
 
 
 def entry_of(kind: EntryKind, body: bytes) -> Any:

@@ -81,7 +81,7 @@ Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedCh
 
 # What people and catalogs say of data: what a comparison looks at unless it is told otherwise.
 COMPARED: Final = (
-    *("schema", "lineage", "ownership", "documentation", "governance", "quality", "carried"),
+    *("schema", "lineage", "ownership", "documentation", "governance", "quality", "raw"),
 )
 # Where data lies, and what was measured and when.
 OPTIONAL_ASPECTS: Final = (
@@ -97,7 +97,7 @@ _IMPACTS: Final[dict[Verdict, Impact]] = {
     Verdict.COMPATIBLE: "non-breaking",
     Verdict.INFORMATIONAL: "informational",
 }
-_FIELDS_BESIDE: Final = ("properties", "schedule", "cost", "runs", "carried")
+_FIELDS_BESIDE: Final = ("properties", "schedule", "cost", "runs", "raw")
 _OF_MAPPINGS: Final = ("derivation", "cast_to", "positional", "star", "file", "line")
 _OF_USES: Final = ("cast_to", "negated", "file", "line")
 _RANKS: Final = {"PASSED": 0, "WARNING": 1, "FAILED": 2}
@@ -107,7 +107,7 @@ _SERVES: Final = {
     USERS: "ownership",
     GROUPS: "ownership",
     JOBS: "lineage",
-    OTHERS: "carried",
+    OTHERS: "raw",
 }
 
 
@@ -192,8 +192,8 @@ def _of_other_kind(
         old, new = getattr(before, name), getattr(after, name)
         if old == new or (name in _FIELDS_BESIDE and name not in aspects):
             continue
-        if name == "carried":
-            yield from ((name, each) for each in _carried(old, new))
+        if name == "raw":
+            yield from ((name, each) for each in _raw(old, new))
             continue
         if isinstance(old, tuple) and name != "runs":
             effect = _RELIED_ON if kind is JOBS else _MINOR
@@ -374,17 +374,17 @@ def _parts(before: Any, after: Any, effect: ImpactRule) -> Iterator[AspectDiffer
         yield from _value("", before, after, effect)
 
 
-def _carried(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[AspectDifference]:
+def _raw(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[AspectDifference]:
     """The records that each catalog has for itself, one by one."""
     old, new = _records(before), _records(after)
     for path in dict.fromkeys((*old, *new)):
         yield from _value(path, old.get(path), new.get(path), _TOLD)
 
 
-def _records(carried: Mapping[str, Any]) -> dict[str, Any]:
+def _records(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {
         f"{catalog}.{name}" if name else catalog: record
-        for catalog, records in carried.items()
+        for catalog, records in raw.items()
         for name, record in (records if isinstance(records, Mapping) else {"": records}).items()
     }
 
@@ -448,7 +448,7 @@ _COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[AspectDiffe
     "documentation": (Documentation(), _documentation),
     "governance": (Governance(), _governance),
     "quality": (Quality(), _quality),
-    "carried": ({}, _carried),
+    "raw": ({}, _raw),
 }
 _EFFECTS: Final = {
     "format": ImpactRule("informational", "informational", "breaking"),

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 
 FORMAT: Final = "lumos-snapshot"
-FORMAT_VERSION: Final = "1.0"
+FORMAT_VERSION: Final = "1.1"
 
 Scope: TypeAlias = Literal["all", "selected", "incremental"]
 
@@ -122,7 +122,7 @@ GLOSSARY: Final = EntryKind("glossary", "term", GlossaryTerm, "name")
 USERS: Final = EntryKind("users", "user", User, "name")
 GROUPS: Final = EntryKind("groups", "group", Group, "name")
 JOBS: Final = EntryKind("jobs", "job", Job, "urn")
-OTHERS: Final = EntryKind("others", "other", Other, "urn")
+OTHERS: Final = EntryKind("others", "other", CatalogEntity, "urn")
 DATASETS: Final = EntryKind("datasets", "dataset", CatalogEntry, "urn")
 # In the order in which they stand in a file: datasets are many, and what they refer to is known
 # by then.

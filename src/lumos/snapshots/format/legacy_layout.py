@@ -148,7 +148,7 @@ def _header(head: LegacyObject, counts: Mapping[str, Any], *, scope: object) -> 
         raise MalformedJson(f"{head.path}.{key}", "It does not say when it was exported")
     return without_empty(
         format=FORMAT,
-        format_version="1.0",
+        format_version="1.1",
         exported_at=exported_at,
         exported_by=head.take("exported_by") or "unknown",
         platform=head.take("source_platform"),
@@ -171,7 +171,7 @@ def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
     carried = rest | strangers
     # A part that held nothing else is none.
     return without_empty(**converted) | without_empty(
-        carried={LEGACY_EXTRAS: carried} if carried else None
+        raw={LEGACY_EXTRAS: carried} if carried else None
     )
 
 

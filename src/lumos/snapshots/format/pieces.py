@@ -37,6 +37,7 @@ from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.manifest import ManifestBuilder
 from lumos.snapshots.format.reader import order_error
 from lumos.snapshots.format.references import DanglingReference, ReferenceIndex, references_of
+from lumos.snapshots.format.versions import upgrade_container
 
 # A file's name, a row's number in it, and the row: key, content hash and JSON.
 PieceRow: TypeAlias = tuple[str, int, Any, Any, Any]
@@ -171,7 +172,8 @@ class _Noted(ReferenceIndex):
 def _findings(piece: _Piece, kind: EntryKind) -> Iterator[PieceFinding]:
     tally, noted = ManifestBuilder(), _Noted()
     header = header_of(piece.header)
-    check = EntryCheck(Path(piece.file), piece, header, tally=tally, references=noted)
+    container = upgrade_container(Path(piece.file), piece)
+    check = EntryCheck(Path(piece.file), container, header, tally=tally, references=noted)
     for problem in check.entries(kind):
         yield PieceFinding(
             what="problem",

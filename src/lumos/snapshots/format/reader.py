@@ -5,10 +5,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, Other, User
+from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.snapshots.format.codec import (
     MalformedJson,
     SealedEntry,
+    canonical,
     entry_of,
     header_of,
     key_of,
@@ -35,7 +36,7 @@ from lumos.snapshots.format.errors import (
     TruncatedSnapshot,
 )
 from lumos.snapshots.format.manifest import facts_hash
-from lumos.snapshots.format.versions import UpgradedContainer, upgrade_container
+from lumos.snapshots.format.versions import upgrade_container
 
 
 class EntryRecord(NamedTuple):
@@ -93,7 +94,7 @@ class OpenSnapshot:
         """All jobs."""
         return self.entries(JOBS)
 
-    def others(self) -> Iterator[Other]:
+    def others(self) -> Iterator[CatalogEntity]:
         """All that Lumos has no kind for."""
         return self.entries(OTHERS)
 
@@ -107,7 +108,9 @@ class OpenSnapshot:
         place = self.container.place(kind, record.position)
         try:
             value = entry_of(kind, record.body)
-            is_same = matches(record.sealed, value)
+            is_same = matches(
+                record.sealed, lambda: self.container.as_written(kind, canonical(value))
+            )
         except MalformedJson as problem:
             raise self.wrong(f"{place}{problem.path}", problem) from None
         if not is_same:
@@ -147,8 +150,8 @@ class OpenSnapshot:
     def check_header(self) -> None:
         """Fails where the facts of the header are not what its hash says."""
         told = self.header.hashes
-        is_as_written = not isinstance(self.container, UpgradedContainer)
-        if told is not None and is_as_written and facts_hash(self.header) != told.header:
+        is_legacy = self.container.is_legacy
+        if told is not None and not is_legacy and facts_hash(self.header) != told.header:
             text = "The facts of the header are not what this hash says: something was edited."
             raise EditedSnapshot(self.file, "hashes.header", text)
 

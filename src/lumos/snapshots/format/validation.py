@@ -16,7 +16,6 @@ from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.manifest import ManifestBuilder
 from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 from lumos.snapshots.format.references import ReferenceIndex
-from lumos.snapshots.format.versions import UpgradedContainer
 
 
 class Validation:
@@ -54,22 +53,14 @@ def validate(path: str | Path) -> Validation:
 def _problems(snapshot: OpenSnapshot, tally: ManifestBuilder) -> Iterator[SnapshotProblem]:
     container, header = snapshot.container, snapshot.header
     references = ReferenceIndex()
-    is_upgraded = isinstance(container, UpgradedContainer)
-    check = EntryCheck(
-        snapshot.file,
-        container,
-        header,
-        tally=tally,
-        references=references,
-        is_upgraded=is_upgraded,
-    )
+    check = EntryCheck(snapshot.file, container, header, tally=tally, references=references)
     yield from unknown_header_keys(container)
     for kind in KINDS:
         yield from check.entries(kind)
     if check.has_damage:
         yield from check_missing(container, header, tally.counts, check.broken)
     else:
-        yield from check_manifest(container, header, tally, is_upgraded=is_upgraded)
+        yield from check_manifest(container, header, tally)
     for kind, position, reference in references.dangling():
         path = f"{container.place(kind, position)}.{reference.place}"
         yield dangling_problem(header, path, reference.kinds, reference.key)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 
 from lumos.snapshots.format import legacy_layout
 from lumos.snapshots.format.codec import MalformedJson, canonical, decode_plain
-from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, EntryKind
+from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, OTHERS, EntryKind
 from lumos.snapshots.format.encodings.interface import SnapshotContainer, StoredJson
 from lumos.snapshots.format.errors import NewerSnapshot, NotASnapshot, SnapshotError
 
@@ -21,25 +21,44 @@ _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 class FormatUpgrade(NamedTuple):
     """What leads from one version to the next; both functions take and give plain JSON.
 
-    `paths` say where the version has what stands elsewhere in the next one's header.
+    `paths` say where the version has what stands elsewhere in the next one's header. `former` gives
+    an entry back as it was, so that its hash can be checked if its JSON has another layout.
     """
 
     to: str
     header: Callable[[Mapping[str, Any]], dict[str, Any]]
-    entry: Callable[[EntryKind, Any], dict[str, Any]]
+    entry: Callable[[EntryKind, Any], Any]
     paths: Mapping[str, str] = {}
+    former: Callable[[EntryKind, Any], Any] | None = None
+
+
+def _entry_of_1_0(_kind: EntryKind, entry: Any) -> Any:
+    """Format 1.0 called `raw` `carried`, and had nothing else in entries of `others`."""
+    if not isinstance(entry, dict):
+        return entry
+    return {"raw" if key == "carried" else key: value for key, value in entry.items()}
+
+
+def _entry_as_in_1_0(kind: EntryKind, entry: Any) -> dict[str, Any]:
+    return {
+        "carried" if key == "raw" else key: value
+        for key, value in entry.items()
+        if kind is not OTHERS or key in ("urn", "raw")
+    }
 
 
 STEPS: Final[dict[str, FormatUpgrade]] = {
     legacy_layout.NESTED: FormatUpgrade(
-        "1.0",
+        "1.1",
         legacy_layout.header_of_nested,
         legacy_layout.convert_entry,
         legacy_layout.NESTED_PATHS,
     ),
     legacy_layout.FLAT: FormatUpgrade(
-        "1.0", legacy_layout.header_of_flat, legacy_layout.convert_entry, legacy_layout.FLAT_PATHS
+        "1.1", legacy_layout.header_of_flat, legacy_layout.convert_entry, legacy_layout.FLAT_PATHS
     ),
+    # The header stays as it is, so that its hash can be checked.
+    "1.0": FormatUpgrade("1.1", dict, _entry_of_1_0, former=_entry_as_in_1_0),
 }
 
 
@@ -71,16 +90,17 @@ class UpgradedContainer(SnapshotContainer):
     def __init__(
         self, inner: SnapshotContainer, header: dict[str, Any], steps: list[FormatUpgrade]
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         self._steps = steps
         for step in steps:
             header = step.header(header)
         self.header = canonical(header)
         self.streamed = inner.streamed
+        self.is_legacy = any(step.former is None for step in steps)
         self.strangers = inner.strangers
 
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
-        return self._inner.entries(kind)
+        return self.inner.entries(kind)
 
     def present(self, kind: EntryKind, body: bytes) -> bytes:
         entry = decode_plain(body)
@@ -88,13 +108,20 @@ class UpgradedContainer(SnapshotContainer):
             entry = step.entry(kind, entry)
         return canonical(entry)
 
+    def as_written(self, kind: EntryKind, body: bytes) -> bytes:
+        entry = decode_plain(body)
+        for step in reversed(self._steps):
+            if step.former is not None:
+                entry = step.former(kind, entry)
+        return canonical(entry)
+
     def place(self, kind: EntryKind, position: int) -> str:
-        return self._inner.place(kind, position)
+        return self.inner.place(kind, position)
 
     def header_place(self, path: str) -> str:
         for step in reversed(self._steps):
             path = step.paths.get(path, path)
-        return self._inner.header_place(path)
+        return self.inner.header_place(path)
 
 
 def _version(file: Path, header: Mapping[str, Any]) -> str:

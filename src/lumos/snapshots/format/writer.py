@@ -14,7 +14,7 @@ from typing import IO, Final, Literal, Self
 
 import msgspec
 
-from lumos.model.catalog import GlossaryTerm, Group, Item, Job, Other, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Item, Job, User
 from lumos.model.dataset import Dataset
 from lumos.snapshots.format.codec import (
     MalformedJson,
@@ -114,7 +114,7 @@ def write_snapshot(
     users: Iterable[User] = (),
     groups: Iterable[Group] = (),
     jobs: Iterable[Job] = (),
-    others: Iterable[Other] = (),
+    others: Iterable[CatalogEntity] = (),
 ) -> SnapshotHeader:
     """Writes a snapshot of entries in any order and gives the header it has.
 

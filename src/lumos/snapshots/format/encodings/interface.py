@@ -40,6 +40,8 @@ class SnapshotContainer(ABC):
 
     # Whether entries stand in the order of their keys because nobody could sort them.
     streamed: bool
+    # Whether it has a layout from before format 1.0, which counted but a part and had no hashes.
+    is_legacy: bool = False
     # The JSON of the header.
     header: bytes
     # Keys beside those of the header that nobody knows.
@@ -63,6 +65,10 @@ class SnapshotContainer(ABC):
 
     def present(self, kind: EntryKind, body: bytes) -> bytes:  # noqa: ARG002
         """An entry as the present version of the format has it."""
+        return body
+
+    def as_written(self, kind: EntryKind, body: bytes) -> bytes:  # noqa: ARG002
+        """An entry of the present version as the version of the file has it."""
         return body
 
 
