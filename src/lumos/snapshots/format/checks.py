@@ -326,7 +326,7 @@ def implausible_values(key: str, value: Any) -> Iterator[ImplausibleValue]:
         yield from _of_dataset(value)
     elif isinstance(value, Job) and not _SCHEME_OF_URN.match(key):
         yield ImplausibleValue("urn", "urn", f"'{key}' is no URN.")
-    if not getattr(value, "name", key):
+    if getattr(value, "name", key) == "":
         yield ImplausibleValue("name", "value", "The name is empty.")
 
 

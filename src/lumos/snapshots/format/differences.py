@@ -195,6 +195,8 @@ def _of_other_kind(
         if name == "raw":
             yield from ((name, each) for each in _raw(old, new))
             continue
+        if name == "owners" and kind is OTHERS:
+            old, new = (tuple(f"{each.kind} {each.name}" for each in side) for side in (old, new))
         if isinstance(old, tuple) and name != "runs":
             effect = _RELIED_ON if kind is JOBS else _MINOR
             found = _labels(name, old, new, effect)
