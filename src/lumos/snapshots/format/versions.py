@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 
+import msgspec
+
 from lumos.snapshots.format import legacy_layout
 from lumos.snapshots.format.codec import MalformedJson, canonical, decode_plain
 from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, OTHERS, EntryKind
@@ -21,8 +23,8 @@ _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 class FormatUpgrade(NamedTuple):
     """What leads from one version to the next; both functions take and give plain JSON.
 
-    `paths` say where the version has what stands elsewhere in the next one's header. `former` gives
-    an entry back as it was, so that its hash can be checked if its JSON has another layout.
+    `paths` say where the version has what stands elsewhere in the next one's header. `former` renames
+    the keys of an entry back, so that its hash can be checked if its JSON has another layout.
     """
 
     to: str
@@ -109,11 +111,12 @@ class UpgradedContainer(SnapshotContainer):
         return canonical(entry)
 
     def as_written(self, kind: EntryKind, body: bytes) -> bytes:
-        entry = decode_plain(body)
+        # Values stay byte for byte, and keys in their order.
+        entry: Any = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         for step in reversed(self._steps):
             if step.former is not None:
                 entry = step.former(kind, entry)
-        return canonical(entry)
+        return msgspec.json.encode(entry)
 
     def place(self, kind: EntryKind, position: int) -> str:
         return self.inner.place(kind, position)
