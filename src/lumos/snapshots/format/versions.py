@@ -23,8 +23,8 @@ _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 class FormatUpgrade(NamedTuple):
     """What leads from one version to the next; both functions take and give plain JSON.
 
-    `paths` say where the version has what stands elsewhere in the next one's header. `former` renames
-    the keys of an entry back, so that its hash can be checked if its JSON has another layout.
+    `paths` maps paths of the next version's header to those of this version. `former` renames the
+    keys of an entry back, so that its hash can be checked if its JSON has another layout.
     """
 
     to: str
