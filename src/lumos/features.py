@@ -5,9 +5,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
+from lumos.config.settings import Notifications, StorageSettings
 from lumos.datasets.service import Datasets
 from lumos.discovery.service import DiscoveryService
 from lumos.impact.blast_radius import BlastRadiusTracker
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from lumos.cost.cost_sources import CostSources
     from lumos.cost.service import Costs
     from lumos.discovery.hints.service import Hints
+    from lumos.gate.service import Gate
     from lumos.impact.service import ImpactService
     from lumos.lineage.service import LineageService
     from lumos.notifications.delivery import NotificationSender
@@ -204,6 +208,13 @@ class Features:
         return CatalogReader(found.platform)
 
     @cached_property
+    def gate(self) -> "Gate":
+        """The gate for changes in a git repository: what they break downstream."""
+        from lumos.gate.service import Gate
+
+        return Gate(self._workspace)
+
+    @cached_property
     def migration(self) -> "Migrations":
         """Migrating the contents of a catalog to another one, and publishing those of sources."""
         from lumos.catalogs.migration.service import Migrations
@@ -236,6 +247,20 @@ class Features:
         return NotificationSender(
             self.settings.notifications, lambda: Store(self._store.database).notification_outbox
         )
+
+    def create_store(self) -> Store:
+        """The store, created if there is none."""
+        return self._store.create()
+
+    def _workspace(self, path: Path) -> "Features":
+        """The features on a temporary store, which publishes and notifies nobody."""
+        settings = msgspec.structs.replace(
+            self.settings,
+            platform=LOCAL,
+            storage=StorageSettings(path=str(path)),
+            notifications=Notifications(),
+        )
+        return Features(lambda _: settings)
 
     @property
     def database(self) -> Database:

@@ -147,6 +147,24 @@ class SchemaTracking(SetUp):
         self.run(f"{git} commit --quiet -a -m 'Drop the discount'")
 
 
+class Gate(SetUp):
+    """A repository with a schema and two models, and a branch that breaks both."""
+
+    def start(self) -> None:
+        users = ("# urn: lumos://s3/lake/users", "user_id STRING", "email STRING")
+        self.write("schemas/users.schema", *users)
+        query = ("-- owner: analytics-team", "select user_id, email, lower(email) as login",
+                 "from users", "where user_id <> ''")  # fmt: skip
+        self.write("models/customer_360.sql", *query)
+        self.write("models/logins.sql", "select login", "from customer_360")
+        git = "git -c user.name=jane -c user.email=jane@example.com"
+        self.run("git init --quiet --initial-branch main . && git add .")
+        self.run(f"{git} commit --quiet -m 'Models' && git switch --quiet -c feature")
+        self.write("schemas/users.schema", users[0], "user_id INT64", users[2])
+        self.write("models/customer_360.sql", query[0], "select user_id, email", *query[2:])
+        self.run(f"{git} commit --quiet -a -m 'Make user_id a number'")
+
+
 class Versioning(SetUp):
     """Two datasets over some hours, and three models that read one of them."""
 
@@ -611,6 +629,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "MONGODB": Mongodb,
     "OPERATIONS": Lake,
     "PLATFORMS": Platforms,
+    "CI": Gate,
     "PLATFORM_MIGRATION": PlatformMigration,
     "POSTGRES": Postgres,
     "PROBLEMS_SOLVED": ProblemsSolved,

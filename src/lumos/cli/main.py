@@ -30,6 +30,7 @@ from lumos.cli import (
     enrich,
     explain,
     export,
+    gate,
     hint,
     impact,
     import_,
@@ -116,6 +117,7 @@ for commands in (
 ):  # fmt: skip
     app.add_typer(commands)
 app.add_typer(schema.app, name="schema")
+app.add_typer(gate.app, name="gate")
 app.add_typer(version.app, name="version")
 app.add_typer(lineage.app, name="lineage")
 app.add_typer(hint.app, name="hint")

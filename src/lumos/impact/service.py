@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lumos.model.change import Finding
     from lumos.model.conversions.sql_types import Dialect
     from lumos.schemas.proposal_reader import ProposalKind
+    from lumos.schemas.reports import DatasetDiff
 
 # How many files a remark names.
 _MOST_FILES: Final = 20
@@ -94,15 +95,22 @@ class ImpactService:
 
         The changes of each dataset are judged independently.
         """
-        from lumos.impact.diff_report import (
-            case_from_diff,
-            is_new,
-            is_removed,
-            read_diff_report,
-            stored_urns,
+        from lumos.impact.diff_report import read_diff_report
+
+        return self.of_diff(
+            read_diff_report(file), check_on_spark=check_on_spark, progress=progress
         )
 
-        differences = read_diff_report(file)
+    def of_diff(
+        self,
+        differences: "Sequence[DatasetDiff]",
+        *,
+        check_on_spark: bool = False,
+        progress: Progress = no_progress,
+    ) -> ImpactsReport:
+        """Report the impact of the changed datasets of a schema diff."""
+        from lumos.impact.diff_report import case_from_diff, is_new, is_removed, stored_urns
+
         store = self._open()
         urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []

@@ -67,6 +67,19 @@ class GitRepository:
                 "lumos schema diff OLD_FOLDER NEW_FOLDER"
             )
 
+    def commits(self, base: str, head: str) -> tuple[str, str]:
+        """The merge base of two revisions, and the commit of the second one."""
+        new = self._commit(head)
+        return self._merge_base(base, self._commit(base), head, new), new
+
+    def files(self, commit: str, suffixes: tuple[str, ...]) -> dict[str, str]:
+        """The regular files of a commit with these suffixes, with their blob ids."""
+        return self._tree_files(commit, suffixes)
+
+    def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+        """The contents of files, in the order of their names."""
+        return self._read(files)
+
     def compare(self, base: str, head: str, *, folder: str | None) -> RevisionSchemas:
         """The datasets that differ between the merge base of two revisions and the second one.
 
@@ -145,12 +158,15 @@ class GitRepository:
             if not entry:
                 return None
             tree = entry.partition(b"\t")[0].split()[2].decode()
+        return self._tree_files(tree, (SCHEMA_SUFFIX,))
+
+    def _tree_files(self, tree: str, suffixes: tuple[str, ...]) -> dict[str, str]:
         files = {}
         for entry in self._git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
             facts, _, name = entry.partition(b"\t")
             path = os.fsdecode(name)
             # Skips links and submodules.
-            if path.endswith(SCHEMA_SUFFIX) and facts.startswith(b"100"):
+            if path.lower().endswith(suffixes) and facts.startswith(b"100"):
                 files[path] = facts.split()[2].decode()
         return files
 

@@ -1,0 +1,148 @@
+"""lumos gate"""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from lumos.cli.options import STDOUT, CommonOptions, ConfigFile, argument, with_options, write
+from lumos.cli.screen import stdout, steps
+from lumos.cli.text import print_line
+
+if TYPE_CHECKING:
+    from lumos.gate.reports import GateFinding, GateReport
+
+_STYLES: Final = {"error": "red", "warning": "yellow", "note": ""}
+_TITLES: Final = {"error": "BREAKING", "warning": "UNDETERMINED", "note": "ok"}
+
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help="Check what the changes of a git branch break downstream.",
+)
+
+
+@app.callback(
+    epilog="Examples:\n\n"
+    "lumos gate --base main\n\n"
+    "lumos gate --base origin/main --output sarif=gate.sarif --output junit=gate.xml\n\n"
+    "lumos gate waive 1f2e3d4c5b6a7980 --reason 'Reader is retired' --approver analytics-team",
+)
+def gate(
+    context: typer.Context,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="The branch that the change is for, such as main."),
+    ] = None,
+    head: Annotated[
+        str, typer.Option(metavar="REF", help="The revision with the changes. Default: HEAD.")
+    ] = "HEAD",
+    dialect: Annotated[
+        str | None, typer.Option(metavar="DIALECT", help="The SQL dialect of models.")
+    ] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT=FILE",
+            help="Also write the report: json, markdown, github, gitlab, junit or sarif; "
+            "- prints it. Repeatable.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 11 if a change is undetermined.")
+    ] = False,
+    warn_only: Annotated[
+        bool, typer.Option("--warn-only", help="Exit with 0 whatever is found.")
+    ] = False,
+    config: ConfigFile = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check what the changes of a git branch break downstream, without a store or Spark.
+
+    Compares schema files, Avro, CREATE TABLE and SQL models with the merge base, and judges every
+    reader in the SQL of the repository. Exits with 0 if nothing breaks, 10 if something does.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if base is None:
+        raise typer.BadParameter("Missing option '--base'. Try: lumos gate --base main", context)
+    from lumos.gate.outputs import RENDERERS
+
+    wanted = [_output(text) for text in output or ()]
+    options = CommonOptions(config=config, store=None, json=json)
+    with steps() as progress:
+        report = options.lumos.gate.check(base, head, dialect=dialect, progress=progress)
+    for format, file in wanted:
+        write(RENDERERS[format](report), None if file == STDOUT else Path(file))
+    if not any(file == STDOUT for _, file in wanted):
+        options.print(report, _print_report)
+    if code := report.exit_code(strict=strict, warn_only=warn_only):
+        raise typer.Exit(code)
+
+
+@app.command(
+    epilog="Example: lumos gate waive 1f2e3d4c5b6a7980 --reason 'Reader is retired' "
+    "--approver analytics-team"
+)
+@with_options
+def waive(
+    options: CommonOptions,
+    fingerprint: Annotated[str, argument("FINGERPRINT", "The fingerprint of a finding.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it may be merged.")],
+    approver: Annotated[
+        str, typer.Option(metavar="NAME", help="Who approves it: an owner, if owners are known.")
+    ],
+    expires: Annotated[
+        str | None, typer.Option(metavar="DATE", help="The last day. Default: in 30 days.")
+    ] = None,
+) -> None:
+    """Approve one finding of this change in .lumos/waivers.yaml; commit it with the change."""
+    try:
+        until = None if expires is None else date.fromisoformat(expires)
+    except ValueError:
+        raise typer.BadParameter(f"'{expires}' is not a date such as 2026-12-31.") from None
+    file = options.lumos.gate.waive(fingerprint, reason=reason, approver=approver, expires=until)
+    print_line(f"Added a waiver to {file}. Commit it: git add {file}")
+
+
+def _output(text: str) -> tuple[str, str]:
+    from lumos.gate.outputs import RENDERERS
+
+    format, equals, file = text.partition("=")
+    if not equals or not file or format not in RENDERERS:
+        formats = ", ".join(RENDERERS)
+        raise typer.BadParameter(
+            f"'{text}' is not FORMAT=FILE. Formats: {formats}. Example: --output sarif=gate.sarif"
+        )
+    return format, file
+
+
+def _print_report(report: "GateReport") -> None:
+    console = stdout()
+    print_line(f"{report.headline}.")
+    for finding in report.findings:
+        _print_finding(finding)
+    for waiver in report.waivers:
+        print_line(f"waiver {waiver.fingerprint}: {waiver.reason}")
+    for remark in report.remarks:
+        print_line(remark)
+    if report.verdict == "breaking":
+        console.print()
+        print_line(
+            "To approve a finding: lumos gate waive FINGERPRINT --reason TEXT --approver NAME"
+        )
+
+
+def _print_finding(finding: "GateFinding") -> None:
+    console = stdout()
+    title = _TITLES[finding.level] if finding.is_open else f"approved by {finding.waived_by}"
+    console.print()
+    console.print(title, style=_STYLES[finding.level] if finding.is_open else "dim", end="")
+    print_line(f"  {finding.message}")
+    if finding.clause:
+        print_line(f"  {finding.clause}")
+    if finding.level != "note" and finding.is_open:
+        print_line(f"  fingerprint {finding.fingerprint}")

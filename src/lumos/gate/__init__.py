@@ -1,0 +1,1 @@
+"""The gate: whether a change in a git repository breaks something downstream."""

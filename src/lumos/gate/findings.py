@@ -1,0 +1,147 @@
+"""Findings of the gate, from reports on impact."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from lumos.gate.reports import GateFinding, GateLocation
+from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
+from lumos.model.change import Verdict
+from lumos.schemas.reports import DatasetDiff
+
+_JUDGED = ("BREAKING", "UNDETERMINED")
+_DIGITS = 16
+
+
+def findings_of(
+    report: ImpactReport,
+    diff: DatasetDiff,
+    *,
+    declared: GateLocation | None,
+    names: Callable[[str], str],
+) -> Iterator[GateFinding]:
+    """The findings of the changes of one dataset: one per change and affected dataset."""
+    by_path = {change.path: change for change in report.changes}
+    affecting: set[str] = set()
+    for row in report.downstream:
+        reasons: dict[str, list[ReasonReport]] = {}
+        for reason in row.reasons:
+            if reason.verdict in _JUDGED:
+                change = _change_behind(reason, report, by_path)
+                reasons.setdefault(change.path, []).append(reason)
+        for path, some in reasons.items():
+            affecting.add(path)
+            yield _downstream_finding(by_path[path], row, some, declared, names)
+    for change in report.changes:
+        if change.path not in affecting:
+            yield _change_finding(change, report, diff, declared, names)
+
+
+def _change_behind(
+    reason: ReasonReport, report: ImpactReport, changes: Mapping[str, ChangeReport]
+) -> ChangeReport:
+    """The change that a reason is about: its path starts with the changed column."""
+    column = reason.path[0].partition("#")[2] if reason.path else ""
+    return changes.get(column, report.change)
+
+
+def _downstream_finding(
+    change: ChangeReport,
+    row: DownstreamReport,
+    reasons: Sequence[ReasonReport],
+    declared: GateLocation | None,
+    names: Callable[[str], str],
+) -> GateFinding:
+    worst = min(each.verdict != "BREAKING" for each in reasons)
+    decisive = [each for each in reasons if (each.verdict != "BREAKING") == worst]
+    is_breaking = not worst
+    reason = decisive[0]
+    verb = "breaks" if is_breaking else "may break"
+    owner = f" ({', '.join(row.owners)})" if row.owners else ""
+    used = None if reason.file is None else GateLocation(file=reason.file, line=reason.line)
+    where = f" ({reason.file}:{reason.line})" if reason.file else ""
+    return GateFinding(
+        fingerprint=_fingerprint(change, row.urn, {each.usage or each.text for each in decisive}),
+        level="error" if is_breaking else "warning",
+        rule=change.kind,
+        dataset=names(change.urn),
+        path=change.path,
+        before=_text(change.before),
+        after=_text(change.after),
+        affected=names(row.urn),
+        owners=row.owners,
+        message=f"{_describe(change, names)} and {verb} {names(row.urn)}{owner}: {reason.text}"
+        f"{where}",
+        reason=reason.text,
+        clause=reason.clause,
+        declared=declared,
+        used=used,
+        recommendations=row.recommendations,
+    )
+
+
+def _change_finding(
+    change: ChangeReport,
+    report: ImpactReport,
+    diff: DatasetDiff,
+    declared: GateLocation | None,
+    names: Callable[[str], str],
+) -> GateFinding:
+    """A change that affects no known reader; what is unknown is not called safe."""
+    verdicts = {row.path: row.consumer for row in diff.changes}
+    matters = verdicts.get(change.path) in (Verdict.BREAKING, Verdict.UNDETERMINED)
+    is_complete = report.coverage >= 1
+    if not matters:
+        reason = "no reader is affected"
+    elif is_complete:
+        reason = "no known reader is affected, and the lineage is complete"
+    elif report.coverage:
+        reason = "no known reader is affected, but the lineage is incomplete"
+    else:
+        reason = "no lineage is known, so readers are unknown"
+    return GateFinding(
+        fingerprint=_fingerprint(change, "", ()),
+        level="warning" if matters and not is_complete else "note",
+        rule=change.kind,
+        dataset=names(change.urn),
+        path=change.path,
+        before=_text(change.before),
+        after=_text(change.after),
+        affected=None,
+        owners=(),
+        message=f"{_describe(change, names)}: {reason}",
+        reason=reason,
+        clause=None,
+        declared=declared,
+        used=None,
+    )
+
+
+def _describe(change: ChangeReport, names: Callable[[str], str]) -> str:
+    dataset = names(change.urn)
+    if not change.path:
+        return f"{dataset} {change.kind}"
+    column = f"{dataset}.{change.path}"
+    match change.kind:
+        case "added" | "removed":
+            return f"{column} was {change.kind}"
+        case "renamed":
+            return f"{column} was renamed to {_text(change.after)}"
+        case _ if change.before is not None and change.after is not None:
+            return f"{column} changed from {_text(change.before)} to {_text(change.after)}"
+        case _:
+            return f"{column} changed ({change.kind})"
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _fingerprint(change: ChangeReport, affected: str, uses: Iterable[str]) -> str:
+    """Identifies a finding independent of lines, formatting and the order of files."""
+    parts = (
+        change.urn, change.path, change.kind, change.before, change.after, affected, *sorted(uses)
+    )  # fmt: skip
+    text = "\0".join(_text(part) or "" for part in parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

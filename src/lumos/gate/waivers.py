@@ -1,0 +1,137 @@
+"""Waivers in `.lumos/waivers.yaml`: each approves one finding of one change until a date.
+
+Only waivers that the change itself adds count. One that is already at the merge base was used by an
+earlier change, and is reported so that it can be deleted.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, NamedTuple
+
+from msgspec import Meta
+
+from lumos.config.reader import SectionReader
+from lumos.config.section import Section
+from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, parse_yaml
+from lumos.errors import MisuseError
+from lumos.gate.reports import GateFinding, WaiverProblem, with_waiver
+
+FILE: Final = ".lumos/waivers.yaml"
+_FINGERPRINT: Final = r"^[0-9a-f]{16}$"
+
+
+class Waiver(Section, frozen=True, kw_only=True):
+    """The approval of one finding."""
+
+    fingerprint: Annotated[str, Meta(pattern=_FINGERPRINT, description="16 hexadecimal digits")]
+    reason: Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+    approver: Annotated[str, Meta(min_length=1, description="a name")]
+    expires: Annotated[
+        str, Meta(pattern=r"^\d{4}-\d\d-\d\d$", description="a date such as 2026-12-31")
+    ]
+
+
+class WaiverFile(Section, frozen=True, kw_only=True):
+    """The waivers of a repository."""
+
+    nested: ClassVar[str | None] = None
+
+    waivers: tuple[Waiver, ...] = ()
+
+
+class AppliedWaivers(NamedTuple):
+    """The findings, waived ones marked, and waivers without effect."""
+
+    findings: tuple[GateFinding, ...]
+    problems: tuple[WaiverProblem, ...]
+
+
+def parse_waivers(text: str, *, file: str = FILE) -> tuple[Waiver, ...]:
+    """The waivers of a YAML text; raises ConfigurationError with file and line."""
+    place = ConfigPosition(origin=file, folder="")
+    root, problems = parse_yaml(text, place=place, environment={})
+    found = SectionReader({}, problems).section(root, WaiverFile)
+    if problems or not isinstance(found, WaiverFile):
+        raise ConfigurationError(problems)
+    return found.waivers
+
+
+def apply_waivers(
+    findings: Sequence[GateFinding],
+    waivers: Sequence[Waiver],
+    *,
+    earlier: Collection[str],
+    today: date,
+) -> AppliedWaivers:
+    """Mark the findings that waivers cover; `earlier` fingerprints are waived at the merge base."""
+    by_fingerprint: dict[str, Waiver] = {}
+    problems: list[WaiverProblem] = []
+    known = {finding.fingerprint: finding for finding in findings}
+    for waiver in waivers:
+        reason = _ineffective(waiver, known, earlier=earlier, today=today)
+        if reason is None:
+            by_fingerprint[waiver.fingerprint] = waiver
+        else:
+            problems.append(WaiverProblem(fingerprint=waiver.fingerprint, reason=reason))
+    applied = tuple(
+        with_waiver(finding, by_fingerprint[finding.fingerprint].approver)
+        if finding.fingerprint in by_fingerprint
+        else finding
+        for finding in findings
+    )
+    return AppliedWaivers(applied, tuple(problems))
+
+
+def _ineffective(
+    waiver: Waiver,
+    findings: Mapping[str, GateFinding],
+    *,
+    earlier: Collection[str],
+    today: date,
+) -> str | None:
+    """Why a waiver has no effect, or None."""
+    try:
+        expires = date.fromisoformat(waiver.expires)
+    except ValueError:
+        return f"{waiver.expires} is not a date."
+    if waiver.fingerprint in earlier:
+        return "It was used by an earlier change. Delete it."
+    if expires < today:
+        return f"It expired on {waiver.expires}."
+    finding = findings.get(waiver.fingerprint)
+    if finding is None:
+        return "No finding has this fingerprint. Delete it."
+    if finding.owners and waiver.approver not in finding.owners:
+        owners = ", ".join(finding.owners)
+        return f"{waiver.approver} does not own {finding.affected}. Owners: {owners}."
+    return None
+
+
+def add_waiver(folder: Path, waiver: Waiver) -> Path:
+    """Append a waiver to the file of a repository; comments and other waivers stay."""
+    file = folder / FILE
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    known = parse_waivers(text, file=str(file)) if text.strip() else ()
+    if any(each.fingerprint == waiver.fingerprint for each in known):
+        raise MisuseError(f"{file} has a waiver for {waiver.fingerprint} already.")
+    if not known:
+        text = f"{text.rstrip()}\nwaivers:\n".lstrip()
+    lines = [
+        f"- fingerprint: '{waiver.fingerprint}'",
+        f"  reason: {_quoted(waiver.reason)}",
+        f"  approver: {_quoted(waiver.approver)}",
+        f"  expires: '{waiver.expires}'",
+    ]
+    written = text.rstrip("\n") + "\n" + "\n".join(lines) + "\n"
+    if (*known, waiver) != parse_waivers(written, file=str(file)):
+        raise MisuseError(
+            f"{file} has another layout than 'waivers:' with a list. Edit it by hand."
+        )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(written, encoding="utf-8")
+    return file
+
+
+def _quoted(text: str) -> str:
+    return "'" + " ".join(text.split()).replace("'", "''") + "'"
