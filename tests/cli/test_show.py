@@ -74,3 +74,24 @@ def test_failed_checks_and_cost_from_upstream_are_named(lumos: Any, store: Any) 
 def test_what_is_not_known_has_no_line(lumos: Any) -> None:
     shown = facts(lumos("show", "events.customer_signup").out)
     assert set(shown) == {"version", "downstream"}
+
+
+def test_a_model_that_only_lineage_knows_is_shown(lumos: Any, workplace: Path) -> None:
+    models = workplace / "models"
+    models.mkdir()
+    (models / "revenue.sql").write_text(
+        "-- owner: finance-team\nselect amount from orders\n", encoding="utf-8"
+    )
+    (models / "report.sql").write_text("select amount from revenue\n", encoding="utf-8")
+    assert lumos("lineage", "ingest", "models").code == 0
+    shown = lumos("show", "revenue")
+    assert shown.code == 0
+    assert facts(shown.out) == {
+        "state": "known from lineage only: no scan has found it",
+        "owners": "finance-team",
+        "upstream": "1 dataset",
+        "downstream": "1 dataset",
+    }
+    report = lumos("show", "revenue", "--json").json
+    assert report["state"] == "assumed"
+    assert lumos("show", "nothing").code == 2

@@ -128,6 +128,8 @@ def _print_dataset(report: "ShowReport", names: Names) -> None:
     facts = Table("", "")
     if report.state == "missing":
         facts.add("state", "gone: the last scan did not find it")
+    elif report.state == "assumed":
+        facts.add("state", "known from lineage only: no scan has found it")
     elif report.split is not None:
         facts.add("state", f"was {names(report.split.summary)}")
         facts.add("parts", Text("\n".join(map(escape_line, _parts_of(report.split, names)))))

@@ -1,7 +1,7 @@
 """Reports of `lumos list`, `show` and `search`."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -95,17 +95,21 @@ class ListReport(Report, frozen=True, kw_only=True):
 class ShowReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos show`: the dataset with all its aspects.
 
-    `split` lists its parts if it was split.
+    An `assumed` dataset is only known from lineage. `split` lists its parts if it was split.
     """
 
     format_version: str = FORMAT_VERSION
-    state: DatasetState
+    state: DatasetState | Literal["assumed"]
     dataset: dict[str, Any]
     split: SplitDataset | None = None
 
     @classmethod
     def of(
-        cls, dataset: Dataset, *, state: DatasetState, split: SplitDataset | None = None
+        cls,
+        dataset: Dataset,
+        *,
+        state: DatasetState | Literal["assumed"],
+        split: SplitDataset | None = None,
     ) -> "ShowReport":
         plain = to_plain(msgspec.structs.replace(dataset, quality=allowed_quality(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))

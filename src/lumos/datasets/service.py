@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection
 
 from lumos.config.secret import mask_arguments
 from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
-from lumos.model.urn import display_names
+from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
+from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
 from lumos.store import DatasetFilter, Facets, Store
 
@@ -59,7 +60,9 @@ class Datasets:
         from lumos.schemas.changes import last_split
 
         store = self._store()
-        urn = find_urn(store, name)
+        urn = find_urn(store, name, with_lineage=True)
+        if store.entries.get(urn) is None:
+            return ShowReport.of(_from_lineage(store, urn), state="assumed")
         state = store.state(urn)
         split = last_split(store, urn) if state == "split" else None
         return ShowReport.of(store.get(urn), state=state, split=split)
@@ -72,3 +75,23 @@ class Datasets:
         """Short names of datasets; ends of paths where several datasets share a name."""
         store = self._existing_store()
         return display_names(urns, {} if store is None else store.names_like(urns))
+
+
+def _from_lineage(store: Store, urn: str) -> Dataset:
+    """A dataset that only lineage mentions, such as a SQL model that no scan has found."""
+    owners = store.lineage.owners([urn]).get(urn, ())
+    upstream = dict.fromkeys(edge.upstream for edge in store.lineage.edges_of(urn, "upstream"))
+    downstream = dict.fromkeys(
+        edge.downstream for edge in store.lineage.edges_of(urn, "downstream")
+    )
+    parsed = Urn.parse(urn)
+    return Dataset(
+        urn=urn,
+        name=parsed.name,
+        platform=parsed.platform,
+        ownership=Ownership(owners=tuple(Owner(name=name) for name in owners)) if owners else None,
+        lineage=Lineage(
+            upstream=tuple(UpstreamEdge(urn=each) for each in upstream),
+            downstream=tuple(UpstreamEdge(urn=each) for each in downstream),
+        ),
+    )
