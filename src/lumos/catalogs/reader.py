@@ -66,7 +66,7 @@ class CatalogReader:
             last = name.rstrip("/").rpartition("/")[2]
             candidates = [each.urn for each in self._platform.search(last, limit=None)]
             urns = [urn for urn in candidates if _is_called(urn, name)]
-        entries = self._platform.get_many(urns)
+        entries: dict[str, CatalogEntry] = self._platform.get_many(urns)
         if len(entries) == 1:
             return next(iter(entries.values()))
         if entries:

@@ -270,7 +270,7 @@ class Migrations:
             cancellation.cancel()
         with open_snapshot(file) as snapshot:
             source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
-            platform = there.platform if isinstance(there, PlatformCatalog) else None
+            platform: Any = there.platform if isinstance(there, PlatformCatalog) else None
             unmapped = needs(
                 source,
                 target,
