@@ -378,7 +378,7 @@ def test_a_renamed_dataset_is_not_founded_again_under_its_old_name(seen: Recorde
     seen.see("sales", "id INT64", renamed_from="orders")
     report = seen.lumos.snapshot.load("before.jsonl")
     assert [entry.urn for entry in held(seen.lumos, "local")] == ["lumos://file/lake/sales"]
-    assert "is called lumos://file/lake/sales here" in report.remarks[0]
+    assert "was renamed to lumos://file/lake/sales in the store" in report.remarks[0]
 
 
 def test_taking_an_import_back_restores_what_was_there(lumos: Lumos, platform: str) -> None:

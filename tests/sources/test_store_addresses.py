@@ -259,7 +259,7 @@ def test_the_environments_account_of_another_cloud_is_not_meant(
     assert roots_of(public) == ["abfss://lake@acct.dfs.core.windows.net/raw"]  # type: ignore[arg-type]
     for address, key in ((public, ""), (section_of(f"abfss://{CHINA}/raw", []), KEY)):
         assert isinstance(address, AzureSourceSettings)
-        assert AzureAccess.of(address).settled().with_keys().account_key == key
+        assert AzureAccess.of(address).resolve().with_keys().account_key == key
 
 
 @pytest.mark.parametrize(

@@ -350,12 +350,12 @@ def test_each_cloud_has_its_own_domain() -> None:
 
 def test_keys_and_signatures_are_not_for_the_containers_of_others() -> None:
     mine = AzureAccess(account="mine", sas_token=SAS, client_secret=SECRET)
-    assert mine.reaching(ContainerAddress("lake", "mine")) == mine
-    theirs = mine.reaching(ContainerAddress("lake", "theirs"))
+    assert mine.for_container(ContainerAddress("lake", "mine")) == mine
+    theirs = mine.for_container(ContainerAddress("lake", "theirs"))
     assert (theirs.account, theirs.sas_token) == ("theirs", "")
     assert theirs.client_secret == SECRET
     elsewhere = ContainerAddress("lake", "mine", "core.chinacloudapi.cn")
-    assert mine.reaching(elsewhere) == AzureAccess(account="mine", anonymous=True)
+    assert mine.for_container(elsewhere) == AzureAccess(account="mine", anonymous=True)
     with serving(public=True) as server:
         storage = storage_at(server, sas_token=SAS)
         other = storage._new_bucket("lake@theirs.dfs.core.windows.net")

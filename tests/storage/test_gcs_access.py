@@ -184,9 +184,9 @@ def test_public_buckets_are_read_without_a_token() -> None:
 
 def test_an_emulator_of_the_environment_needs_no_credentials() -> None:
     host = "localhost:4443"
-    access = GcsAccess().settled({"STORAGE_EMULATOR_HOST": host})
+    access = GcsAccess().resolve({"STORAGE_EMULATOR_HOST": host})
     assert (access.endpoint_url, access.anonymous) == (f"http://{host}", True)
-    assert GcsAccess().settled({}).endpoint_url == "https://storage.googleapis.com"
+    assert GcsAccess().resolve({}).endpoint_url == "https://storage.googleapis.com"
 
 
 @pytest.mark.parametrize("first", ["read", "list"])

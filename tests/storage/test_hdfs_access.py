@@ -138,8 +138,8 @@ def test_the_user_is_named_and_a_token_stands_alone(monkeypatch: pytest.MonkeyPa
         assert {request.query.get("user.name") for request in server.requests} == {None}
         assert {request.query.get("delegation") for request in server.requests} == {TOKEN}
     monkeypatch.setenv("HADOOP_USER_NAME", "etl")
-    assert HdfsAccess().settled().user == "etl"
-    assert HdfsAccess(token=TOKEN).settled().user == ""
+    assert HdfsAccess().resolve().user == "etl"
+    assert HdfsAccess(token=TOKEN).resolve().user == ""
 
 
 def test_a_closed_file_system_is_told_and_a_token_opens_it() -> None:

@@ -31,7 +31,7 @@ from lumos.schemas.reports import (
 from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
 from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
 from lumos.schemas.wording import sentence_of, summary_of
-from lumos.snapshots.store_entries import utc, versions_on_record
+from lumos.snapshots.store_entries import stored_versioning, utc
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, VersionedDataset
@@ -294,7 +294,7 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
 def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
     """The versions that were imported with a dataset, perhaps without their schemas."""
     stored = store.entries.get(urn)
-    for record in versions_on_record(stored).history if stored is not None else ():
+    for record in stored_versioning(stored).history if stored is not None else ():
         yield VersionEntry(
             version=record.cloud_version,
             schema_version=record.schema_version,

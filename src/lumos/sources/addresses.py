@@ -186,13 +186,13 @@ class _Azure(StoreAddresses):
     def _unknown(self, container: ContainerAddress) -> dict[str, Any]:
         """How a container is reached that no source is of: the address names its cloud."""
         usual = AzureAccess(account=container.account)
-        if usual.settled().is_of(container):
+        if usual.resolve().contains(container):
             return {"account": container.account}
         return {"account": container.account, "endpoint_url": container.account_url}
 
     def roots(self, section: FileStoreSettings) -> list[str]:
         assert isinstance(section, AzureSourceSettings)
-        access = AzureAccess.of(section).settled()
+        access = AzureAccess.of(section).resolve()
         return [
             f"abfss://{access.container(bucket).authority}/{prefix}".rstrip("/")
             for bucket in section.buckets
@@ -207,7 +207,7 @@ class _Azure(StoreAddresses):
             section
             for section in configured
             if isinstance(section, AzureSourceSettings)
-            and AzureAccess.of(section).settled().is_of(container)
+            and AzureAccess.of(section).resolve().contains(container)
         ]
         holding = (section for section in sections if container.name in section.buckets)
         return next(holding, sections[0] if sections else None)
@@ -241,8 +241,8 @@ class _Azure(StoreAddresses):
         holding = [section for section in sections if name in section.buckets]
         meant = holding if len(holding) == 1 else sections if len(sections) == 1 else []
         access = AzureAccess.of(meant[0]) if meant else AzureAccess()
-        settled = access.settled()
-        return settled.container(name).authority if settled.account else ""
+        resolved = access.resolve()
+        return resolved.container(name).authority if resolved.account else ""
 
 
 class _Hdfs(StoreAddresses):
@@ -264,7 +264,7 @@ class _Hdfs(StoreAddresses):
         authority, _ = self._parts(address, configured)
         known = self._known(authority, configured)
         if known is None:
-            return HdfsAccess(urls=self._urls(address), nameservice=authority).settled()
+            return HdfsAccess(urls=self._urls(address), nameservice=authority).resolve()
         return with_token(hdfs_access(known), authority)
 
     def roots(self, section: FileStoreSettings) -> list[str]:
@@ -287,7 +287,7 @@ class _Hdfs(StoreAddresses):
         authority, path = _named(address)
         if not authority:
             only_one = only_source(HdfsSourceSettings, configured)
-            authority = HdfsAccess().settled().authority
+            authority = HdfsAccess().resolve().authority
             authority = authority_of(only_one) if only_one is not None else authority
         if not authority:
             raise MisuseError(f"{address} has no name node. Use hdfs://NAMENODE/FOLDER.")
@@ -324,7 +324,7 @@ def hdfs_access(section: HdfsSourceSettings) -> HdfsAccess:
     access = HdfsAccess.of(section)
     if not access.authority and all("://" in path for path in section.paths):
         access = msgspec.structs.replace(access, nameservice=_named(section.paths[0])[0])
-    return access.settled()
+    return access.resolve()
 
 
 STORES: Final[dict[str, StoreAddresses]] = {

@@ -48,7 +48,7 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
 
     @cached_property
     def _reached(self) -> AzureAccess:
-        return AzureAccess.of(self._settings).settled()
+        return AzureAccess.of(self._settings).resolve()
 
     def urn(self, path: str, *, environment: str) -> Urn:
         place, _, key = path.removeprefix("abfss://").partition("/")

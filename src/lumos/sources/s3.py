@@ -59,7 +59,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
         return f"aws s3 ls s3://{bucket}/"
 
     def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        where = S3Access.of(self._settings).settled().endpoint_url or "Amazon S3"
+        where = S3Access.of(self._settings).resolve().endpoint_url or "Amazon S3"
         match problem:
             case NoCredentials():
                 return self._no_credentials(problem, root, _LOG_IN)

@@ -482,7 +482,7 @@ def test_a_link_in_a_folder_is_not_followed(tmp_path: Path) -> None:
     folder = written(tmp_path, "estate.parquet")
     (folder / "datasets-00000.parquet").rename(tmp_path / "outside.parquet")
     (folder / "datasets-00000.parquet").symlink_to(tmp_path / "outside.parquet")
-    with pytest.raises(SnapshotError, match="leads out of the folder"):
+    with pytest.raises(SnapshotError, match="is a symbolic link"):
         open_snapshot(folder)
 
 
