@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumos.catalogs.auto_publisher import AutoPublisher
-from lumos.catalogs.configured import platform_of
+from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
 from lumos.datasets.service import Datasets
 from lumos.discovery.service import DiscoveryService
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lumos.annotations.service import Annotations
     from lumos.annotations.writer import AnnotationWriter
     from lumos.catalogs.migration.service import Migrations
+    from lumos.catalogs.reader import CatalogReader
     from lumos.cost.cost_sources import CostSources
     from lumos.cost.service import Costs
     from lumos.discovery.hints.service import Hints
@@ -190,6 +191,17 @@ class Features:
             make_store=self._store.create,
             mirror=self._publish_written,
         )
+
+    def datasets_in(self, catalog: str | None) -> "Datasets | CatalogReader":
+        """The datasets of the store, or of a catalog: its kind, or `KIND:ADDRESS`."""
+        if catalog is None or catalog == LOCAL:
+            return self.datasets
+        from lumos.catalogs.reader import CatalogReader
+        from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalogs
+
+        found = SnapshotCatalogs(self.settings, self._store.open).to_read(catalog)
+        assert isinstance(found, PlatformCatalog), "only the store is local"
+        return CatalogReader(found.platform)
 
     @cached_property
     def migration(self) -> "Migrations":

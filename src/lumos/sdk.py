@@ -146,9 +146,14 @@ class Lumos(Features):
         tag: str | None = None,
         format: str | None = None,
         limit: int = 20,
+        catalog: str | None = None,
     ) -> SearchReport:
-        """The datasets that contain every word of a text, best first, with matching fields."""
-        return self.datasets.search(
+        """The datasets that contain every word of a text, best first, with matching fields.
+
+        `platform` is where they are stored, such as s3. `catalog` searches a catalog, such as
+        datahub, instead of the store.
+        """
+        return self.datasets_in(catalog).search(
             text, platform=platform, owner=owner, tag=tag, format=format, limit=limit
         )
 
@@ -171,9 +176,9 @@ class Lumos(Features):
         """Short names of datasets; ends of paths where several datasets share a name."""
         return self.datasets.display_names(urns)
 
-    def show(self, urn: str) -> ShowReport:
-        """Everything that is known about a dataset."""
-        return self.datasets.show(urn)
+    def show(self, urn: str, *, catalog: str | None = None) -> ShowReport:
+        """Everything that is known about a dataset, or what a catalog such as datahub holds."""
+        return self.datasets_in(catalog).show(urn)
 
     def history(self, urn: str, *, as_of: str | None = None) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""

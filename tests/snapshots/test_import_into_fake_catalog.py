@@ -88,7 +88,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
         if self.writes in self.loses:
             raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")
 
-    def settled(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         if "unspeakable" in entry.name:
             raise LumosError("There is no name for it.")
         return entry

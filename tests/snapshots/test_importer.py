@@ -451,7 +451,7 @@ def test_an_import_that_was_taken_back_is_told_of(lumos: Lumos) -> None:
         pytest.param(lambda text: text[: len(text) // 2], "line 21, column", id="truncated"),
         pytest.param(lambda text: text.replace("customers", "kustomers"), "hash", id="edited"),
         pytest.param(
-            lambda text: text.replace('"format_version":"1.0"', '"format_version":"7.0"'),
+            lambda text: text.replace('"format_version":"1.1"', '"format_version":"7.0"'),
             "pip install --upgrade lumos",
             id="newer",
         ),

@@ -114,7 +114,7 @@ def test_a_data_node_that_cannot_be_reached_is_named_with_the_next_step() -> Non
         with pytest.raises(ConnectionError) as silent:
             storage.read(f"{ROOT}/a.csv")
     told = str(silent.value)
-    assert told.startswith("the data node 127.0.0.1:1 that holds /lake/a.csv does not answer")
+    assert told.startswith("the data node 127.0.0.1:1 with /lake/a.csv does not respond")
     assert "HttpFS" in told
     assert "hush" not in told
 
@@ -123,7 +123,7 @@ def test_what_is_no_webhdfs_is_said_so() -> None:
     with HdfsServer(answer=lambda _request: Response(200, b"<html/>")) as server:
         (listing,) = storage_at(server).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "does not answer as WebHDFS does" in listing.reason
+    assert "is not one of WebHDFS" in listing.reason
 
 
 # Who asks
@@ -217,7 +217,9 @@ def test_a_ticket_is_asked_for_as_gssapi_wants_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "gssapi", fake)
     with HdfsServer(secure=True) as server:
         assert with_token(HdfsAccess(urls=(server.url,), kerberos=True)).token == server.tokens[0]
-    with pytest.raises(NoCredentials, match="Kerberos gives no ticket for closed: Major: no cred"):
+    with pytest.raises(
+        NoCredentials, match="Kerberos returned no ticket for closed: Major: no cred"
+    ):
         with_token(HdfsAccess(urls=("http://closed:9870",), kerberos=True))
 
 
@@ -424,9 +426,9 @@ def test_a_host_may_be_a_number_of_ipv6() -> None:
 def test_json_that_is_no_answer_of_webhdfs_is_said_so(body: bytes) -> None:
     with HdfsServer(answer=lambda _request: Response(200, body)) as server:
         source = Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,)))
-        with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
+        with pytest.raises(SourceNotUsable, match="is not one of WebHDFS"):
             source.roots()
-        with pytest.raises(OSError, match="does not answer as WebHDFS does"):
+        with pytest.raises(OSError, match="is not one of WebHDFS"):
             storage_at(server).client("cluster").new_token("me")
 
 
@@ -437,14 +439,14 @@ def test_a_listing_of_an_older_server_that_is_none_is_said_so() -> None:
     with HdfsServer(answer=answer) as server:
         (listing,) = storage_at(server).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "does not answer as WebHDFS does" in listing.reason
+    assert "is not one of WebHDFS" in listing.reason
 
 
 @pytest.mark.parametrize("location", ["http://[bad/x", ""])
 def test_a_redirect_to_nowhere_is_said_so(location: str) -> None:
     with (
         HdfsServer(answer=lambda _request: Response(307, b"", {"Location": location})) as server,
-        pytest.raises(OSError, match="does not answer as WebHDFS does"),
+        pytest.raises(OSError, match="is not one of WebHDFS"),
     ):
         storage_at(server).read(f"{ROOT}/a.csv")
 
@@ -511,7 +513,7 @@ def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
 
 def test_a_server_that_knows_no_webhdfs_is_no_empty_folder() -> None:
     with HdfsServer(answer=lambda _request: Response(404, b"<html>Not Found</html>")) as server:
-        with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
+        with pytest.raises(SourceNotUsable, match="is not one of WebHDFS"):
             Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,))).roots()
         (listing,), _ = storage_at(server).split(ROOT, parts=4)
     assert isinstance(listing, ListingProblem)

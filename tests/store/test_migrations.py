@@ -110,3 +110,29 @@ def test_lineage_that_was_told_before_there_were_edges_counts_in_the_graph(
     with store.transaction() as transaction:
         edge = Edge(upstream="lumos://new/one", downstream=orders, origin="user", at=AT)
         assert transaction.lineage.report("user", [edge], at=AT).added == 1
+
+
+def test_fields_of_one_catalog_are_called_raw_in_an_upgraded_store(database: Database) -> None:
+    if database.engine.dialect.name == "sqlite":
+        Path(str(database.engine.url.database)).touch()
+    migrate(database, "0017")
+    cost = b'"cost":{"own":{"compute":0.1000000000000000055511151231}}'
+    body = b'{"urn":"lumos://airflow/load","carried":{"datahub":{"carried":[1]}},%b}' % cost
+    plain = b'{"name":"a","definition":"Goods that are carried"}'
+    with database.writing() as connection:
+        row = {name: getattr(dataset(), name) for name in dataset().__struct_fields__}
+        connection.execute(tables.dataset.insert().values(**row))
+        connection.execute(
+            tables.extras.insert().values(urn=dataset().urn, name="carried", body=b'{"datahub":{}}')
+        )
+        for key, each in (("load", body), ("a", plain)):
+            item = {"kind": "jobs", "key": key, "body": each}
+            connection.execute(tables.item.insert().values(**item, updated_at=AT))
+            connection.execute(tables.merge_base.insert().values(**item, platform="datahub"))
+    database.upgrade()
+    renamed = body.replace(b'"carried":{"datahub', b'"raw":{"datahub')
+    with database.reading() as connection:
+        for table in (tables.item, tables.merge_base):
+            found = connection.execute(table.select().order_by(table.c.key)).mappings()
+            assert [each["body"] for each in found] == [plain, renamed]
+        assert [row.name for row in connection.execute(tables.extras.select())] == ["raw"]

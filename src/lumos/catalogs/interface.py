@@ -1,7 +1,7 @@
 """What a catalog can do: a small class for each ability, and a catalog is made of some of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
@@ -318,7 +318,10 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
 
 
 class HoldsItems(ABC):
-    """A catalog that holds more than datasets: terms, people, jobs, and what is only its own."""
+    """A catalog that holds more than datasets: terms, users, groups, jobs and other entities."""
+
+    shows_display_names: ClassVar[bool] = False
+    """Whether tags and domains are shown by their display names, so that ids may be their names."""
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
@@ -358,6 +361,25 @@ class HoldsItems(ABC):
     @abstractmethod
     def erase_item(self, item: Item) -> None:
         """Takes one of them out without a trace."""
+
+
+class NewNames(NamedTuple):
+    """Names that a migration changes: by kind the old and the new ones, and URNs of datasets."""
+
+    tags: Mapping[str, str]
+    terms: Mapping[str, str]
+    owners: Mapping[str, str]
+    domains: Mapping[str, str]
+    dataset: Callable[[str], str]
+
+
+class RenamesRaw(ABC):
+    """A catalog whose raw records contain names of tags, terms, owners, domains or datasets."""
+
+    @classmethod
+    @abstractmethod
+    def rename_raw(cls, raw: Any, names: NewNames) -> Any:
+        """The raw record of an entity or dataset with the new names."""
 
 
 class WritesInBatches(ABC):

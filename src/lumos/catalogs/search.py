@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lumos.catalogs.interface import Filters
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
+from lumos.model.type_path import field_paths
 
 
 def found(
@@ -41,6 +42,6 @@ def _texts(entry: CatalogEntry) -> Iterator[str]:
         yield entry.documentation.description or ""
     if entry.governance is not None:
         yield from (*entry.governance.tags, *entry.governance.terms)
-    for field in entry.schema.fields if entry.schema is not None else ():
-        yield field.name
-        yield field.description or ""
+    if entry.schema is not None:
+        yield from field_paths(entry.schema)
+        yield from (field.description or "" for field in entry.schema.fields)

@@ -12,6 +12,7 @@ from lumos.cli.options import (
     DataPlatform,
     Dataset,
     OnlyFormat,
+    ReadFrom,
     StorePath,
     check_data_platform,
     earlier_options,
@@ -72,15 +73,19 @@ def list_(
     options.print(report, _print_list, options.names, show_all=show_all, is_filtered=is_filtered)
 
 
-@app.command(epilog="Examples:\n\nlumos show orders\n\nlumos show lumos://s3/data-lake/raw/events")
+@app.command(
+    epilog="Examples:\n\nlumos show orders\n\nlumos show lumos://s3/data-lake/raw/events\n\n"
+    "lumos show orders --platform datahub"
+)
 @with_options
-def show(options: CommonOptions, dataset: Dataset) -> None:
+def show(options: CommonOptions, dataset: Dataset, platform: ReadFrom = None) -> None:
     """Show everything that is known about a dataset.
 
     Location, size, versions, schema and drift, owners, tags, terms and descriptions, lineage,
     usage, quality and cost. Sections without content are left out.
     """
-    options.print(options.lumos.show(dataset), _print_dataset, options.names)
+    report = options.lumos.show(dataset, catalog=platform)
+    options.print(report, _print_dataset, options.names)
 
 
 def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:

@@ -111,6 +111,14 @@ _A_PLATFORM: Final = "a configured catalog, KIND:ADDRESS such as datahub-file:es
 Platform = Annotated[
     str, typer.Option("--platform", metavar="PLATFORM", help=f"The catalog: {_A_PLATFORM}.")
 ]
+ReadFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--platform",
+        metavar="PLATFORM",
+        help=f"The catalog to read instead of the store: {_A_PLATFORM}.",
+    ),
+]
 Platforms = Annotated[
     list[str] | None,
     typer.Option(
@@ -341,17 +349,27 @@ def open_lumos(config: Path | None, store: Path | None = None) -> "Lumos":
     return Lumos(config, overrides=overrides)
 
 
+def is_catalog(name: str) -> bool:
+    """Whether a text names a catalog: its kind, KIND:ADDRESS, or local."""
+    from lumos import plugins
+
+    kind = name.partition(":")[0]
+    return kind == "local" or kind in plugins.names(plugins.PLATFORMS)
+
+
 def check_data_platform(lumos: "Lumos", name: str | None) -> None:
     """Reject a platform that no dataset is stored on, such as the name of a catalog."""
     known = lumos.data_platforms() if name else ()
     if name and known and name not in known:
-        from lumos import plugins
         from lumos.errors import UnknownName
 
-        is_catalog = name.partition(":")[0] in plugins.names(plugins.PLATFORMS)
-        step = "To see what a catalog holds: lumos export FILE --platform " + name
+        step = f"To search a catalog: lumos search TEXT --platform {name}"
         raise UnknownName(
-            "data platform", name, known, listed="Datasets are on", next=step if is_catalog else ""
+            "data platform",
+            name,
+            known,
+            listed="Datasets are on",
+            next=step if is_catalog(name) else "",
         )
 
 

@@ -9,9 +9,10 @@ from lumos.cli.options import (
     CommonOptions,
     DataPlatform,
     OnlyFormat,
+    ReadFrom,
     argument,
     check_data_platform,
-    earlier_options,
+    is_catalog,
     limit_option,
     with_options,
 )
@@ -31,13 +32,14 @@ app = typer.Typer()
 
 
 @app.command(
-    epilog="Example: lumos search customer --format parquet --limit 5",
-    cls=earlier_options(platform="--data-platform"),
+    epilog="Examples:\n\nlumos search customer --format parquet --limit 5\n\n"
+    "lumos search customer --platform datahub"
 )
 @with_options
 def search(
     options: CommonOptions,
     text: Annotated[str, argument("TEXT", "Words, or the beginnings of words.")],
+    platform: ReadFrom = None,
     data_platform: DataPlatform = None,
     owner: Annotated[str | None, typer.Option(metavar="OWNER", help="Only this owner.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only this tag.")] = None,
@@ -46,9 +48,19 @@ def search(
 ) -> None:
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
     lumos = options.lumos
-    check_data_platform(lumos, data_platform)
+    if platform is not None and not is_catalog(platform):
+        # Earlier releases called --data-platform so.
+        platform, data_platform = None, data_platform or platform
+    if platform is None:
+        check_data_platform(lumos, data_platform)
     report = lumos.search(
-        text, platform=data_platform, owner=owner, tag=tag, format=format, limit=limit
+        text,
+        platform=data_platform,
+        owner=owner,
+        tag=tag,
+        format=format,
+        limit=limit,
+        catalog=platform,
     )
     options.print(report, _print_report)
 

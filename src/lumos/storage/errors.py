@@ -66,7 +66,7 @@ def error_from_obstore(text: str) -> StorageFault:
     status = _STATUS.search(text)
     facts = dict(_ELEMENT.findall(text))
     if status is None and "error sending request" in text:
-        return StorageUnreachable("the endpoint does not respond")
+        return StorageUnreachable("the endpoint does not answer")
     if status is None and "redirect" in text:
         return StorageFault("the bucket is in another region", code="PermanentRedirect", status=301)
     return _error(int(status.group(1)) if status else 0, facts)

@@ -163,11 +163,11 @@ def test_lines_that_are_none_do_not_hide_the_next_problem(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_newer_version_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
     file = written(tmp_path, name)
-    old = "format_version: '1.0'" if name == "estate.yaml" else '"format_version":"1.0"'
-    replaced(file, old, old.replace("1.0", "1.1"))
+    old = "format_version: '1.1'" if name == "estate.yaml" else '"format_version":"1.1"'
+    replaced(file, old, old.replace("1.1", "1.2"))
     (problem,) = validate(file)
     assert (problem.code, problem.path) == ("newer_version", "format_version")
-    assert "1.1" in problem.text
+    assert "1.2" in problem.text
     assert "pip install --upgrade lumos" in problem.text
     with pytest.raises(SnapshotError, match="Upgrade Lumos"):
         open_snapshot(file)

@@ -343,12 +343,12 @@ def written(folder: Path, **parts: object) -> Path:
     ],
 )
 def test_keys_inside_of_parts_are_carried_along_by_their_path(
-    tmp_path: Path, part: dict[str, object], carried: dict[str, object]
+    tmp_path: Path, part: dict[str, object], raw: dict[str, object]
 ) -> None:
     file = written(tmp_path, datasets=[{"urn": "lumos://s3/a"} | part])
     with open_snapshot(file) as snapshot:
         (entry,) = snapshot.datasets()
-    assert entry.raw == {"founding": carried}
+    assert entry.raw == {"founding": raw}
 
 
 def test_what_the_present_format_knows_is_not_carried_but_read(tmp_path: Path) -> None:

@@ -1,21 +1,31 @@
-"""What things are called in the target where that is not their name in the source."""
+"""The mapping of a migration: names that are other ones in the target."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.datahub_model.labels import LabelName, renamed
-from lumos.catalogs.openmetadata.renaming import Renaming, is_named_by_openmetadata, label_urn
+from lumos import plugins
+from lumos.catalogs.interface import NewNames, RenamesRaw
 from lumos.config.reader import SectionReader
 from lumos.config.section import Section
 from lumos.config.yaml_tree import ConfigurationError, read_yaml
 from lumos.errors import MisuseError
-from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
-from lumos.model.dataset import Lineage, UpstreamEdge
+from lumos.model.catalog import (
+    CatalogEntity,
+    CatalogEntry,
+    GlossaryTerm,
+    Group,
+    Job,
+    User,
+    entity_id,
+    entity_urn,
+)
+from lumos.model.dataset import Lineage, Owner, UpstreamEdge
 from lumos.model.schema import Schema
-from lumos.model.urn import Urn
+from lumos.model.urn import SCHEME, Urn
 from lumos.snapshots.format.document import (
     DATASETS,
     GLOSSARY,
@@ -31,12 +41,15 @@ from lumos.snapshots.format.writer import write_snapshot
 
 Names: TypeAlias = dict[str, str]
 
+# The kinds of entities that a mapping renames, and the section of each.
+LABELS: Final = {"tag": "tags", "domain": "domains"}
+
 
 class Mapping(Section, frozen=True, kw_only=True):
     """Names in the source and what they are in the target.
 
-    A service is a platform with its instance, as in `snowflake@eu`; a dataset is its URN, and goes
-    before its service. A name that is given itself stays, and nobody is warned of it any more.
+    A service is a platform with its instance, as in `snowflake@eu`; a dataset is its URN, and takes
+    precedence over its service. A name that is mapped to itself stays, without a warning.
     """
 
     tags: Names = msgspec.field(default_factory=dict)
@@ -48,61 +61,57 @@ class Mapping(Section, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, file: Path) -> "Mapping":
-        """The mapping of a YAML file; every mistake is told with its line."""
+        """Read a YAML file; every mistake is reported with its line."""
         if not file.is_file():
             raise MisuseError(
-                f"There is no mapping {file}. Run without --mapping to see what it should hold."
+                f"There is no mapping {file}. Run without --mapping to see what it should contain."
             )
         block, problems = read_yaml(file, environment={})
         reader = SectionReader({}, problems)
-        found = reader.section(block, cls)
-        if problems or not isinstance(found, cls):
+        mapping = reader.section(block, cls)
+        if problems or not isinstance(mapping, cls):
             raise ConfigurationError(problems)
-        for service in (*found.services, *found.services.values()):
-            _checked(f"lumos://{service}/x", f"service '{service}' in {file}")
-        for urn in (*found.datasets, *found.datasets.values()):
-            _checked(urn, f"dataset '{urn}' in {file}")
-        return found
+        for service in (*mapping.services, *mapping.services.values()):
+            _check_urn(f"{SCHEME}{service}/x", f"service '{service}' in {file}")
+        for urn in (*mapping.datasets, *mapping.datasets.values()):
+            _check_urn(urn, f"dataset '{urn}' in {file}")
+        return mapping
 
     @property
     def is_empty(self) -> bool:
         """Whether everything keeps its name."""
-        given = (getattr(self, name) for name in self.__struct_fields__)
-        return not any(key != value for names in given for key, value in names.items())
+        sections = (getattr(self, name) for name in self.__struct_fields__)
+        return not any(key != value for names in sections for key, value in names.items())
 
     @property
-    def labels(self) -> dict[LabelName, LabelName]:
-        """Tags and domains that are called otherwise."""
-        return {
-            LabelName("tag", name): LabelName("tag", new)
-            for name, new in _changed(self.tags).items()
-        } | {
-            LabelName("domain", name): LabelName("domain", new)
-            for name, new in _changed(self.domains).items()
-        }
-
-    @property
-    def targets(self) -> frozenset[str]:
-        """The names that terms, people, tags and domains get, the last two as `known_as` says."""
-        labels = (name for label in self.labels.values() for name in known_as(label))
+    def target_names(self) -> frozenset[str]:
+        """The new names of terms and owners, and the new URNs of tags and domains."""
+        labels = (
+            entity_urn(kind, name)
+            for kind, section in LABELS.items()
+            for name in _changes(getattr(self, section)).values()
+        )
         return frozenset((*self.terms.values(), *self.owners.values(), *labels))
 
     @property
-    def renaming(self) -> Renaming:
-        """The same for what came from OpenMetadata."""
-        return Renaming(
-            tags=_changed(self.tags),
-            terms=_changed(self.terms),
-            owners=_changed(self.owners),
-            domains=_changed(self.domains),
+    def new_names(self) -> NewNames:
+        """The names that change, for raw records of catalogs."""
+        return NewNames(
+            tags=_changes(self.tags),
+            terms=_changes(self.terms),
+            owners=_changes(self.owners),
+            domains=_changes(self.domains),
             dataset=self.urn,
         )
 
     def urn(self, urn: str) -> str:
-        """A dataset's URN in the target."""
+        """The URN of a dataset or entity in the target."""
+        if (label := label_name(urn)) is not None:
+            kind, name = label
+            return entity_urn(kind, getattr(self, LABELS[kind]).get(name, name))
         if urn in self.datasets:
             return self.datasets[urn]
-        if not self.services or not urn.startswith("lumos://"):
+        if not self.services or not urn.startswith(SCHEME):
             return urn
         parsed = Urn.parse(urn)
         service = self.services.get(service_of(parsed))
@@ -112,13 +121,12 @@ class Mapping(Section, frozen=True, kw_only=True):
         return str(msgspec.structs.replace(parsed, platform=platform, instance=instance))
 
 
-def _changed(names: Names) -> Names:
-    return {name: new for name, new in names.items() if name != new}
-
-
-def known_as(label: LabelName) -> tuple[str, str]:
-    """What a tag or a domain is called where it is a thing: in DataHub, and in OpenMetadata."""
-    return label.urn, label_urn(label.kind, label.name)
+def label_name(urn: str) -> tuple[str, str] | None:
+    """The kind and name of a tag or domain, or None for any other URN."""
+    for kind in LABELS:
+        if urn.startswith(f"lumos:{kind}:") and (parts := entity_id(urn)) is not None:
+            return kind, "/".join(parts)
+    return None
 
 
 def service_of(urn: Urn) -> str:
@@ -126,34 +134,33 @@ def service_of(urn: Urn) -> str:
     return f"{urn.platform}@{urn.instance}" if urn.instance else urn.platform
 
 
-def _checked(urn: str, what: str) -> None:
-    try:
-        Urn.parse(urn)
-    except MisuseError as problem:
-        raise MisuseError(f"The {what} cannot be: {problem}") from None
-
-
 def write_mapped(
     snapshot: OpenSnapshot, mapping: Mapping, file: Path, *, moved: frozenset[str] = frozenset()
 ) -> None:
-    """Writes a snapshot as it is called in the target.
+    """Write a snapshot with the names of the target.
 
-    A term, somebody, a tag or a domain under another name is one that the target has: it is
-    referred to, and left as it is there. What gets one of the names in `moved` goes along under
-    that name; of a tag or a domain that name is what `known_as` says.
+    A renamed term, owner, tag or domain is taken to exist in the target: it is referred to and not
+    written, unless its new name or URN is in `moved`.
     """
     _check_distinct(snapshot, mapping)
-    given = {
-        kind.plural: _mapped(kind, snapshot, mapping, moved)
-        for kind in KINDS
-        if kind is not DATASETS
-    }
-    datasets = _mapped(DATASETS, snapshot, mapping, moved)
-    write_snapshot(file, snapshot.header.facts, datasets, **given)
+    entries = {kind.plural: _map_entries(kind, snapshot, mapping, moved) for kind in KINDS}
+    datasets = entries.pop(DATASETS.plural)
+    write_snapshot(file, snapshot.header.facts, datasets, **entries)
+
+
+def _changes(names: Names) -> Names:
+    return {name: new for name, new in names.items() if name != new}
+
+
+def _check_urn(urn: str, what: str) -> None:
+    try:
+        Urn.parse(urn)
+    except MisuseError as problem:
+        raise MisuseError(f"Invalid {what}: {problem}") from None
 
 
 def _check_distinct(snapshot: OpenSnapshot, mapping: Mapping) -> None:
-    """Refuses to make one dataset of two."""
+    """Fail if two datasets would get the same URN."""
     if not (mapping.datasets or mapping.services):
         return
     origins: dict[str, str] = {}
@@ -162,118 +169,105 @@ def _check_distinct(snapshot: OpenSnapshot, mapping: Mapping) -> None:
         first = origins.setdefault(urn, entry.urn)
         if first != entry.urn:
             raise MisuseError(
-                f"The mapping makes one dataset of two: {first} and {entry.urn} would both be "
+                f"The mapping merges two datasets: {first} and {entry.urn} would both become "
                 f"{urn}. Give one of them another name under 'datasets'."
             )
 
 
-def _mapped(
+def _map_entries(
     kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, moved: frozenset[str]
 ) -> Iterator[Any]:
-    change = _CHANGES.get(kind)
-    names = _names_of(kind, mapping)
-    # Of several that get one name the first goes along, unless one has that name already.
-    taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if names else set()
+    rename = _new_key(kind, mapping)
+    # If several entries get the same name, the first is written, unless one has that name already.
+    taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if rename else set()
     for value in snapshot.entries(kind):
         key = getattr(value, kind.key)
-        name = names.get(key, key)
+        name = rename(key) if rename else key
         if name != key:
             if name in taken or name not in moved:
                 continue
             taken.add(name)
-            if kind is not OTHERS:
-                value = msgspec.structs.replace(value, **{kind.key: name})
-        yield value if change is None else change(value, mapping)
+            value = msgspec.structs.replace(value, **{kind.key: name})
+        yield _MAPPERS[kind](value, mapping)
 
 
-def _names_of(kind: EntryKind, mapping: Mapping) -> Names:
-    """What entries of a kind are known by, and what they are known by in the target."""
-    if kind is GLOSSARY:
-        return mapping.terms
-    if kind is OTHERS:
-        return {
-            name: to
-            for label, new in mapping.labels.items()
-            for name, to in zip(known_as(label), known_as(new), strict=True)
-        }
-    return mapping.owners if kind in (USERS, GROUPS) else {}
+def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
+    """How keys of a kind change in the target; keys of datasets and jobs are mapped by entry."""
+    if kind is OTHERS and (mapping.tags or mapping.domains):
+        return mapping.urn
+    names = mapping.terms if kind is GLOSSARY else mapping.owners if kind in (USERS, GROUPS) else {}
+    return (lambda name: names.get(name, name)) if names else None
 
 
-def _dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
+def _map_dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
     urn = mapping.urn(entry.urn)
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {"raw": _rename_raw(entry.raw, mapping)}
     if urn != entry.urn:
         changes |= {"urn": urn, "platform": Urn.parse(urn).platform}
-    if entry.raw:
-        changes["raw"] = mapping.renaming.raw(entry.raw)
     if entry.lineage is not None:
         changes["lineage"] = Lineage(
-            upstream=_edges(entry.lineage.upstream, mapping),
-            downstream=_edges(entry.lineage.downstream, mapping),
+            upstream=_map_edges(entry.lineage.upstream, mapping),
+            downstream=_map_edges(entry.lineage.downstream, mapping),
         )
     if entry.governance is not None:
-        changes["governance"] = msgspec.structs.replace(
-            entry.governance,
-            tags=_named(entry.governance.tags, mapping.tags),
-            terms=_named(entry.governance.terms, mapping.terms),
-        )
+        changes["governance"] = _map_labels(entry.governance, mapping)
     if entry.ownership is not None:
-        owners = (
-            msgspec.structs.replace(owner, name=mapping.owners.get(owner.name, owner.name))
-            for owner in entry.ownership.owners
-        )
-        changes["ownership"] = msgspec.structs.replace(
-            entry.ownership, owners=tuple(dict.fromkeys(owners))
-        )
+        owners = _map_owners(entry.ownership.owners, mapping)
+        changes["ownership"] = msgspec.structs.replace(entry.ownership, owners=owners)
     if entry.documentation is not None:
-        changes["documentation"] = msgspec.structs.replace(
-            entry.documentation, domain=_other_domain(entry.documentation.domain, mapping)
-        )
+        domain = _map_domain(entry.documentation.domain, mapping)
+        changes["documentation"] = msgspec.structs.replace(entry.documentation, domain=domain)
     if entry.schema is not None and (mapping.tags or mapping.terms):
-        changes["schema"] = _schema(entry.schema, mapping)
-    return msgspec.structs.replace(entry, **changes) if changes else entry
-
-
-def _schema(schema: Schema, mapping: Mapping) -> Schema:
-    fields = tuple(
-        msgspec.structs.replace(
-            _labelled(field, mapping),
-            nested=tuple(_labelled(nested, mapping) for nested in field.nested),
+        changes["schema"] = Schema(
+            fields=tuple(
+                msgspec.structs.replace(
+                    _map_labels(field, mapping),
+                    nested=tuple(_map_labels(nested, mapping) for nested in field.nested),
+                )
+                for field in entry.schema.fields
+            )
         )
-        for field in schema.fields
-    )
-    return msgspec.structs.replace(schema, fields=fields)
+    return msgspec.structs.replace(entry, **changes)
 
 
-def _labelled(field: Any, mapping: Mapping) -> Any:
-    return msgspec.structs.replace(
-        field, tags=_named(field.tags, mapping.tags), terms=_named(field.terms, mapping.terms)
-    )
+def _map_labels(labelled: Any, mapping: Mapping) -> Any:
+    """Something that has tags and terms."""
+    tags, terms = _rename(labelled.tags, mapping.tags), _rename(labelled.terms, mapping.terms)
+    return msgspec.structs.replace(labelled, tags=tags, terms=terms)
 
 
-def _edges(edges: Iterable[UpstreamEdge], mapping: Mapping) -> tuple[UpstreamEdge, ...]:
+def _map_edges(edges: Iterable[UpstreamEdge], mapping: Mapping) -> tuple[UpstreamEdge, ...]:
     return tuple(msgspec.structs.replace(edge, urn=mapping.urn(edge.urn)) for edge in edges)
 
 
-def _term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
+def _map_owners(owners: Iterable[Owner], mapping: Mapping) -> tuple[Owner, ...]:
+    renamed = (
+        msgspec.structs.replace(owner, name=mapping.owners.get(owner.name, owner.name))
+        for owner in owners
+    )
+    return tuple(dict.fromkeys(renamed))
+
+
+def _map_term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
     return msgspec.structs.replace(
-        mapping.renaming.term(term),
+        term,
         parent=None if term.parent is None else mapping.terms.get(term.parent, term.parent),
-        related=_named(term.related, mapping.terms),
-        domain=_other_domain(term.domain, mapping),
-        owners=_named(term.owners, mapping.owners),
+        related=_rename(term.related, mapping.terms),
+        domain=_map_domain(term.domain, mapping),
+        owners=_rename(term.owners, mapping.owners),
+        raw=_rename_raw(term.raw, mapping),
     )
 
 
-def _user(user: User, mapping: Mapping) -> User:
-    return msgspec.structs.replace(user, groups=_named(user.groups, mapping.owners))
+def _map_user(user: User, mapping: Mapping) -> User:
+    return msgspec.structs.replace(user, groups=_rename(user.groups, mapping.owners))
 
 
-def _group(group: Group, mapping: Mapping) -> Group:
-    return msgspec.structs.replace(group, members=_named(group.members, mapping.owners))
+def _map_group(group: Group, mapping: Mapping) -> Group:
+    return msgspec.structs.replace(group, members=_rename(group.members, mapping.owners))
 
 
-def _job(job: Job, mapping: Mapping) -> Job:
+def _map_job(job: Job, mapping: Mapping) -> Job:
     return msgspec.structs.replace(
         job,
         inputs=tuple(dict.fromkeys(map(mapping.urn, job.inputs))),
@@ -282,26 +276,57 @@ def _job(job: Job, mapping: Mapping) -> Job:
     )
 
 
-def _other(other: CatalogEntity, mapping: Mapping) -> CatalogEntity:
-    if is_named_by_openmetadata(other.urn):
-        return mapping.renaming.thing(other)
-    return renamed(other, mapping.labels)
+def _map_entity(entity: CatalogEntity, mapping: Mapping) -> CatalogEntity:
+    references = {
+        relation: _rename(keys, mapping.terms)
+        if relation == "terms"
+        else tuple(dict.fromkeys(map(mapping.urn, keys)))
+        for relation, keys in entity.references.items()
+    }
+    label = label_name(entity.urn)
+    return msgspec.structs.replace(
+        entity,
+        name=entity.name if label is None or entity.name is None else label[1],
+        parent=None if entity.parent is None else mapping.urn(entity.parent),
+        owners=_map_owners(entity.owners, mapping),
+        tags=_rename(entity.tags, mapping.tags),
+        references=references,
+        raw=_rename_raw(entity.raw, mapping),
+    )
 
 
-def _other_domain(domain: str | None, mapping: Mapping) -> str | None:
+def _map_domain(domain: str | None, mapping: Mapping) -> str | None:
     return None if domain is None else mapping.domains.get(domain, domain)
 
 
-def _named(names: Iterable[str], mapping: Names) -> tuple[str, ...]:
-    """The names in the target; two that become one stand once."""
-    return tuple(dict.fromkeys(mapping.get(name, name) for name in names))
+def _rename(names: Iterable[str], changes: Names) -> tuple[str, ...]:
+    """The names in the target; two that become the same appear once."""
+    return tuple(dict.fromkeys(changes.get(name, name) for name in names))
 
 
-_CHANGES: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {
-    DATASETS: _dataset,
-    GLOSSARY: _term,
-    USERS: _user,
-    GROUPS: _group,
-    JOBS: _job,
-    OTHERS: _other,
+def _rename_raw(raw: dict[str, Any], mapping: Mapping) -> dict[str, Any]:
+    """Raw records, renamed by the adapters of the catalogs that they come from."""
+    return {
+        catalog: record
+        if (adapter := _renaming_adapter(catalog)) is None
+        else adapter.rename_raw(record, mapping.new_names)
+        for catalog, record in raw.items()
+    }
+
+
+@cache
+def _renaming_adapter(catalog: str) -> type[RenamesRaw] | None:
+    if catalog not in plugins.names(plugins.PLATFORMS):
+        return None
+    adapter: Any = plugins.find(plugins.PLATFORMS, catalog, "platform")
+    return adapter if issubclass(adapter, RenamesRaw) else None
+
+
+_MAPPERS: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {
+    DATASETS: _map_dataset,
+    GLOSSARY: _map_term,
+    USERS: _map_user,
+    GROUPS: _map_group,
+    JOBS: _map_job,
+    OTHERS: _map_entity,
 }

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from lumos.catalogs import Connects
-from lumos.catalogs.datahub_model.labels import LabelName
+from lumos.catalogs import Connects, HoldsItems
 from lumos.catalogs.migration.log import MigrationLog, MigrationRecord, Order, check_finished
-from lumos.catalogs.migration.mapping import Mapping, known_as, write_mapped
+from lumos.catalogs.migration.mapping import LABELS, Mapping, write_mapped
 from lumos.catalogs.migration.quarantine import OnError, SoundDatasets
 from lumos.catalogs.migration.reports import MigrationReport, Need, SyncReport
 from lumos.catalogs.migration.survey import Survey, needs
 from lumos.config import Settings
 from lumos.errors import LumosError, MisuseError
+from lumos.model.catalog import entity_urn
 from lumos.progress import Progress, no_progress
 from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalog, SnapshotCatalogs
 from lumos.snapshots.diff import Cancellation, start_thread
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
 _NAMING: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
-# Catalogs that have tags and domains as DataHub has them, with their titles.
-_LIKE_DATAHUB: Final = ("datahub", "datahub-file")
 
 
 class Migrations:
@@ -277,9 +275,15 @@ class Migrations:
             cancellation.cancel()
         with open_snapshot(file) as snapshot:
             source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
-            keeps_ids = there.kind in _LIKE_DATAHUB
-            unsettled = needs(source, target, mapping, keeps_ids=keeps_ids)
-            unheard = _unheard(mapping, source, target)
+            platform = there.platform if isinstance(there, PlatformCatalog) else None
+            unmapped = needs(
+                source,
+                target,
+                mapping,
+                shows_display_names=isinstance(platform, HoldsItems)
+                and platform.shows_display_names,
+            )
+            new_names = _names_new_to_target(mapping, source, target)
             if not mapping.is_empty:
                 progress(f"mapping {here.name}")
                 mapped = folder / _MAPPED
@@ -292,9 +296,9 @@ class Migrations:
             file=str(file.resolve()),
             kept=order.keep,
             mapping=mapping,
-            needs=unsettled,
+            needs=unmapped,
             skipped=tuple(sound.skipped),
-            remarks=(*_validated(file, here), *_unused(mapping, source), *unheard),
+            remarks=(*_validated(file, here), *_unused(mapping, source), *new_names),
         )
 
     @staticmethod
@@ -315,7 +319,7 @@ class Migrations:
         file = Path(record.file)
         found = verify(file, there, store, run=imported.import_id, progress=progress)
         lost = {need.name for need in record.needs if need.kind == "tag"}
-        unsettled = record.needs + tuple(
+        unmapped = record.needs + tuple(
             Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
         )
         is_over = found.is_whole and not imported.sums.refused
@@ -331,7 +335,7 @@ class Migrations:
             dry_run=False,
             resumed=resumed,
             exported=record.exported,
-            needs=unsettled,
+            needs=unmapped,
             imported=imported,
             verified=found,
             remarks=record.remarks,
@@ -393,11 +397,11 @@ def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
     )
 
 
-def _unheard(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...]:
-    """Names that a mapping leads to and that are new to the target, as a slip of the pen is."""
+def _names_new_to_target(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...]:
+    """Remarks on names that the mapping introduces in the target, which may be typing errors."""
     return tuple(
-        f"The mapping leads to {what[:-1]} '{new}', which the target does not have yet: "
-        f"'{name}' goes there under that name."
+        f"The mapping renames {what[:-1]} '{name}' to '{new}', which the target does not have yet. "
+        "It is created under that name."
         for what in ("terms", "owners")
         for name, new in getattr(mapping, what).items()
         if name != new and name in getattr(source, what) and new not in getattr(target, what)
@@ -407,15 +411,12 @@ def _unheard(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...
 def _moved(
     mapping: Mapping, target: Survey, store: Store | None, there: SnapshotCatalog
 ) -> frozenset[str]:
-    """Names in the target that are nobody else's: what gets them goes there whole."""
-    labels = (
-        *(LabelName("tag", name) for name in target.tags),
-        *(LabelName("domain", name) for name in target.domains),
-    )
-    known = {*target.terms, *target.owners, *(name for label in labels for name in known_as(label))}
-    wanted = mapping.targets
+    """The new names that the target does not have: entries that get them are written."""
+    labels = (entity_urn(kind, name) for kind in LABELS for name in target.labels(kind))
+    known = {*target.terms, *target.owners, *labels}
+    wanted = mapping.target_names
     if store is not None:
-        # What an earlier migration brought there is still that of the source.
+        # Entries that an earlier migration wrote still belong to the source.
         for kind in _NAMING:
             known -= store.journal.bases(there.name, kind.plural, wanted).keys()
     return frozenset(wanted - known)

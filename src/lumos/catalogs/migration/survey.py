@@ -1,8 +1,8 @@
-"""Which names of the source would stand beside the same thing under another name in the target.
+"""Finds names of the source that may mean the same as other names of the target.
 
-Nobody can be sure that `pii` and `PII.Sensitive` mean the same. So they are told, with the lines of
-a mapping that would join them, and a migration goes on without. So are tags and domains that the
-source knows by ids which say nothing to anybody, with the titles that they have there.
+Nobody can be sure that `pii` and `PII.Sensitive` mean the same. The report lists them, with the
+lines of a mapping that would join them, and the migration continues without. The same goes for
+tags and domains whose names are ids, with their display names.
 """
 
 import re
@@ -10,11 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lumos.catalogs.datahub_model.annotations import words_of
-from lumos.catalogs.datahub_model.labels import LabelKind, label_of
-from lumos.catalogs.migration.mapping import Mapping, Names, service_of
+from lumos.catalogs.migration.mapping import LABELS, Mapping, Names, label_name, service_of
 from lumos.catalogs.migration.reports import Need, NeedKind
-from lumos.catalogs.openmetadata.renaming import label_named
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
@@ -22,25 +19,25 @@ from lumos.model.urn import Urn
 _MARKS: Final = re.compile(r"[\W_]+")
 _PARTS: Final = re.compile(r"[./:]")
 _MOST_LIKE: Final = 5
-# What a catalog makes up itself where nobody gives a name: a UUID, or as many digits in one piece.
+# An id that a catalog generated: a UUID, with or without dashes.
 _ID: Final = re.compile(r"(?=.*\d)[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Survey:
-    """The names that the datasets of a catalog are called by, and those they speak of."""
+    """The names in a catalog: of datasets, and of the tags, terms, owners and domains they have."""
 
     def __init__(self) -> None:
         self.tags: Counter[str] = Counter()
         self.terms: Counter[str] = Counter()
         self.owners: Counter[str] = Counter()
         self.domains: Counter[str] = Counter()
-        # What people call tags and domains that are known by other names.
-        self.titles: dict[LabelKind, Names] = {"tag": {}, "domain": {}}
+        # Display names of tags and domains, by kind and name.
+        self.display_names: dict[str, Names] = {kind: {} for kind in LABELS}
         self.datasets: dict[str, str] = {}
 
     @classmethod
     def of(cls, entries: Iterable[CatalogEntry], items: Iterable[object] = ()) -> "Survey":
-        """The survey of some entries, and of terms and people that nobody need speak of."""
+        """The survey of datasets, and of other items, whether or not a dataset refers to them."""
         survey = cls()
         for entry in entries:
             if not entry.deleted:
@@ -72,19 +69,16 @@ class Survey:
             for nested in field.nested:
                 self._label(nested)
 
-    def add_label(self, other: CatalogEntity) -> None:
-        """Takes note of a tag or a domain that is a thing of its own in its catalog."""
-        if (thing := label_named(other.urn)) is not None:
-            kind, name = thing
-            self.labels(kind)[name] += 0
-        label = label_of(other.urn)
-        if label is None:
+    def add_label(self, entity: CatalogEntity) -> None:
+        """Add a tag or domain; other entities are ignored."""
+        if (label := label_name(entity.urn)) is None:
             return
-        self.labels(label.kind)[label.name] += 0
-        if title := words_of(other).title:
-            self.titles[label.kind][label.name] = title
+        kind, name = label
+        self.labels(kind)[name] += 0
+        if entity.display_name:
+            self.display_names[kind][name] = entity.display_name
 
-    def labels(self, kind: LabelKind) -> Counter[str]:
+    def labels(self, kind: str) -> Counter[str]:
         """The names of tags or of domains."""
         return self.tags if kind == "tag" else self.domains
 
@@ -99,36 +93,38 @@ class Survey:
 
 
 def needs(
-    source: Survey, target: Survey, mapping: Mapping, *, keeps_ids: bool = False
+    source: Survey, target: Survey, mapping: Mapping, *, shows_display_names: bool = False
 ) -> tuple[Need, ...]:
-    """What somebody should decide on before the target has two names for one thing, or none.
+    """Names that a person should map, so that the target does not have two names for one concept.
 
-    A target that `keeps_ids` shows tags and domains of such names by their titles itself.
+    A target that shows display names needs no other names for tags and domains that are ids.
     """
     return (
-        *_labels("tag", source, target, mapping.tags, keeps_ids=keeps_ids),
+        *_labels("tag", source, target, mapping.tags, shows_display_names=shows_display_names),
         *_alike("term", source.terms, target.terms, mapping.terms),
         *_alike("owner", source.owners, target.owners, mapping.owners),
-        *_labels("domain", source, target, mapping.domains, keeps_ids=keeps_ids),
+        *_labels(
+            "domain", source, target, mapping.domains, shows_display_names=shows_display_names
+        ),
         *_services(source, target, mapping),
         *_cased(source, target, mapping),
     )
 
 
 def _labels(
-    kind: LabelKind, source: Survey, target: Survey, mapping: Names, *, keeps_ids: bool
+    kind: NeedKind, source: Survey, target: Survey, mapping: Names, *, shows_display_names: bool
 ) -> list[Need]:
-    """Tags or domains that are like others in the target, and those whose names say nothing."""
-    known, titles = source.labels(kind), source.titles[kind]
+    """Tags or domains that resemble others in the target, and those whose names are ids."""
+    known, titles = source.labels(kind), source.display_names[kind]
     found = list(_alike(kind, known, target.labels(kind), mapping, titles))
-    if keeps_ids:
+    if shows_display_names:
         return found
-    told, shared = {need.name for need in found}, Counter(titles.values())
+    listed, shared = {need.name for need in found}, Counter(titles.values())
     for name, count in known.items():
         title = titles.get(name)
-        if not count or not title or name in mapping or name in told or not _ID.fullmatch(name):
+        if not count or not title or name in mapping or name in listed or not _ID.fullmatch(name):
             continue
-        # Two of one title would become one thing by lines that are only pasted.
+        # The suggested lines must not join two tags that only share a display name.
         like = (title,) if shared[title] == 1 else ()
         found.append(Need(kind=kind, name=name, like=like, datasets=count, by_title=True))
     return sorted(found, key=lambda need: need.name)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
 
+import msgspec
+
 from lumos.snapshots.format import legacy_layout
 from lumos.snapshots.format.codec import MalformedJson, canonical, decode_plain
 from lumos.snapshots.format.document import FORMAT, FORMAT_VERSION, OTHERS, EntryKind
@@ -109,11 +111,12 @@ class UpgradedContainer(SnapshotContainer):
         return canonical(entry)
 
     def downgrade_entry(self, kind: EntryKind, body: bytes) -> bytes:
-        entry = decode_plain(body)
+        # Values stay byte for byte, and keys in their order.
+        entry: Any = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         for step in reversed(self._steps):
             if step.downgrade is not None:
                 entry = step.downgrade(kind, entry)
-        return canonical(entry)
+        return msgspec.json.encode(entry)
 
     def path_of(self, kind: EntryKind, position: int) -> str:
         return self.inner.path_of(kind, position)

@@ -1,0 +1,109 @@
+"""Searches and shows datasets of a catalog directly, without importing them into the store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from lumos.catalogs.interface import Connects, Filters, Platform, ReadsEntries, Searches
+from lumos.config.secret import mask_arguments
+from lumos.datasets.reports import SearchReport, SearchResult, ShowReport
+from lumos.errors import MisuseError, did_you_mean
+from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset import Dataset
+from lumos.model.type_path import field_paths
+from lumos.model.urn import SCHEME, InvalidUrn, Urn
+
+_MOST_SUGGESTED: Final = 3
+_MOST_LISTED: Final = 5
+
+
+class CatalogReader:
+    """Reads one catalog, and closes its connections after each call."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform: Any = platform
+
+    def search(
+        self,
+        text: str,
+        *,
+        platform: str | None = None,
+        owner: str | None = None,
+        tag: str | None = None,
+        format: str | None = None,
+        limit: int = 20,
+    ) -> SearchReport:
+        """The datasets of the catalog that contain every word of a text, best first."""
+        filters = Filters(platform=platform, owner=owner, tag=tag, format=format)
+        with self._connected(Searches, "searched"):
+            # One more than wanted tells whether there are more.
+            found = list(self._platform.search(text, filters, limit=limit + 1))
+        words = text.casefold().split()
+        return SearchReport(
+            query=mask_arguments([text], text),
+            total=len(found),
+            all_counted=len(found) <= limit,
+            results=tuple(
+                SearchResult.of(dataset, _matching_fields(dataset, words))
+                for dataset in found[:limit]
+            ),
+        )
+
+    def show(self, name: str) -> ShowReport:
+        """Everything that the catalog holds of a dataset, named by its URN, name or path."""
+        with self._connected(ReadsEntries, "read"):
+            entry = self._find(name)
+        return ShowReport.of(entry.dataset, state="missing" if entry.deleted else "live")
+
+    def _find(self, name: str) -> CatalogEntry:
+        if name.startswith(SCHEME):
+            try:
+                urn = str(Urn.parse(name))
+            except InvalidUrn as problem:
+                raise MisuseError(f"{problem}.") from None
+            urns = [urn]
+        else:
+            last = name.rstrip("/").rpartition("/")[2]
+            candidates = [each.urn for each in self._platform.search(last, limit=None)]
+            urns = [urn for urn in candidates if _is_called(urn, name)]
+        entries = self._platform.get_many(urns)
+        if len(entries) == 1:
+            return next(iter(entries.values()))
+        if entries:
+            listed = ", ".join(sorted(entries)[:_MOST_LISTED])
+            raise MisuseError(f"'{name}' is ambiguous in {self._platform.name}: {listed}.")
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> MisuseError:
+        known = (entry.name for entry in self._platform.export() if not entry.deleted)
+        question = did_you_mean(name.rpartition("/")[2], known, limit=_MOST_SUGGESTED)
+        return MisuseError(
+            f"{self._platform.name} has no dataset '{name}'.{question} "
+            f"Search it with: lumos search TEXT --platform {self._platform.name}"
+        )
+
+    @contextmanager
+    def _connected(self, ability: type[Any], verb: str) -> Iterator[None]:
+        if not isinstance(self._platform, ability):
+            raise MisuseError(f"The catalog '{self._platform.kind}' cannot be {verb}.")
+        try:
+            yield
+        finally:
+            if isinstance(self._platform, Connects):
+                self._platform.close()
+
+
+def _is_called(urn: str, name: str) -> bool:
+    """Whether a dataset has a name, or a path that ends with it."""
+    parsed = Urn.parse(urn)
+    return name == parsed.name or f"/{urn}".endswith(f"/{name}")
+
+
+def _matching_fields(dataset: Dataset, words: list[str]) -> tuple[str, ...]:
+    if dataset.schema is None:
+        return ()
+    return tuple(
+        path
+        for path in field_paths(dataset.schema)
+        if any(word in path.casefold() for word in words)
+    )
