@@ -678,7 +678,9 @@ def test_a_dataset_under_another_spelling_of_its_name_is_refused(
         "exported_at": "2024-01-15T00:00:00Z",
     }  # fmt: skip
     (workplace / "other.json").write_text(json.dumps({**header, "datasets": [entry]}))
-    with pytest.raises(InvalidSnapshot, match=r"datasets\[0\]\.urn: .*is spelled 'lumos://s3/b'"):
+    with pytest.raises(
+        InvalidSnapshot, match=r"datasets\[0\]\.urn: .*must be written 'lumos://s3/b'"
+    ):
         lumos.snapshot.load("other.json", platform=platform)
 
 

@@ -17,7 +17,7 @@ from lumos.config.secret import Secret
 from lumos.config.sources import HdfsSourceSettings
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
-from lumos.sources.addresses import access_of, normal, roots_of, section_of
+from lumos.sources.addresses import access_of, canonical_address, roots_of, section_of
 from lumos.sources.hdfs import HdfsSource as Source
 from lumos.storage import KeyRange, ListedFile, ListingProblem
 from lumos.storage.errors import NoCredentials, StorageBusy
@@ -276,11 +276,11 @@ def test_paths_are_known_by_the_name_of_the_file_system() -> None:
     assert roots_of(HdfsSourceSettings(paths=("/",), urls=("http://nn.example.com:9870",))) == [
         "hdfs://nn.example.com"
     ]
-    assert normal("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
-    assert normal("webhdfs://nn:9870/lake", []) == "hdfs://nn/lake"
-    assert normal("hdfs:///lake", [SECTION]) == "hdfs://cluster/lake"
+    assert canonical_address("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
+    assert canonical_address("webhdfs://nn:9870/lake", []) == "hdfs://nn/lake"
+    assert canonical_address("hdfs:///lake", [SECTION]) == "hdfs://cluster/lake"
     with pytest.raises(MisuseError, match="has no name node"):
-        normal("hdfs:///lake", [])
+        canonical_address("hdfs:///lake", [])
     urn = Source(SECTION).urn("hdfs://cluster/lake/a b", environment="PROD")
     assert str(urn) == "lumos://hdfs/cluster/lake/a%20b"
 
@@ -311,7 +311,11 @@ def test_hadoops_own_configuration_names_the_file_system(
     (tmp_path / "hdfs-site.xml").write_text(SITE)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     section = HdfsSourceSettings(paths=("/data/lake",))
-    assert roots_of(section) == [normal("hdfs:///data/lake")] == ["hdfs://harbour/data/lake"]
+    assert (
+        roots_of(section)
+        == [canonical_address("hdfs:///data/lake")]
+        == ["hdfs://harbour/data/lake"]
+    )
     urls = ("http://one:9870", "http://two:50070")
     told = HdfsAccess(urls=urls, nameservice="harbour")
     assert access_of("hdfs://harbour/state", [section]) == told
@@ -354,7 +358,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
         server.answer = lambda _request: error(403, "AccessControlException", "Permission denied")
         assert "Grant the user read and execute" in told()
         server.answer = lambda _request: Response(200, b"<html/>")
-        assert "the address of WebHDFS, not of the file system itself" in told()
+        assert "the address of WebHDFS, not of the file system" in told()
         assert "does not answer" in told(urls=("http://127.0.0.1:1",))
 
 
@@ -406,14 +410,14 @@ def test_a_token_without_an_address_is_for_the_file_system_of_the_paths() -> Non
 
 
 def test_a_host_may_be_a_number_of_ipv6() -> None:
-    assert normal("webhdfs://[::1]:9870/lake", []) == "hdfs://[::1]/lake"
+    assert canonical_address("webhdfs://[::1]:9870/lake", []) == "hdfs://[::1]/lake"
     assert HdfsAccess().bases("[::1]") == (f"http://[::1]:9870{REST}",)
     section = section_of("webhdfs://[::1]:1/lake", [])
     assert roots_of(section) == ["hdfs://[::1]/lake"]  # type: ignore[arg-type]
     with pytest.raises(SourceNotUsable, match=r"http://\[::1\]:1 does not answer"):
         Source(section).roots()  # type: ignore[arg-type]
     with pytest.raises(MisuseError):
-        normal("hdfs://[::1/lake", [])
+        canonical_address("hdfs://[::1/lake", [])
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,6 @@ def test_names_of_what_was_merged_into_a_dataset_are_not_its_own_former_names(
     with store.transaction() as transaction:
         sales = transaction.known("lumos://file/lake/sales")
         assert sales is not None
-        transaction.absorb(sales, into="lumos://file/lake/users", at=AT)
+        transaction.merge_into(sales, into="lumos://file/lake/users", at=AT)
     assert log.former_urns("lumos://file/lake/users") == frozenset()
     assert store.resolve("lumos://file/lake/orders") == "lumos://file/lake/users"

@@ -62,7 +62,9 @@ class DbtModel(NamedTuple):
 
 def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel, ...]:
     """Every model of the text; raises ConfigurationError with file and line."""
-    root, problems = parse_yaml(text, place=ConfigPosition(origin=file, folder=""), environment={})
+    root, problems = parse_yaml(
+        text, position=ConfigPosition(origin=file, folder=""), environment={}
+    )
     if problems:
         raise ConfigurationError(problems)
     return tuple(_model(block, dialect) for block in _models(root))
@@ -161,7 +163,7 @@ def _text(block: MappingNode, key: str) -> str:
 
 
 def _error(block: MappingNode, text: str) -> ConfigurationError:
-    return ConfigurationError([ConfigProblem(place=block.place, key=block.path, text=text)])
+    return ConfigurationError([ConfigProblem(position=block.position, key=block.path, text=text)])
 
 
 ProposalKind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]

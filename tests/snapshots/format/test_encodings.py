@@ -127,7 +127,7 @@ def test_a_folder_with_other_things_is_not_replaced(
         folder.mkdir()
     (folder / foreign).write_text(text)
     before = all_bytes(folder)
-    with pytest.raises(SnapshotError, match="with other things"):
+    with pytest.raises(SnapshotError, match="with other files"):
         write_snapshot(folder, FACTS, many(2))
     assert all_bytes(folder) == before
 

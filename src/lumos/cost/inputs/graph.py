@@ -192,7 +192,7 @@ def build_inputs(
     `schedules` (such as `weekly` or `0.5x`, by job) replace the known values in a what-if
     report.
     """
-    price_list = prices_of(settings).changed(prices or {})
+    price_list = prices_of(settings).with_changes(prices or {})
     cost_nodes = load_nodes(store)
     finder = NodeFinder(store, settings, cost_nodes)
     storage = StorageCosts(store, price_list, period, cost_nodes, moves=finder.moved(moves or {}))

@@ -85,7 +85,7 @@ class GcsBucket(ObjectBucket):
         self._send("POST", f"/upload{self._objects}", query, headers=headers, body=data)
 
     def delete(self, keys: list[str]) -> None:
-        self._for_each(self._remove, keys)
+        self._delete_each(self._remove, keys)
 
     def _remove(self, key: str) -> None:
         with suppress(FileNotFoundError):

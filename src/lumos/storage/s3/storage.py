@@ -93,7 +93,7 @@ class S3Bucket(ObjectBucket):
         if not self._leaks_on_redirect():
             super().delete(keys)
             return
-        self._for_each(partial(self._send, "DELETE"), keys)
+        self._delete_each(partial(self._send, "DELETE"), keys)
 
     def _leaks_on_redirect(self) -> bool:
         # The session token has a separate header, which HTTP clients keep on redirects.
