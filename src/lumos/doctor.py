@@ -43,7 +43,7 @@ class Check(Report, frozen=True, kw_only=True):
 
 
 class DoctorReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos doctor`."""
+    """The result of `lumos doctor`."""
 
     format_version: str = FORMAT_VERSION
     healthy: bool
