@@ -1,4 +1,4 @@
-"""Checks what linters do not: no import cycles, unique class names, no retired words in names.
+"""Checks what linters do not: import cycles, duplicate class names, retired words, adapters.
 
 Every import counts, also those inside functions and under TYPE_CHECKING: a cycle that is only
 hidden still makes modules that cannot be understood one at a time.
@@ -24,6 +24,21 @@ ALLOWED = {
 }
 # Class names that several modules have, and why.
 SHARED_NAMES: dict[str, str] = {}
+CATALOGS = "lumos.catalogs"
+# What adapters of catalogs may import of the engine.
+ADAPTER_IMPORTS = frozenset(
+    f"{CATALOGS}.{name}"
+    for name in (
+        "interface", "three_way_merge", "plain_merge", "carried_properties", "http", "chunks",
+        "search", "cleanup",
+    )
+)  # fmt: skip
+# Modules that may name a catalog, and why.
+NAMES_A_CATALOG = {
+    "lumos.config.check": "the extra that a configured catalog needs",
+    "lumos.config.load": "variables of the catalogs' own tools",
+    "lumos.config.settings": "earlier places of configuration sections",
+}
 
 
 def modules() -> dict[str, ast.Module]:
@@ -72,11 +87,41 @@ def problems() -> list[str]:
     for name, where in sorted(classes.items()):
         if len(where) > 1 and name not in SHARED_NAMES:
             found.append(f"class {name} is defined in {', '.join(where)}")
+    found += adapter_problems(trees)
     found += [
         f"class {name} is allowed several times, but is defined once"
         for name in SHARED_NAMES
         if len(classes[name]) < 2
     ]
+    return found
+
+
+def adapter_problems(trees: dict[str, ast.Module]) -> list[str]:
+    """Adapters that import each other or the engine, and other modules that name a catalog."""
+    adapters = {
+        module.removeprefix(f"{CATALOGS}.").partition(".")[0]
+        for module in trees
+        if module.startswith(f"{CATALOGS}.") and module.endswith(".platform")
+    }
+    found = []
+    for module, imported in imports(trees).items():
+        adapter = module.removeprefix(f"{CATALOGS}.").partition(".")[0]
+        inside = module.startswith(f"{CATALOGS}.") and adapter in adapters
+        for name in sorted(imported):
+            if not name.startswith(f"{CATALOGS}."):
+                continue
+            other = name.removeprefix(f"{CATALOGS}.").partition(".")[0]
+            is_allowed = (other == adapter or name in ADAPTER_IMPORTS) if inside else True
+            if not is_allowed or (not inside and other in adapters):
+                found.append(f"{module} imports {name}")
+        if inside or module in NAMES_A_CATALOG:
+            continue
+        kinds = {*adapters, *(f"{name}-file" for name in adapters)}
+        found += [
+            f"{module}:{node.lineno}: names the catalog '{node.value}'"
+            for node in ast.walk(trees[module])
+            if isinstance(node, ast.Constant) and node.value in kinds
+        ]
     return found
 
 

@@ -84,7 +84,7 @@ def test_a_catalog_hears_of_the_whole_store_once_and_then_of_changes(
     seen.see("table_3", "id INT64")
     assert tell(seen, catalog).told == 1
     assert catalog.puts[7:] == [str(urn_of("/lake/table_3"))]
-    CatalogPublisher(seen.store, catalog).note_all()
+    CatalogPublisher(seen.store, catalog).add_all()
     again = tell(seen, catalog)
     assert (again.told, again.unchanged) == (7, 7)
 
@@ -138,7 +138,7 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
 
     seen.see("orders", SCHEMA)
     catalog.strength = 0
-    with publisher.resting():
+    with publisher.pausing():
         assert tell_after(0).next_try == datetime(2026, 11, 16, 12, 1, tzinfo=UTC)
         seen.see("sales", SCHEMA)
         report = tell_after(59)
@@ -433,7 +433,7 @@ def test_two_at_once_do_no_harm(seen: RecordedLake, catalog: PretendedCatalog) -
     may_go_on.set()
     first.join()
     assert second.complaint == (
-        "pretended: 4 datasets wait to be published (another process is telling it just now); "
+        "pretended: 4 datasets wait to be published (another process is publishing to it); "
         "the next scan or `lumos sync` retries"
     )
     assert (len(catalog.puts), seen.store.catalog_outbox.counts("pretended")) == (4, {})

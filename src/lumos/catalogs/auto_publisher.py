@@ -1,4 +1,4 @@
-"""Tells the configured catalog of changes, right after they are safe."""
+"""Publishes changes to the configured catalog right after they are committed."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# More of one sort would hide all else that is said.
-_MOST: Final = 20
-# How long a catalog that is down is left in peace: at first, and at most.
-_FIRST_REST: Final = timedelta(minutes=1)
-_LONGEST_REST: Final = timedelta(minutes=15)
+# More warnings of one kind would hide the others.
+_MAX_WARNINGS: Final = 20
+# The pause before a catalog that is down is tried again; it doubles up to the maximum.
+_FIRST_PAUSE: Final = timedelta(minutes=1)
+_MAX_PAUSE: Final = timedelta(minutes=15)
 
 
 class AutoPublisher:
@@ -42,8 +42,8 @@ class AutoPublisher:
         self._clock = clock
         self._depth = 0
         self._is_due = False
-        self._rests = False
-        self._rest = _FIRST_REST
+        self._has_pauses = False
+        self._pause = _FIRST_PAUSE
         self._last: PublishReport | None = None
 
     def check(self) -> None:
@@ -58,8 +58,8 @@ class AutoPublisher:
         platform = self._platform_of()
         if platform is None:
             return None
-        if (resting := self._resting(platform)) is not None:
-            return resting
+        if (paused := self._paused_report(platform)) is not None:
+            return paused
         # Imported late: only needed when a catalog is configured.
         from lumos.catalogs.publisher import CatalogPublisher
 
@@ -68,25 +68,25 @@ class AutoPublisher:
         finally:
             if isinstance(platform, Connects):
                 platform.close()
-        report = self._with_rest(report)
-        complain(report)
+        report = self._schedule_next_try(report)
+        log_problems(report)
         return report
 
     @contextmanager
-    def resting(self) -> Iterator[None]:
-        """Inside, a catalog that is down is not asked again at once, but after growing rests.
+    def pausing(self) -> Iterator[None]:
+        """Pause between attempts inside the block while the catalog is down.
 
-        Each time that it is asked costs all the patience that is configured for it, and whoever
-        looks at sources every few seconds would do nothing else.
+        Each attempt takes the whole configured retry time, which would block a process that looks
+        at sources every few seconds.
         """
-        self._rests, self._last, self._rest = True, None, _FIRST_REST
+        self._has_pauses, self._last, self._pause = True, None, _FIRST_PAUSE
         try:
             yield
         finally:
-            self._rests, self._last = False, None
+            self._has_pauses, self._last = False, None
 
-    def _resting(self, platform: Platform) -> "PublishReport | None":
-        """What is to say of a catalog that is left in peace for now."""
+    def _paused_report(self, platform: Platform) -> "PublishReport | None":
+        """The report for a catalog that is not tried yet, or None."""
         last = self._last
         if last is None or last.next_try is None or self._clock() >= last.next_try:
             return None
@@ -98,14 +98,14 @@ class AutoPublisher:
         _log.debug("%s", report.complaint)
         return report
 
-    def _with_rest(self, report: "PublishReport") -> "PublishReport":
-        if not self._rests:
+    def _schedule_next_try(self, report: "PublishReport") -> "PublishReport":
+        if not self._has_pauses:
             return report
         if report.is_down:
-            report = msgspec.structs.replace(report, next_try=self._clock() + self._rest)
-            self._rest = min(2 * self._rest, _LONGEST_REST)
+            report = msgspec.structs.replace(report, next_try=self._clock() + self._pause)
+            self._pause = min(2 * self._pause, _MAX_PAUSE)
         else:
-            self._rest = _FIRST_REST
+            self._pause = _FIRST_PAUSE
         self._last = report
         return report
 
@@ -130,8 +130,8 @@ class AutoPublisher:
             self.publish()
 
 
-def complain(report: "PublishReport") -> None:
-    """Warns of what a catalog has not heard of, and why, and of people's words that stay."""
+def log_problems(report: "PublishReport") -> None:
+    """Log pending changes, rejected entries, and conflicts with edits in the catalog."""
     facts = {"facts": {"catalog": report.platform}}
     if report.complaint is not None:
         _log.warning("%s", report.complaint, extra=facts)
@@ -141,7 +141,7 @@ def complain(report: "PublishReport") -> None:
     ]
     kept = [f"{each.path} of {each.key} stays as people wrote it" for each in report.conflicts]
     for sentences, rest in ((refused, "were refused"), (kept, "stay as people wrote them")):
-        for sentence in sentences[:_MOST]:
+        for sentence in sentences[:_MAX_WARNINGS]:
             _log.warning("%s: %s", report.kind, sentence, extra=facts)
-        if (more := len(sentences) - _MOST) > 0:
+        if (more := len(sentences) - _MAX_WARNINGS) > 0:
             _log.warning("%s: %d more %s", report.kind, more, rest, extra=facts)

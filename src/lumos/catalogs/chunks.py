@@ -1,4 +1,4 @@
-"""Many things as few calls: chunks that a server takes, and the one in them that it does not."""
+"""Splits items into calls of limited size, and finds the item that makes a call fail."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -8,12 +8,12 @@ from lumos.errors import CatalogError, CatalogUnavailable
 T = TypeVar("T")
 
 _SERVER_FAULT: Final = 500
-# So many different things in a row are not all poisoned: the server itself is ill.
-_MANY: Final = 5
+# After so many server errors in a row, the server itself is taken to be down.
+_MAX_SERVER_ERRORS: Final = 5
 
 
 def one(_: object) -> int:
-    """The weight of a thing that counts once."""
+    """The default weight of an item."""
     return 1
 
 
@@ -25,10 +25,10 @@ def chunked(
     size: Callable[[T], int],
     count: Callable[[T], int] = one,
 ) -> Iterator[list[T]]:
-    """Things in their order, as many together as a call may hold; each stays in one piece.
+    """Group items, in order, into chunks of at most `most` parts and `most_bytes` bytes.
 
-    `count` says how many parts of a call a thing takes up, `size` how many bytes. One that is too
-    large by itself is alone in its chunk.
+    `count` and `size` give the parts and bytes of an item. An item that is too large is a chunk of
+    its own.
     """
     chunk: list[T] = []
     parts = volume = 0
@@ -46,15 +46,15 @@ def chunked(
 def in_halves(
     items: Sequence[T], send: Callable[[Sequence[T]], object]
 ) -> Iterator[tuple[T, CatalogError | None]]:
-    """Sends things in one call, and where that is refused in halves, so that one bad thing does
-    not hold up its neighbours; each comes with the problem that it alone has, if any.
+    """Send items in one call, and halves of them if it fails, to isolate the items that fail.
 
-    A catalog that does nothing at all raises, and so does one that fails at everything.
+    Yields each item with its own problem, or None. Raises if the catalog is unavailable, or if it
+    fails for every item.
     """
     failed = 0
-    waiting = [items] if items else []
-    while waiting:
-        part = waiting.pop()
+    parts = [items] if items else []
+    while parts:
+        part = parts.pop()
         try:
             send(part)
         except CatalogUnavailable:
@@ -62,10 +62,10 @@ def in_halves(
         except CatalogError as problem:
             if len(part) > 1:
                 half = len(part) // 2
-                waiting += [part[half:], part[:half]]
+                parts += [part[half:], part[:half]]
                 continue
             failed = failed + 1 if (problem.status or 0) >= _SERVER_FAULT else 0
-            if failed >= _MANY:
+            if failed >= _MAX_SERVER_ERRORS:
                 raise CatalogUnavailable(
                     str(problem), platform=problem.platform, status=problem.status, retryable=True
                 ) from problem

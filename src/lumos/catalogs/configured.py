@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 def platform_of(settings: Settings) -> Platform | None:
-    """The catalog to keep true beside the store, if there is one."""
+    """The catalog to publish to, or None if the store is the only one."""
     kind, colon, address = settings.platform.partition(":")
     if kind == LOCAL:
         return None

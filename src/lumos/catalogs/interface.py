@@ -1,4 +1,4 @@
-"""What a catalog can do: a small class for each ability, and a catalog is made of some of them."""
+"""The abilities of catalogs: a small base class for each, which adapters combine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,9 +21,10 @@ Item: TypeAlias = GlossaryTerm | User | Group | Job | CatalogEntity
 
 
 class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an entry: which of its aspects the catalog holds how, and whether it was new.
+    """The result of writing an entry: how each aspect is held, and whether anything changed.
 
-    `partly` is both: as far as the catalog goes, and exactly in its free-form properties.
+    `native` aspects are fields of the catalog, `properties` are stored in its custom properties,
+    and `partly` means both: as much as possible natively, and exactly in the properties.
     """
 
     urn: str
@@ -33,14 +34,14 @@ class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(NamedTuple):
-    """An entry that the catalog does not take, and why; an item's `urn` may be its name."""
+    """An entry that the catalog rejected, and why; for items, `urn` is the key."""
 
     urn: str
     problem: LumosError
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """What found datasets must have, beside the words that were searched for."""
+    """Filters of a search."""
 
     platform: str | None = None
     format: str | None = None
@@ -52,37 +53,37 @@ NO_FILTERS: Final = Filters()
 
 
 class Platform(ABC):
-    """A catalog; every write may be repeated without harm."""
+    """A catalog; every write is idempotent."""
 
     kind: ClassVar[str]
 
     @abstractmethod
     def __init__(self, settings: Any) -> None:
-        """Takes the catalog's section of `platform_config`; connects to nothing yet."""
+        """Take the catalog's section of `platform_config`, without connecting."""
 
     @property
     def name(self) -> str:
-        """What tells the catalog from others, also of its kind."""
+        """A name that is different for every catalog, also of the same kind."""
         return self.kind
 
     @abstractmethod
     def emit(self, dataset: Dataset) -> None:
-        """Creates or updates a dataset; raises LumosError where the catalog refuses.
+        """Create or update a dataset; raises LumosError if the catalog rejects it.
 
-        Aspects that the dataset does not have are left as they are.
+        Aspects that the dataset does not have are not changed.
         """
 
 
 class HasAddress(ABC):
-    """A catalog that can be named by its kind and an address, as in `datahub-file:estate.json`."""
+    """A catalog that can be named by kind and address, as in `datahub-file:estate.json`."""
 
     @classmethod
     @abstractmethod
     def at(cls, address: str, configured: Any = None) -> Self:
-        """The catalog at that address.
+        """The catalog at an address.
 
-        `configured` is the kind's section of `platform_config`, if there is one. Its secrets are
-        for the address that stands there, and go to no other.
+        `configured` is the section of `platform_config`, if any. Its secrets must only be sent to
+        the address in that section.
         """
 
 
@@ -91,89 +92,89 @@ class Connects(ABC):
 
     @abstractmethod
     def check(self) -> str:
-        """Asks the catalog who it is, and tells it in words: address, version, and as whom.
+        """Connect and return a description: address, version and user.
 
-        Raises CatalogError where it cannot be reached, does not let us in, or is too old.
+        Raises CatalogError if the server is unreachable, denies access or is too old.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of connections; the next call opens new ones."""
+        """Close connections; the next call opens new ones."""
 
 
 class KeptInFile(ABC):
-    """A catalog that is a file, which the first write makes where there is none."""
+    """A catalog in a file, which the first write creates."""
 
     path: Path
 
     @abstractmethod
     def check_writable(self) -> None:
-        """Fails where the file could not be written, and leaves no trace."""
+        """Raise an error if the file cannot be written, without creating it."""
 
 
 class ReadsEntries(ABC):
-    """A catalog that tells what it holds."""
+    """A catalog that can be read."""
 
     @abstractmethod
     def get(self, urn: str) -> CatalogEntry | None:
-        """A dataset as the catalog holds it now; one that was deleted says so itself."""
+        """A dataset as the catalog has it now, or None; deleted ones have `deleted` set."""
 
     @abstractmethod
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
-        """Every dataset by URN, deleted ones too, from the first one after a URN.
+        """All datasets sorted by URN, including deleted ones, that come after a URN.
 
-        Read page by page, so that neither memory nor a catalog's search window is the limit.
+        Read page by page, independent of memory and of the catalog's search window.
         """
 
     def export_each(self, *, after: str | None = None) -> Iterator["CatalogEntry | Refused"]:
-        """As `export`, with the reason in place of each dataset that cannot be read by itself."""
+        """The same, with `Refused` in place of each dataset that cannot be read."""
         return self.export(after=after)
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
-        """Those of some datasets that are there."""
+        """The datasets that exist, by URN."""
         found = ((urn, self.get(urn)) for urn in urns)
         return {urn: entry for urn, entry in found if entry is not None}
 
     def count(self) -> int | None:
-        """About how many datasets there are, where that can be told without reading all."""
+        """The approximate number of datasets, or None if it is unknown without reading all."""
         return None
 
 
 class ReadsMany(ReadsEntries):
-    """A catalog where many datasets are read by one call, so that nobody should ask for each."""
+    """A catalog that reads many datasets in one call."""
 
     @abstractmethod
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
-        """Those of some datasets that are there, however many are asked for."""
+        """The datasets that exist, by URN; the number of URNs is not limited."""
 
     def get(self, urn: str) -> CatalogEntry | None:
         return self.get_many([urn]).get(urn)
 
 
 class Searches(ABC):
-    """A catalog that finds datasets by words."""
+    """A catalog that can be searched."""
 
     @abstractmethod
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        """The datasets that hold every word, the best first; all of them without a limit."""
+        """The datasets that contain every word, best first; all of them without a limit."""
 
 
 class ReplacesEntries(ABC):
-    """A catalog whose entries can be written exactly: what is put is what `get` gives back."""
+    """A catalog that stores entries exactly: `get` returns what `put` wrote (see `as_held`)."""
 
     native: ClassVar[frozenset[str]]
-    """The aspects that the catalog itself has a place for; others go into its properties."""
+    """The aspects that are fields of the catalog; others go into custom properties."""
 
     @abstractmethod
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        """Makes a dataset exactly this, whatever was there; aspects it does not have are gone."""
+        """Replace a dataset; aspects that the entry does not have are removed."""
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
-        """The entry that `get` gives back once this one is put.
+        """The entry that `get` returns after this one is put.
 
-        The two differ only where the entry contradicts what it carries for this catalog.
+        They differ only if the fields of the entry contradict its raw records.
         """
         return entry
 
@@ -183,10 +184,10 @@ class ReplacesEntries(ABC):
         *,
         over: Mapping[str, CatalogEntry | None],  # noqa: ARG002
     ) -> Iterator[WrittenEntry | Refused]:
-        """Puts some datasets, in whatever order; each is yielded once it is known to be there.
+        """Put datasets in any order; each is yielded once it is known to be written.
 
-        `over` is what the caller has just read of them. A dataset that the catalog does not take
-        is yielded as refused, and the others go on; a catalog that fails altogether raises.
+        `over` is what the caller has just read of them. A rejected dataset is yielded as `Refused`
+        and the others continue; an unavailable catalog raises.
         """
         for entry in entries:
             try:
@@ -198,23 +199,23 @@ class ReplacesEntries(ABC):
 
     @abstractmethod
     def erase(self, urn: str) -> None:
-        """Takes a dataset out without a trace, as if it had never been written."""
+        """Delete a dataset permanently."""
 
     def erase_many(self, urns: Sequence[str]) -> None:
-        """Takes some datasets out; each is gone or still whole where this fails."""
+        """Delete datasets permanently; after a failure, each is either deleted or unchanged."""
         for urn in urns:
             self.erase(urn)
 
 
 class WritesMany(ReadsMany, ReplacesEntries):
-    """A catalog where many datasets are written by one call, but not all or nothing.
+    """A catalog that writes many datasets in one call, but not atomically.
 
-    What was yielded stays written, whatever happens afterwards; what was not yielded may be there
-    or not, and is written again.
+    Datasets that were yielded are written, whatever happens later; the others may or may not be
+    written, and are written again.
     """
 
     most: ClassVar[int]
-    """How many entries at once are worth handing over."""
+    """The best number of entries per call of `put_many`."""
 
     @abstractmethod
     def put_many(
@@ -230,46 +231,46 @@ class WritesMany(ReadsMany, ReplacesEntries):
 
 
 class DeletesEntries(ABC):
-    """A catalog that can hide a dataset and keep what is known of it."""
+    """A catalog with soft deletes."""
 
     @abstractmethod
     def delete(self, urn: str) -> None:
-        """Marks a dataset as deleted; one that is not there is no error."""
+        """Mark a dataset as deleted; does nothing if it does not exist."""
 
 
 class EmitsLineage(ABC):
-    """A catalog that takes a single edge."""
+    """A catalog that accepts a single lineage edge."""
 
     @abstractmethod
     def emit_lineage(
         self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
     ) -> None:
-        """Adds an edge beside those that are there."""
+        """Add an edge to the existing ones."""
 
 
 class EmitsOwnership(ABC):
-    """A catalog that takes a single owner."""
+    """A catalog that accepts a single owner."""
 
     @abstractmethod
     def emit_ownership(self, urn: str, owner: Owner) -> None:
-        """Adds an owner beside those that are there."""
+        """Add an owner to the existing ones."""
 
 
 class KnowsPeople(ABC):
-    """A catalog that keeps what people said apart from what programs said."""
+    """A catalog that stores edits of people apart from what programs wrote."""
 
     @abstractmethod
     def sides(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        """What Lumos wrote and what is there, so that a merge sees which words are people's."""
+        """The base and their side of a merge, adjusted so that edits of people are recognized."""
 
 
 class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, EmitsOwnership):
-    """A catalog that people edit, too: what they wrote is not written over."""
+    """A catalog that people edit: writes are three-way merges that keep their edits."""
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
-        """Writes what Lumos claims; `base` is what it claimed when it last wrote, if it did."""
+        """Merge an entry into the catalog; `base` is what Lumos wrote last, if anything."""
         merged = merge(*sides_in(self, base, self.get(entry.urn), entry), entry)
         written = self.put(merged.entry)
         return msgspec.structs.replace(written, conflicts=merged.conflicts)
@@ -277,7 +278,7 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
     def write_many(
         self, claims: Sequence[CatalogEntry], bases: Mapping[str, CatalogEntry]
     ) -> Iterator[WrittenEntry | Refused]:
-        """Writes what Lumos claims of some datasets, each over what it claimed of it before."""
+        """Merge entries into the catalog; `bases` is what Lumos wrote last, by URN."""
         theirs, unread = readable(self, [claim.urn for claim in claims])
         yield from unread.values()
         merged = {
@@ -308,7 +309,7 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
         self.write(self._entry_about(urn, ownership=Ownership(owners=(owner,))))
 
     def _entry_about(self, urn: str, **aspects: Any) -> CatalogEntry:
-        """An entry that says only this, of a dataset that need not be there yet."""
+        """An entry with only these aspects; the dataset need not exist."""
         there, parsed = self.get(urn), Urn.parse(urn)
         name = parsed.name if there is None else there.name
         deleted = there is not None and there.deleted
@@ -325,23 +326,23 @@ class HoldsItems(ABC):
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
-        """All that is no dataset."""
+        """All items."""
 
     @abstractmethod
     def get_item(self, type: type[Item], key: str) -> Item | None:
-        """One of them by its name or URN."""
+        """The item with a key (name or URN), or None."""
 
     def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
-        """Those of one type that are there, by name or URN."""
+        """The items of one type that exist, by key."""
         found = ((key, self.get_item(type, key)) for key in keys)
         return {key: item for key, item in found if item is not None}
 
     @abstractmethod
     def put_item(self, item: Item) -> None:
-        """Makes one of them exactly this."""
+        """Replace an item."""
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
-        """Puts some of them; once this ends, all are there but those that were refused."""
+        """Replace items; yields the rejected ones. At the end, all others are written."""
         for item in items:
             try:
                 self.put_item(item)
@@ -360,7 +361,7 @@ class HoldsItems(ABC):
 
     @abstractmethod
     def erase_item(self, item: Item) -> None:
-        """Takes one of them out without a trace."""
+        """Delete an item permanently."""
 
 
 class NewNames(NamedTuple):
@@ -383,24 +384,24 @@ class RenamesRaw(ABC):
 
 
 class WritesInBatches(ABC):
-    """A catalog where many writes at once cost little more than one."""
+    """A catalog with atomic batches."""
 
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
-        """Writes inside become visible together at the end, or not at all after an error."""
+        """Writes inside the block become visible together at its end, or not at all on an error."""
 
 
 def sides_in(
     platform: object, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """What Lumos wrote and what is there, as a catalog wants both to be merged."""
+    """The base and their side of a merge, adjusted by a catalog that knows edits of people."""
     if isinstance(platform, KnowsPeople):
         return platform.sides(base, theirs, ours)
     return base, theirs
 
 
 def each_or_raise(entries: Iterator["CatalogEntry | Refused"]) -> Iterator[CatalogEntry]:
-    """Entries up to the first one that cannot be read."""
+    """Entries; raises at the first one that cannot be read."""
     for each in entries:
         if isinstance(each, Refused):
             raise each.problem
@@ -410,7 +411,7 @@ def each_or_raise(entries: Iterator["CatalogEntry | Refused"]) -> Iterator[Catal
 def readable(
     platform: ReadsEntries, urns: Sequence[str]
 ) -> tuple[dict[str, CatalogEntry], dict[str, Refused]]:
-    """Those of some datasets that are there, and those that cannot be read as they are."""
+    """The datasets that exist, and the ones that cannot be read."""
     found: dict[str, CatalogEntry] = {}
     unread = {
         urn: Refused(urn, problem)

@@ -34,10 +34,10 @@ _BY_WORD: Final = {kind.plural: kind for kind in KINDS}
 
 
 class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
-    """The datasets of a store; it has a place for every aspect.
+    """The store as a catalog; it holds every aspect natively.
 
-    A batch is gathered first and written at its end in the order of names, so that several of them
-    at once do not wait for each other in circles.
+    A batch is collected first and written in the order of keys, which prevents deadlocks between
+    processes.
     """
 
     kind: ClassVar[str] = LOCAL
@@ -119,7 +119,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
     def _change(
         self, urn: str, change: Callable[[CatalogEntry | None], MergedEntry]
     ) -> WrittenEntry:
-        """Makes a dataset what a change makes of it, and nobody else in between."""
+        """Apply a change to a dataset in one transaction."""
 
         def checked(theirs: CatalogEntry | None) -> MergedEntry:
             merged = change(theirs)
@@ -172,7 +172,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
 
 
 class _Batch(NamedTuple):
-    """What will be written together; nothing stands for what is erased."""
+    """Entries and items to write together; None deletes."""
 
     entries: dict[str, CatalogEntry | None]
     items: dict[tuple[str, str], Item | None]

@@ -1,14 +1,14 @@
-"""Three-way merge of plain JSON, for what a catalog knows and Lumos only carries.
+"""Three-way merge of plain JSON, for raw records that Lumos does not model.
 
-Objects are merged key by key. Lists of things that have names are merged thing by thing, all other
-lists as sets: what one side added is there, what one side took out is gone.
+Objects are merged key by key. Lists of named members are merged by name, and all other lists as
+sets: members that one side added are kept, members that one side removed are removed.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-# Which keys tell a thing in a list from the others, the most telling first.
-_NAMED_BY: Final = (
+# The keys that identify members of lists, the most specific first.
+_IDENTIFYING_KEYS: Final = (
     ("fieldPath",),
     ("propertyUrn",),
     ("owner", "type", "typeUrn"),
@@ -25,7 +25,7 @@ Tell: TypeAlias = Callable[[str, Any, Any], None]
 
 
 class Missing:
-    """What a side does not have."""
+    """The value of a side that has none."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -35,9 +35,9 @@ MISSING: Final = Missing()
 
 
 def merged_json(path: str, base: Any, theirs: Any, ours: Any, tell: Tell) -> Any:
-    """One value, which may be missing on any side; people's where both sides changed it.
+    """Merge a value, which may be missing on any side; if both sides changed it, theirs wins.
 
-    `tell` hears of each such place, with what people have there and what Lumos has.
+    `tell` is called for each conflict with its path, their value and ours.
     """
     if ours in (base, theirs):
         return theirs
@@ -55,7 +55,7 @@ def merged_json(path: str, base: Any, theirs: Any, ours: Any, tell: Tell) -> Any
 def merged_objects(
     path: str, base: dict[Any, Any], theirs: dict[Any, Any], ours: dict[Any, Any], tell: Tell
 ) -> dict[Any, Any]:
-    """Objects key by key."""
+    """Merge objects key by key."""
     merged = {}
     for key in {**theirs, **ours}:
         old, now, new = (side.get(key, MISSING) for side in (base, theirs, ours))
@@ -66,7 +66,7 @@ def merged_objects(
 
 
 def merged_members(base: Sequence[Any], theirs: Sequence[Any], ours: Sequence[Any]) -> list[Any]:
-    """Ours but for what people took out, then what they added, whose word is the last."""
+    """Our members without those that they removed, followed by those that they added."""
     return [
         *(member for member in ours if member in theirs or member not in base),
         *(member for member in theirs if member not in base and member not in ours),
@@ -75,19 +75,19 @@ def merged_members(base: Sequence[Any], theirs: Sequence[Any], ours: Sequence[An
 
 def _lists(path: str, base: list[Any], theirs: list[Any], ours: list[Any], tell: Tell) -> list[Any]:
     sides = (base, theirs, ours)
-    for keys in _NAMED_BY:
+    for keys in _IDENTIFYING_KEYS:
         old, now, new = (_by_name(side, keys) for side in sides)
         if old is not None and now is not None and new is not None:
             return list(merged_objects(path, old, now, new, tell).values())
-    is_one_thing = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
-    if is_one_thing and theirs and ours:
-        # The same thing on all sides, also where it has no name.
+    is_single = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
+    if is_single and theirs and ours:
+        # A single unnamed member is the same one on all sides.
         return [merged_json(path, base[0] if base else {}, theirs[0], ours[0], tell)]
     return merged_members(base, theirs, ours)
 
 
 def _by_name(items: list[Any], keys: tuple[str, ...]) -> dict[Any, Any] | None:
-    """The things in a list by their names, or nothing where they do not all have one each."""
+    """The members of a list by their keys, or None unless all have distinct ones."""
     found = {}
     for item in items:
         if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str):

@@ -1,8 +1,8 @@
-"""Tells a catalog what it has not heard of yet: after the commit, some entries at a time.
+"""Publishes pending changes of the store to a catalog, after they are committed, in batches.
 
-What is told is what the store knows by then, merged with what people wrote in the catalog. A
-catalog that is down keeps nobody from working: its news wait. An entry that it refuses waits by
-itself. Telling the same twice does no harm, so that a process may be killed anywhere.
+Entries are published as the store has them by then, merged with edits in the catalog. If a catalog
+is down, its changes stay in the outbox; if it rejects an entry, only that entry does. Publishing
+twice has no effect, so a process can be killed at any point.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,28 +46,28 @@ from lumos.store import Store
 from lumos.store.catalog_outbox import OutboxEntry
 from lumos.store.database import LockHeld
 
-# What others refer to comes first.
+# Entries that others refer to come first.
 _ORDER: Final = (GLOSSARY, USERS, GROUPS, OTHERS, DATASETS, JOBS)
-# A file is written anew each time, a server is asked.
-_IN_A_FILE: Final = 5000
-_ON_A_SERVER: Final = 200
-# What is made from a dataset that was new to the catalog is told once more.
+# A file is rewritten for each batch.
+_FILE_BATCH: Final = 5000
+_SERVER_BATCH: Final = 200
+# Downstream datasets and jobs of a dataset that was new to the catalog are published once more.
 _ROUNDS: Final = 3
 
-_Load: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
+_Batch: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
 
 
 class _PublishedEntry(NamedTuple):
-    """A piece of news that the catalog has heard, and what Lumos claims there from now on."""
+    """A published change, and what Lumos has written of the entry (the base of the next merge)."""
 
     kind: EntryKind
-    news: OutboxEntry
-    claim: Any | None
+    change: OutboxEntry
+    written: Any | None
     is_new: bool
 
 
 class CatalogPublisher:
-    """Tells one catalog of what one store knows."""
+    """Publishes one store to one catalog."""
 
     def __init__(
         self,
@@ -82,21 +82,21 @@ class CatalogPublisher:
 
     @property
     def is_first(self) -> bool:
-        """Whether the catalog was never told of this store."""
+        """Whether this store was never published to the catalog."""
         return not self._store.catalog_outbox.is_subscribed(self._platform.name)
 
-    def note_all(self) -> None:
-        """Lets everything be news to the catalog, as it is when it is told for the first time."""
+    def add_all(self) -> None:
+        """Put the whole store into the outbox of the catalog."""
         name = self._platform.name
 
-        def note(transaction: Any) -> None:
+        def add(transaction: Any) -> None:
             transaction.catalog_outbox.subscribe(name, at=self._clock())
             transaction.catalog_outbox.add_all(name)
 
-        self._store.transact(note)
+        self._store.transact(add)
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
-        """Tells the catalog of all news, or of as many as it takes; one process at a time."""
+        """Publish all pending changes, or as many as the catalog accepts; one process at a time."""
         publishing = _Publishing(self._store, self._platform, progress)
         if self.is_first:
             self._store.transact(
@@ -110,17 +110,17 @@ class CatalogPublisher:
             with self._store.lock(f"catalog {self._platform.name}"):
                 publishing.run()
         except LockHeld:
-            publishing.put_off("another process is telling it just now")
+            publishing.postpone("another process is publishing to it")
         return publishing.report()
 
 
 class _Publishing:
-    """One delivery, and what it comes to."""
+    """One delivery and its counts."""
 
     def __init__(self, store: Store, platform: Platform, progress: "Progress | None") -> None:
         self._store = store
         self._platform: Any = platform
-        self._announce = progress
+        self._progress = progress
         self._sums = dict.fromkeys(("told", "unchanged", "hidden", "items"), 0)
         self._refused: dict[tuple[str, str], RefusedPublish] = {}
         self._conflicts: list[PublishConflict] = []
@@ -128,26 +128,27 @@ class _Publishing:
         self._status: int | None = None
         self._is_down = False
 
-    def put_off(self, problem: str, status: int | None = None, *, is_down: bool = False) -> None:
-        """Lets the rest wait."""
+    def postpone(self, problem: str, status: int | None = None, *, is_down: bool = False) -> None:
+        """Leave the remaining changes in the outbox."""
         self._problem, self._status, self._is_down = problem, status, is_down
 
     def run(self) -> None:
         for _ in range(_ROUNDS):
-            begun, expected = 0, sum(self._waiting().values())
-            for load in self._loads():
-                if self._announce is not None:
-                    share = begun / max(expected, begun, 1)
-                    self._announce(f"Telling {self._platform.kind}", share=share, unit="entries")
-                self._publish_load(load)
-                begun += sum(len(news) for _, news in load)
+            done, expected = 0, sum(self._pending().values())
+            for batch in self._batches():
+                if self._progress is not None:
+                    share = done / max(expected, done, 1)
+                    step = f"publishing to {self._platform.kind}"
+                    self._progress(step, share=share, unit="entries")
+                self._publish_batch(batch)
+                done += sum(len(changes) for _, changes in batch)
                 if self._problem is not None:
                     return
-            if not begun:
+            if not done:
                 return
 
     def report(self) -> PublishReport:
-        waiting = self._waiting()
+        pending = self._pending()
         return PublishReport(
             platform=self._platform.name,
             kind=self._platform.kind,
@@ -155,7 +156,7 @@ class _Publishing:
             unchanged=self._sums["unchanged"],
             hidden=self._sums["hidden"],
             items=self._sums["items"],
-            waiting=waiting.get(DATASETS.plural, 0) or sum(waiting.values()),
+            waiting=pending.get(DATASETS.plural, 0) or sum(pending.values()),
             refused=tuple(self._refused.values()),
             conflicts=tuple(self._conflicts),
             problem=self._problem,
@@ -163,28 +164,28 @@ class _Publishing:
             is_down=self._is_down,
         )
 
-    def _waiting(self) -> dict[str, int]:
-        """How much waits and was not refused just now, by kind."""
-        waiting = self._store.catalog_outbox.counts(self._platform.name)
+    def _pending(self) -> dict[str, int]:
+        """The number of pending changes by kind, without those that were just rejected."""
+        pending = self._store.catalog_outbox.counts(self._platform.name)
         for kind, _ in self._refused:
-            if waiting.get(kind):
-                waiting[kind] -= 1
-        return waiting
+            if pending.get(kind):
+                pending[kind] -= 1
+        return pending
 
     @cached_property
     def _size(self) -> int:
         if isinstance(self._platform, WritesInBatches):
-            return _IN_A_FILE
-        return self._platform.most if isinstance(self._platform, WritesMany) else _ON_A_SERVER
+            return _FILE_BATCH
+        return self._platform.most if isinstance(self._platform, WritesMany) else _SERVER_BATCH
 
     @cached_property
     def _jobs_at(self) -> dict[str, set[str]]:
-        """Which jobs read or write a dataset."""
+        """The jobs that read or write each dataset."""
         return self._store.lineage.jobs_by_dataset()
 
-    def _loads(self) -> Iterator[_Load]:
-        """All news, as much at a time as is told together."""
-        load: _Load = []
+    def _batches(self) -> Iterator[_Batch]:
+        """All pending changes, in batches that are published together."""
+        batch: _Batch = []
         room = self._size
         for kind in _ORDER:
             after: str | None = None
@@ -192,55 +193,59 @@ class _Publishing:
                 self._platform.name, kind.plural, after=after, limit=room
             ):
                 after = page[-1].key
-                news = [each for each in page if (kind.plural, each.key) not in self._refused]
-                if news:
-                    load.append((kind, news))
-                room -= len(news)
+                changes = [each for each in page if (kind.plural, each.key) not in self._refused]
+                if changes:
+                    batch.append((kind, changes))
+                room -= len(changes)
                 if room <= 0:
-                    yield load
-                    load, room = [], self._size
-        if load:
-            yield load
+                    yield batch
+                    batch, room = [], self._size
+        if batch:
+            yield batch
 
-    def _publish_load(self, load: _Load) -> None:
-        """Tells some news, and keeps what was told: all of it in a file, else as far as it went."""
-        told: list[_PublishedEntry] = []
-        is_batch = isinstance(self._platform, WritesInBatches)
-        batch: AbstractContextManager[None] = self._platform.batch() if is_batch else nullcontext()
+    def _publish_batch(self, batch: _Batch) -> None:
+        """Publish a batch and record what was written: all or nothing if it is a file."""
+        published: list[_PublishedEntry] = []
+        is_atomic = isinstance(self._platform, WritesInBatches)
+        writing: AbstractContextManager[None] = (
+            self._platform.batch() if is_atomic else nullcontext()
+        )
         before, conflicts = dict(self._sums), list(self._conflicts)
         try:
-            with batch:
-                for kind, news in load:
-                    tell = self._datasets if kind is DATASETS else self._items
-                    for each in tell(kind, news):
-                        told.append(each)
+            with writing:
+                for kind, changes in batch:
+                    publish = self._publish_datasets if kind is DATASETS else self._publish_items
+                    # One by one: entries before a failure are published.
+                    for each in publish(kind, changes):
+                        published.append(each)
         except (LumosError, OSError) as problem:
             status = problem.status if isinstance(problem, CatalogError) else None
             is_down = isinstance(problem, CatalogUnavailable)
-            self.put_off(str(problem), status, is_down=is_down)
-            if is_batch:
-                told, self._sums, self._conflicts = [], before, conflicts
-        self._store.transact(lambda transaction: self._keep(transaction, told))
+            self.postpone(str(problem), status, is_down=is_down)
+            if is_atomic:
+                published, self._sums, self._conflicts = [], before, conflicts
+        self._store.transact(lambda transaction: self._record(transaction, published))
 
-    def _keep(self, transaction: Any, told: Sequence[_PublishedEntry]) -> None:
+    def _record(self, transaction: Any, published: Sequence[_PublishedEntry]) -> None:
         name = self._platform.name
         for kind in _ORDER:
-            done = [each for each in told if each.kind is kind]
+            done = [each for each in published if each.kind is kind]
             if not done:
                 continue
             bases = {
-                each.news.key: None if each.claim is None else to_json(each.claim) for each in done
+                each.change.key: None if each.written is None else to_json(each.written)
+                for each in done
             }
             transaction.journal.save_bases(name, kind.plural, bases)
             if kind is DATASETS:
-                new = [each.news.key for each in done if each.is_new]
+                new = [each.change.key for each in done if each.is_new]
                 transaction.catalog_outbox.add_downstream(name, new)
                 jobs = {job for urn in new for job in self._jobs_at.get(urn, ())}
-                # One that was told before was told without what is new; others are told anyway.
-                told_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
-                transaction.catalog_outbox.add_again(name, JOBS.plural, told_jobs.keys())
+                # Published jobs lack the new datasets; other jobs are still pending.
+                published_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
+                transaction.catalog_outbox.add_again(name, JOBS.plural, published_jobs.keys())
             transaction.catalog_outbox.mark_published(
-                name, kind.plural, [each.news for each in done]
+                name, kind.plural, [each.change for each in done]
             )
 
     def _bases(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
@@ -259,40 +264,44 @@ class _Publishing:
             for each in conflicts
         ]
 
-    def _datasets(self, kind: EntryKind, news: Sequence[OutboxEntry]) -> Iterator[_PublishedEntry]:
-        keys = [each.key for each in news]
+    def _publish_datasets(
+        self, kind: EntryKind, changes: Sequence[OutboxEntry]
+    ) -> Iterator[_PublishedEntry]:
+        keys = [each.key for each in changes]
         stored = self._store.entries.get_many(keys)
         bases: dict[str, CatalogEntry] = self._bases(kind, keys)
-        by_key = {each.key: each for each in news}
+        by_key = {each.key: each for each in changes}
         live = {
             key: for_catalogs(entry_of(each))
             for key, each in stored.items()
             if each.known.state == "live"
         }
         gone = [key for key in keys if key not in live]
-        # What Lumos never wrote there, or has hidden already, is none of its business.
+        # Only datasets that Lumos published are hidden.
         hidden = {
-            key: _hidden(bases[key]) for key in gone if key in bases and not bases[key].deleted
+            key: _deleted_entry(bases[key])
+            for key in gone
+            if key in bases and not bases[key].deleted
         }
         for key in gone:
             if key not in hidden:
                 yield _PublishedEntry(kind, by_key[key], bases.get(key), is_new=False)
-        for key, changed in self._written(live, hidden, bases):
-            claim = written_by_lumos(bases.get(key), live.get(key) or hidden[key], omitted=())
-            yield _PublishedEntry(kind, by_key[key], claim, is_new=key not in bases)
+        for key, changed in self._write_datasets(live, hidden, bases):
+            written = written_by_lumos(bases.get(key), live.get(key) or hidden[key], omitted=())
+            yield _PublishedEntry(kind, by_key[key], written, is_new=key not in bases)
             self._sums["hidden" if key in hidden else "told"] += 1
             self._sums["unchanged"] += not changed and key in live
 
-    def _written(
+    def _write_datasets(
         self,
         live: Mapping[str, CatalogEntry],
         hidden: Mapping[str, CatalogEntry],
         bases: Mapping[str, CatalogEntry],
     ) -> Iterator[tuple[str, bool]]:
-        """The datasets that the catalog took, and whether that changed anything there."""
+        """Write datasets; yields the accepted ones, and whether the catalog was changed."""
         platform = self._platform
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
-            yield from self._emitted(live, hidden)
+            yield from self._emit_datasets(live, hidden)
             return
         theirs, unread = readable(platform, [*live, *hidden])
         for refused in unread.values():
@@ -307,7 +316,7 @@ class _Publishing:
                 )
             )
         }
-        # Nothing is made anew only to be hidden.
+        # A dataset is not created only to be hidden.
         yield from ((key, False) for key in hidden if key not in merged and key not in unread)
         entries = [each.entry for each in merged.values()]
         for written in platform.put_many(entries, over=theirs):
@@ -317,10 +326,10 @@ class _Publishing:
                 self._note_conflicts(written.urn, merged[written.urn].conflicts)
                 yield written.urn, written.changed
 
-    def _emitted(
+    def _emit_datasets(
         self, live: Mapping[str, CatalogEntry], hidden: Mapping[str, CatalogEntry]
     ) -> Iterator[tuple[str, bool]]:
-        """The datasets that a catalog took which can neither be read nor written exactly."""
+        """Write datasets to a catalog that can only emit them."""
         for key, entry in {**live, **hidden}.items():
             try:
                 if key in live:
@@ -334,13 +343,15 @@ class _Publishing:
             else:
                 yield key, True
 
-    def _items(self, kind: EntryKind, news: Sequence[OutboxEntry]) -> Iterator[_PublishedEntry]:
+    def _publish_items(
+        self, kind: EntryKind, changes: Sequence[OutboxEntry]
+    ) -> Iterator[_PublishedEntry]:
         platform = self._platform
         if not isinstance(platform, HoldsItems):
-            yield from (_PublishedEntry(kind, each, None, is_new=False) for each in news)
+            yield from (_PublishedEntry(kind, each, None, is_new=False) for each in changes)
             return
-        keys = [each.key for each in news]
-        bases, ours = self._bases(kind, keys), self._items_of(kind, keys)
+        keys = [each.key for each in changes]
+        bases, ours = self._bases(kind, keys), self._load_items(kind, keys)
         theirs: dict[str, Any] = platform.get_items(kind.type, keys)
         put: dict[str, Any] = {}
         for key, item in ours.items():
@@ -354,8 +365,8 @@ class _Publishing:
         for problem in platform.put_items(list(put.values())):
             self._refuse(kind, problem)
             refused.add(problem.urn)
-        for each in news:
-            # What Lumos never wrote there is none of its business.
+        for each in changes:
+            # Only items that Lumos published are deleted.
             is_gone = each.key not in ours and each.key in bases and each.key in theirs
             if is_gone:
                 platform.erase_item(theirs[each.key])
@@ -363,7 +374,7 @@ class _Publishing:
                 self._sums["items"] += is_gone or each.key in put
                 yield _PublishedEntry(kind, each, ours.get(each.key), is_new=False)
 
-    def _items_of(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
+    def _load_items(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
         bodies = self._store.entries.get_items(kind.plural, keys)
         items = {key: from_json(body, kind.type) for key, body in bodies.items()}
         if kind is not JOBS:
@@ -371,6 +382,6 @@ class _Publishing:
         return {job.urn: job for job in jobs_with_known_ends(self._store, items.values())}
 
 
-def _hidden(claim: CatalogEntry) -> CatalogEntry:
-    """No more of a dataset than that it is gone."""
-    return CatalogEntry(urn=claim.urn, name=claim.name, platform=claim.platform, deleted=True)
+def _deleted_entry(written: CatalogEntry) -> CatalogEntry:
+    """The entry that marks a published dataset as deleted."""
+    return CatalogEntry(urn=written.urn, name=written.name, platform=written.platform, deleted=True)

@@ -6,7 +6,7 @@ from lumos.model.report import FORMAT_VERSION, Report
 
 
 class RefusedPublish(Report, frozen=True, kw_only=True):
-    """An entry that the catalog does not take; it is tried again the next time."""
+    """An entry that the catalog rejected; the next run retries it."""
 
     kind: str
     key: str
@@ -14,7 +14,7 @@ class RefusedPublish(Report, frozen=True, kw_only=True):
 
 
 class PublishConflict(Report, frozen=True, kw_only=True):
-    """Something that people and Lumos both changed since Lumos last wrote; theirs was kept."""
+    """A value that both people and Lumos changed since the last write; theirs was kept."""
 
     key: str
     path: str
@@ -23,11 +23,11 @@ class PublishConflict(Report, frozen=True, kw_only=True):
 
 
 class PublishReport(Report, frozen=True, kw_only=True):
-    """What a catalog was told; `problem` says why the rest waits, where it does.
+    """The result of publishing to a catalog; `problem` says why changes are still pending.
 
-    `told` are datasets, `unchanged` those of them that the catalog had just so, `hidden` those that
-    are gone; `items` is what is no dataset. A catalog that `is_down` does nothing at all for us;
-    where it is asked again and again, it is left in peace until `next_try`.
+    `told` counts published datasets, `unchanged` those that the catalog already had in this form,
+    `hidden` those that are gone, and `items` everything else. If the catalog `is_down`, it is not
+    tried again before `next_try`.
     """
 
     format_version: str = FORMAT_VERSION
@@ -47,12 +47,12 @@ class PublishReport(Report, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the catalog has heard of everything."""
+        """Whether everything was published."""
         return self.problem is None and not self.refused
 
     @property
     def complaint(self) -> str | None:
-        """Why something waits, and for what, in a sentence."""
+        """Why changes are pending and when they are retried, as a sentence."""
         if self.problem is None:
             return None
         why = self.problem if self.status is None else str(self.status)

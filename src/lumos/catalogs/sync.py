@@ -1,4 +1,4 @@
-"""Scans sources and tells catalogs, whatever becomes of one source or one catalog."""
+"""Scans sources and publishes to catalogs; a failing source or catalog does not stop the others."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from lumos.store import Store
 
 
 class CatalogScan(Protocol):
-    """Scans some sources, and tells no catalog."""
+    """Scans sources without publishing."""
 
     def __call__(
         self, paths: Sequence[str], *, sections: Sequence[SourceSettings], progress: Progress
@@ -47,24 +47,24 @@ class Syncing:
         full: bool,
         progress: Progress,
     ) -> SyncReport:
-        """Scans the sources of these names, or all, and then tells each output what it lacks."""
+        """Scan the named sources, or all, then publish pending changes to each output."""
         sections = self._sections(names) if scan else []
         platforms = self._platforms(outputs)
         if not (sections or platforms):
             raise MisuseError(
-                "There is neither a source to scan nor a catalog to tell. List sources in "
+                "There is neither a source to scan nor a catalog to publish to. List sources in "
                 "lumos.yaml (lumos init writes one) and scan them with --all, or name a catalog "
                 "with --platform: lumos sync --platform PLATFORM"
             )
         installed = plugins.names(plugins.SOURCES)
         usable = [section for section in sections if section.type in installed]
-        scanned, failures = self._scanned(usable, progress) if usable else (None, ())
+        scanned, failures = self._run_scan(usable, progress) if usable else (None, ())
         return SyncReport(
             sources=tuple(map(source_name, usable)),
             passed_over=tuple(source_name(each) for each in sections if each.type not in installed),
             failed=failures,
             scanned=scanned,
-            told=tuple(self._reported(each, progress, full=full) for each in platforms),
+            told=tuple(self._publish(each, progress, full=full) for each in platforms),
         )
 
     def _sections(self, names: Sequence[str]) -> list[Any]:
@@ -85,7 +85,7 @@ class Syncing:
         return [section for name in dict.fromkeys(names or known) for section in known[name]]
 
     def _platforms(self, outputs: Sequence[str]) -> list[Platform]:
-        """The catalogs of these names, each once; nothing need be told to the store itself."""
+        """The named catalogs, each once, without the store itself."""
         if not outputs:
             configured = platform_of(self._settings)
             return [] if configured is None else [configured]
@@ -98,24 +98,24 @@ class Syncing:
                 found[catalog.name] = catalog.platform
         return list(found.values())
 
-    def _scanned(
+    def _run_scan(
         self, sections: Sequence[SourceSettings], progress: Progress
     ) -> tuple[IngestReport | None, tuple[Problem, ...]]:
         try:
             report = self._scan([], sections=sections, progress=progress)
         except LumosError as problem:
-            # What was found earlier is still worth telling.
+            # Earlier changes are still published.
             return None, (source_failure(", ".join(map(source_name, sections)), problem),)
         failures = tuple(each for each in report.problems if each.code == SOURCE_FAILED)
         return report, failures
 
-    def _reported(self, platform: Platform, progress: Progress, *, full: bool) -> PublishReport:
-        progress(f"telling {platform.name}")
-        teller = CatalogPublisher(self._make_store(), platform)
+    def _publish(self, platform: Platform, progress: Progress, *, full: bool) -> PublishReport:
+        progress(f"publishing to {platform.name}")
+        publisher = CatalogPublisher(self._make_store(), platform)
         if full:
-            teller.note_all()
+            publisher.add_all()
         try:
-            return teller.deliver(progress)
+            return publisher.deliver(progress)
         finally:
             if isinstance(platform, Connects):
                 platform.close()

@@ -1,8 +1,7 @@
-"""Three-way merge: what Lumos last wrote, what the catalog holds now, and what Lumos claims now.
+"""Three-way merge of what Lumos wrote last (base), what the catalog has now (theirs), and ours.
 
-What people edited stays, what Lumos no longer claims goes. Facts that only Lumos measures follow
-Lumos whatever the catalog says; where people and Lumos changed the same thing, people win, and the
-conflict is told.
+Edits of people stay, and values that Lumos no longer has are removed. Measured aspects are always
+ours. If both sides changed the same value, theirs wins and the conflict is reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,12 +32,12 @@ MEASURED: Final = frozenset(
 )
 """Aspects that nobody edits by hand."""
 _MEASURED_OF_ITEMS: Final = frozenset({"runs", "cost"})
-# In a catalog's own records: who made a change and when, which is no word on what changed.
+# Audit stamps in raw records are not reported as conflicts.
 _BOOKKEEPING: Final = ".beside."
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that people and Lumos both changed since Lumos last wrote; theirs was kept."""
+    """A value that both people and Lumos changed since the last write; theirs was kept."""
 
     path: str
     theirs: str
@@ -46,14 +45,14 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MergedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write, and where people's word went before Lumos's."""
+    """The entry to write, and the conflicts in which edits of people won."""
 
     entry: CatalogEntry
     conflicts: tuple[Conflict, ...] = ()
 
 
 class MergedItem(NamedTuple):
-    """What to write of something that is no dataset."""
+    """The item to write, and its conflicts."""
 
     item: Any
     conflicts: tuple[Conflict, ...] = ()
@@ -62,7 +61,7 @@ class MergedItem(NamedTuple):
 def merge(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> MergedEntry:
-    """What to write: an aspect that `ours` does not have is left as the catalog holds it."""
+    """Merge an entry; aspects that `ours` does not have stay as they are in the catalog."""
     if theirs is None:
         return MergedEntry(entry=ours)
     merging = _Merging()
@@ -87,17 +86,17 @@ def merge(
 
 
 def merged_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
-    """One aspect merged as in `merge`."""
+    """Merge one aspect."""
     return _Merging().aspect(name, base, theirs, ours)
 
 
 def merged_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
-    """What entries or items carry for catalogs, merged as in `merge`."""
+    """Merge raw records of entries or items."""
     return _Merging().raw(base, theirs, ours)
 
 
 def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
-    """Something that is no dataset, merged as in `merge` with all that it says."""
+    """Merge an item with all its fields."""
     if theirs is None:
         return MergedItem(ours)
     merging = _Merging()
@@ -109,14 +108,14 @@ def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
 
 
 def _quality(theirs: Quality | None, ours: Quality) -> Quality:
-    """What validators say is ours to say; of two profiles the newer one counts."""
+    """Our results of validators, with the newer profile."""
     profiles = [each.profile for each in (theirs, ours) if each is not None and each.profile]
     newest = max(profiles, key=lambda profile: profile.measured_at, default=None)
     return msgspec.structs.replace(ours, profile=newest)
 
 
 class _Merging:
-    """One merge, and the conflicts that it meets on its way."""
+    """One merge, which collects conflicts."""
 
     def __init__(self) -> None:
         self.conflicts: list[Conflict] = []
@@ -150,12 +149,12 @@ class _Merging:
                 return self.scalar(name, base, theirs, ours)
 
     def raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
-        """What each side carries for catalogs, as far down as both sides changed it."""
+        """Raw records, merged as deeply as both sides changed them."""
         old, now, new = ({} if side is None else side.raw for side in (base, theirs, ours))
-        return merged_objects("raw", old, now, new, self._merge_once)
+        return merged_objects("raw", old, now, new, self._add_conflict_once)
 
     def fact(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
-        """One fact about something that is no dataset."""
+        """One field of an item."""
         name, mine = field.name, getattr(ours, field.name)
         if name in _MEASURED_OF_ITEMS:
             return mine
@@ -172,14 +171,14 @@ class _Merging:
                 return self.scalar(name, *sides)
 
     def deleted(self, base: CatalogEntry | None, theirs: CatalogEntry, ours: CatalogEntry) -> bool:
-        """Whether a dataset is hidden; what people did stays until Lumos has news of it."""
+        """Whether a dataset is deleted; an edit stays until Lumos's own value changes."""
         was = False if base is None else base.deleted
         if base is None and theirs.deleted and not ours.deleted:
             self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="there"))
         return theirs.deleted if ours.deleted == was else ours.deleted
 
-    def _merge_once(self, path: str, theirs: Any, ours: Any) -> None:
-        """Tells a conflict, if it is not in another place for the same words already."""
+    def _add_conflict_once(self, path: str, theirs: Any, ours: Any) -> None:
+        """Record a conflict, unless the same values conflict elsewhere already."""
         conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
         is_known = any(
             (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
@@ -188,7 +187,7 @@ class _Merging:
             self.conflicts.append(conflict)
 
     def scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
-        """One value; people's where both sides changed it."""
+        """One value; if both sides changed it, theirs wins."""
         if ours in (base, theirs):
             return theirs
         if theirs == base:
@@ -265,7 +264,7 @@ class _Merging:
         )
 
     def _schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
-        """The columns as Lumos found them, with the descriptions and tags of both sides."""
+        """Our columns, with the annotations of both sides."""
         if theirs is None or theirs == base:
             return ours
         old, now = (
@@ -287,11 +286,11 @@ class _Merging:
         )
         return msgspec.structs.replace(
             ours,
-            **self._words(path, base, theirs, ours),
-            nested=self._notes(path, ours, *sides),
+            **self._annotations(path, base, theirs, ours),
+            nested=self._nested_fields(path, ours, *sides),
         )
 
-    def _notes(
+    def _nested_fields(
         self,
         path: str,
         field: Field,
@@ -299,7 +298,7 @@ class _Merging:
         theirs: Mapping[str, NestedField],
         ours: Mapping[str, NestedField],
     ) -> tuple[NestedField, ...]:
-        """Notes on what is inside a column; people's on parts that are gone go with them."""
+        """Annotations of nested fields; those of fields that are gone are removed."""
         there = {part.path for part in nested_parts(field)} | set(ours)
         notes = []
         for place in {**ours, **theirs}:
@@ -307,7 +306,7 @@ class _Merging:
                 continue
             nothing = NestedField(path=place)
             mine = ours.get(place, nothing)
-            words = self._words(
+            words = self._annotations(
                 f"{path}.{place}", base.get(place), theirs.get(place, nothing), mine
             )
             notes.append(msgspec.structs.replace(mine, **words))
@@ -315,14 +314,14 @@ class _Merging:
             note for note in notes if note.path in ours or note != NestedField(path=note.path)
         )
 
-    def _words(
+    def _annotations(
         self,
         path: str,
         base: Field | NestedField | None,
         theirs: Field | NestedField,
         ours: Field | NestedField,
     ) -> dict[str, Any]:
-        """What people say of a field: its description, labels and properties."""
+        """The annotations of a field: description, labels and properties."""
         before = NestedField(path="") if base is None else base
         words: dict[str, Any] = {
             name: _members(*(getattr(side, name) for side in (before, theirs, ours)))
@@ -337,7 +336,7 @@ class _Merging:
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:
-    """What a field is where nobody says."""
+    """The default value of a field."""
     if field.required:
         return None
     if field.default_factory is not msgspec.NODEFAULT:
@@ -348,7 +347,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 def _members(
     base: Sequence[Value], theirs: Sequence[Value], ours: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """A set in its order: theirs without what we claimed before, and what we newly claim."""
+    """Merge ordered sets: theirs without members that we removed, followed by those we added."""
     if theirs == base:
         return tuple(ours)
     claimed = set(ours)
@@ -366,7 +365,7 @@ def _each(field: str, base: Any, theirs: Any, ours: Any, empty: Any) -> tuple[An
 
 
 def _by(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
-    """The values by a key; a key that comes again is told apart by its number."""
+    """The values by key; repeated keys are numbered."""
     found: dict[Any, Value] = {}
     for value in values:
         number = 0
@@ -381,7 +380,7 @@ def _used(use: ColumnUse) -> tuple[str | None, ...]:
 
 
 def _shown(key: Any) -> str:
-    """A key of a map, or one that `_by` made."""
+    """The text of a key, or of one that `_by` numbered."""
     return str(key[0] if isinstance(key, tuple) else key)
 
 

@@ -1,4 +1,4 @@
-"""What docs/PLATFORM_MIGRATION.md shows can be pasted."""
+"""The examples in docs/PLATFORM_MIGRATION.md and docs/WRITING_AN_ADAPTER.md work."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,12 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance
 from snapshots.stores import fill
 
-PAGE = (Path(__file__).parents[3] / "docs/PLATFORM_MIGRATION.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def blocks(language: str, page: str = "PLATFORM_MIGRATION") -> list[str]:
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def test_the_mappings_of_the_page_are_read(workplace: Path) -> None:
@@ -37,7 +38,8 @@ def test_the_configurations_of_the_page_are_valid(workplace: Path, monkeypatch: 
 
 
 def test_the_adapter_of_the_page_is_one(workplace: Path) -> None:
-    (text,) = (text for text in blocks("python") if "class Notebook" in text)
+    python = blocks("python", "WRITING_AN_ADAPTER")
+    (text,) = (text for text in python if "class Notebook" in text)
     scope: dict[str, Any] = {}
     exec(text, scope)
     notebook = scope["Notebook"](None)

@@ -1,1 +1,1 @@
-"""Moving what one catalog holds into another, and keeping catalogs in step with sources."""
+"""Migrates the contents of a catalog to another one."""

@@ -1,4 +1,4 @@
-"""What is known of the migrations between two catalogs, and whether another one may begin."""
+"""The state of migrations between two catalogs, and whether another one may start."""
 
 from pathlib import Path
 from typing import Final
@@ -21,23 +21,23 @@ _RECORD: Final = "migration.json"
 
 
 class UnfinishedMigration(MisuseError):
-    """An earlier migration of the same catalogs was broken off."""
+    """An earlier migration between the same catalogs was interrupted."""
 
-    def __init__(self, source: str, target: str, words: str, run: ImportRun) -> None:
+    def __init__(self, source: str, target: str, catalogs: str, run: ImportRun) -> None:
         self.run = run
-        words = f"lumos migrate {words}"
+        command = f"lumos migrate {catalogs}"
         if run.state == "running":
-            what = f"was not finished. Resume it with: {words} --resume. Or roll it"
+            what = f"was not finished. Resume it with: {command} --resume. Or roll it"
         else:
             what = "was rolled back in part. Roll the rest"
         super().__init__(
             f"The migration from {source} to {target} of {run.started_at:%Y-%m-%d %H:%M:%S} UTC "
-            f"{what} back with: {words} --rollback"
+            f"{what} back with: {command} --rollback"
         )
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for, as long as the source is being exported."""
+    """The arguments of a migration while the source is being exported."""
 
     source: str
     target: str
@@ -46,11 +46,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a migration that was exported; `imported` once all is written.
+    """The state of a migration after its export; `imported` is set once everything is written.
 
-    `file` is what is imported, `kept` what was exported where somebody asked for it. A migration
-    is `over` once all is known to be there, or was taken back. One that is `lacking` was read
-    back, and not all was there. `skipped` datasets were left out of the export.
+    `file` is imported, `kept` is the exported file if the user wants to keep it. A migration is
+    `over` once it is verified or rolled back, and `lacking` if the verification found entries
+    missing. `skipped` datasets were left out of the export.
     """
 
     source: str
@@ -61,7 +61,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     mapping: Mapping
     needs: tuple[Need, ...]
     remarks: tuple[str, ...]
-    # The files of migrations before it, of which one may be the last that changed anything.
+    # Files of earlier migrations; one of them may be the last that changed anything.
     earlier: tuple[str, ...] = ()
     skipped: tuple[RefusedReport, ...] = ()
     imported: ImportReport | None = None
@@ -70,7 +70,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MigrationLog:
-    """The files about the migrations between two catalogs."""
+    """The files with the state of migrations between two catalogs."""
 
     def __init__(self, folder: Path) -> None:
         self._order = folder / _ORDER
@@ -83,18 +83,18 @@ class MigrationLog:
         )
 
     def waiting(self) -> Order | MigrationRecord | None:
-        """What can be gone on with: an export that did not end, or a migration that is not over."""
+        """What can be resumed: an interrupted export, or a migration that is not over."""
         if self._order.exists():
             return from_json(self._order.read_bytes(), Order)
         last = self.last()
         return last if last is not None and not last.over and Path(last.file).exists() else None
 
     def begin(self, order: Order) -> None:
-        """Notes what is about to be exported; the last migration can still be taken back."""
+        """Record the start of an export; the last migration can still be rolled back."""
         _write(self._order, order)
 
     def add(self, record: MigrationRecord) -> MigrationRecord:
-        """Notes a migration that was exported."""
+        """Record a migration after its export."""
         last = self.last()
         if last is not None:
             files = dict.fromkeys((*last.earlier, last.file))
@@ -104,19 +104,19 @@ class MigrationLog:
         return record
 
     def save(self, record: MigrationRecord) -> None:
-        """Notes how far a migration is."""
+        """Record the state of a migration."""
         _write(self._record, record)
 
     def reopened(self, record: MigrationRecord, store: Store) -> MigrationRecord:
-        """A migration with those entries ahead of it that had not arrived."""
+        """The migration, ready to write the entries that are missing in the target."""
         imported = record.imported
         if imported is None or not (imported.sums.refused or record.lacking):
             return record
         run = store.journal.open(record.target)
-        # The same import goes on, so that all of it can be taken back; what it had written stays.
+        # The same import continues, so that all of it can be rolled back.
         if imported.sums.refused and run and run.id == imported.import_id and run.state == "done":
             with store.transaction() as transaction:
-                transaction.journal.save_run(_from_its_start(run))
+                transaction.journal.save_run(_restart(run))
         record = msgspec.structs.replace(record, imported=None, lacking=False)
         self.save(record)
         return record
@@ -131,7 +131,7 @@ def check_finished(
     resume: bool,
     mapping: Mapping | None,
 ) -> None:
-    """Refuses now, and not after an export of hours, what the import would refuse."""
+    """Raise errors of the import before the export, which may take hours."""
     from lumos.snapshots.importer import UnfinishedImport
 
     last, waiting = log.last(), log.waiting() if resume else None
@@ -154,14 +154,14 @@ def check_finished(
             )
     elif waiting is None and mapping is None and last is not None and not last.mapping.is_empty:
         raise MisuseError(
-            "The last migration between these catalogs had a mapping; without it, things "
-            "would stand there under both names. Give it again with --mapping, or an empty "
-            "file to do without."
+            "The last migration between these catalogs had a mapping; without it, the target "
+            "would have entities under both names. Pass it again with --mapping, or pass an "
+            "empty file to migrate without one."
         )
 
 
-def _from_its_start(run: ImportRun) -> ImportRun:
-    """An import that goes through everything again; what it changed is counted already."""
+def _restart(run: ImportRun) -> ImportRun:
+    """The import from its start; changes are counted already."""
     sums = from_json(run.sums, ImportTotals)
     for tally in sums.kinds.values():
         tally.unchanged = 0

@@ -319,7 +319,7 @@ def _renaming_adapter(catalog: str) -> type[RenamesRaw] | None:
     if catalog not in plugins.names(plugins.PLATFORMS):
         return None
     adapter: Any = plugins.find(plugins.PLATFORMS, catalog, "platform")
-    return adapter if issubclass(adapter, RenamesRaw) else None
+    return adapter if isinstance(adapter, type) and issubclass(adapter, RenamesRaw) else None
 
 
 _MAPPERS: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {

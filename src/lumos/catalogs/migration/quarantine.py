@@ -1,4 +1,4 @@
-"""Datasets of a source that cannot be migrated: found by name, and left out where that is asked."""
+"""Finds datasets that cannot be migrated; they stop the migration or are skipped."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
@@ -15,7 +15,7 @@ OnError: TypeAlias = Literal["stop", "skip"]
 
 
 class UnsoundDataset(LumosError):
-    """A dataset of the source that no snapshot can hold; nothing was written."""
+    """A dataset is not valid in a snapshot; nothing was written."""
 
     def __init__(self, urn: str, reason: str) -> None:
         self.urn = urn
@@ -26,7 +26,7 @@ class UnsoundDataset(LumosError):
 
 
 class SoundDatasets(SnapshotCatalog):
-    """A catalog without the datasets that cannot be migrated, which are `skipped` or stop it."""
+    """A catalog without invalid datasets: they raise an error or are `skipped`."""
 
     def __init__(self, catalog: SnapshotCatalog, on_error: OnError) -> None:
         self._catalog = catalog
@@ -67,7 +67,7 @@ class SoundDatasets(SnapshotCatalog):
 
 
 def _reason(entry: CatalogEntry) -> str | None:
-    """Why a snapshot with this dataset would not be sound, if that is so."""
+    """Why a snapshot with this dataset would be invalid, or None."""
     errors = (each for each in implausible_values(entry.urn, entry) if each.is_error)
     first = next(errors, None)
     return None if first is None else f"{first.path}: {first.text}"

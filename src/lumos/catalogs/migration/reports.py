@@ -1,4 +1,4 @@
-"""What `lumos migrate` and `lumos sync` print as JSON and the SDK returns."""
+"""Reports of `lumos migrate` and `lumos sync`."""
 
 from typing import Literal, TypeAlias
 
@@ -13,11 +13,10 @@ NeedKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service", "data
 
 
 class Need(Report, frozen=True, kw_only=True):
-    """A name that somebody should map by hand, on how many datasets, and what it may be.
+    """A name that should be mapped, the number of datasets that use it, and similar names.
 
-    Nothing like it is there where the target did not take it. `by_title` says that a tag or a
-    domain is only known by an id, and may be called by its title in the source; nothing is
-    suggested where several have one title.
+    Without similar names, the target did not accept the name. `by_title`: a tag or domain whose
+    name is an id, with its display name as a suggestion, unless several share that display name.
     """
 
     kind: NeedKind
@@ -28,9 +27,9 @@ class Need(Report, frozen=True, kw_only=True):
 
 
 class AspectCount(Report, frozen=True, kw_only=True):
-    """How many entries of the source and of the target have an aspect, and in how many it differs.
+    """The number of entries with an aspect in the source and in the target, and of differences.
 
-    Only entries that the source has are counted in the target.
+    In the target, only entries of the source are counted.
     """
 
     source: int
@@ -39,12 +38,12 @@ class AspectCount(Report, frozen=True, kw_only=True):
 
 
 class Verification(Report, frozen=True, kw_only=True):
-    """What reading every entry back by its name showed.
+    """The result of reading every entry back.
 
-    `missing` are entries of the source that are not in the target, `unlike` those that are not as
-    they were written. `summary` counts what differs from the source, edits of people included.
-    `aspects` counts by kind of entry and aspect, such as `dataset.schema`; what only one catalog
-    has is named with it, such as `dataset.datahub.browsePathsV2`.
+    `missing` entries are not in the target, `unlike` entries differ from what was written.
+    `summary` counts differences to the source, including edits in the target. `aspects` counts by
+    kind of entry and aspect, such as `dataset.schema`, or `dataset.datahub.browsePathsV2` for raw
+    records.
     """
 
     datasets: MigratedCount
@@ -58,7 +57,7 @@ class Verification(Report, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that the source holds is in the target."""
+        """Whether everything in the source is in the target."""
         pairs = (self.datasets, self.lineage_edges, self.items)
         return not self.unlike and all(pair.source == pair.target for pair in pairs)
 
@@ -66,8 +65,7 @@ class Verification(Report, frozen=True, kw_only=True):
 class MigrationReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos migrate`; a dry run verifies nothing.
 
-    `snapshot` is the file of what was exported, where it was kept. `skipped` datasets cannot be
-    migrated and were left out.
+    `snapshot` is the exported file, if it was kept. `skipped` datasets cannot be migrated.
     """
 
     format_version: str = FORMAT_VERSION
@@ -85,16 +83,15 @@ class MigrationReport(Report, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything arrived, as far as that was looked at."""
-        was_taken = not self.imported.sums.refused and not self.skipped
-        return was_taken and (self.verified is None or self.verified.is_whole)
+        """Whether everything was migrated, as far as it was verified."""
+        was_accepted = not self.imported.sums.refused and not self.skipped
+        return was_accepted and (self.verified is None or self.verified.is_whole)
 
 
 class SyncReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos sync`: what was scanned, and what each catalog was told.
+    """The answer of `lumos sync`: the scan, and what was published to each catalog.
 
-    `passed_over` are sources that this version cannot scan, `failed` those that could not be
-    scanned now.
+    `passed_over` sources are not supported by this version, `failed` ones could not be scanned.
     """
 
     format_version: str = FORMAT_VERSION
@@ -106,5 +103,5 @@ class SyncReport(Report, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every source was scanned, and every catalog has heard of everything."""
+        """Whether every source was scanned and everything was published."""
         return not self.failed and all(each.is_complete for each in self.told)

@@ -1,4 +1,4 @@
-"""Migrations, as `Lumos().migration` offers them."""
+"""The service behind `lumos migrate` and `lumos sync`."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ _NAMING: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
 
 
 class Migrations:
-    """Moves all that a catalog holds into another one, and proves that it is there."""
+    """Migrates the contents of a catalog to another one and verifies them."""
 
     def __init__(
         self,
@@ -69,13 +69,12 @@ class Migrations:
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
-        """Exports, validates, imports, and reads every entry back.
+        """Export, validate, import, and read every entry back.
 
-        A second migration writes what changed since, and leaves what people edited in the target.
-        `resume` goes on with one that was broken off. `mapping` is a file with names that are
-        others in the target. What was exported is kept as `keep`, or until it is verified.
-        A dataset that cannot be migrated stops it, or with `on_error="skip"` is left out and
-        reported.
+        A second migration writes what changed since then and keeps edits in the target. `resume`
+        continues an interrupted one. `mapping` is a file with names that are other ones in the
+        target. The export is kept as `keep`, or deleted after the verification. A dataset that
+        cannot be migrated stops the migration; with `on_error="skip"` it is left out and reported.
         """
         store = self._make_store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
@@ -85,8 +84,7 @@ class Migrations:
             self._alone(store, here, there) as folder,
         ):
             log = MigrationLog(folder)
-            words = f"{source} {target}"
-            check_finished(store, words, there, log, resume=resume, mapping=wanted)
+            check_finished(store, f"{source} {target}", there, log, resume=resume, mapping=wanted)
             waiting = log.waiting() if resume else None
             if isinstance(waiting, MigrationRecord):
                 record = log.reopened(waiting, store)
@@ -100,10 +98,10 @@ class Migrations:
                     mapping=wanted or (waiting.mapping if waiting else Mapping()),
                     keep=str(keep) if keep else (waiting.keep if waiting else None),
                 )
-                # An export takes hours: what was asked for must outlive it.
+                # Recorded first: an export may take hours and be interrupted.
                 log.begin(order)
                 record = log.add(
-                    self._exported(here, there, order, store, folder, progress, on_error)
+                    self._export_source(here, there, order, store, folder, progress, on_error)
                 )
             if record.imported is None:
                 imported = self._snapshots().load(
@@ -115,10 +113,10 @@ class Migrations:
                 )
                 record = msgspec.structs.replace(record, imported=imported)
                 log.save(record)
-            # Opened anew: what was read before the import is not what is there now.
+            # Opened again, so that nothing is read from a cache.
             with closing(catalogs.named(target)) as there:
                 is_resumed = isinstance(waiting, MigrationRecord)
-                return self._verified(record, there, store, folder, progress, resumed=is_resumed)
+                return self._verify(record, there, store, folder, progress, resumed=is_resumed)
 
     def try_migrate(
         self,
@@ -130,7 +128,7 @@ class Migrations:
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
-        """What `migrate` would do; nothing is written but the file that is to be kept."""
+        """What `migrate` would do; nothing is written except the file to keep."""
         wanted = None if mapping is None else Mapping.read(Path(mapping))
         catalogs = SnapshotCatalogs(self._settings, self._store)
         with (
@@ -147,7 +145,7 @@ class Migrations:
                 store = self._store()
             except NoStore:
                 store = None
-            found = self._exported(here, there, order, store, Path(folder), progress, on_error)
+            found = self._export_source(here, there, order, store, Path(folder), progress, on_error)
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, progress=progress
             )
@@ -168,9 +166,9 @@ class Migrations:
     def roll_back(
         self, source: str, target: str, *, progress: Progress = no_progress
     ) -> RollbackReport:
-        """Restores what the target held before the last migration, finished or not.
+        """Restore the target to its state before the last migration, finished or not.
 
-        What was edited since stays.
+        Edits since then are kept.
         """
         store = self._store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
@@ -185,7 +183,7 @@ class Migrations:
                     f"Nothing was migrated from {source} to {target} yet. "
                     f"Begin with: lumos migrate {source} {target} --dry-run"
                 )
-            file = _to_take_back(store, there, last, folder)
+            file = _rollback_file(store, there, last, folder)
             report = self._snapshots().roll_back(file, platform=target, progress=progress)
             log.save(msgspec.structs.replace(last, over=True))
             return report
@@ -236,7 +234,7 @@ class Migrations:
         except LockHeld:
             raise LumosError(f"Another {what} is running. Wait until it has ended.") from None
 
-    def _exported(
+    def _export_source(
         self,
         here: SnapshotCatalog,
         there: SnapshotCatalog,
@@ -246,9 +244,9 @@ class Migrations:
         progress: Progress,
         on_error: OnError,
     ) -> MigrationRecord:
-        """Takes a snapshot of the source, while it is looked what the target holds."""
+        """Export the source while the names in the target are collected."""
         for catalog in (here, there):
-            # Somebody waits for an answer: now, and not after an export of hours.
+            # Errors are raised now, not after an export of hours.
             if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
                 catalog.platform.check()
         file = Path(order.keep) if order.keep else folder / _EXPORTED
@@ -302,7 +300,7 @@ class Migrations:
         )
 
     @staticmethod
-    def _verified(
+    def _verify(
         record: MigrationRecord,
         there: SnapshotCatalog,
         store: Store,
@@ -315,7 +313,7 @@ class Migrations:
 
         imported = record.imported
         assert imported is not None
-        assert imported.import_id is not None, "it was no trial"
+        assert imported.import_id is not None, "it was not a dry run"
         file = Path(record.file)
         found = verify(file, there, store, run=imported.import_id, progress=progress)
         lost = {need.name for need in record.needs if need.kind == "tag"}
@@ -351,11 +349,10 @@ def _survey(catalog: SnapshotCatalog, cancellation: Cancellation) -> Survey:
     )
 
 
-def _to_take_back(
+def _rollback_file(
     store: Store, there: SnapshotCatalog, last: MigrationRecord, folder: Path
 ) -> str | None:
-    """The file of the import that is to be taken back; nothing where that is the newest one,
-    whatever its file holds by now."""
+    """The file of the import to roll back, or None for the newest one."""
     run, newest = store.journal.open(there.name), store.journal.last(there.name)
     if run is None or newest is None:
         return last.file
@@ -366,7 +363,7 @@ def _to_take_back(
 
 
 def _kept_as(record: MigrationRecord, keep: Path, folder: Path) -> MigrationRecord:
-    """A migration whose export is also kept as another file."""
+    """The migration with its export kept as another file."""
     exported = Path(record.kept) if record.kept else folder / _EXPORTED
     with open_snapshot(exported) as snapshot:
         write_mapped(snapshot, Mapping(), keep)
@@ -378,7 +375,7 @@ def _items(snapshot: Any) -> Iterator[object]:
 
 
 def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
-    """Remarks on a snapshot that is sound; what leads out of the catalog led out of it before."""
+    """Validate the export; lineage to datasets outside of the catalog is only a remark."""
     from lumos.snapshots.importer import InvalidSnapshot
     from lumos.snapshots.validate import validate_snapshot
 

@@ -1,6 +1,6 @@
-"""Whether a catalog holds what was imported: every entry is read again by its name.
+"""Verifies an import: every entry is read back by its key and compared.
 
-What a catalog finds by searching lags behind what it holds, so nothing is searched for.
+Search indexes of catalogs lag behind their contents, so nothing is searched for.
 """
 
 from collections import Counter
@@ -26,16 +26,16 @@ from lumos.snapshots.on_spark import judge_schemas
 from lumos.snapshots.reports import MigratedCount
 from lumos.store import Store
 
-_AT_ONCE: Final = 500
-_MOST: Final = 1000
+_BATCH_SIZE: Final = 500
+_MAX_LISTED: Final = 1000
 
 
 def verify(
     file: Path, catalog: SnapshotCatalog, store: Store, *, run: str, progress: Progress
 ) -> Verification:
-    """Reads back all that a snapshot holds, and compares it with the snapshot.
+    """Read all entries of a snapshot back from a catalog and compare them with the snapshot.
 
-    `run` is the import that brought it: its journal says how each entry was meant to be.
+    `run` is the import that wrote them; its journal has each entry as it should be.
     """
     progress(f"reading back from {catalog.name}")
     with open_snapshot(file) as snapshot, TemporaryDirectory(prefix="lumos-") as folder:
@@ -62,7 +62,7 @@ def verify(
 
 
 class _ReadBack:
-    """Reads the entries of a snapshot from a catalog, some at a time."""
+    """Reads the entries of a snapshot from a catalog in batches."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class _ReadBack:
         self._holds_items = isinstance(catalog, LocalCatalog) or (
             isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, HoldsItems)
         )
-        # The store writes an entry and its journal in one transaction, and counts versions itself.
+        # The store writes an entry and its journal in one transaction, and sets versions itself.
         self._journal = None if isinstance(catalog, LocalCatalog) else store.journal
         self._run = run
-        self._announce = progress
+        self._progress = progress
         self._done = 0
         self.counts = {"items": 0, "items read": 0}
         self.missing: list[str] = []
@@ -88,23 +88,23 @@ class _ReadBack:
         self._aspects: dict[str, Counter[str]] = {}
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
-        """What the catalog holds now of all that the snapshot has of a kind."""
+        """The entries of a kind that are in the snapshot, as the catalog has them now."""
         if kind is not DATASETS and not self._holds_items:
             return
         header = self._snapshot.header.counts
         total = sum(getattr(header, each.plural) for each in KINDS) if header else 0
         values = self._snapshot.entries(kind)
-        while some := list(islice(values, _AT_ONCE)):
+        while some := list(islice(values, _BATCH_SIZE)):
             there = self._get(kind, [getattr(value, kind.key) for value in some])
             self._account(kind, some, there)
             yield from there.values()
             self._done += len(some)
             if total:
                 share = min(1.0, self._done / total)
-                self._announce("", files=self._done, share=share, unit="entries")
+                self._progress("", files=self._done, share=share, unit="entries")
 
     def aspects(self) -> dict[str, AspectCount]:
-        """How many entries on both sides have each aspect."""
+        """The number of entries with each aspect on both sides."""
         return {
             name: AspectCount(
                 source=found["source"], target=found["target"], changed=found["changed"]
@@ -124,7 +124,7 @@ class _ReadBack:
         keys = [getattr(value, kind.key) for value in values]
         gone = [getattr(value, kind.key) for value in values if getattr(value, "deleted", False)]
         lost = [key for key in keys if key not in there and key not in gone]
-        self.missing += lost[: _MOST - len(self.missing)]
+        self.missing += lost[: _MAX_LISTED - len(self.missing)]
         for key, value in zip(keys, values, strict=True):
             self._count_aspects(kind, value, there.get(key))
         if kind is not DATASETS:
@@ -134,13 +134,13 @@ class _ReadBack:
             return
         for key, step in self._journal.planned(self._run, kind.plural, keys).items():
             is_so = there.get(key) == from_json(step.after, kind.type)
-            # What the catalog refused is told by the import.
-            if step.state == "done" and not is_so and len(self.unlike) < _MOST:
+            # Rejected entries are in the report of the import.
+            if step.state == "done" and not is_so and len(self.unlike) < _MAX_LISTED:
                 self.unlike.append(key)
 
 
 def aspects_of(value: Any) -> dict[str, Any]:
-    """What an entry says beside its name, with what each catalog has for itself one by one."""
+    """The fields of an entry that are set, and its raw records one by one."""
     found: dict[str, Any] = {}
     for name in differing_fields(None, value):
         if name != "raw":
@@ -155,7 +155,7 @@ def aspects_of(value: Any) -> dict[str, Any]:
 
 
 def _reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
-    """Reads some entries by their keys; those that are not there are left out."""
+    """A function that reads entries by their keys; missing ones are left out."""
     if isinstance(catalog, LocalCatalog):
         platform: Any = LocalStorePlatform(catalog.store)
     else:
