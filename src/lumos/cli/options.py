@@ -70,9 +70,9 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
 
 
-def limit_option(help: str, *short: str, default: int | None = None) -> Any:
+def limit_option(help: str, *short: str, maximum: int | None = None) -> Any:
     """--limit N."""
-    return typer.Option("--limit", *short, metavar="N", min=1, max=default, help=help)
+    return typer.Option("--limit", *short, metavar="N", min=1, max=maximum, help=help)
 
 
 def output_option(help: str, **settings: Any) -> Any:

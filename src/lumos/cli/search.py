@@ -44,7 +44,7 @@ def search(
     owner: Annotated[str | None, typer.Option(metavar="OWNER", help="Only this owner.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only this tag.")] = None,
     format: OnlyFormat = None,
-    limit: Annotated[int, limit_option("Show at most this many.", most=1000)] = 20,
+    limit: Annotated[int, limit_option("Show at most this many.", maximum=1000)] = 20,
 ) -> None:
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
     lumos = options.lumos

@@ -119,7 +119,7 @@ def unread(
 def top(
     options: CommonOptions,
     since: Since = None,
-    limit: Annotated[int, limit_option("List at most this many.", limit=10_000)] = 20,
+    limit: Annotated[int, limit_option("List at most this many.", maximum=10_000)] = 20,
 ) -> None:
     """List the datasets that are read most."""
     report = options.lumos.usage.top(since=since, limit=limit)

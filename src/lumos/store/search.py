@@ -447,9 +447,7 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> S
             "path": _match(connection, query_terms, ("name", "path"), required),
             "most": limit_candidates,
         }
-        for id, *candidate in connection.execute(
-            statements.by_name_parameters, by_name_parameters
-        ).all():
+        for id, *candidate in connection.execute(statements.by_name, by_name_parameters).all():
             candidates.setdefault(id, tuple(candidate))
     if len(candidates) >= limit:
         by_name = {"q": by_name_parameters["path"], "most": MAX_COUNTED}
@@ -577,7 +575,7 @@ class _Statements(NamedTuple):
 
     ids: TextClause
     counted: TextClause
-    by_name_parameters: TextClause
+    by_name: TextClause
     entries: TextClause
 
 
@@ -592,7 +590,7 @@ _SQLITE: Final = _Statements(
     counted=text(
         "SELECT count(*) FROM (SELECT 1 FROM search_names WHERE search_names MATCH :q LIMIT :most)"
     ),
-    by_name_parameters=text(
+    by_name=text(
         "SELECT entry.id, tier, urn, name FROM ("
         "SELECT rowid AS id, 0 AS tier FROM search_names WHERE search_names MATCH :whole "
         "UNION ALL SELECT rowid, 1 FROM search_names WHERE search_names MATCH :name "
@@ -609,7 +607,7 @@ _POSTGRES: Final = _Statements(
         "SELECT count(*) FROM (SELECT 1 FROM search_entry "
         "WHERE vector @@ cast(:q AS tsquery) LIMIT :most) AS found"
     ),
-    by_name_parameters=text(
+    by_name=text(
         "SELECT id, tier, urn, name FROM ("
         "SELECT id, 0 AS tier, urn, name FROM search_entry "
         "WHERE vector @@ cast(:whole AS tsquery) "
