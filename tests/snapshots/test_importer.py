@@ -633,7 +633,7 @@ def test_an_import_that_wrote_nothing_is_taken_back_where_nothing_can_be_written
     (workplace / "catalog").mkdir()
     platform = "datahub-file:catalog/estate.json"
     with monkeypatch.context() as patched:
-        patched.setattr("lumos.snapshots.targets.CatalogTarget._put_all", _killed)
+        patched.setattr("lumos.snapshots.targets.CatalogTarget._write_batch", _killed)
         with pytest.raises(KeyboardInterrupt):
             lumos.snapshot.load(snapshot(*many(2)), platform=platform)
     (workplace / "catalog").rmdir()
