@@ -22,7 +22,7 @@ from lumos.discovery.targets import create_source
 from lumos.errors import LumosError
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.sources import SourceNotUsable, TableSource
-from lumos.sources.addresses import access_of, is_address, normal
+from lumos.sources.addresses import access_of, canonical_address, is_address
 from lumos.store import Database
 from lumos.store.database import HEAD
 from lumos.version import __version__
@@ -43,7 +43,7 @@ class Check(Report, frozen=True, kw_only=True):
 
 
 class DoctorReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos doctor`."""
+    """The result of `lumos doctor`."""
 
     format_version: str = FORMAT_VERSION
     healthy: bool
@@ -135,7 +135,7 @@ def _state(settings: Settings) -> Iterator[Check]:
     if settings.state_uri is None or not is_address(settings.state_uri):
         return
     try:
-        state = normal(settings.state_uri, settings.sources)
+        state = canonical_address(settings.state_uri, settings.sources)
         check_state(state, access_of(state, settings.sources))
     except StateNotUsable as problem:
         yield Check(name="state", status="failed", found=problem.found, next_step=problem.next_step)

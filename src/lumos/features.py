@@ -203,7 +203,7 @@ class Features:
         from lumos.catalogs.reader import CatalogReader
         from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalogs
 
-        found = SnapshotCatalogs(self.settings, self._store.open).to_read(catalog)
+        found = SnapshotCatalogs(self.settings, self._store.open).named_for_reading(catalog)
         assert isinstance(found, PlatformCatalog), "only the store is local"
         return CatalogReader(found.platform)
 

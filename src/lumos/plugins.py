@@ -1,4 +1,4 @@
-"""Sources and platforms found by name: ours and third parties' by the same entry points."""
+"""Find sources and platforms by name, from entry points of Lumos and of other packages."""
 
 import os
 import sys
@@ -13,13 +13,12 @@ PLATFORMS: Final = "lumos.platforms"
 
 _OWN_PACKAGE: Final = "lumos"
 
-# Entry points are the process's own table of plug-ins; this is the part of it that a test or a
-# notebook adds while it runs.
+# Plug-ins that a test or a notebook has added to those of the entry points.
 _registered: Final[dict[str, dict[str, object]]] = {}
 
 
 class BrokenPlugin(LumosError):
-    """A plug-in that is installed but cannot be used."""
+    """A plug-in is installed but cannot be used."""
 
     def __init__(self, what: str, name: str, package: str, problem: str) -> None:
         self.name = name
@@ -28,55 +27,55 @@ class BrokenPlugin(LumosError):
 
 
 def register(group: str, name: str, plugin: object) -> None:
-    """Makes a plug-in known to this process; it wins over an installed one of the same name."""
+    """Add a plug-in to this process; it takes precedence over an installed one of the same name."""
     _registered.setdefault(group, {})[name] = plugin
 
 
 def unregister(group: str, name: str) -> None:
-    """Forgets a plug-in made known with `register`."""
+    """Remove a plug-in that was added with `register`."""
     _registered.get(group, {}).pop(name, None)
 
 
 def names(group: str) -> set[str]:
-    """The names of all plug-ins of the group, without importing any."""
+    """The names of all plug-ins of a group, without importing them."""
     return {entry.name for entry in _installed(group)} | set(_registered.get(group, {}))
 
 
 def find(group: str, name: str, what: str) -> object:
-    """The plug-in of that name; `what` is what an error calls it: a source, a platform."""
+    """The plug-in with a name; `what` is the word for it in errors, such as "source"."""
     registered = _registered.get(group, {})
     if name in registered:
         return registered[name]
     found = _installed(group).select(name=name)
     if not found:
         raise UnknownName(what, name, names(group), listed="Installed")
-    # One package can be on the path twice (installed and as a checkout) without any conflict.
+    # A package may be on the path twice, installed and as a checkout, without a conflict.
     by_target = {entry.value: entry for entry in found}
     if len(by_target) > 1:
         packages = " and ".join(sorted({_package(entry) for entry in by_target.values()}))
         raise LumosError(f"The {what} '{name}' comes from {packages}. Uninstall all but one.")
-    return _loaded(by_target.popitem()[1], what)
+    return _load(by_target.popitem()[1], what)
 
 
 def _installed(group: str) -> EntryPoints:
     return _entry_points(group, tuple((folder, _changed_at(folder)) for folder in sys.path))
 
 
-# Every package's metadata is read for an answer, and each start asks several times.
+# Cached, since it reads the metadata of every package and is called several times at start.
 @lru_cache(maxsize=4)
 def _entry_points(group: str, _path: tuple[tuple[str, int | None], ...]) -> EntryPoints:
     return entry_points(group=group)
 
 
 def _changed_at(folder: str) -> int | None:
-    """When something was last installed into a folder or taken out of it."""
+    """The time of the last installation or removal in a folder."""
     try:
         return os.stat(folder or ".").st_mtime_ns
     except OSError:
         return None
 
 
-def _loaded(entry: EntryPoint, what: str) -> object:
+def _load(entry: EntryPoint, what: str) -> object:
     try:
         return entry.load()
     except ModuleNotFoundError as error:

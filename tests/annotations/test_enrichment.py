@@ -204,7 +204,7 @@ def test_all_that_is_wrong_is_told_at_once(lake: RecordedLake) -> None:
     text = "datasets:\n  - dataset: nothing\n  - dataset: orders\n    fields: {nope: x}\n"
     with pytest.raises(ConfigurationError) as error:
         lake.lumos.annotations.enrich(write(text))
-    assert [problem.place.line for problem in error.value.problems] == [2, 4]
+    assert [problem.position.line for problem in error.value.problems] == [2, 4]
 
 
 def test_a_pattern_without_datasets_and_a_field_that_is_gone_are_remarks(

@@ -117,7 +117,7 @@ def test_a_count_that_contradicts_the_header_is_not_called_good(lumos: Any, esta
     (estate / "cut.yaml").write_text(text[: text.index("datasets:\n-")])
     done = lumos("validate", "--input", "cut.yaml")
     assert done.code == 1
-    assert "should have 2 datasets and has 0" in done.out
+    assert "Expected 2 datasets, found 0" in done.out
     assert "[ok] 0 datasets" not in done.out
     assert lumos("diff", "--source", "cut.yaml", "--target", "backup.yaml").code == 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lumos.cli.watch import _Signals
+from lumos.cli.watch import _SignalHandler
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +35,11 @@ def test_ctrl_c_while_spark_starts_ends_in_good_order(
 def test_one_signal_that_is_sent_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
     monkeypatch.setattr("os._exit", left.append)
-    signals = _Signals()
-    signals.hear(signal.SIGTERM)
-    signals.hear(signal.SIGTERM)
+    signals = _SignalHandler()
+    signals.handle(signal.SIGTERM)
+    signals.handle(signal.SIGTERM)
     assert (signals.received, signals.stop.is_set(), left) == (1, True, [])
     later = time.monotonic() + 1
     monkeypatch.setattr("lumos.cli.watch.monotonic", lambda: later)
-    signals.hear(signal.SIGTERM)
+    signals.handle(signal.SIGTERM)
     assert left == [143]

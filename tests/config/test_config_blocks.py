@@ -117,7 +117,7 @@ def catalogs_beside(settings: Settings) -> None:
     )
     assert config.openmetadata is not None
     assert config.openmetadata.address == "https://metadata.harbour.example"
-    assert [(each.key, each.instead) for each in settings.origin.older] == [
+    assert [(each.key, each.current_key) for each in settings.origin.former_keys] == [
         ("lumos_config.datahub", "platform_config.datahub"),
         ("lumos_config.openmetadata", "platform_config.openmetadata"),
     ]
@@ -376,6 +376,6 @@ def test_every_file_of_examples_has_its_expectation() -> None:
 @pytest.mark.parametrize("file", sorted(BLOCKS.glob("*.yaml")), ids=lambda each: each.stem)
 def test_no_secret_of_an_example_is_shown(file: Path) -> None:
     settings = load(file, environment=ENVIRONMENT)
-    shown = f"{settings!r} {settings} {settings.shown()}"
+    shown = f"{settings!r} {settings} {settings.to_masked_dict()}"
     for secret in ("-pass", "tide-and-time", "anchor", "shell", "0123456789", "hush"):
         assert secret not in shown

@@ -364,7 +364,7 @@ scan: {}
 """
     with pytest.raises(ConfigurationError) as caught:
         load_text(text)
-    assert [problem.place.line for problem in caught.value.problems] == [1, 3, 5, 8, 9, 10, 11]
+    assert [problem.position.line for problem in caught.value.problems] == [1, 3, 5, 8, 9, 10, 11]
 
 
 def test_a_mistake_in_a_variable_names_the_variable(load_text: Load) -> None:

@@ -186,13 +186,13 @@ def test_without_a_file_the_defaults_hold() -> None:
     settings = load(None, environment={})
     assert settings.origin.file is None
     assert settings.storage.path == str(Path.cwd() / ".lumos/lumos.db")
-    assert settings.shown() | {"storage": None} == Settings().shown() | {"storage": None}
+    assert settings.to_masked_dict() | {"storage": None} == Settings().shown() | {"storage": None}
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "sources:\nstorage:\nspark:\n"])
 def test_an_empty_file_gives_the_defaults(load_text: Load, text: str) -> None:
     settings = load_text(text)
-    assert settings.shown() | {"storage": None} == Settings().shown() | {"storage": None}
+    assert settings.to_masked_dict() | {"storage": None} == Settings().shown() | {"storage": None}
 
 
 def test_the_file_is_found_by_variable_or_by_name(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_sources_keep_their_order(load_text: Load) -> None:
 @pytest.mark.parametrize("prefix", ["/", "//raw/", "raw/", "/raw/x"])
 def test_a_prefix_never_starts_with_a_slash(load_text: Load, prefix: str) -> None:
     settings = load_text(f"sources: [{{type: gcs, bucket: b, prefix: {prefix}}}]")
-    assert settings.shown()["sources"][0]["prefixes"] == [prefix.lstrip("/")]
+    assert settings.to_masked_dict()["sources"][0]["prefixes"] == [prefix.lstrip("/")]
 
 
 def test_kafka_servers_may_be_a_list(load_text: Load) -> None:
@@ -310,7 +310,7 @@ def test_text_that_looks_like_something_else_stays_text(load_text: Load) -> None
     settings = load_text(
         "sources: [{type: snowflake, account: 0123, user: no, password: 1e5, role: 2024-01-01}]"
     )
-    source = settings.shown()["sources"][0]
+    source = settings.to_masked_dict()["sources"][0]
     assert (source["account"], source["user"], source["role"]) == ("0123", "no", "2024-01-01")
 
 

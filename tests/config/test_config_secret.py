@@ -155,7 +155,11 @@ def test_no_secret_of_a_file_shows(tmp_path: Path, secret: str) -> None:
     file.write_text(SECRET_KEYS.format(json.dumps(secret.replace("${", "$${")), address))
     settings = load(file, environment={})
     assert settings.spark.properties() == {"spark.hadoop.fs.s3a.secret.key": secret}
-    for shown in (str(settings), repr(settings), json.dumps(settings.shown(), ensure_ascii=False)):
+    for shown in (
+        str(settings),
+        repr(settings),
+        json.dumps(settings.to_masked_dict(), ensure_ascii=False),
+    ):
         assert_hidden(secret, shown)
 
 

@@ -142,7 +142,7 @@ spark: {master: *name}
 glossary_mappings: {*name : a key}
 """
     )
-    shown = settings.shown()
+    shown = settings.to_masked_dict()
     assert [source["buckets"] for source in shown["sources"]] == [
         ["landing"],
         ["curated"],
@@ -161,7 +161,7 @@ def test_a_mistake_behind_an_alias_is_told_where_it_is_written(load_text: Load) 
     text = "scan: {exclude: &list\n  [[a]]}\ndocumentation: {required_fields: *list}\n"
     with pytest.raises(ConfigurationError) as caught:
         load_text(text)
-    assert [problem.place.line for problem in caught.value.problems] == [2, 2]
+    assert [problem.position.line for problem in caught.value.problems] == [2, 2]
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
@@ -174,4 +174,4 @@ def test_explicit_types_are_taken_at_their_word(load_text: Load) -> None:
     settings = load_text(
         "sources: [{type: postgres, host: !!str 7, port: !!int '6432', name: ! x}]"
     )
-    assert settings.shown()["sources"][0]["port"] == 6432
+    assert settings.to_masked_dict()["sources"][0]["port"] == 6432

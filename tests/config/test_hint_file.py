@@ -149,11 +149,11 @@ def test_a_hint_that_was_added_can_be_removed_again(tmp_path: Path, name: str) -
     section, before, _ = BEFORE_AND_AFTER[name]
     file = tmp_path / "lumos.yaml"
     file.write_bytes(before.encode())
-    unhinted = read(file).shown()
+    unhinted = read(file).to_masked_dict()
     add(file, section, HINT)
     number = sum(key.startswith(f"{section}.datasets[") for key in read(file).origin.lines)
     remove(file, section, number - 1)
-    assert read(file).shown() == unhinted
+    assert read(file).to_masked_dict() == unhinted
     # Elsewhere a key stays behind with an empty list, or goes that had nothing below it.
     leaves = ("an empty section", "an empty list", "a source in braces", "JSON")
     assert (file.read_bytes().decode() == before) == (name not in leaves)
@@ -301,7 +301,7 @@ def test_every_layout_takes_a_hint_and_gives_it_back(
         return load(file, environment=AnyVariable(), text=text)
 
     opened = HintFile(text, reload)
-    unhinted = opened.settings.shown()
+    unhinted = opened.settings.to_masked_dict()
     sources = [
         f"sources[{at}]"
         for at, source in enumerate(opened.settings.sources)
@@ -313,7 +313,7 @@ def test_every_layout_takes_a_hint_and_gives_it_back(
         assert opened.text.endswith(text[shared:]), "something was only inserted"
         hints = [key for key in opened.settings.origin.lines if key.startswith(f"{section}.data")]
         opened.remove(section, len(hints) - 1)
-        assert opened.settings.shown() == unhinted
+        assert opened.settings.to_masked_dict() == unhinted
         text = opened.text
 
 

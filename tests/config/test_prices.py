@@ -228,7 +228,7 @@ def test_a_price_can_be_another_for_a_moment(
             "cost_calculation: {storage_pricing: {s3: {standard: 1}}, compute_pricing: {spark: {per_core_hour: 1}}}"
         )
     )
-    changed = prices.changed({key: Decimal("0.021")})
+    changed = prices.with_changes({key: Decimal("0.021")})
     assert changed.storage == {**prices.storage, **storage}
     assert changed.compute == {**prices.compute, **compute}
 
@@ -237,4 +237,4 @@ def test_a_price_can_be_another_for_a_moment(
 def test_a_price_that_nothing_is_counted_by_is_refused(load_text: Load, key: str) -> None:
     prices = prices_of(load_text("cost_calculation: {storage_pricing: {s3: {standard: 1}}}"))
     with pytest.raises(UnknownName):
-        prices.changed({key: Decimal(1)})
+        prices.with_changes({key: Decimal(1)})

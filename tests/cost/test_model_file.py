@@ -326,8 +326,8 @@ def test_a_large_report_is_the_same_in_parts(
     whole = compute_model(file)
     assert not whole.is_large
     assert b"".join(whole.json()) == to_json(whole.report())
-    monkeypatch.setattr("lumos.cost.model_file.computation._AT_ONCE", 2)
-    monkeypatch.setattr("lumos.cost.model_file.parser._AT_ONCE", 2)
+    monkeypatch.setattr("lumos.cost.model_file.computation._BATCH_SIZE", 2)
+    monkeypatch.setattr("lumos.cost.model_file.parser._BATCH_SIZE", 2)
     parts = compute_model(file)
     assert parts.is_large
     assert b"".join(parts.json()) == to_json(whole.report())

@@ -280,7 +280,7 @@ def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
 def test_very_many_rows_are_told_as_one_and_still_add_up(
     shop: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.cost.report_builder.MOST_ROWS", 2)
+    monkeypatch.setattr("lumos.cost.report_builder.MAX_ROWS", 2)
     breakdown = shop.cost.report("ml_predictions", period=JANUARY).breakdown
     assert len(breakdown.by_upstream) == 2
     assert (breakdown.others.count, breakdown.others.cost) == (2, 1800)

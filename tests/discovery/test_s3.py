@@ -182,9 +182,9 @@ def test_doctor_lists_buckets_and_tries_the_state(bucket: Any) -> None:
     assert checks == [
         ("source good", "ok", f"{root}/raw", ""),
         ("source good", "warning", f"There is nothing at {root}/typo/.",
-         f"Check the prefix; 'aws s3 ls {root}/' shows some."),
+         f"Check the prefix; 'aws s3 ls {root}/' lists prefixes."),
         ("source bad", "failed", f"There is no bucket 'not-there' at {bucket.endpoint}.",
-         "Check its name and, for other makers, 'endpoint_url'."),
+         "Check its name and, for other vendors, 'endpoint_url'."),
         ("state", "ok", f"{root}/state can be listed and written", ""),
     ]  # fmt: skip
 

@@ -80,7 +80,7 @@ def compared(spark: SparkSession, folder: Path) -> tuple[InventoryDiffCounts, li
 def test_spark_finds_what_is_found_in_memory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(schema_comparison, "_MOST_BROADCAST", few)
+    monkeypatch.setattr(schema_comparison, "_MAX_BROADCAST_URNS", few)
     before, after = estates(400)
     expected = find_differences(before, after)
     assert len(expected.changed) > 50

@@ -44,7 +44,7 @@ models:
 def read(
     file: Path, kind: ProposalKind | None = None, wanted: ProposalTarget = ORDERS
 ) -> SchemaProposal:
-    return read_proposal(file, kind=kind, wanted=wanted)
+    return read_proposal(file, kind=kind, target=wanted)
 
 
 def put(folder: Path, name: str, content: Any) -> Path:
@@ -104,7 +104,7 @@ def test_a_dbt_model_is_read_with_its_contract_keys_and_tests(tmp_path: Path) ->
 def test_a_model_without_a_contract_is_remarked_on(tmp_path: Path) -> None:
     found = read(
         put(tmp_path, "schema.yml", DBT),
-        wanted=ProposalTarget(name="x", platform="file", model="other"),
+        target=ProposalTarget(name="x", platform="file", model="other"),
     )
     assert "contract of other is not enforced" in found.remarks[0]
 
@@ -112,12 +112,12 @@ def test_a_model_without_a_contract_is_remarked_on(tmp_path: Path) -> None:
 def test_a_table_is_picked_by_name(tmp_path: Path) -> None:
     file = put(tmp_path, "p.sql", "CREATE TABLE a (x int); CREATE TABLE ORDERS (y int)")
     assert str(read(file).schema) == "y INT32"
-    picked = read(file, wanted=ProposalTarget(name="orders", platform="file", model="A"))
+    picked = read(file, target=ProposalTarget(name="orders", platform="file", model="A"))
     assert str(picked.schema) == "x INT32"
     with pytest.raises(MisuseError, match=r"No table in .* named 'b'\. Known: ORDERS, a"):
-        read(file, wanted=ProposalTarget(name="orders", platform="file", model="b"))
+        read(file, target=ProposalTarget(name="orders", platform="file", model="b"))
     with pytest.raises(UnreadableSchema, match="choose with --model from: a, ORDERS"):
-        read(file, wanted=ProposalTarget(name="customers", platform="file"))
+        read(file, target=ProposalTarget(name="customers", platform="file"))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_types_are_those_of_the_platform_or_the_dialect(
     tmp_path: Path, platform: str, dialect: Any, type: str, expected: str
 ) -> None:
     file = put(tmp_path, "p.sql", f"CREATE TABLE orders (id {type})")
-    found = read(file, wanted=ProposalTarget(name="orders", platform=platform, dialect=dialect))
+    found = read(file, target=ProposalTarget(name="orders", platform=platform, dialect=dialect))
     assert found.schema.fields[0].type.text == expected
 
 

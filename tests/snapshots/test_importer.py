@@ -378,7 +378,7 @@ def test_a_renamed_dataset_is_not_founded_again_under_its_old_name(seen: Recorde
     seen.see("sales", "id INT64", renamed_from="orders")
     report = seen.lumos.snapshot.load("before.jsonl")
     assert [entry.urn for entry in held(seen.lumos, "local")] == ["lumos://file/lake/sales"]
-    assert "is called lumos://file/lake/sales here" in report.remarks[0]
+    assert "was renamed to lumos://file/lake/sales in the store" in report.remarks[0]
 
 
 def test_taking_an_import_back_restores_what_was_there(lumos: Lumos, platform: str) -> None:
@@ -633,7 +633,7 @@ def test_an_import_that_wrote_nothing_is_taken_back_where_nothing_can_be_written
     (workplace / "catalog").mkdir()
     platform = "datahub-file:catalog/estate.json"
     with monkeypatch.context() as patched:
-        patched.setattr("lumos.snapshots.targets.CatalogTarget._put_all", _killed)
+        patched.setattr("lumos.snapshots.targets.CatalogTarget._write_batch", _killed)
         with pytest.raises(KeyboardInterrupt):
             lumos.snapshot.load(snapshot(*many(2)), platform=platform)
     (workplace / "catalog").rmdir()
@@ -678,7 +678,9 @@ def test_a_dataset_under_another_spelling_of_its_name_is_refused(
         "exported_at": "2024-01-15T00:00:00Z",
     }  # fmt: skip
     (workplace / "other.json").write_text(json.dumps({**header, "datasets": [entry]}))
-    with pytest.raises(InvalidSnapshot, match=r"datasets\[0\]\.urn: .*is spelled 'lumos://s3/b'"):
+    with pytest.raises(
+        InvalidSnapshot, match=r"datasets\[0\]\.urn: .*must be written 'lumos://s3/b'"
+    ):
         lumos.snapshot.load("other.json", platform=platform)
 
 

@@ -27,8 +27,8 @@ from snapshots.sample_inventories import FACTS, everything, many
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many files with many row groups even of small estates."""
-    monkeypatch.setattr(parquet_folder, "ROWS_IN_A_FILE", 40)
-    monkeypatch.setattr(parquet_folder, "ROWS_IN_A_GROUP", 10)
+    monkeypatch.setattr(parquet_folder, "ROWS_PER_FILE", 40)
+    monkeypatch.setattr(parquet_folder, "ROWS_PER_GROUP", 10)
 
 
 def by_path(problems: Any) -> list[SnapshotProblem]:

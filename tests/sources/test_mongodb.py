@@ -62,7 +62,7 @@ def again(source: MongodbSource, known: Schema, told: Mapping[str, str] = {}) ->
     def here(pieces: list[bytes], observer: SampleReader) -> list[bytes]:
         return [observer(piece) for piece in pieces]
 
-    return only(source.sampled(here, lambda _path: EarlierSchema(known, told)))
+    return only(source.read_samples(here, lambda _path: EarlierSchema(known, told)))
 
 
 def lines(schema: Schema) -> list[str]:
@@ -486,7 +486,7 @@ def test_a_wrong_option_is_named(place: str, told: str) -> None:
 
 def test_what_travels_to_executors_shows_no_secret(address: str) -> None:
     written = address.replace("://", f"://reader:{HUSH}@")
-    sampler = source_at(written).observer()
+    sampler = source_at(written).sample_reader()
     assert HUSH not in f"{sampler._access!r} {sampler._access}"
     assert pickle.loads(pickle.dumps(sampler))._access == sampler._access
 
@@ -549,7 +549,7 @@ def test_a_file_that_holds_no_certificate_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> None:
-    (work,) = source_at(address).works().pieces
+    (work,) = source_at(address).sample_tasks().pieces
     elsewhere = MongoAccess(shown="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
     answer = msgspec.msgpack.decode(CollectionSampler(elsewhere)(work), type=CollectionSample)
     assert answer.problem == "unreadable"

@@ -246,7 +246,7 @@ def test_reading_ends_at_the_time_that_is_set(
     database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "SCHEMAS", "SELECT pg_sleep(30)::text")
-    with pytest.raises(SourceNotUsable, match=r"did not end within 1 seconds\. Raise 'statement"):
+    with pytest.raises(SourceNotUsable, match=r"took longer than 1 seconds\. Raise 'statement"):
         database.look(statement_timeout=1)
 
 
@@ -344,7 +344,7 @@ def test_names_without_an_encoding_are_told(postgres: str) -> None:
     raw = PostgresDatabase(f"{postgres.rpartition('/')[0]}/raw")
     with psycopg.connect(raw.url, autocommit=True, client_encoding="SQL_ASCII") as connection:
         connection.execute(b'CREATE TABLE "gr\xf6\xdfe" (id int)')
-    with pytest.raises(SourceNotUsable, match="names that are no UTF-8"):
+    with pytest.raises(SourceNotUsable, match="names that are not UTF-8"):
         raw.look()
 
 

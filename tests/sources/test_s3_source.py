@@ -13,7 +13,7 @@ from lumos.errors import MisuseError
 from lumos.http.retries import RetryPolicy
 from lumos.sources import SourceNotUsable
 from lumos.sources import s3 as s3_source
-from lumos.sources.addresses import access_of, normal, section_of
+from lumos.sources.addresses import access_of, canonical_address, section_of
 from lumos.storage import DEFAULT_ACCESS, UnknownStorage
 from lumos.storage.s3 import S3Access
 from s3_server import Request, Response, S3Server, error
@@ -92,7 +92,7 @@ def answering(answer: Response) -> S3Server:
     [
         (
             error(404, "NoSuchBucket", "The specified bucket does not exist"),
-            "There is no bucket 'lake' at {url}. Check its name and, for other makers, 'endpoint_url'.",
+            "There is no bucket 'lake' at {url}. Check its name and, for other vendors, 'endpoint_url'.",
         ),
         (
             error(403, "InvalidAccessKeyId", "The key does not exist."),
@@ -111,12 +111,12 @@ def answering(answer: Response) -> S3Server:
         ),
         (
             error(503, "SlowDown", "Reduce your request rate"),
-            "{url} refuses s3://lake for now: Reduce your request rate (SlowDown). "
-            "Try again in some minutes.",
+            "{url} is throttling requests for s3://lake: Reduce your request rate (SlowDown). "
+            "Try again in a few minutes.",
         ),
         (
             Response(200, b"<html><body>Welcome!</body></html>"),
-            "s3://lake cannot be listed: the endpoint does not answer as S3 does. Check the source.",
+            "s3://lake cannot be listed: the response is not one of S3. Check the source.",
         ),
     ],
 )  # fmt: skip
@@ -242,8 +242,12 @@ def test_state_is_reached_as_the_source_of_its_bucket_or_as_the_only_one() -> No
 
 
 def test_an_address_has_one_spelling() -> None:
-    assert normal("s3a://lake/state/") == normal("s3://lake/state") == "s3://lake/state"
-    assert normal("/var/lib/lumos") == "/var/lib/lumos"
+    assert (
+        canonical_address("s3a://lake/state/")
+        == canonical_address("s3://lake/state")
+        == "s3://lake/state"
+    )
+    assert canonical_address("/var/lib/lumos") == "/var/lib/lumos"
 
 
 def test_an_address_that_means_nothing_is_refused() -> None:

@@ -18,7 +18,7 @@ from lumos.config.sources import (
 from lumos.config.starter import write_sources
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
-from lumos.sources.addresses import access_of, normal, roots_of, section_of
+from lumos.sources.addresses import access_of, canonical_address, roots_of, section_of
 from lumos.sources.azure import AzureSource as Azure
 from lumos.sources.gcs import GcsSource as Gcs
 from lumos.storage import DEFAULT_ACCESS
@@ -52,15 +52,15 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_address_has_one_spelling(address: str, one: str) -> None:
-    assert normal(address, [SECTION]) == one
+    assert canonical_address(address, [SECTION]) == one
 
 
 def test_an_account_is_told_by_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MisuseError, match="az://lake has no container or account"):
-        normal("az://lake")
+        canonical_address("az://lake")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "other")
-    assert normal("az://lake/a") == "abfss://lake@other.dfs.core.windows.net/a"
-    assert normal("az://lake/a", [SECTION]) == f"abfss://{AZURE}/a"
+    assert canonical_address("az://lake/a") == "abfss://lake@other.dfs.core.windows.net/a"
+    assert canonical_address("az://lake/a", [SECTION]) == f"abfss://{AZURE}/a"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_account_is_told_by_the_environment_too(monkeypatch: pytest.MonkeyPat
 )
 def test_an_address_without_a_container_is_refused(address: str) -> None:
     with pytest.raises(MisuseError, match="has no container"):
-        normal(address)
+        canonical_address(address)
 
 
 def test_a_signature_in_an_address_is_refused_and_not_shown() -> None:
@@ -227,7 +227,7 @@ def test_an_address_of_another_cloud_is_looked_at_there(address: str, root: str)
     same_name = AzureSourceSettings(buckets=("lake",), account="acct", sas_token=Secret(SAS))
     section = section_of(address, [same_name])
     assert isinstance(section, AzureSourceSettings)
-    assert roots_of(section) == [normal(address)] == [root]
+    assert roots_of(section) == [canonical_address(address)] == [root]
     assert section.sas_token is None
     access = access_of(address, [same_name])
     assert isinstance(access, AzureAccess)
@@ -259,7 +259,7 @@ def test_the_environments_account_of_another_cloud_is_not_meant(
     assert roots_of(public) == ["abfss://lake@acct.dfs.core.windows.net/raw"]  # type: ignore[arg-type]
     for address, key in ((public, ""), (section_of(f"abfss://{CHINA}/raw", []), KEY)):
         assert isinstance(address, AzureSourceSettings)
-        assert AzureAccess.of(address).settled().with_keys().account_key == key
+        assert AzureAccess.of(address).resolve().with_keys().account_key == key
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_the_environments_account_of_another_cloud_is_not_meant(
     ],
 )
 def test_a_password_in_an_address_is_refused_and_not_shown(address: str) -> None:
-    for asked in (normal, section_of, access_of):
+    for asked in (canonical_address, section_of, access_of):
         with pytest.raises(MisuseError) as refused:
             asked(address, [])
         assert "hush" not in str(refused.value)

@@ -192,18 +192,18 @@ def test_a_refused_secret_is_told_without_it(entra: AzureServer) -> None:
     assert isinstance(listing, ListingProblem)
     assert f"{SECRET}-not" not in listing.reason
     assert listing.code == "permission_denied"
-    assert "Microsoft Entra gives no token: AADSTS7000215" in listing.reason
+    assert "Microsoft Entra returned no token: AADSTS7000215" in listing.reason
 
 
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ({"client_secret": "hush-hush"}, "'client_secret' also needs 'tenant_id'"),
+        ({"client_secret": "hush-hush"}, "'client_secret' also requires 'tenant_id'"),
         (
             {"client_secret": "hush-hush", "tenant_id": "t"},
-            "'client_secret' also needs 'client_id'",
+            "'client_secret' also requires 'client_id'",
         ),
-        ({"account_key": "hush-hush!"}, "not in base64 as Azure shows it"),
+        ({"account_key": "hush-hush!"}, "not valid base64"),
     ],
 )
 def test_credentials_that_are_none_are_told_without_their_text(
@@ -299,7 +299,7 @@ def test_what_is_no_listing_is_said_so() -> None:
     with serving(answer=lambda _request: Response(200, b"<html/>")) as server:
         (listing,) = storage_at(server, account_key=KEY).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "does not answer as Azure does" in listing.reason
+    assert "is not one of Azure" in listing.reason
 
 
 @pytest.mark.parametrize(
@@ -350,12 +350,12 @@ def test_each_cloud_has_its_own_domain() -> None:
 
 def test_keys_and_signatures_are_not_for_the_containers_of_others() -> None:
     mine = AzureAccess(account="mine", sas_token=SAS, client_secret=SECRET)
-    assert mine.reaching(ContainerAddress("lake", "mine")) == mine
-    theirs = mine.reaching(ContainerAddress("lake", "theirs"))
+    assert mine.for_container(ContainerAddress("lake", "mine")) == mine
+    theirs = mine.for_container(ContainerAddress("lake", "theirs"))
     assert (theirs.account, theirs.sas_token) == ("theirs", "")
     assert theirs.client_secret == SECRET
     elsewhere = ContainerAddress("lake", "mine", "core.chinacloudapi.cn")
-    assert mine.reaching(elsewhere) == AzureAccess(account="mine", anonymous=True)
+    assert mine.for_container(elsewhere) == AzureAccess(account="mine", anonymous=True)
     with serving(public=True) as server:
         storage = storage_at(server, sas_token=SAS)
         other = storage._new_bucket("lake@theirs.dfs.core.windows.net")

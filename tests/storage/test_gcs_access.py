@@ -105,8 +105,8 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("credentials", "told"),
     [
-        ("no json", "'credentials' holds no credentials of Google"),
-        ("[1]", "'credentials' holds no credentials of Google"),
+        ("no json", "'credentials' contains no Google credentials"),
+        ("[1]", "'credentials' contains no Google credentials"),
         ({"type": "service_account", "client_email": "a@b"}, "missing fields token_uri"),
         ({"type": "other"}, "Type is other, expected one of"),
         (
@@ -116,7 +116,7 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
                 "private_key": "hush-hush",
                 "token_uri": "u",
             },
-            "'credentials' holds no credentials of Google",
+            "'credentials' contains no Google credentials",
         ),
         (
             {
@@ -125,11 +125,11 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
                 "private_key": "-----BEGIN PRIVATE KEY-----aHVzaA==-----END PRIVATE KEY-----",
                 "token_uri": "u",
             },
-            "'credentials' holds no credentials of Google",
+            "'credentials' contains no Google credentials",
         ),
         (
             {"type": "service_account", "client_email": "a", "private_key": 5, "token_uri": "u"},
-            "'credentials' holds no credentials of Google",
+            "'credentials' contains no Google credentials",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_refused_statement_is_told_in_the_words_of_google() -> None:
     with GcsServer(OBJECTS) as server:
         storage = storage_at(server, credentials=server.account(client_email="other@lake"))
         with pytest.raises(
-            NoCredentials, match=r"Google gives no token: invalid_grant: Invalid JWT Signature\."
+            NoCredentials, match=r"Google returned no token: invalid_grant: Invalid JWT Signature\."
         ):
             storage.read("gs://lake/a.csv")
         (listing,) = storage.walk(KeyRange("gs://lake"))
@@ -184,9 +184,9 @@ def test_public_buckets_are_read_without_a_token() -> None:
 
 def test_an_emulator_of_the_environment_needs_no_credentials() -> None:
     host = "localhost:4443"
-    access = GcsAccess().settled({"STORAGE_EMULATOR_HOST": host})
+    access = GcsAccess().resolve({"STORAGE_EMULATOR_HOST": host})
     assert (access.endpoint_url, access.anonymous) == (f"http://{host}", True)
-    assert GcsAccess().settled({}).endpoint_url == "https://storage.googleapis.com"
+    assert GcsAccess().resolve({}).endpoint_url == "https://storage.googleapis.com"
 
 
 @pytest.mark.parametrize("first", ["read", "list"])
@@ -260,7 +260,7 @@ def test_what_is_no_listing_is_said_so() -> None:
         with GcsServer(answer=lambda _request, answer=answer: answer) as server:  # type: ignore[misc]
             (listing,) = storage_at(server, anonymous=True).walk(KeyRange("gs://lake"))
         assert isinstance(listing, ListingProblem)
-        assert "does not answer as Google Cloud Storage does" in listing.reason
+        assert "is not one of Google Cloud Storage" in listing.reason
 
 
 def test_what_needs_a_token_names_the_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from lumos.config.secret import Secret
 from lumos.config.sources import HdfsSourceSettings
 from lumos.errors import MisuseError
 from lumos.sources import SourceNotUsable
-from lumos.sources.addresses import access_of, normal, roots_of, section_of
+from lumos.sources.addresses import access_of, canonical_address, roots_of, section_of
 from lumos.sources.hdfs import HdfsSource as Source
 from lumos.storage import KeyRange, ListedFile, ListingProblem
 from lumos.storage.errors import NoCredentials, StorageBusy
@@ -114,7 +114,7 @@ def test_a_data_node_that_cannot_be_reached_is_named_with_the_next_step() -> Non
         with pytest.raises(ConnectionError) as silent:
             storage.read(f"{ROOT}/a.csv")
     told = str(silent.value)
-    assert told.startswith("the data node 127.0.0.1:1 that holds /lake/a.csv does not answer")
+    assert told.startswith("the data node 127.0.0.1:1 with /lake/a.csv does not respond")
     assert "HttpFS" in told
     assert "hush" not in told
 
@@ -123,7 +123,7 @@ def test_what_is_no_webhdfs_is_said_so() -> None:
     with HdfsServer(answer=lambda _request: Response(200, b"<html/>")) as server:
         (listing,) = storage_at(server).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "does not answer as WebHDFS does" in listing.reason
+    assert "is not one of WebHDFS" in listing.reason
 
 
 # Who asks
@@ -138,8 +138,8 @@ def test_the_user_is_named_and_a_token_stands_alone(monkeypatch: pytest.MonkeyPa
         assert {request.query.get("user.name") for request in server.requests} == {None}
         assert {request.query.get("delegation") for request in server.requests} == {TOKEN}
     monkeypatch.setenv("HADOOP_USER_NAME", "etl")
-    assert HdfsAccess().settled().user == "etl"
-    assert HdfsAccess(token=TOKEN).settled().user == ""
+    assert HdfsAccess().resolve().user == "etl"
+    assert HdfsAccess(token=TOKEN).resolve().user == ""
 
 
 def test_a_closed_file_system_is_told_and_a_token_opens_it() -> None:
@@ -217,7 +217,9 @@ def test_a_ticket_is_asked_for_as_gssapi_wants_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "gssapi", fake)
     with HdfsServer(secure=True) as server:
         assert with_token(HdfsAccess(urls=(server.url,), kerberos=True)).token == server.tokens[0]
-    with pytest.raises(NoCredentials, match="Kerberos gives no ticket for closed: Major: no cred"):
+    with pytest.raises(
+        NoCredentials, match="Kerberos returned no ticket for closed: Major: no cred"
+    ):
         with_token(HdfsAccess(urls=("http://closed:9870",), kerberos=True))
 
 
@@ -274,11 +276,11 @@ def test_paths_are_known_by_the_name_of_the_file_system() -> None:
     assert roots_of(HdfsSourceSettings(paths=("/",), urls=("http://nn.example.com:9870",))) == [
         "hdfs://nn.example.com"
     ]
-    assert normal("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
-    assert normal("webhdfs://nn:9870/lake", []) == "hdfs://nn/lake"
-    assert normal("hdfs:///lake", [SECTION]) == "hdfs://cluster/lake"
+    assert canonical_address("hdfs://nn:8020/lake/", []) == "hdfs://nn/lake"
+    assert canonical_address("webhdfs://nn:9870/lake", []) == "hdfs://nn/lake"
+    assert canonical_address("hdfs:///lake", [SECTION]) == "hdfs://cluster/lake"
     with pytest.raises(MisuseError, match="has no name node"):
-        normal("hdfs:///lake", [])
+        canonical_address("hdfs:///lake", [])
     urn = Source(SECTION).urn("hdfs://cluster/lake/a b", environment="PROD")
     assert str(urn) == "lumos://hdfs/cluster/lake/a%20b"
 
@@ -309,7 +311,11 @@ def test_hadoops_own_configuration_names_the_file_system(
     (tmp_path / "hdfs-site.xml").write_text(SITE)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     section = HdfsSourceSettings(paths=("/data/lake",))
-    assert roots_of(section) == [normal("hdfs:///data/lake")] == ["hdfs://harbour/data/lake"]
+    assert (
+        roots_of(section)
+        == [canonical_address("hdfs:///data/lake")]
+        == ["hdfs://harbour/data/lake"]
+    )
     urls = ("http://one:9870", "http://two:50070")
     told = HdfsAccess(urls=urls, nameservice="harbour")
     assert access_of("hdfs://harbour/state", [section]) == told
@@ -352,7 +358,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
         server.answer = lambda _request: error(403, "AccessControlException", "Permission denied")
         assert "Grant the user read and execute" in told()
         server.answer = lambda _request: Response(200, b"<html/>")
-        assert "the address of WebHDFS, not of the file system itself" in told()
+        assert "the address of WebHDFS, not of the file system" in told()
         assert "does not answer" in told(urls=("http://127.0.0.1:1",))
 
 
@@ -404,14 +410,14 @@ def test_a_token_without_an_address_is_for_the_file_system_of_the_paths() -> Non
 
 
 def test_a_host_may_be_a_number_of_ipv6() -> None:
-    assert normal("webhdfs://[::1]:9870/lake", []) == "hdfs://[::1]/lake"
+    assert canonical_address("webhdfs://[::1]:9870/lake", []) == "hdfs://[::1]/lake"
     assert HdfsAccess().bases("[::1]") == (f"http://[::1]:9870{REST}",)
     section = section_of("webhdfs://[::1]:1/lake", [])
     assert roots_of(section) == ["hdfs://[::1]/lake"]  # type: ignore[arg-type]
     with pytest.raises(SourceNotUsable, match=r"http://\[::1\]:1 does not answer"):
         Source(section).roots()  # type: ignore[arg-type]
     with pytest.raises(MisuseError):
-        normal("hdfs://[::1/lake", [])
+        canonical_address("hdfs://[::1/lake", [])
 
 
 @pytest.mark.parametrize(
@@ -424,9 +430,9 @@ def test_a_host_may_be_a_number_of_ipv6() -> None:
 def test_json_that_is_no_answer_of_webhdfs_is_said_so(body: bytes) -> None:
     with HdfsServer(answer=lambda _request: Response(200, body)) as server:
         source = Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,)))
-        with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
+        with pytest.raises(SourceNotUsable, match="is not one of WebHDFS"):
             source.roots()
-        with pytest.raises(OSError, match="does not answer as WebHDFS does"):
+        with pytest.raises(OSError, match="is not one of WebHDFS"):
             storage_at(server).client("cluster").new_token("me")
 
 
@@ -437,14 +443,14 @@ def test_a_listing_of_an_older_server_that_is_none_is_said_so() -> None:
     with HdfsServer(answer=answer) as server:
         (listing,) = storage_at(server).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "does not answer as WebHDFS does" in listing.reason
+    assert "is not one of WebHDFS" in listing.reason
 
 
 @pytest.mark.parametrize("location", ["http://[bad/x", ""])
 def test_a_redirect_to_nowhere_is_said_so(location: str) -> None:
     with (
         HdfsServer(answer=lambda _request: Response(307, b"", {"Location": location})) as server,
-        pytest.raises(OSError, match="does not answer as WebHDFS does"),
+        pytest.raises(OSError, match="is not one of WebHDFS"),
     ):
         storage_at(server).read(f"{ROOT}/a.csv")
 
@@ -511,7 +517,7 @@ def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
 
 def test_a_server_that_knows_no_webhdfs_is_no_empty_folder() -> None:
     with HdfsServer(answer=lambda _request: Response(404, b"<html>Not Found</html>")) as server:
-        with pytest.raises(SourceNotUsable, match="does not answer as WebHDFS does"):
+        with pytest.raises(SourceNotUsable, match="is not one of WebHDFS"):
             Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,))).roots()
         (listing,), _ = storage_at(server).split(ROOT, parts=4)
     assert isinstance(listing, ListingProblem)

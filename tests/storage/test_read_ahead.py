@@ -47,7 +47,7 @@ def test_bytes_that_are_read_ahead_are_bounded(
     are_listed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interface, "READ_AHEAD_BYTES", 4000)
-    monkeypatch.setattr(interface, "_FIRST", 100)
+    monkeypatch.setattr(interface, "_FIRST_READ_BYTES", 100)
     lengths = [5000, 5000, 5000, 5000, 1, 1000, 1001, 5000, *[1000] * 20, 9000, 3]
     paths = [str(tmp_path / f"{number}") for number in range(len(lengths))]
     for path, length in zip(paths, lengths, strict=True):
@@ -71,7 +71,7 @@ def test_bytes_that_are_read_ahead_are_bounded(
 def test_a_short_object_is_read_by_one_request_and_a_long_one_is_not_read_in_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(interface, "_FIRST", 100)
+    monkeypatch.setattr(interface, "_FIRST_READ_BYTES", 100)
     objects = {"short": b"x" * 100, "longer": b"y" * 150, "long": b"z" * 10_000, "empty": b""}
     with S3Server({"lake": dict(objects)}) as server:
         storage = S3Storage(

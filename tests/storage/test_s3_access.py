@@ -46,7 +46,7 @@ def found(
     with pytest.MonkeyPatch.context() as variables:
         for name, value in (environment or {}).items():
             variables.setenv(name, value)
-        keys = S3Credentials((access or S3Access()).settled()).current()
+        keys = S3Credentials((access or S3Access()).resolve()).current()
     assert keys is not None
     return keys
 
@@ -117,7 +117,7 @@ def test_an_access_has_one_storage_in_a_process() -> None:
     ],
 )  # fmt: skip
 def test_the_address_of_a_bucket(access: S3Access, bucket: str, url: str) -> None:
-    assert access.settled({}).bucket_url(bucket) == url
+    assert access.resolve({}).bucket_url(bucket) == url
 
 
 def test_a_bucket_may_be_the_host_itself() -> None:
@@ -142,10 +142,10 @@ def test_a_bucket_may_be_the_host_itself() -> None:
 def test_endpoint_and_region_come_from_the_environment_and_profiles(tmp_path: Path) -> None:
     files = profiles(tmp_path, "[profile p]\nregion = eu-west-2\nendpoint_url = http://profile\n")
     both = {"AWS_ENDPOINT_URL": "http://all", "AWS_ENDPOINT_URL_S3": "http://s3/", **files}
-    assert S3Access().settled(both).endpoint_url == "http://s3"
-    assert S3Access(endpoint_url="http://mine").settled(both).endpoint_url == "http://mine"
-    assert S3Access().settled({"AWS_DEFAULT_REGION": "eu-west-1"}).region == "eu-west-1"
-    of_profile = S3Access().settled({"AWS_PROFILE": "p", **files})
+    assert S3Access().resolve(both).endpoint_url == "http://s3"
+    assert S3Access(endpoint_url="http://mine").resolve(both).endpoint_url == "http://mine"
+    assert S3Access().resolve({"AWS_DEFAULT_REGION": "eu-west-1"}).region == "eu-west-1"
+    of_profile = S3Access().resolve({"AWS_PROFILE": "p", **files})
     assert (of_profile.endpoint_url, of_profile.region) == ("http://profile", "eu-west-2")
 
 

@@ -136,7 +136,7 @@ def test_a_small_root_costs_one_request() -> None:
 def test_a_long_stretch_is_listed_from_several_places_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lumos.storage.objects.key_ranges._PAGES_IN_A_ROW", 2)
+    monkeypatch.setattr("lumos.storage.objects.key_ranges._MAX_SEQUENTIAL_PAGES", 2)
     keys = sorted(LAYOUTS["flat and numbered"])
     with serving(keys) as server:
         storage = storage_at(server)

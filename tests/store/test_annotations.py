@@ -95,9 +95,9 @@ def test_annotations_follow_a_renamed_and_a_merged_dataset(store: Store) -> None
         transaction.rename(known, to="lumos://file/lake/new", name="new", at=AT)
         renamed = transaction.known("lumos://file/lake/new")
         assert renamed is not None
-        transaction.absorb(renamed, into=ITEMS, at=AT)
+        transaction.merge_into(renamed, into=ITEMS, at=AT)
         assert transaction.annotations.get(ITEMS)["user"] == OWN
-        transaction.absorb(renamed, into=OTHER, at=AT)
+        transaction.merge_into(renamed, into=OTHER, at=AT)
         assert transaction.annotations.get(OTHER) == {"user": OWN}
 
 

@@ -10,7 +10,7 @@ from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.schema import Field, parse_schema
 from lumos.model.types import parse_type
 from lumos.store import Database, Store
-from lumos.store.history import _MANY, ChangeLog, EventFilter
+from lumos.store.history import _MAX_LOOKUPS, ChangeLog, EventFilter
 from store.conftest import AT, dataset, event
 
 REMOVED = Finding(
@@ -78,7 +78,7 @@ def test_a_filter_lets_through_what_was_asked_for(
 
 
 def test_more_datasets_than_can_be_looked_up_one_by_one(log: ChangeLog) -> None:
-    many = {f"lumos://file/lake/other_{number}" for number in range(_MANY + 1)}
+    many = {f"lumos://file/lake/other_{number}" for number in range(_MAX_LOOKUPS + 1)}
     assert ids(log, urns=frozenset({*many, "lumos://file/lake/users"})) == ["e4", "e2"]
 
 
@@ -154,6 +154,6 @@ def test_names_of_what_was_merged_into_a_dataset_are_not_its_own_former_names(
     with store.transaction() as transaction:
         sales = transaction.known("lumos://file/lake/sales")
         assert sales is not None
-        transaction.absorb(sales, into="lumos://file/lake/users", at=AT)
+        transaction.merge_into(sales, into="lumos://file/lake/users", at=AT)
     assert log.former_urns("lumos://file/lake/users") == frozenset()
     assert store.resolve("lumos://file/lake/orders") == "lumos://file/lake/users"

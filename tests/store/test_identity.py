@@ -52,7 +52,7 @@ def test_a_dataset_that_takes_another_in_keeps_what_people_said_of_both(store: S
         )
         transaction.save_aspect(ORDERS, "location", Location(uri="/o"), writer="scan", at=AT)
         transaction.save_aspect(SALES, "documentation", own, writer="user", at=AT)
-        transaction.absorb(dataset(), into=SALES, at=AT)
+        transaction.merge_into(dataset(), into=SALES, at=AT)
     got = store.get(ORDERS)
     assert (got.urn, got.ownership, got.documentation, got.location) == (SALES, OWNED, own, None)
     assert [each.event_id for each in store.events(SALES)] == ["e1"]
@@ -63,7 +63,7 @@ def test_a_urn_may_become_a_dataset_of_its_own_again(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.save(dataset())
         transaction.save(dataset("sales"))
-        transaction.absorb(dataset(), into=SALES, at=AT)
+        transaction.merge_into(dataset(), into=SALES, at=AT)
         transaction.drop_alias(ORDERS)
         transaction.save(dataset())
     assert store.get(ORDERS).urn == ORDERS

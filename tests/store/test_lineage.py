@@ -336,7 +336,7 @@ def test_a_dataset_that_takes_another_in_takes_its_edges(store: Store) -> None:
         edge(D, A),
     )
     with store.transaction() as transaction:
-        transaction.absorb(dataset("a"), into=B, at=LATER)
+        transaction.merge_into(dataset("a"), into=B, at=LATER)
     assert links(store) == {("sql:b", B, C), ("sql:b", D, B), (f"snapshot:{B}", D, B)}
     (out,) = store.lineage.edges_of(B, "downstream")
     assert (out.columns, out.uses) == ((MAPPING,), (USE,))

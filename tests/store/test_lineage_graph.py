@@ -45,7 +45,7 @@ def test_a_walk_comes_to_all_that_is_near_enough_and_sees_the_links_between(
     def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
         return (link for link in sorted(set(links)) if link[0] in nodes)
 
-    found = walk_graph([0], expand, depth=depth, most=NODES)
+    found = walk_graph([0], expand, depth=depth, limit=NODES)
     assert found is not None
     assert in_order(found) == expected(0, links, depth)
 
@@ -57,7 +57,7 @@ def test_a_walk_that_comes_to_too_much_gives_up(links: Links, depth: int | None)
     def expand(nodes: Collection[int]) -> Iterator[tuple[int, int]]:
         return (link for link in links if link[0] in nodes)
 
-    assert (walk_graph([0], expand, depth=depth, most=3) is None) == (whole.total > 3)
+    assert (walk_graph([0], expand, depth=depth, limit=3) is None) == (whole.total > 3)
 
 
 @given(links, depths, st.sampled_from(["upstream", "downstream"]))
@@ -81,7 +81,7 @@ def test_a_walk_from_several_comes_to_all_that_each_of_them_comes_to(
 
     ends = np.array(sorted(set(links)), dtype=np.int64).reshape(-1, 2)
     compact = CompactGraph(ends[:, 0], ends[:, 1])
-    found = walk_graph(starts, expand, depth=None, most=2 * NODES)
+    found = walk_graph(starts, expand, depth=None, limit=2 * NODES)
     assert found is not None
     same = compact.reach(starts, direction="downstream", depth=None, limit=None)
     assert in_order(found) == in_order(same)

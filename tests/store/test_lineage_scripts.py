@@ -128,7 +128,7 @@ def test_a_dataset_that_takes_another_in_takes_its_texts(store: Store) -> None:
     report(store, "dbt:shop", (A, B), (A, C), scripts=(script(dataset=B), script(dataset=C)))
     report(store, "sql:b.sql", (A, B), scripts=(script("SELECT 2"),))
     with store.transaction() as transaction:
-        transaction.absorb(dataset("b"), into=C, at=AT)
+        transaction.merge_into(dataset("b"), into=C, at=AT)
     found = store.lineage.scripts([C])[C]
     assert [(name, each.dataset) for name, each in found] == [
         ("dbt:shop", C), ("dbt:shop", C), ("sql:b.sql", None),

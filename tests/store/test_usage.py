@@ -153,7 +153,7 @@ def test_reads_follow_a_dataset(store: Store, how: str) -> None:
         if how == "renamed":
             transaction.rename(dataset(), to=SALES, name="sales", at=AT)
         else:
-            transaction.absorb(dataset(), into=SALES, at=AT)
+            transaction.merge_into(dataset(), into=SALES, at=AT)
     assert store.usage.of(ORDERS) == []
     usage = store.get(ORDERS).usage
     assert usage is not None

@@ -74,7 +74,7 @@ class LabelCount(Report, frozen=True, kw_only=True):
 
 
 class AnnotationListReport(Report, frozen=True, kw_only=True):
-    """The answer of `list`: annotations of datasets, and how often each label is used."""
+    """The result of `list`: annotations of datasets, and how often each label is used."""
 
     format_version: str = FORMAT_VERSION
     datasets: int
@@ -102,7 +102,7 @@ class ExemptDataset(Report, frozen=True, kw_only=True):
 
 
 class MissingDocsReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos doc list --missing`; `blocks` if that is an error."""
+    """The result of `lumos doc list --missing`; `blocks` if that is an error."""
 
     format_version: str = FORMAT_VERSION
     required: tuple[str, ...]
@@ -135,7 +135,7 @@ class OwnedDataset(Report, frozen=True, kw_only=True):
 
 
 class OwnerListReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos owner list`."""
+    """The result of `lumos owner list`."""
 
     format_version: str = FORMAT_VERSION
     datasets: int
@@ -147,7 +147,7 @@ class OwnerListReport(Report, frozen=True, kw_only=True):
 
 
 class OwnerAddReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos owner add`."""
+    """The result of `lumos owner add`."""
 
     format_version: str = FORMAT_VERSION
     name: str
@@ -157,7 +157,7 @@ class OwnerAddReport(Report, frozen=True, kw_only=True):
 
 
 class OwnerImportReport(AnnotationReport, frozen=True, kw_only=True):
-    """The answer of `lumos owner import`; `rules` is the number of rules or models with owners."""
+    """The result of `lumos owner import`; `rules` is the number of rules or models with owners."""
 
     kind: Literal["codeowners", "dbt"]
     rules: int
@@ -165,7 +165,7 @@ class OwnerImportReport(AnnotationReport, frozen=True, kw_only=True):
 
 
 class TermReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos term set` and `lumos term undefine`."""
+    """The result of `lumos term set` and `lumos term undefine`."""
 
     format_version: str = FORMAT_VERSION
     term: GlossaryTerm

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from lumos.annotations.reports import AnnotationListReport, AnnotationReport, ListedAnnotation
     from lumos.sdk import Lumos
 
-_MOST: Final = 20
+_MAX_LISTED: Final = 20
 LONGEST_VALUE: Final = 70
 # Commands that add what lists show, where it is not `add`.
-_ADDED_BY: Final = {"documentation": "doc set", "property": "property set"}
+_ADD_COMMANDS: Final = {"documentation": "doc set", "property": "property set"}
 
 Fields = Annotated[
     list[str] | None,
@@ -53,12 +53,12 @@ def dataset_first(
         yield
     except (UnknownDataset, NoMatchingDataset) as problem:
         near = problem.nearest if isinstance(problem, UnknownDataset) else ()
-        meant = f" {question(near)}" if near else ""
+        suggestion = f" {question(near)}" if near else ""
         for word in words:
             if lumos.annotations.is_dataset(word):
                 others = [each for each in (dataset, *words) if each != word]
                 raise MisuseError(
-                    f"'{dataset}' is not a dataset, but '{word}' is.{meant} The dataset comes "
+                    f"'{dataset}' is not a dataset, but '{word}' is.{suggestion} The dataset comes "
                     f"first: lumos {command} {join([word, *others])}"
                 ) from None
         raise
@@ -66,12 +66,12 @@ def dataset_first(
 
 def print_changed(report: "AnnotationReport", names: Names) -> None:
     """Print what a command changed, a line for each dataset, and how many."""
-    shown, more = few(report.datasets, _MOST)
-    kept, more_kept = few(report.kept, _MOST)
-    names.learn(each.urn for each in shown)
-    names.learn(each.urn for each in kept)
+    listed, more = few(report.datasets, _MAX_LISTED)
+    kept_annotations, more_kept = few(report.kept, _MAX_LISTED)
+    names.look_up(each.urn for each in listed)
+    names.look_up(each.urn for each in kept_annotations)
     table = Table("DATASET", "WHAT")
-    for each in shown:
+    for each in listed:
         table.add(names(each.urn), "; ".join(each.changes))
     stdout().print(table)
     if more:
@@ -82,7 +82,7 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
     rest = report.matched - report.changed
     others = f", {rest:,} unchanged" if rest else ""
     print_line(f"{plural(report.changed, 'dataset')} {verb}{others}.")
-    for other in kept:
+    for other in kept_annotations:
         subject = f"{names(other.urn)} {other.field}".strip()
         print_remark(f"{subject}: {other.what} by {other.by} has priority and was kept")
     if more_kept:
@@ -100,7 +100,7 @@ def print_list(report: "AnnotationListReport", names: Names, *, noun: str, whole
         for label in report.labels:
             table.add(label.name, f"{label.datasets:,}", f"{label.fields:,}")
     else:
-        names.learn(word.urn for word in report.words)
+        names.look_up(word.urn for word in report.words)
         table = Table("DATASET", "FIELD", noun.upper(), "VALUE", "BY", compact=True)
         for word in report.words:
             table.add(
@@ -114,7 +114,7 @@ def print_list(report: "AnnotationListReport", names: Names, *, noun: str, whole
     if not report.datasets:
         print_line("There are no datasets yet. Find some with: lumos ingest PATH")
     elif not report.words:
-        command = _ADDED_BY.get(noun, f"{noun} add")
+        command = _ADD_COMMANDS.get(noun, f"{noun} add")
         datasets = plural(report.datasets, "dataset")
         print_line(f"No {noun} on {datasets}. Add some with: lumos {command} --help")
 

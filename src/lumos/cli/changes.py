@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from lumos.schemas.changes import ChangesTally, EventReport
 
 # Lines on a terminal without --limit.
-_SCREENFUL: Final = 100
+_TERMINAL_LIMIT: Final = 100
 # Time, verdict, event and version; the verdict starts after the time.
 _WIDTHS: Final = (19, 13, 16, 14)
 _VERDICT: Final = 21
 _NAME: Final = 4
-_WIDEST_NAME: Final = 40
+_MAX_NAME_WIDTH: Final = 40
 # Events whose names are looked up at once.
 _BATCH: Final = 200
 
@@ -76,7 +76,9 @@ def changes(
     """List what changed in datasets, newest first."""
     from lumos.schemas.changes import ChangesTally
 
-    screenful = _SCREENFUL if limit is None and not options.json and sys.stdout.isatty() else None
+    screenful = (
+        _TERMINAL_LIMIT if limit is None and not options.json and sys.stdout.isatty() else None
+    )
     tally = ChangesTally(
         options.lumos.iter_changes(
             since=since,
@@ -124,12 +126,12 @@ def _print_events(tally: "ChangesTally", names: Names) -> None:
     in_colour = console.is_terminal
     width = 0
     events = iter(tally)
-    while some := list(islice(events, _BATCH)):
-        names.learn(event.urn for event in some)
-        names.learn(event.summary for event in some)
-        rows = [_cells(event, names) for event in some]
+    while batch := list(islice(events, _BATCH)):
+        names.look_up(event.urn for event in batch)
+        names.look_up(event.summary for event in batch)
+        rows = [_cells(event, names) for event in batch]
         if not width:
-            width = min(_WIDEST_NAME, max(len(escape_line(cells[_NAME])) for cells in rows))
+            width = min(_MAX_NAME_WIDTH, max(len(escape_line(cells[_NAME])) for cells in rows))
             head = ("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")
             print_line(_line(head, width))
         for cells in rows:

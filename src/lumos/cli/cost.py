@@ -234,7 +234,7 @@ def report(options: PagedReportOptions, dataset: DatasetOrJob) -> None:
 @with_options
 def top(
     options: PagedReportOptions,
-    limit: Annotated[int, limit_option("Maximum number of rows.", "-n", most=100_000)] = 20,
+    limit: Annotated[int, limit_option("Maximum number of rows.", "-n", maximum=100_000)] = 20,
     by: Annotated[
         Literal["retained", "total", "own"], typer.Option("--by", help="The amount to rank by.")
     ] = "retained",
@@ -269,7 +269,7 @@ def trend(options: CostReportOptions, dataset: OptionalDataset = None) -> None:
 def explain(
     options: CostReportOptions,
     dataset: DatasetOrJob,
-    limit: Annotated[int, limit_option("Maximum number of paths.", most=100_000)] = 20,
+    limit: Annotated[int, limit_option("Maximum number of paths.", maximum=100_000)] = 20,
 ) -> None:
     """Show the lineage paths and shares behind a total cost, the largest first."""
     options.deliver(options.lumos.cost.explain, dataset, limit=limit)
@@ -329,7 +329,7 @@ def savings(
 @with_options
 def retire(
     options: SavingsOptions,
-    limit: Annotated[int, limit_option("Maximum number of datasets.", "-n", most=1000)] = 10,
+    limit: Annotated[int, limit_option("Maximum number of datasets.", "-n", maximum=1000)] = 10,
 ) -> None:
     """Show unused datasets, and which datasets to retire together for the largest savings."""
     options.deliver(options.lumos.cost.retire, limit)

@@ -133,8 +133,8 @@ def _explain_rows(report: CostExplainReport) -> Iterator[Cells]:
     yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
     facts = (report.dataset, report.period, report.currency)
     for path in report.paths:
-        way = " -> ".join(step.urn for step in path.steps)
-        yield (*facts, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, way)
+        route = " -> ".join(step.urn for step in path.steps)
+        yield (*facts, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, route)
     if report.rest:
         yield (*facts, "", "", None, None, report.rest, "paths that are not listed")
 
@@ -143,10 +143,10 @@ def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
     """What is removed, what remains and what breaks; `monthly` of what is removed is saved."""
     yield ("period", "outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
     period = report.period
-    for gone in report.disappears:
-        reason = "asked for" if gone.is_asked else NOTHING_ELSE
-        yield (period, "disappears", gone.urn, gone.name, gone.kind, gone.team, gone.monthly,
-               report.currency, reason)  # fmt: skip
+    for removed in report.disappears:
+        reason = "asked for" if removed.is_asked else NOTHING_ELSE
+        yield (period, "disappears", removed.urn, removed.name, removed.kind, removed.team,
+               removed.monthly, report.currency, reason)  # fmt: skip
     for stays in report.stays:
         yield (period, "stays", stays.urn, stays.name, stays.kind, "", stays.monthly,
                report.currency, stays.reason)  # fmt: skip

@@ -107,7 +107,7 @@ def set_override(
 ) -> None:
     """Set the own cost of a dataset or job per month, instead of the measured one."""
     report = options.lumos.cost_sources.set(
-        dataset, _amounts(costs), since=since, until=until, currency=currency, reason=reason
+        dataset, _parse_amounts(costs), since=since, until=until, currency=currency, reason=reason
     )
     options.print(report, _print_overrides)
 
@@ -158,7 +158,7 @@ def list_(options: CommonOptions) -> None:
     options.print(options.lumos.cost_sources.overrides(), _print_overrides)
 
 
-def _amounts(costs: list[str]) -> dict[str, Decimal]:
+def _parse_amounts(costs: list[str]) -> dict[str, Decimal]:
     amounts: dict[str, Decimal] = {}
     for each in costs:
         name, mark, text = each.partition("=")

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
     from lumos.cost.reports import NodeKind
 
-_ROWS: Final = 12
+_MAX_ROWS: Final = 12
 _PAIR: Final = 2
 _RISKS: Final = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold red"}
 
 
 def print_savings(report: SavingsReport) -> None:
-    """The answer of `lumos cost savings`."""
+    """The result of `lumos cost savings`."""
     console = stdout()
     money = money_format(report, report.monthly_savings)
-    what = " and ".join(report.asked) if len(report.asked) == _PAIR else _few(report.asked)
+    what = " and ".join(report.asked) if len(report.asked) == _PAIR else _join_first(report.asked)
     is_one = len(report.asked) == 1 and not report.asked[0].startswith("all ")
     console.print(f"If {what} {'is' if is_one else 'are'} removed", style="bold")
     console.print(facts(report))
     console.print()
-    monthly, annual = money(report.monthly_savings), money.roughly(report.annual_savings)
+    monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
     console.print(f"  Saves {monthly} per month, {annual} per year", style="bold")
     by_type = report.breakdown.by_type
     table = Table("", ">", widths=(12,))
@@ -53,13 +53,13 @@ def print_savings(report: SavingsReport) -> None:
         line = f"  Its total cost is {money(attributed)}; {remains} of that remains, because {why}."
         print_wrapped(console, line, indent=2)
     print_what_if(console, report, money)
-    gone = money.column(each.monthly for each in report.disappears)
+    removed = money.column(each.monthly for each in report.disappears)
     _part(
         console,
         "REMOVED (saved)",
         [
             (each.name, each.kind, text, "" if each.is_asked else NOTHING_ELSE)
-            for each, text in zip(report.disappears, gone, strict=True)
+            for each, text in zip(report.disappears, removed, strict=True)
         ],
     )
     stays = money.column(each.monthly for each in report.stays)
@@ -89,15 +89,15 @@ def print_savings(report: SavingsReport) -> None:
     if report.unverified:
         console.print()
         console.print("Readers unknown: no query log covers these datasets:", style="yellow")
-        for urn in report.unverified[:_ROWS]:
+        for urn in report.unverified[:_MAX_ROWS]:
             console.print(f"  {urn}")
-        if len(report.unverified) > _ROWS:
-            console.print(f"  and {len(report.unverified) - _ROWS:,} more")
+        if len(report.unverified) > _MAX_ROWS:
+            console.print(f"  and {len(report.unverified) - _MAX_ROWS:,} more")
     print_remarks(report, report.monthly_savings, money)
 
 
 def print_retire(report: RetireReport) -> None:
-    """The answer of `lumos cost retire`."""
+    """The result of `lumos cost retire`."""
     console = stdout()
     money = money_format(report, report.spent)
     if not report.steps and not report.unneeded:
@@ -108,13 +108,13 @@ def print_retire(report: RetireReport) -> None:
         amount, share = report.unneeded_savings, percent(report.unneeded_savings, report.spent)
         title = f"Unused: removing these saves {money(amount)} per month ({share} of total spend)"
         texts = money.column(each.monthly for each in report.unneeded)
-        shown = [
+        listed = [
             (each.name, each.kind, text, each.team)
             for each, text in zip(report.unneeded, texts, strict=True)
         ]
-        _part(console, title, shown)
+        _part(console, title, listed)
     if report.steps:
-        monthly, annual = money(report.monthly_savings), money.roughly(report.annual_savings)
+        monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
         heading(
             console,
@@ -138,7 +138,7 @@ def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -
     for number, (step, amount, total) in enumerate(steps, start=1):
         use = "in use" if step.is_read else "" if step.is_verified else READERS_UNKNOWN
         whose = ", ".join(filter(None, (*(team.strip("()") for team in step.teams), use)))
-        datasets = f"{_few(step.names, _ROWS)} ({whose})"
+        datasets = f"{_join_first(step.names, _MAX_ROWS)} ({whose})"
         table.add(str(number), money(amount), money(total), datasets)
         if also := len(step.datasets) - len(step.ends):
             table.add("", "", "", f"and {also:,} more {NOTHING_ELSE}", style="dim")
@@ -156,13 +156,13 @@ def _part(
         return
     heading(console, title)
     table = Table("", "", "", fold_at=WIDTH)
-    for name, kind, amount, note in rows[:_ROWS]:
+    for name, kind, amount, note in rows[:_MAX_ROWS]:
         table.add(f"  {shorten_start(display_name(name, kind), 32)}", amount, note)
     console.print(table)
-    if more := max(0, len(rows) - _ROWS) + beyond:
+    if more := max(0, len(rows) - _MAX_ROWS) + beyond:
         console.print(f"  and {more:,} more; see --json")
 
 
-def _few(names: Sequence[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+def _join_first(names: Sequence[str], limit: int = 3) -> str:
+    listed = ", ".join(names[:limit])
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit:,} more"

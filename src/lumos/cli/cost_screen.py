@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 # The width of all reports on cost.
 WIDTH: Final = 80
-_LONGEST_NAME: Final = 34
+_MAX_NAME_LENGTH: Final = 34
 _BAR: Final = 22
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 # Digits of amounts below one unit of the currency.
 _FINER: Final = 4
-_ROUGH: Final = 100
+_ROUGH_AMOUNT: Final = 100
 
 
 class MoneyFormat:
@@ -42,9 +42,9 @@ class MoneyFormat:
     def __call__(self, amount: Decimal) -> str:
         return format_money(micros(amount), self._currency, self.digits)
 
-    def roughly(self, amount: Decimal) -> str:
+    def format_roughly(self, amount: Decimal) -> str:
         """An extrapolated amount: large ones without cents."""
-        digits = 0 if abs(amount) >= _ROUGH else self.digits
+        digits = 0 if abs(amount) >= _ROUGH_AMOUNT else self.digits
         return format_money(micros(amount), self._currency, digits)
 
     def signed(self, amount: Decimal) -> str:
@@ -56,15 +56,15 @@ class MoneyFormat:
         """Amounts rounded so that they give their rounded sum; one may make up for the others."""
         exact = [micros(amount) for amount in amounts]
         if rest is None:
-            shown = round_balanced(exact, self.digits)
+            rounded_amounts = round_balanced(exact, self.digits)
         else:
-            shown = round_balanced_by(exact, self.digits, rest)
-        return [amount_of(units) for units in shown]
+            rounded_amounts = round_balanced_by(exact, self.digits, rest)
+        return [amount_of(units) for units in rounded_amounts]
 
     def difference(self, before: Decimal, after: Decimal) -> Decimal:
         """The difference of two amounts as they are shown."""
-        shown = [round_amount(micros(each), self.digits) for each in (before, after)]
-        return amount_of(shown[1] - shown[0])
+        rounded_amounts = [round_amount(micros(each), self.digits) for each in (before, after)]
+        return amount_of(rounded_amounts[1] - rounded_amounts[0])
 
     def column(self, amounts: Iterable[Decimal], rest: int | None = None) -> list[str]:
         """Amounts as text that add up to their sum as text, aligned at the right."""
@@ -78,11 +78,11 @@ def money_format(report: "CostReportHeader", *amounts: Decimal) -> MoneyFormat:
     return MoneyFormat(report.currency, max(map(abs, amounts)))
 
 
-def bar(amount: Decimal, most: Decimal, width: int = _BAR) -> str:
+def bar(amount: Decimal, limit: Decimal, width: int = _BAR) -> str:
     """A bar of eighths of characters."""
-    if most <= 0 or amount <= 0:
+    if limit <= 0 or amount <= 0:
         return ""
-    eighths = max(1, round(float(amount / most) * width * 8))
+    eighths = max(1, round(float(amount / limit) * width * 8))
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
@@ -95,11 +95,11 @@ def percent(amount: Decimal, whole: Decimal) -> str:
     return "<1%" if 0 < share < 0.5 else f"{share:.0f}%"
 
 
-def shorten_start(name: str, most: int = _LONGEST_NAME) -> str:
-    """A long name cut at its start, since the end says more."""
-    if width_of(name) <= most:
+def shorten_start(name: str, limit: int = _MAX_NAME_LENGTH) -> str:
+    """A long name shortened at its start, since the end is more specific."""
+    if width_of(name) <= limit:
         return name
-    while width_of(name) >= most:
+    while width_of(name) >= limit:
         name = name[1:]
     return f"…{name}"
 
@@ -133,13 +133,13 @@ def bars(
     width = max(len(money(whole)) if total else 0, *map(len, amounts))
     names = [shorten_start(name) for name, _ in listed]
     room = max(6, min(_BAR, WIDTH - max(map(width_of, names)) - width - 12))
-    most = max(amount for _, amount in listed)
+    limit = max(amount for _, amount in listed)
     # Shares of a sum that is less than its parts would say nothing.
-    is_whole = whole >= most and all(abs(amount) <= whole for _, amount in listed)
+    is_whole = whole >= limit and all(abs(amount) <= whole for _, amount in listed)
     table = Table("", ">", ">", "", widths=(0, width, 4))
     for name, text, (_, amount) in zip(names, amounts, listed, strict=True):
         share = percent(amount, whole) if is_whole else ""
-        table.add(f"  {name}", text, share, bar(amount, most, room))
+        table.add(f"  {name}", text, share, bar(amount, limit, room))
     if total:
         table.add("", "-" * width, "", "")
         table.add("", money(whole), "", "")
@@ -156,10 +156,10 @@ def ledger(
     """Print rows of names and amounts with bars, above their sums."""
     widths = [max(map(width_of, column)) for column in zip(head, *rows, sums, strict=True)]
     room = max(4, min(_BAR, WIDTH - sum(widths) - 2 * len(widths)))
-    most = max(drawn, default=Decimal(0))
+    limit = max(drawn, default=Decimal(0))
     table = Table(head[0], *(f">{name}" for name in head[1:]), "")
     for row, amount in zip(rows, drawn, strict=True):
-        table.add(*row, bar(amount, most, room))
+        table.add(*row, bar(amount, limit, room))
     rules = ("-" * width if cell else "" for cell, width in zip(sums[1:], widths[1:], strict=True))
     table.add("", *rules, "")
     table.add(*sums, "")
@@ -212,7 +212,7 @@ def print_trend(console: "Console", report: "CostTrendReport", money: MoneyForma
         rows.append((asked, report.now))
     else:
         rows += [(asked, report.before), ("what-if", report.now)]
-    most = max(point.cost for _, point in rows)
+    limit = max(point.cost for _, point in rows)
     texts = [money(point.cost) for _, point in rows]
     widest = max(len(name) for name, _ in rows) + max(map(len, texts))
     room = max(6, min(36, WIDTH - widest - 14))
@@ -223,6 +223,6 @@ def print_trend(console: "Console", report: "CostTrendReport", money: MoneyForma
         if before is not None and before > 0:
             # Rounded as in the comparison below it.
             change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
-        table.add(f"  {name}", text, change, bar(point.cost, most, room))
+        table.add(f"  {name}", text, change, bar(point.cost, limit, room))
         before = point.monthly
     console.print(table)

@@ -60,12 +60,12 @@ if TYPE_CHECKING:
 
     from lumos.cost.model_file.computation import ModelReport
 
-_ROWS: Final = 12
+_MAX_ROWS: Final = 12
 # Larger shares are shown as the whole.
-_WHOLE: Final = 0.9995
+_FULL_SHARE: Final = 0.9995
 _NONE: Final = UnlistedCosts()
 _QUARTER: Final = 3
-_LONGEST_NAME: Final = 30
+_MAX_NAME_LENGTH: Final = 30
 _SUM: Final = "Total spend"
 
 
@@ -95,7 +95,7 @@ def print_report(report: CostReportHeader) -> None:
 
 
 def _print_report(report: CostReport) -> None:
-    """The answer of `lumos cost report`."""
+    """The result of `lumos cost report`."""
     console, summary = stdout(), report.summary
     costs = (each.cost for each in report.breakdown.by_upstream)
     money = money_format(report, summary.total_cost, *costs)
@@ -124,14 +124,14 @@ def _print_report(report: CostReport) -> None:
     heading(console, "BY COST TYPE")
     bars(console, list(breakdown.by_type.items()), money)
     heading(console, "BY TEAM (owner of the datasets and jobs that cause the cost)")
-    teams, others = _cut(list(breakdown.by_team.items()))
+    teams, others = _limit_rows(list(breakdown.by_team.items()))
     bars(console, teams, money, more=others)
     heading(console, "BY UPSTREAM DATASET OR JOB (where the cost arises)")
     spent = [
-        (shorten_start(display_name(each.name, each.kind), _LONGEST_NAME), each.cost)
+        (shorten_start(display_name(each.name, each.kind), _MAX_NAME_LENGTH), each.cost)
         for each in breakdown.by_upstream
     ]
-    listed, rest = _cut(spent, breakdown.others)
+    listed, rest = _limit_rows(spent, breakdown.others)
     bars(console, listed, money, more=rest, total=True)
     heading(console, "TREND")
     _print_trends(console, report, money)
@@ -162,16 +162,16 @@ def _print_changes(
             console.print(f"    {name}: {money(earlier)} before, {money(later)} after")
 
 
-def _cut(
+def _limit_rows(
     rows: "Sequence[tuple[str, Decimal]]", unlisted: UnlistedCosts = _NONE
 ) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
     """The first rows, and all others as one."""
-    if len(rows) <= _ROWS:
+    if len(rows) <= _MAX_ROWS:
         return rows, None
-    rest = rows[_ROWS - 1 :]
+    rest = rows[_MAX_ROWS - 1 :]
     count = len(rest) + unlisted.count
     cost = sum((each for _, each in rest), unlisted.cost)
-    return rows[: _ROWS - 1], (f"{count:,} others", cost)
+    return rows[: _MAX_ROWS - 1], (f"{count:,} others", cost)
 
 
 def _print_trends(
@@ -204,7 +204,7 @@ def _compared(
 
 
 def _print_top(report: CostTopReport) -> None:
-    """The answer of `lumos cost top`."""
+    """The result of `lumos cost top`."""
     console = stdout()
     money = money_format(report, report.spent)
     console.print(f"Total spend {money(report.spent)}", style="bold")
@@ -217,21 +217,23 @@ def _print_top(report: CostTopReport) -> None:
         print_remarks(report, report.spent, money)
         return
     others = [rest] if rest.count else []
-    names = [shorten_start(display_name(each.name, each.kind), _LONGEST_NAME) for each in datasets]
+    names = [
+        shorten_start(display_name(each.name, each.kind), _MAX_NAME_LENGTH) for each in datasets
+    ]
     names += [
         *(f"{each.count:,} others" for each in others),
         *map(unattributed_label, report.beside),
     ]
     listed: list[CostRow | OtherCosts] = [*datasets, *others]
     beside = list(report.beside.values())
-    place = len(datasets) if others else None
-    own = money.column([*(each.own for each in listed), *beside], place)
+    index = len(datasets) if others else None
+    own = money.column([*(each.own for each in listed), *beside], index)
     retained = [*(each.retained for each in listed), *beside]
-    shown = money.column(retained, place)
+    shown = money.column(retained, index)
     # What nothing reads has one amount, which is not rounded in two ways.
     totals = [
-        shown[place].strip() if each.total == each.retained else money(each.total)
-        for place, each in enumerate(datasets)
+        shown[index].strip() if each.total == each.retained else money(each.total)
+        for index, each in enumerate(datasets)
     ]
     totals += [""] * (len(names) - len(totals))
     whole = money(report.spent)
@@ -244,11 +246,11 @@ def _print_top(report: CostTopReport) -> None:
     }[report.ranked_by]
     if report.ranked_by == "own":
         earlier = [each.own_before for each in listed]
-        _add_change(report, earlier, ranked, (head, cells, sums), money, after="OWN", rest=place)
+        _add_change(report, earlier, ranked, (head, cells, sums), money, after="OWN", rest=index)
     else:
         earlier = [each.before for each in listed]
         _add_change(
-            report, earlier, retained, (head, cells, sums), money, after="RETAINED", rest=place
+            report, earlier, retained, (head, cells, sums), money, after="RETAINED", rest=index
         )
     drawn = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
     ledger(console, head, list(zip(*cells, strict=True)), sums, drawn)
@@ -275,20 +277,20 @@ def _add_change(
     changes = money.balanced(exact, rest)
     difference = money.difference(report.what_if.before, report.what_if.after)
     # Before and after are rounded each; their difference is shown as between the rounded ones.
-    bent = max(range(len(changes)), key=lambda place: abs(changes[place]), default=rest)
+    bent = max(range(len(changes)), key=lambda index: abs(changes[index]), default=rest)
     if rest is not None and changes[rest]:
         bent = rest
     if bent is not None:
         changes[bent] += difference - sum(changes, Decimal(0))
     head, cells, sums = columns
-    place = head.index(after) + 1
-    head.insert(place, "CHANGE")
-    cells.insert(place, [money.signed(each) if each else "" for each in changes])
-    sums.insert(place, money.signed(difference))
+    index = head.index(after) + 1
+    head.insert(index, "CHANGE")
+    cells.insert(index, [money.signed(each) if each else "" for each in changes])
+    sums.insert(index, money.signed(difference))
 
 
 def _print_by(report: CostByReport) -> None:
-    """The answer of `lumos cost by`."""
+    """The result of `lumos cost by`."""
     console = stdout()
     money = money_format(report, report.spent)
     console.print(f"Total spend {money(report.spent)} by {report.by}", style="bold")
@@ -325,7 +327,7 @@ def _print_by(report: CostByReport) -> None:
 
 
 def _print_trend(report: CostTrendReport) -> None:
-    """The answer of `lumos cost trend`."""
+    """The result of `lumos cost trend`."""
     console = stdout()
     money = money_format(report, report.now.cost)
     what = "Total spend" if report.name is None else f"Total cost of {report.name}"
@@ -341,7 +343,7 @@ def _print_trend(report: CostTrendReport) -> None:
 
 
 def _print_explain(report: CostExplainReport) -> None:
-    """The answer of `lumos cost explain`."""
+    """The result of `lumos cost explain`."""
     console = stdout()
     money = money_format(report, report.total_cost)
     console.print(report.name, style="bold", end="  ")
@@ -352,7 +354,7 @@ def _print_explain(report: CostExplainReport) -> None:
     whole = money(report.total_cost)
     width = max(len(whole), *map(len, amounts))
     for amount, path in zip(amounts, report.paths, strict=False):
-        for number, line in enumerate(fold(_way(path, money), WIDTH - width - 4)):
+        for number, line in enumerate(fold(_path_text(path, money), WIDTH - width - 4)):
             console.print(f"{'' if number else amount:>{width}}  {'  ' if number else ''}{line}")
     if not report.complete or round(report.rest, money.digits):
         where = "in cycles" if report.complete else "on paths that are not listed; see --limit"
@@ -368,21 +370,21 @@ def _print_explain(report: CostExplainReport) -> None:
     print_remarks(report, report.total_cost, money)
 
 
-def _way(path: CostPath, money: MoneyFormat) -> str:
+def _path_text(path: CostPath, money: MoneyFormat) -> str:
     """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
     first = path.steps[0]
     words = [f"{display_name(first.name, first.kind)} {path.type} {money(path.own_cost)}"]
     for before, step in zip(path.steps, path.steps[1:], strict=False):
         share = before.share
         mark = "~" if before.assumed else ""
-        is_whole = share is None or share > _WHOLE
+        is_whole = share is None or share > _FULL_SHARE
         arrow = "->" if is_whole else f"-{mark}{(share or 0) * 100:.3g}%->"
         words.append(f"{arrow} {display_name(step.name, step.kind)}")
     return " ".join(words)
 
 
 def _print_record(report: CostRecordReport) -> None:
-    """The answer of `lumos cost record`."""
+    """The result of `lumos cost record`."""
     money = money_format(report, report.spent)
     again = " again" if report.is_again else ""
     console = stdout()

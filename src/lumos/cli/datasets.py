@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from lumos.datasets.reports import ListedDataset, ListReport, ShowReport
     from lumos.schemas.changes import SplitDataset
 
-_OF_TABLE: Final = "table."
+_TABLE_PROPERTIES: Final = "table."
 _SHOWN_ELSEWHERE: Final = ("comment", "owner")
 # The name of a table version in each format.
 _VERSIONS: Final = {"iceberg": "snapshot", "hudi": "instant"}
 # Facts that may take several lines.
-_WITH_LINES: Final = ("description", "context", "settings", "upstream", "downstream")
-_USUAL_OWNER: Final = "TECHNICAL_OWNER"
+_MULTILINE_FACTS: Final = ("description", "context", "settings", "upstream", "downstream")
+_DEFAULT_OWNER_TYPE: Final = "TECHNICAL_OWNER"
 # Most edges and parts that are listed.
-_LISTED: Final = 10
+_MAX_LISTED: Final = 10
 
 
 app = typer.Typer()
@@ -93,7 +93,7 @@ def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filter
         advice = "See all with: lumos list" if is_filtered else "Scan some with: lumos ingest PATH"
         stdout().print(f"No dataset {'matches' if is_filtered else 'is recorded yet'}. {advice}")
         return
-    names.learn(each.urn for each in report.datasets)
+    names.look_up(each.urn for each in report.datasets)
     table = Table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)")
     for dataset in fold_similar(
         report.datasets, _same_schema(report), lambda each: each.urn, show_all=show_all
@@ -113,8 +113,10 @@ def _same_schema(report: "ListReport") -> "Iterator[Folded]":
     for each in report.datasets:
         key = (each.urn.rpartition("/")[0], each.format, each.fingerprint)
         families.setdefault(key, []).append(each)
-    for some in families.values():
-        yield Folded(tuple(each.urn for each in some), tuple(each.name for each in some))
+    for same_schema in families.values():
+        yield Folded(
+            tuple(each.urn for each in same_schema), tuple(each.name for each in same_schema)
+        )
 
 
 def _print_dataset(report: "ShowReport", names: Names) -> None:
@@ -135,7 +137,7 @@ def _print_dataset(report: "ShowReport", names: Names) -> None:
         facts.add("parts", Text("\n".join(map(escape_line, _parts_of(report.split, names)))))
     for label, value in _facts_of(dataset, names):
         # Descriptions may have several lines.
-        facts.add(label, Text(value) if label in _WITH_LINES else value)
+        facts.add(label, Text(value) if label in _MULTILINE_FACTS else value)
     console.print(facts)
     if dataset["schema"]["fields"]:
         console.print()
@@ -282,26 +284,26 @@ def _fields_of(dataset: dict[str, Any]) -> Table:
 def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
     """The current version of a table, from its log."""
     properties = _source_properties(dataset)
-    version = properties.get(f"{_OF_TABLE}version")
+    version = properties.get(f"{_TABLE_PROPERTIES}version")
     if version is None:
         return {}
-    operation = properties.get(f"{_OF_TABLE}operation")
+    operation = properties.get(f"{_TABLE_PROPERTIES}operation")
     word = _VERSIONS.get(dataset.get("format") or "", "table version")
     return {
         word: f"{version} ({operation})" if operation else version,
-        "features": properties.get(f"{_OF_TABLE}features", "none"),
+        "features": properties.get(f"{_TABLE_PROPERTIES}features", "none"),
     }
 
 
 def _settings_of(dataset: dict[str, Any]) -> list[str]:
     """The settings of a table, from its log."""
     properties = _source_properties(dataset)
-    if f"{_OF_TABLE}version" not in properties:
+    if f"{_TABLE_PROPERTIES}version" not in properties:
         return []
     return [
         f"{name}={text}"
         for name, text in sorted(properties.items())
-        if not name.startswith(_OF_TABLE) and name not in _SHOWN_ELSEWHERE
+        if not name.startswith(_TABLE_PROPERTIES) and name not in _SHOWN_ELSEWHERE
     ]
 
 
@@ -346,8 +348,8 @@ def _annotations_of(dataset: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _owner(owner: dict[str, Any]) -> str:
-    type = owner.get("type", _USUAL_OWNER)
-    return owner["name"] if type == _USUAL_OWNER else f"{owner['name']} ({type})"
+    type = owner.get("type", _DEFAULT_OWNER_TYPE)
+    return owner["name"] if type == _DEFAULT_OWNER_TYPE else f"{owner['name']} ({type})"
 
 
 def _annotations_of_field(field: dict[str, Any]) -> str:
@@ -366,11 +368,11 @@ def _annotations_of_field(field: dict[str, Any]) -> str:
 
 def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
     """The datasets that one was split into; of very many, the first few."""
-    shown, _ = few(split.parts, _LISTED)
-    names.learn(shown)
-    more = split.part_count - len(shown)
+    listed, _ = few(split.parts, _MAX_LISTED)
+    names.look_up(listed)
+    more = split.part_count - len(listed)
     rest = [f"and {more:,} more: lumos show --json {names(split.urn)}"] if more else []
-    return [*map(names, shown), *rest]
+    return [*map(names, listed), *rest]
 
 
 def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
@@ -380,9 +382,9 @@ def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
         if not urns:
             continue
-        shown, more = few(urns, _LISTED)
-        names.learn(shown)
-        lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in shown)]
+        listed, more = few(urns, _MAX_LISTED)
+        names.look_up(listed)
+        lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in listed)]
         if more:
             lines.append(f"  and {more:,} more: lumos lineage show {names(dataset['urn'])}")
         facts[side] = "\n".join(map(escape_line, lines))

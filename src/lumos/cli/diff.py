@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from lumos.snapshots.reports import SnapshotDiffReport, SparkDiffReport
 
 DIFFERENT: Final = 3
-_MOST: Final = 200
-_LONGEST_SIDE: Final = 80
-_NAMED: Final = 4
+_MAX_LISTED: Final = 200
+_MAX_SIDE_LENGTH: Final = 80
+_MAX_NAMES: Final = 4
 # The order of aspects; others follow.
 _ORDER: Final = (
     "entry", "schema", "lineage", "ownership", "documentation", "governance", "quality"
@@ -122,21 +122,21 @@ def _print_report(report: "SnapshotDiffReport", names: Names, *, aspects: Sequen
     for each in report.differences:
         is_summed = each.aspect not in aspects and not names.verbose and _is_measurement(each)
         (measured if is_summed else others).append(each)
-    shown = sorted(others, key=lambda each: _rank(each.aspect))[:_MOST]
+    listed = sorted(others, key=lambda each: _rank(each.aspect))[:_MAX_LISTED]
     entries: dict[tuple[str, str], list[Difference]] = {}
-    for each in shown:
+    for each in listed:
         entries.setdefault((each.kind, each.key), []).append(each)
-    names.learn(each.key for each in shown)
-    names.learn(each.path for each in shown)
-    for (kind, key), some in entries.items():
+    names.look_up(each.key for each in listed)
+    names.look_up(each.path for each in listed)
+    for (kind, key), group in entries.items():
         console.print(names(key) if kind == "dataset" else f"{kind} {key}", style="bold")
-        console.print(_differences_table(some, names))
+        console.print(_differences_table(group, names))
     summary = report.summary
-    if rest := summary.differences - len(shown) - len(measured):
+    if rest := summary.differences - len(listed) - len(measured):
         console.print(f"... and {plural(rest, 'more difference')}; --json lists more.")
     if measured:
         console.print(_measurements(measured))
-    if shown or measured:
+    if listed or measured:
         console.print()
     if not summary.differences:
         datasets = plural(report.datasets.source, "dataset")
@@ -165,8 +165,10 @@ def _is_measurement(difference: "Difference") -> bool:
 def _measurements(measured: "Sequence[Difference]") -> str:
     entries = plural(len({(each.kind, each.key) for each in measured}), "dataset")
     parts = dict.fromkeys(_KEYS.sub("", each.path).rpartition(".")[2] for each in measured)
-    words = [each.replace("_", " ") for each in parts if each]
-    named = ", ".join(words[:_NAMED]) + (", ..." if len(words) > _NAMED else "")
+    names_of_values = [each.replace("_", " ") for each in parts if each]
+    named = ", ".join(names_of_values[:_MAX_NAMES]) + (
+        ", ..." if len(names_of_values) > _MAX_NAMES else ""
+    )
     return (
         f"Measurements of {entries} differ ({plural(len(measured), 'value')}: {named}); "
         "--verbose lists them."
@@ -212,4 +214,4 @@ def _differences_table(differences: "list[Difference]", names: Names) -> Table:
 
 def _side(side: Any) -> str:
     text = ", ".join(map(str, side)) if isinstance(side, list | tuple) else str(side)
-    return shorten(text, _LONGEST_SIDE)
+    return shorten(text, _MAX_SIDE_LENGTH)

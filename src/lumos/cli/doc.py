@@ -25,7 +25,7 @@ from lumos.rendering.text import few, plural
 if TYPE_CHECKING:
     from lumos.annotations.reports import MissingDocsReport
 
-_MOST: Final = 50
+_MAX_LISTED: Final = 50
 _FromFile = Annotated[
     Path | None,
     typer.Option("--file", metavar="FILE", help="Read the description from a file; - is stdin."),
@@ -136,10 +136,10 @@ def _text(file: Path) -> str:
 
 
 def _print_missing(report: "MissingDocsReport", names: Names) -> None:
-    shown, more = few(report.datasets, _MOST)
-    names.learn(each.urn for each in shown)
+    listed, more = few(report.datasets, _MAX_LISTED)
+    names.look_up(each.urn for each in listed)
     table = Table("DATASET", "MISSING", "OWNERS")
-    for each in shown:
+    for each in listed:
         table.add(names(each.urn), ", ".join(each.missing), ", ".join(each.owners) or "-")
     stdout().print(table)
     if more:

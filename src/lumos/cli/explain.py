@@ -56,7 +56,7 @@ def _print_report(report: "ExplainReport", names: Names) -> None:
     if report.kind == "file" and report.verdict in _VERDICTS:
         code = f" ({report.code})" if report.code else ""
         facts.add(_VERDICTS[report.verdict], f"{report.reason}{code}")
-    names.learn(each.urn for each in report.datasets)
+    names.look_up(each.urn for each in report.datasets)
     for dataset in report.datasets:
         _add_dataset(facts, report, dataset, names)
     if report.partitions:

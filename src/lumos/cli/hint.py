@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from lumos.discovery.hints.effects import HintEffect
     from lumos.discovery.hints.service import HintChangeReport, HintListReport, HintReport
 
-_MOST_EFFECTS: Final = 20
-_MOST_DATASETS: Final = 10
+_MAX_EFFECTS: Final = 20
+_MAX_DATASETS: Final = 10
 app = typer.Typer(
     help="Override the automatic grouping of files into datasets.",
     no_args_is_help=True,
@@ -108,13 +108,13 @@ def _print_list(report: "HintListReport") -> None:
             ", ".join(each.patterns),
             each.name or "-",
             each.action,
-            _where(each),
+            _location_text(each),
             format_number(each.files),
         )
     stdout().print(table)
 
 
-def _where(hint: "HintReport") -> str:
+def _location_text(hint: "HintReport") -> str:
     if hint.kept_in == "store":
         return "store"
     file = (hint.file or "").rpartition("/")[2]
@@ -126,7 +126,7 @@ def _print_change(report: "HintChangeReport", names: Names) -> None:
     name = f" as {hint.name}" if hint.name else ""
     text = f"{hint.action} {', '.join(hint.patterns)}{name}"
     if report.change == "unchanged":
-        print_line(f"Nothing to do: {_where(hint)} already has hint {hint.number}: {text}")
+        print_line(f"Nothing to do: {_location_text(hint)} already has hint {hint.number}: {text}")
         return
     verb = {
         ("added", False): "Added to",
@@ -134,15 +134,15 @@ def _print_change(report: "HintChangeReport", names: Names) -> None:
         ("removed", False): "Removed from",
         ("removed", True): "Would remove from",
     }[report.change, report.dry_run]
-    print_line(f"{verb} {_where(hint)}: {text}")
+    print_line(f"{verb} {_location_text(hint)}: {text}")
     if report.scanned_at is None:
         root = f" of {report.root}" if report.root else ""
         print_line(f"The effect is unknown before the first scan{root}.")
     else:
         matched = f", {plural(hint.files, 'matching file')}" if hint.files is not None else ""
         print_line(f"Effect on the scan of {format_time(report.scanned_at)} UTC{matched}:")
-        shown, more = few(report.effects, _MOST_EFFECTS)
-        for effect in shown:
+        listed, more = few(report.effects, _MAX_EFFECTS)
+        for effect in listed:
             _print_effect(effect, names)
         if more:
             print_line(f"  ... and {more:,} more changes; --json lists them.")
@@ -158,9 +158,9 @@ def _print_effect(effect: "HintEffect", names: Names) -> None:
     before, after = len(effect.before), len(effect.after)
     print_line(f"  {effect.kind}: {plural(before, 'dataset')} -> {plural(after, 'dataset')}")
     for sign, datasets in (("-", effect.before), ("+", effect.after)):
-        shown, more = few(datasets, _MOST_DATASETS)
-        names.learn(each.urn for each in shown)
-        for each in shown:
+        listed, more = few(datasets, _MAX_DATASETS)
+        names.look_up(each.urn for each in listed)
+        for each in listed:
             print_line(f"    {sign} {names(each.urn)}  {plural(each.files, 'file')}")
         if more:
             print_line(f"    {sign} ... and {more:,} more datasets; --json lists them.")

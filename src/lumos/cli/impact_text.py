@@ -20,13 +20,13 @@ from lumos.impact.reports import (
 from lumos.rendering.text import few, join_names, plural, shorten
 from lumos.schemas.wording import format_position
 
-_MOST_REASONS: Final = 4
-_MOST_COLUMNS: Final = 6
-_MOST_NAMES: Final = 8
+_MAX_REASONS: Final = 4
+_MAX_COLUMNS: Final = 6
+_MAX_NAMES: Final = 8
 _NO_OWNER: Final = "no owner"
-_LONGEST_CLAUSE: Final = 100
+_MAX_CLAUSE_LENGTH: Final = 100
 # For more datasets, colours take too long.
-_MOST_IN_COLOUR: Final = 1_000
+_MAX_COLOURED: Final = 1_000
 
 
 class _Line(NamedTuple):
@@ -38,7 +38,7 @@ class _Line(NamedTuple):
 def print_impact(report: ImpactReport | ImpactsReport, names: Names) -> None:
     """Print an impact; on a terminal, lines are wrapped to its width."""
     console = stdout()
-    if not console.is_terminal or report.summary.affected > _MOST_IN_COLOUR:
+    if not console.is_terminal or report.summary.affected > _MAX_COLOURED:
         typer.echo(plain_text(report, names), nl=False)
         return
     for line in _lines(report, names):
@@ -56,8 +56,8 @@ def plain_text(report: ImpactReport | ImpactsReport, names: Names) -> str:
 
 def _lines(report: ImpactReport | ImpactsReport, names: Names) -> Iterator[_Line]:
     reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
-    names.learn(each.change.urn for each in reports)
-    names.learn(row.urn for each in reports for row in each.downstream)
+    names.look_up(each.change.urn for each in reports)
+    names.look_up(row.urn for each in reports for row in each.downstream)
     yield _Line(names(f"{report.headline}."), "bold")
     if isinstance(report, ImpactsReport):
         for each in report.datasets:
@@ -73,7 +73,7 @@ def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
     summary = report.summary
     if len(report.changes) > 1:
         for change in report.changes:
-            yield _Line(_change_in_words(change.path, change.before, change.after), indent=2)
+            yield _Line(_change_text(change.path, change.before, change.after), indent=2)
     if summary.undetermined:
         known = summary.datasets - summary.undetermined
         share = int(100 * report.coverage)
@@ -89,7 +89,7 @@ def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
     untouched = [row.urn for row in report.downstream if not row.is_listed]
     if untouched:
         yield _Line("")
-        unaffected = join_names([names(urn) for urn in untouched], _MOST_NAMES)
+        unaffected = join_names([names(urn) for urn in untouched], _MAX_NAMES)
         verb = "uses" if len(untouched) == 1 else "use"
         yield _Line(
             f"{plural(len(untouched), 'dataset')} {verb} nothing that changes: {unaffected}.", "dim"
@@ -119,17 +119,17 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
     facts += ["gone"] if row.gone else []
     noted = f"  ({'; '.join(facts)})" if facts else ""
     yield _Line(f"{word:<12}  {names(row.urn)}{noted}", STYLES[row.verdict.lower()], 2)
-    reasons, more = few(row.reasons, _MOST_REASONS)
+    reasons, more = few(row.reasons, _MAX_REASONS)
     for reason in reasons:
         yield from _reason(reason, names)
     if more:
         yield _Line(f"and {more:,} more reasons", "dim", 16)
-    columns, more = few(row.changed, _MOST_COLUMNS)
+    columns, more = few(row.changed, _MAX_COLUMNS)
     for column in columns:
-        yield _Line(f"its {_change_in_words(column.name, column.before, column.after)}", "dim", 16)
+        yield _Line(f"its {_change_text(column.name, column.before, column.after)}", "dim", 16)
     if more:
         yield _Line(f"and {more:,} more of its columns", "dim", 16)
-    for way in _ways(row, names):
+    for way in _path_lines(row, names):
         yield _Line(f"via {way}", "dim", 16)
     yield from _spark_check(row)
 
@@ -137,21 +137,21 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
 def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
     parts = (names(reason.text), format_position(reason.file, reason.line))
     yield _Line(", ".join(filter(None, parts)), indent=16)
-    clause = shorten(reason.clause or "", _LONGEST_CLAUSE)
+    clause = shorten(reason.clause or "", _MAX_CLAUSE_LENGTH)
     if clause and clause != "*":
         yield _Line(clause, "dim", 18)
 
 
-def _ways(row: DownstreamReport, names: Names) -> Iterator[str]:
+def _path_lines(row: DownstreamReport, names: Names) -> Iterator[str]:
     """The paths by which a change reaches a dataset that does not read the changed one."""
-    paths = [reason.path for reason in row.reasons[:_MOST_REASONS]]
-    paths += [column.path[:-1] for column in row.changed[:_MOST_COLUMNS]]
+    paths = [reason.path for reason in row.reasons[:_MAX_REASONS]]
+    paths += [column.path[:-1] for column in row.changed[:_MAX_COLUMNS]]
     for path in dict.fromkeys(path for path in paths if len(path) > 1):
         ends = (step.partition("#") for step in path)
         yield " -> ".join(f"{names(urn)}.{column}" for urn, _, column in ends)
 
 
-def _change_in_words(name: str, before: object, after: object) -> str:
+def _change_text(name: str, before: object, after: object) -> str:
     if after is None:
         return f"{name} is dropped"
     if before is None:
@@ -163,10 +163,10 @@ def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
     for check in () if row.spark_check is UNSET else row.spark_check:
         where = format_position(check.file, check.line)
         where = f" ({where})" if where else ""
-        words = {"ok": "works", "fails": "fails", "cannot": "could not check"}[check.state]
+        outcome = {"ok": "works", "fails": "fails", "cannot": "could not check"}[check.state]
         error = f": {' '.join(check.error.split())}" if check.error else ""
         contradicts = "" if check.agrees else ", against the verdict"
-        yield _Line(f"Spark: {words}{contradicts}{error}{where}", "dim", 16)
+        yield _Line(f"Spark: {outcome}{contradicts}{error}{where}", "dim", 16)
 
 
 def _recommendations(texts: Sequence[str]) -> Iterator[_Line]:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lumos.catalogs.reports import PublishConflict
     from lumos.snapshots.reports import ConflictReport, EntryReport, ImportReport, RollbackReport
 
-_MOST: Final = 20
+_MAX_LISTED: Final = 20
 # How a catalog stores what it has no field for.
-_HELD: Final = {
+_STORAGE_TEXT: Final = {
     "properties": "in the custom properties",
     "partly": "in part natively, exactly in the custom properties",
 }
@@ -127,22 +127,22 @@ def print_import(report: "ImportReport", names: Names) -> None:
         counts = (tally.created, tally.changed, tally.unchanged, tally.deleted)
         table.add(kind, *(f"{count:,}" for count in counts))
     console.print(table)
-    for aspect, ways in sorted(sums.held.items()):
-        for how, count in sorted(ways.items()):
+    for aspect, counts_by_method in sorted(sums.held.items()):
+        for how, count in sorted(counts_by_method.items()):
             if how != "native":
-                console.print(f"{aspect}: {_HELD[how]} of {plural(count, 'dataset')}")
+                console.print(f"{aspect}: {_STORAGE_TEXT[how]} of {plural(count, 'dataset')}")
     if sums.seen_here:
         console.print(
             f"{plural(sums.seen_here, 'dataset')} already scanned here: schema, location and size "
             "of the scan were kept."
         )
-    conflicts, _ = few(report.conflicts, _MOST)
-    names.learn(conflict.key for conflict in conflicts)
+    conflicts, _ = few(report.conflicts, _MAX_LISTED)
+    names.look_up(conflict.key for conflict in conflicts)
     for conflict in conflicts:
         print_conflict(console, conflict, names)
     if rest := sums.conflicts - len(conflicts):
         console.print(f"... and {plural(rest, 'more edit')} kept; --json lists them.")
-    refused, _ = few(report.refused, _MOST)
+    refused, _ = few(report.refused, _MAX_LISTED)
     for each in refused:
         print_problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
     if rest := sums.refused - len(refused):
@@ -160,9 +160,9 @@ def print_conflict(
 
 
 def _print_entries(console: "Console", changes: "tuple[EntryReport, ...]", names: Names) -> None:
-    shown, rest = few(changes, _MOST)
-    names.learn(change.key for change in shown)
-    for change in shown:
+    listed, rest = few(changes, _MAX_LISTED)
+    names.look_up(change.key for change in listed)
+    for change in listed:
         parts = f"  {', '.join(change.aspects)}" if change.change == "changed" else ""
         console.print(f"{change.change:<9}  {names(change.key)}{parts}")
     if rest:
@@ -174,9 +174,9 @@ def _print_entries(console: "Console", changes: "tuple[EntryReport, ...]", names
 def print_rollback(report: "RollbackReport", names: Names, *, what: str) -> None:
     """Print what a rollback restored, and what stayed."""
     console = stdout()
-    kept, rest = few(report.kept, _MOST)
-    names.learn(each.key for each in kept)
-    for each in kept:
+    edited_entries, rest = few(report.kept, _MAX_LISTED)
+    names.look_up(each.key for each in edited_entries)
+    for each in edited_entries:
         edited = f"{', '.join(each.aspects)} edited since the import"
         print_status(console, "kept", f"{names(each.key)}: {edited}")
     if rest:

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from lumos.catalogs.reports import PublishReport
     from lumos.discovery.reports import DatasetReport, IngestReport, Measurement
 
-_MOST_DATASETS = 50
+_MAX_DATASETS = 50
 # Under one change.
-_MOST_AFFECTED = 5
+_MAX_AFFECTED = 5
 _NO_LINEAGE = (
     "Who reads this data is not known: lumos lineage ingest PATH takes in SQL, dbt or OpenLineage."
 )
@@ -108,7 +108,7 @@ def ingest(
             progress=progress,
         )
     options.print(report, _print_report, options.names, show_all=show_all)
-    _complain(report)
+    _print_warnings(report)
     from lumos.discovery.targets import SOURCE_FAILED
     from lumos.model.change import Verdict
 
@@ -131,15 +131,15 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
     rows = fold_similar(
         report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
     )
-    shown: Sequence[DatasetReport | Folded] = rows
+    listed: Sequence[DatasetReport | Folded] = rows
     rest = 0
-    if len(rows) > _MOST_DATASETS and not show_all:
+    if len(rows) > _MAX_DATASETS and not show_all:
         changed_first = sorted(
             rows, key=lambda each: not isinstance(each, Folded) and each.change == "unchanged"
         )
-        shown, rest = few(changed_first, _MOST_DATASETS)
-    names.learn(each.urn for each in shown if not isinstance(each, Folded))
-    for dataset in shown:
+        listed, rest = few(changed_first, _MAX_DATASETS)
+    names.look_up(each.urn for each in listed if not isinstance(each, Folded))
+    for dataset in listed:
         if isinstance(dataset, Folded):
             table.add(dataset.title, "", "", "", "", "", "--all shows them")
             continue
@@ -164,7 +164,7 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
             print_changes(
                 dataset.changes,
                 dataset.affected,
-                most=_MOST_AFFECTED,
+                limit=_MAX_AFFECTED,
                 rest=f"lumos history {names(dataset.urn)}",
             )
             console.print()
@@ -173,20 +173,20 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
         console.print(names(split.summary))
     if report.splits:
         console.print()
-    gone = {each.urn: each.affected for each in report.gone}
-    names.learn(report.missing)
+    removed = {each.urn: each.affected for each in report.gone}
+    names.look_up(report.missing)
     for urn in report.missing:
         console.print(f"gone  {names(urn)}")
         print_changes(
             (),
-            gone.get(urn),
-            most=_MOST_AFFECTED,
+            removed.get(urn),
+            limit=_MAX_AFFECTED,
             rest=f"lumos changes {names(urn)} --json",
         )
     summary = report.summary
-    looked_at = format_scope(summary.files_listed, summary.tables)
+    scanned = format_scope(summary.files_listed, summary.tables)
     read = summary.files_read + summary.tables_read
-    files = f"{looked_at}, {read:,} read, in " if looked_at else ""
+    files = f"{scanned}, {read:,} read, in " if scanned else ""
     console.print(
         f"{plural(len(report.datasets), 'dataset')}: {summary.datasets_new} new, "
         f"{summary.datasets_changed} changed, {summary.datasets_unchanged} unchanged, "
@@ -197,18 +197,20 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
         console.print(_NO_LINEAGE)
     print_skipped(summary.files_skipped)
     for each in report.measured:
-        console.print(_measured(each, names))
+        console.print(_profile_text(each, names))
     if report.catalog is not None:
-        console.print(_published(report.catalog))
+        console.print(_publish_text(report.catalog))
     print_suggestions(report.suggestions)
 
 
-def _measured(each: "Measurement", names: Names) -> str:
-    whole = "" if each.completeness is None else f", {each.completeness:.2%} complete"
-    return f"profiled  {names(each.urn)}: {plural(each.rows, 'row')}{whole}, {each.seconds:.1f} s"
+def _profile_text(measured: "Measurement", names: Names) -> str:
+    share = measured.completeness
+    completeness = "" if share is None else f", {share:.2%} complete"
+    rows = plural(measured.rows, "row")
+    return f"profiled  {names(measured.urn)}: {rows}{completeness}, {measured.seconds:.1f} s"
 
 
-def _published(catalog: "PublishReport") -> str:
+def _publish_text(catalog: "PublishReport") -> str:
     hidden = f", {catalog.hidden:,} hidden" if catalog.hidden else ""
     return f"Published {plural(catalog.told, 'dataset')} to {catalog.kind}{hidden}."
 
@@ -218,7 +220,7 @@ def _versions(dataset: "DatasetReport") -> str:
     return f"{versioning.cloud_version} {versioning.schema_version}" if versioning else ""
 
 
-def _complain(report: "IngestReport") -> None:
+def _print_warnings(report: "IngestReport") -> None:
     if not report.datasets:
         print_nothing_found(report.roots)
     print_problems(report.problems)

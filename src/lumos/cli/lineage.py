@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         TableReport,
     )
 
-_MOST: Final = 20
-_MOST_PROBLEMS: Final = 20
-_MOST_NOT_FOUND: Final = 5
+_MAX_LISTED: Final = 20
+_MAX_PROBLEMS: Final = 20
+_MAX_NOT_FOUND: Final = 5
 
 app = typer.Typer(
     no_args_is_help=True, help="Show and record where data comes from and goes, by column."
@@ -91,7 +91,7 @@ def ingest(
             progress=progress,
         )
     options.print(report, _print_report, options.names)
-    _complain(report)
+    _print_warnings(report)
     if report.failed or not report.files:
         raise typer.Exit(1)
 
@@ -175,7 +175,7 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             report.reporters,
             key=lambda each: each.edges.unchanged == each.edges.edges and not each.edges.removed,
         )
-        reporters, rest = few(changed_first, _MOST)
+        reporters, rest = few(changed_first, _MAX_LISTED)
         console.print(_reporters_table(reporters))
         if rest:
             console.print(f"... and {rest:,} more reporters; --json lists them all.")
@@ -184,8 +184,8 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
     sure = [each for each in report.tables if each.way not in ("assumed", "ambiguous")]
     for tables in (sure, unsure):
         if tables:
-            shown, rest = few(tables, _MOST)
-            console.print(_names_table(shown, names))
+            listed_items, rest = few(tables, _MAX_LISTED)
+            console.print(_names_table(listed_items, names))
             if rest:
                 console.print(f"... and {rest:,} more names; --json lists them all.")
             console.print()
@@ -203,7 +203,7 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             f"({coverage.resolved:,} of {coverage.columns:,})."
         )
     if report.not_found:
-        missing, rest = few(report.not_found, _MOST_NOT_FOUND)
+        missing, rest = few(report.not_found, _MAX_NOT_FOUND)
         listed = ", ".join(
             f"{each.name} (nearest: {names(each.nearest)})" if each.nearest else each.name
             for each in missing
@@ -238,14 +238,14 @@ def _reporters_table(reporters: "Iterable[ReporterReport]") -> Table:
 
 
 def _names_table(tables: "Sequence[TableReport]", names: Names) -> Table:
-    names.learn(each.urn for each in tables)
+    names.look_up(each.urn for each in tables)
     table = Table("NAME", "FOUND BY", "DATASET")
     for each in tables:
         table.add(each.name, str(each.way), names(each.urn))
     return table
 
 
-def _complain(report: "LineageIngestReport") -> None:
+def _print_warnings(report: "LineageIngestReport") -> None:
     if not report.files:
         print_line(
             "lumos: No file with lineage was found. Lumos reads SQL, dbt artefacts, OpenLineage "
@@ -254,15 +254,15 @@ def _complain(report: "LineageIngestReport") -> None:
         )
     if is_quiet():
         return
-    shown, rest = few(report.problems, _MOST_PROBLEMS)
-    for each in shown:
+    listed_items, rest = few(report.problems, _MAX_PROBLEMS)
+    for each in listed_items:
         print_note = print_remark if each.severity == "remark" else print_problem
         position = each.place if each.line is None else f"{each.place}:{each.line}"
         print_note(f"{position}: {each.reason}")
     if rest:
         print_problem(f"... and {rest:,} more; --json lists them all")
     if report.unrecognised:
-        files = join_names(report.unrecognised, _MOST_NOT_FOUND)
+        files = join_names(report.unrecognised, _MAX_NOT_FOUND)
         print_remark(f"skipped, no lineage in there: {files}")
     if report.held:
         print_problem(

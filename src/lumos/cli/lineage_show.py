@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
     from lumos.lineage.view import ColumnPathStep, LineageViewer, PathReport, Side, ViewOptions
 
-_LONGEST: Final = 90
+_MAX_TEXT_LENGTH: Final = 90
 
 
 _FORMATS: Final = {
@@ -147,7 +147,7 @@ def _end(lineage: "LineageViewer", text: str) -> tuple[str, str]:
 def _print_tree(picture: "Picture", side: str, names: Names) -> None:
     console = stdout()
     boxes = {box.urn: box for box in picture.boxes}
-    names.learn(boxes)
+    names.look_up(boxes)
     title = names(picture.urn)
     console.print(title if picture.column is None else f"{title}  {picture.column}", style="bold")
     if not picture.arrows and side == "both":
@@ -155,9 +155,9 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
         return
     for direction in ("upstream", "downstream"):
         if side in ("both", direction):
-            drawn = _Tree(picture, boxes, direction, names).drawn()
+            draw = _Tree(picture, boxes, direction, names).draw()
             # A tree that is not wrapped loses what is wider than the terminal.
-            console.print(drawn, soft_wrap=not console.is_terminal)
+            console.print(draw, soft_wrap=not console.is_terminal)
     if picture.cycles:
         console.print(f"{plural(len(picture.cycles), 'cycle')}:", style="yellow")
         for cycle in picture.cycles:
@@ -167,7 +167,7 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
         print_remark(f"{reached} reached, more not shown; raise --limit or --depth to see them")
 
 
-class _Way(NamedTuple):
+class _TreeStep(NamedTuple):
     """A step of a tree: its end, facts about it, and whether it passes values on."""
 
     urn: str
@@ -189,20 +189,22 @@ class _Tree:
         self._boxes = boxes
         self._direction = direction
         self._drawn: set[tuple[str, str | None, bool]] = set()
-        self._ways: dict[tuple[str, str | None], list[_Way]] = {}
+        self._steps_by_node: dict[tuple[str, str | None], list[_TreeStep]] = {}
         is_up = direction == "upstream"
         for step in picture.steps:
             ends = (step.upstream, step.upstream_column), (step.downstream, step.downstream_column)
             near, far = ends[::-1] if is_up else ends
-            way = _Way(*far, tuple(_step_in_words(step)), bool(step.columns))
-            self._ways.setdefault(near, []).append(way)
+            tree_step = _TreeStep(*far, tuple(_step_text(step)), bool(step.columns))
+            self._steps_by_node.setdefault(near, []).append(tree_step)
         for arrow in () if self._of_column else picture.arrows:
             urns = arrow.upstream, arrow.downstream
             before, after = urns[::-1] if is_up else urns
-            way = _Way(after, None, tuple(_arrow_in_words(arrow)), origins=", ".join(arrow.origins))
-            self._ways.setdefault((before, None), []).append(way)
+            tree_step = _TreeStep(
+                after, None, tuple(_arrow_text(arrow)), origins=", ".join(arrow.origins)
+            )
+            self._steps_by_node.setdefault((before, None), []).append(tree_step)
 
-    def drawn(self) -> "Tree":
+    def draw(self) -> "Tree":
         from rich.text import Text
         from rich.tree import Tree
 
@@ -212,10 +214,10 @@ class _Tree:
         waiting = [(tree, self._start, frozenset({self._start}), True)]
         while waiting:
             branch, node, above, was_direct = waiting.pop()
-            for way in self._ways.get(node, ()):
-                end = (way.urn, way.column)
-                is_direct = way.is_direct and was_direct
-                line = self._line(way, is_direct=is_direct)
+            for step in self._steps_by_node.get(node, ()):
+                end = (step.urn, step.column)
+                is_direct = step.is_direct and was_direct
+                line = self._line(step, is_direct=is_direct)
                 is_drawn = bool({(*end, True), (*end, is_direct)} & self._drawn)
                 if end in above:
                     line.append("  (cycle)", style="yellow")
@@ -225,32 +227,32 @@ class _Tree:
                 if not is_drawn and end not in above:
                     self._drawn.add((*end, is_direct))
                     waiting.append((grown, end, above | {end}, is_direct))
-        if not self._ways.get(self._start):
+        if not self._steps_by_node.get(self._start):
             tree.add(Text("nothing", style="dim"))
         return tree
 
-    def _line(self, way: _Way, *, is_direct: bool) -> "Text":
+    def _line(self, step: _TreeStep, *, is_direct: bool) -> "Text":
         from rich.text import Text
 
-        box = self._boxes[way.urn]
-        line = Text(escape_line(self._names(way.urn)))
-        if way.column is not None:
-            line.append(f"  {escape_line(way.column)}", style="bold")
+        box = self._boxes[step.urn]
+        line = Text(escape_line(self._names(step.urn)))
+        if step.column is not None:
+            line.append(f"  {escape_line(step.column)}", style="bold")
         elif self._of_column:
             line.append("  (all columns)")
-        facts = [*way.facts]
+        facts = [*step.facts]
         facts += [] if is_direct else ["indirect"]
         facts += [f"owner {', '.join(box.owners)}"] if box.owners else []
         if not box.state:
             facts.append("not scanned")
         elif box.state != "live":
             facts.append("split" if box.state == "split" else "gone")
-        facts += [way.origins] if way.origins else []
+        facts += [step.origins] if step.origins else []
         line.append(f"  {' · '.join(facts)}", style="dim")
         return line
 
 
-def _step_in_words(step: "PictureStep") -> "Iterator[str]":
+def _step_text(step: "PictureStep") -> "Iterator[str]":
     if step.columns:
         first = step.columns[0]
         text = _detail(first.transformation or "", first.file, first.line)
@@ -263,7 +265,7 @@ def _step_in_words(step: "PictureStep") -> "Iterator[str]":
         yield text
 
 
-def _arrow_in_words(arrow: "Arrow") -> "Iterator[str]":
+def _arrow_text(arrow: "Arrow") -> "Iterator[str]":
     yield arrow.type
     columns = [plural(len(arrow.columns), "column")] if arrow.columns else []
     usages = dict.fromkeys(use.usage.value for use in arrow.uses)
@@ -273,12 +275,12 @@ def _arrow_in_words(arrow: "Arrow") -> "Iterator[str]":
 
 def _detail(text: str, file: str | None, line: int | None) -> str:
     position = "" if file is None else f"{file}:{line}" if line else file
-    return ", ".join(filter(None, (shorten(text, _LONGEST), position)))
+    return ", ".join(filter(None, (shorten(text, _MAX_TEXT_LENGTH), position)))
 
 
 def _print_paths(report: "PathReport", names: Names) -> None:
     console = stdout()
-    names.learn(step.downstream for steps in report.paths for step in steps)
+    names.look_up(step.downstream for steps in report.paths for step in steps)
     ends = (
         f"{names(report.upstream)} {report.upstream_column}",
         f"{names(report.downstream)} {report.downstream_column}",
@@ -297,14 +299,14 @@ def _print_paths(report: "PathReport", names: Names) -> None:
         console.print(f"   {_node(names(steps[0].upstream), steps[0].upstream_column)}")
         for step in steps:
             console.print(f"   -> {_node(names(step.downstream), step.downstream_column)}")
-            console.print(f"      {_how(step)}", style="dim")
+            console.print(f"      {_step_details(step)}", style="dim")
 
 
 def _node(name: str, column: str | None) -> str:
     return f"{name}  {column}" if column is not None else f"{name}  (all columns)"
 
 
-def _how(step: "ColumnPathStep") -> str:
+def _step_details(step: "ColumnPathStep") -> str:
     for mapping in step.columns:
         text = mapping.transformation or (mapping.derivation or "value").lower()
         return _detail(text, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"

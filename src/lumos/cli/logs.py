@@ -16,9 +16,9 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         facts: dict[str, Any] = getattr(record, "facts", {})
-        words = [f"{name}={value}" for name, value in facts.items()]
-        words = [_time_of(record), record.levelname.lower(), record.getMessage(), *words]
-        line = escape_line(" ".join(words))
+        message = [f"{name}={value}" for name, value in facts.items()]
+        message = [_time_of(record), record.levelname.lower(), record.getMessage(), *message]
+        line = escape_line(" ".join(message))
         if not record.exc_info:
             return line
         return f"{line}\n{escape(self.formatException(record.exc_info))}"

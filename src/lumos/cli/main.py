@@ -60,18 +60,18 @@ from lumos.config.secret import mask_arguments
 from lumos.errors import FAILED, LumosError, MisuseError
 from lumos.version import __version__
 
-_ANYWHERE: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
+_GLOBAL_OPTIONS: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
 
 
 class _Commands(TyperGroup):
     """All commands; wrong arguments are reported like every other error."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        with _misuse_in_one_line():
+        with _report_misuse():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _misuse_in_one_line():
+        with _report_misuse():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -84,7 +84,7 @@ class _Commands(TyperGroup):
 
 
 @contextmanager
-def _misuse_in_one_line() -> Iterator[None]:
+def _report_misuse() -> Iterator[None]:
     try:
         yield
     except typer.TyperException as problem:
@@ -222,7 +222,7 @@ def main() -> None:
     _prepare_streams()
     try:
         _check_encoding()
-        app(_options_first(sys.argv[1:]), prog_name="lumos")
+        app(_move_options_first(sys.argv[1:]), prog_name="lumos")
     except LumosError as problem:
         _fail(str(problem), problem.exit_code)
     except BrokenPipeError:
@@ -288,7 +288,7 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _options_first(words: list[str]) -> list[str]:
+def _move_options_first(words: list[str]) -> list[str]:
     """The arguments with those options first that belong to every command."""
     own: list[str] = []
     rest: list[str] = []
@@ -296,7 +296,7 @@ def _options_first(words: list[str]) -> list[str]:
     for word in waiting:
         if word == "--":
             rest += [word, *waiting]
-        elif word in _ANYWHERE or word.startswith("--log-format="):
+        elif word in _GLOBAL_OPTIONS or word.startswith("--log-format="):
             own.append(word)
         elif word == "--log-format":
             own += [word, *islice(waiting, 1)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from lumos.snapshots.reports import MigratedCount
 
-_MOST: Final = 20
+_MAX_LISTED: Final = 20
 
 
 class ErrorChoice(enum.StrEnum):
@@ -164,8 +164,8 @@ def _print_verified(console: "Console", verified: "Verification", names: Names) 
         (verified.missing, "is missing"),
         (verified.unlike, "differs from what was sent"),
     ):
-        shown, rest = few(keys, _MOST)
-        for key in shown:
+        listed, rest = few(keys, _MAX_LISTED)
+        for key in listed:
             print_problem(f"{names(key)} {what}")
         if rest:
             print_problem(f"... and {rest:,} more; --json lists them")
@@ -185,8 +185,8 @@ def _print_migrated(console: "Console", count: "MigratedCount | AspectCount", wh
 
 def _print_needs(console: "Console", needs: "Sequence[Need]") -> None:
     """What must be decided by hand, as lines to paste into a mapping."""
-    for kind, some in groupby(needs, key=lambda need: need.kind):
-        count = len(list(some))
+    for kind, needs_of_kind in groupby(needs, key=lambda need: need.kind):
+        count = len(list(needs_of_kind))
         verb = "requires" if count == 1 else "require"
         print_remark(f"{plural(count, kind)} {verb} manual mapping")
     pasted = [need for need in needs if need.like]
@@ -197,17 +197,17 @@ def _print_needs(console: "Console", needs: "Sequence[Need]") -> None:
     else:
         why = "Similar to names in the target; to map them"
     console.print(f"{why}, give --mapping a file with:")
-    for kind, some in groupby(pasted, key=lambda need: need.kind):
+    for kind, needs_of_kind in groupby(pasted, key=lambda need: need.kind):
         console.print(f"  {kind}s:")
-        shown, rest = few(list(some), _MOST)
-        for need in shown:
+        listed, rest = few(list(needs_of_kind), _MAX_LISTED)
+        for need in listed:
             others = f"  # or {', '.join(need.like[1:])}" if need.like[1:] else ""
-            console.print(f"    {_quoted(need.name)}: {_quoted(need.like[0])}{others}")
+            console.print(f"    {_quote_yaml(need.name)}: {_quote_yaml(need.like[0])}{others}")
         if rest:
             console.print(f"    # and {rest:,} more; --json lists them")
 
 
-def _quoted(name: str) -> str:
+def _quote_yaml(name: str) -> str:
     """A name as YAML reads it again."""
     from lumos.model.json_codec import to_json
 

@@ -15,18 +15,19 @@ _URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)
 
 
 class Names:
-    """Replace URNs in texts by the names of the datasets.
+    """Replaces URNs in texts by the names of datasets.
 
-    Datasets with the same name are shown with as much of their paths as tells them apart.
+    Datasets with the same name are shown with as much of their path as is needed to distinguish
+    them.
     """
 
     def __init__(self, lumos: "Lumos", texts: Iterable[str] = ()) -> None:
         self._lumos = lumos
         self.verbose = bool(os.environ.get(VERBOSE))
         self._names: dict[str, str] = {}
-        self.learn(texts)
+        self.look_up(texts)
 
-    def learn(self, texts: Iterable[str]) -> None:
+    def look_up(self, texts: Iterable[str]) -> None:
         """Look up all URNs in some texts at once."""
         if self.verbose:
             return
@@ -37,10 +38,10 @@ class Names:
     def __call__(self, text: str) -> str:
         if self.verbose:
             return text
-        self.learn((text,))
+        self.look_up((text,))
         return self._names.get(text) or _URN.sub(lambda match: self._names[match.group()], text)
 
 
 def _urns_in(text: str) -> list[str]:
-    # A URN may itself end in what would be punctuation in a sentence.
+    # A URN may end in characters that are punctuation in a sentence.
     return [text] if text.startswith("lumos://") and " " not in text else _URN.findall(text)

@@ -70,9 +70,9 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
 
 
-def limit_option(help: str, *short: str, most: int | None = None) -> Any:
+def limit_option(help: str, *short: str, maximum: int | None = None) -> Any:
     """--limit N."""
-    return typer.Option("--limit", *short, metavar="N", min=1, max=most, help=help)
+    return typer.Option("--limit", *short, metavar="N", min=1, max=maximum, help=help)
 
 
 def output_option(help: str, **settings: Any) -> Any:
@@ -291,13 +291,13 @@ class _Command(TyperCommand):
     renamed: ClassVar["Mapping[str, str]"] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self._spelled_today(ctx, args))
+        return super().parse_args(ctx, self._current_spelling(ctx, args))
 
-    def _spelled_today(self, ctx: Any, words: "Iterable[str]") -> list[str]:
+    def _current_spelling(self, ctx: Any, arguments: "Iterable[str]") -> list[str]:
         first: list[str] = []
         rest: list[str] = []
         last: list[str] = []
-        waiting = iter(words)
+        waiting = iter(arguments)
         for word in waiting:
             if word == "--":
                 rest += [word, *waiting]
@@ -399,12 +399,12 @@ def choose_format(
     **switches: bool,
 ) -> str:
     """The format that --format, options such as --json, or the ending of --output ask for."""
-    asked = {f"--{name}": name for name, is_given in switches.items() if is_given}
-    asked |= {f"--format {format}": format} if format else {}
-    if len(set(asked.values())) > 1:
-        raise MisuseError(f"{' and '.join(asked)} contradict each other. Give one.")
-    if asked:
-        return next(iter(asked.values()))
+    requested = {f"--{name}": name for name, is_given in switches.items() if is_given}
+    requested |= {f"--format {format}": format} if format else {}
+    if len(set(requested.values())) > 1:
+        raise MisuseError(f"{' and '.join(requested)} contradict each other. Give one.")
+    if requested:
+        return next(iter(requested.values()))
     if output is None:
         return default
     ending = output.suffix.lower()

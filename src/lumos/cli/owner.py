@@ -24,7 +24,7 @@ from lumos.rendering.text import few, plural
 if TYPE_CHECKING:
     from lumos.annotations.reports import OwnerAddReport, OwnerImportReport, OwnerListReport
 
-_MOST: Final = 50
+_MAX_LISTED: Final = 50
 app = typer.Typer(help="Manage users, groups and the datasets they own.", no_args_is_help=True)
 
 _Type = Annotated[
@@ -162,16 +162,16 @@ def _print_owner(report: "OwnerAddReport") -> None:
 
 def _print_import(report: "OwnerImportReport", names: Names) -> None:
     print_changed(report, names)
-    for unmatched in report.unmatched[:_MOST]:
+    for unmatched in report.unmatched[:_MAX_LISTED]:
         print_problem(f"{unmatched}: no dataset or several datasets have this name")
 
 
 def _print_list(report: "OwnerListReport", names: Names, *, unowned: bool) -> None:
     if report.owned:
-        shown, more = few(report.owned, _MOST)
-        names.learn(each.urn for each in shown)
+        listed, more = few(report.owned, _MAX_LISTED)
+        names.look_up(each.urn for each in listed)
         table = Table("") if unowned else Table("DATASET", "OWNERS")
-        for each in shown:
+        for each in listed:
             owners = ", ".join(f"{one['name']} ({one['type']})" for one in each.owners)
             table.add(names(each.urn), *(() if unowned else (owners or "-",)))
         stdout().print(table)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lumos.profiles.reports import ProfileReport
 
 _MEDIAN = "0.5"
-_LONGEST = 24
+_MAX_VALUE_LENGTH = 24
 
 
 app = typer.Typer()
@@ -76,9 +76,9 @@ def _print_report(report: "ProfileReport", names: Names) -> None:
     for line in frequent_lines(plain):
         console.print(line)
     known = f", {report.files_known:,} known before" if report.files_known else ""
-    whole = "" if report.completeness is None else f", {report.completeness:.2%} complete"
+    completeness = "" if report.completeness is None else f", {report.completeness:.2%} complete"
     console.print(
-        f"{plural(report.profile.rows, 'row')}{format_sample(plain)}{whole}. "
+        f"{plural(report.profile.rows, 'row')}{format_sample(plain)}{completeness}. "
         f"{plural(report.files_read, 'file')} read{known}, in {report.seconds:.1f} s."
     )
     if report.withheld:
@@ -102,7 +102,7 @@ def profile_table(profile: dict[str, Any]) -> Table:
         distinct = column.get("distinct")
         table.add(
             path,
-            _filled(column, profile["rows"]),
+            _completeness(column, profile["rows"]),
             "" if distinct is None else format_number(distinct, exact=distinct <= 1),
             _value(column.get("minimum")),
             _value(column.get("quantiles", {}).get(_MEDIAN)),
@@ -120,14 +120,14 @@ def frequent_lines(profile: dict[str, Any]) -> list[str]:
     lines = []
     for path, column in profile.get("columns", {}).items():
         if top := column.get("top"):
-            some = ", ".join(
+            values = ", ".join(
                 f"{_value(each['value'])} {each['count'] / rows:.1%}" for each in top[:5]
             )
-            lines.append(f"frequent in {path}: {some}")
+            lines.append(f"frequent in {path}: {values}")
     return lines
 
 
-def _filled(column: dict[str, Any], rows: int) -> str:
+def _completeness(column: dict[str, Any], rows: int) -> str:
     if not rows:
         return ""
     return f"{1 - (column.get('nulls', 0) + column.get('misfits', 0)) / rows:.2%}"
@@ -149,15 +149,15 @@ def _length(column: dict[str, Any]) -> str:
 
 
 def _remarks(column: dict[str, Any]) -> str:
-    words = [
+    remarks = [
         f"{column[name]:,} {word}"
         for name, word in (("nans", "NaN"), ("misfits", "of another type"))
         if column.get(name)
     ]
     if elements := column.get("elements"):
-        words.append(f"{elements:,} elements, {column.get('null_elements', 0):,} null")
-    return ", ".join(words)
+        remarks.append(f"{elements:,} elements, {column.get('null_elements', 0):,} null")
+    return ", ".join(remarks)
 
 
 def _value(text: str | None) -> str:
-    return cut(text or "", _LONGEST)
+    return cut(text or "", _MAX_VALUE_LENGTH)

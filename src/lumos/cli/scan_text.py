@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from lumos.discovery.reports import DatasetReport
     from lumos.model.discovery import Problem, Suggestion
 
-_MOST_LINES: Final = 3
-_NAMES_SHOWN: Final = 3
-_PATTERNS_SHOWN: Final = 10
+_MAX_LINES: Final = 3
+_MAX_NAMES: Final = 3
+_MAX_PATTERNS: Final = 10
 # More similar datasets than this are one row.
-_MOST_ROWS: Final = 20
-_MOST_PROBLEMS: Final = 20
+_MAX_ROWS: Final = 20
+_MAX_PROBLEMS: Final = 20
 # Table formats of lakes: tables may be empty, and yet consist of files.
 _LAKE_TABLES: Final = ("delta", "hudi", "iceberg")
 
@@ -54,7 +54,7 @@ def fold_similar(
     row_of = {
         urn: each
         for each in families
-        if len(each.datasets) > _MOST_ROWS and not show_all
+        if len(each.datasets) > _MAX_ROWS and not show_all
         for urn in each.datasets
     }
     rows: list[T | Folded] = []
@@ -77,10 +77,10 @@ def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[Folded]:
 def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
     """One line for datasets that have the same columns, and the command that joins them."""
     console = stdout()
-    shown, more_groups = few(suggestions, _MOST_LINES)
-    for each in shown:
-        more = ", ..." if len(each.names) > _NAMES_SHOWN else ""
-        names = ", ".join(each.names[:_NAMES_SHOWN]) + more
+    listed, more_groups = few(suggestions, _MAX_LINES)
+    for each in listed:
+        more = ", ..." if len(each.names) > _MAX_NAMES else ""
+        names = ", ".join(each.names[:_MAX_NAMES]) + more
         console.print(
             f"{len(each.datasets):,} datasets have the same columns ({names}). {_advice(each)}"
         )
@@ -89,7 +89,7 @@ def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
 
 
 def _advice(suggestion: "Suggestion") -> str:
-    if 0 < len(suggestion.hint) <= _PATTERNS_SHOWN:
+    if 0 < len(suggestion.hint) <= _MAX_PATTERNS:
         patterns = " ".join(map(quote, suggestion.hint))
         return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"
     if suggestion.join_similar:
@@ -146,8 +146,8 @@ def print_problems(problems: "Sequence[Problem]") -> None:
     """Print the first problems of a scan on stderr, unless --quiet was given."""
     if is_quiet():
         return
-    shown, rest = few(problems, _MOST_PROBLEMS)
-    for each in shown:
+    listed, rest = few(problems, _MAX_PROBLEMS)
+    for each in listed:
         print_note = print_remark if each.remark else print_problem
         print_note(f"{each.path}: {each.reason} ({each.code})")
     if rest:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _DIFF_FILE: Final = "schema_diff.json"
 # Datasets that break downstream, for each change of a version.
-_MOST_AFFECTED: Final = 50
+_MAX_AFFECTED: Final = 50
 
 app = typer.Typer(help="Compare schemas and show their history.", no_args_is_help=True)
 # `lumos history` is short for `lumos schema history`.
@@ -246,7 +246,7 @@ def _finish(options: CommonOptions, report: "DiffReport", *, exit_code: bool, st
 def _print_diff(report: "DiffReport", names: Names) -> None:
     console = stdout()
     summary = report.summary
-    names.learn(each.urn for each in report.datasets)
+    names.look_up(each.urn for each in report.datasets)
     for dataset in sorted(report.datasets, key=_severity):
         versions = _versions(dataset)
         console.print(names(dataset.urn), style="bold", end="  " if versions else "")
@@ -302,7 +302,7 @@ def _print_history(report: "HistoryReport", names: Names) -> None:
         print_changes(
             version.changes,
             version.affected,
-            most=_MOST_AFFECTED,
+            limit=_MAX_AFFECTED,
             rest=f"lumos history {report.urn} --json",
         )
 
@@ -326,7 +326,7 @@ def _print_timeline(report: "TimelineReport", names: Names) -> None:
 
 def _print_evolution(report: "EvolutionReport", names: Names) -> None:
     console = stdout()
-    names.learn(each.urn for each in report.datasets)
+    names.look_up(each.urn for each in report.datasets)
     table = Table("DATASET", ">VERSIONS", ">CHANGES", ">BREAKING", ">PER DAY")
     for dataset in report.datasets:
         table.add(

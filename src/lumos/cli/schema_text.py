@@ -38,7 +38,7 @@ _SWITCHES: Final = {
     "key": ("no key", "key"),
     "partitioning": ("no partition", "partition"),
 }
-_LONGEST_SIDE: Final = 120
+_MAX_SIDE_LENGTH: Final = 120
 # Columns stay aligned from one dataset to the next, unless a name is very long.
 _WIDTHS: Final = (10, 23, 27)
 
@@ -53,17 +53,17 @@ def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Tab
         for note in change.notes:
             if notes or note.startswith(RENAME_NOTE):
                 verdict.append(f"\n  {note}", style="dim")
-        whole = "columns" if change.kind == "reordered" else "(whole dataset)"
-        table.add(f"  {CHANGE_WORDS[change.kind]}", change.path or whole, _sides(change), verdict)
+        text = "columns" if change.kind == "reordered" else "(whole dataset)"
+        table.add(f"  {CHANGE_WORDS[change.kind]}", change.path or text, _sides(change), verdict)
     return table
 
 
 def print_changes(
-    changes: "Iterable[ChangeRow]", affected: "AffectedReport | None", *, most: int, rest: str
+    changes: "Iterable[ChangeRow]", affected: "AffectedReport | None", *, limit: int, rest: str
 ) -> None:
     """Print changes, each with the datasets downstream that it breaks or may break.
 
-    Of these, `most` are named for each change; `rest` is the command that names the others.
+    Of these, `limit` are named for each change; `rest` is the command that names the others.
     """
     console = stdout()
     uses: dict[str, list[tuple[str, str]]] = {}
@@ -77,9 +77,9 @@ def print_changes(
     def print_affected(path: str) -> None:
         nonlocal unnamed
         lines = uses.pop(path)
-        for sentence, style in lines[:most]:
+        for sentence, style in lines[:limit]:
             console.print(f"    {sentence}", style=style)
-        if (more := len(lines) - most + unnamed) > 0:
+        if (more := len(lines) - limit + unnamed) > 0:
             console.print(f"    ... and {more:,} more: {rest}")
         unnamed = 0
 
@@ -133,4 +133,4 @@ def _side(side: "ChangeValue", words: tuple[str, str]) -> str:
     if isinstance(side, bool):
         return words[side]
     text = ", ".join(side) if isinstance(side, tuple) else str(side)
-    return shorten(escape(text), _LONGEST_SIDE)
+    return shorten(escape(text), _MAX_SIDE_LENGTH)

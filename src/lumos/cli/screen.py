@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 # Longer tables are printed without colours and folding, which would take seconds.
-_MOST_STYLED_ROWS: Final = 1_000
+_MAX_STYLED_ROWS: Final = 1_000
 _STATUS_STYLES: Final = {
     "ok": "green", "kept": "yellow", "warn": "yellow", "error": "bold red"
 }  # fmt: skip
@@ -98,7 +98,7 @@ class Table:
         if not self._rows:
             if self._empty:
                 yield escape_line(self._empty)
-        elif console.is_terminal and self._fold_at is None and len(self._rows) <= _MOST_STYLED_ROWS:
+        elif console.is_terminal and self._fold_at is None and len(self._rows) <= _MAX_STYLED_ROWS:
             yield self._rich_table()
         else:
             for line, style in self._styled_lines():
@@ -108,12 +108,12 @@ class Table:
     def _rich_table(self) -> "RichTable":
         from rich.table import Table as RichTable
 
-        shown = self._shown_columns()
+        visible = self._shown_columns()
         built = RichTable(
             box=None, pad_edge=False, header_style="bold", padding=(0, len(_GAP), 0, 0),
             show_header=any(self._names),
         )  # fmt: skip
-        for column in shown:
+        for column in visible:
             built.add_column(
                 self._names[column],
                 justify="right" if self._is_right[column] else "left",
@@ -121,7 +121,7 @@ class Table:
                 min_width=self._widths[column],
             )
         for cells, style in self._rows:
-            row = (cells[column] for column in shown)
+            row = (cells[column] for column in visible)
             built.add_row(
                 *(escape_line(cell) if isinstance(cell, str) else cell for cell in row), style=style
             )
@@ -134,18 +134,18 @@ class Table:
         return [column for column in columns if any(cells[column] for cells, _ in self._rows)]
 
     def _styled_lines(self) -> Iterator[tuple[str, str]]:
-        shown = self._shown_columns()
-        rows = [([[self._names[column]] for column in shown], "bold")] if any(self._names) else []
+        visible = self._shown_columns()
+        rows = [([[self._names[column]] for column in visible], "bold")] if any(self._names) else []
         rows += [
-            ([_lines_of(cells[column]) for column in shown], style) for cells, style in self._rows
+            ([_lines_of(cells[column]) for column in visible], style) for cells, style in self._rows
         ]
-        is_right = [self._is_right[column] for column in shown]
+        is_right = [self._is_right[column] for column in visible]
         widths = [
             max(self._widths[column], *(width_of(line) for cells, _ in rows for line in cells[at]))
-            for at, column in enumerate(shown)
+            for at, column in enumerate(visible)
         ]
         if self._fold_at is not None:
-            room = self._fold_at - sum(widths[:-1]) - len(_GAP) * (len(shown) - 1)
+            room = self._fold_at - sum(widths[:-1]) - len(_GAP) * (len(visible) - 1)
             for cells, _ in rows:
                 cells[-1] = [part for line in cells[-1] for part in fold(line, room)] or [""]
         for cells, style in rows:

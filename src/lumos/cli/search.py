@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _ABBREVIATIONS = frozenset({"csv", "gcs", "hdfs", "json", "orc", "s3"})
-_MOST_FIELDS = 5
+_MAX_FIELDS = 5
 
 
 app = typer.Typer()
@@ -44,7 +44,7 @@ def search(
     owner: Annotated[str | None, typer.Option(metavar="OWNER", help="Only this owner.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only this tag.")] = None,
     format: OnlyFormat = None,
-    limit: Annotated[int, limit_option("Show at most this many.", most=1000)] = 20,
+    limit: Annotated[int, limit_option("Show at most this many.", maximum=1000)] = 20,
 ) -> None:
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
     lumos = options.lumos
@@ -68,8 +68,8 @@ def search(
 def _print_report(report: "SearchReport") -> None:
     console = stdout()
     if not report.results:
-        meant = f" Did you mean {report.suggestion}?" if report.suggestion else ""
-        print_line(f"No dataset matches '{report.query}'.{meant}")
+        suggestion = f" Did you mean {report.suggestion}?" if report.suggestion else ""
+        print_line(f"No dataset matches '{report.query}'.{suggestion}")
         return
     many = "" if report.all_counted else "at least "
     console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
@@ -88,8 +88,8 @@ def _print_report(report: "SearchReport") -> None:
 
 
 def _fields(result: "SearchResult") -> str:
-    more = len(result.fields) - _MOST_FIELDS
-    names = ", ".join(map(escape_line, result.fields[:_MOST_FIELDS]))
+    more = len(result.fields) - _MAX_FIELDS
+    names = ", ".join(map(escape_line, result.fields[:_MAX_FIELDS]))
     return f"Fields: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumos.catalogs.migration.reports import SyncReport
     from lumos.catalogs.reports import PublishReport
 
-_MOST: Final = 20
+_MAX_LISTED: Final = 20
 
 
 app = typer.Typer()
@@ -83,12 +83,12 @@ def _print_report(report: "SyncReport", names: Names) -> None:
 
 
 def _show_published(console: "Console", report: "PublishReport", names: Names) -> None:
-    conflicts, rest = few(report.conflicts, _MOST)
+    conflicts, rest = few(report.conflicts, _MAX_LISTED)
     for conflict in conflicts:
         print_conflict(console, conflict, names)
     if rest:
         console.print(f"... and {rest:,} more; --json lists them.")
-    refused, rest = few(report.refused, _MOST)
+    refused, rest = few(report.refused, _MAX_LISTED)
     for each in refused:
         print_problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
     if rest:

@@ -23,15 +23,15 @@ _LINE_BREAK: Final = re.compile(r"[\t\n]")
 
 def escape(text: str) -> str:
     """Spell out all characters that a terminal interprets; line breaks and tabs stay."""
-    return _CONTROL.sub(_spell_out, text)
+    return _CONTROL.sub(_escape_character, text)
 
 
 def escape_line(text: str) -> str:
     """Spell out line breaks and tabs, too, so that a text stays on one line."""
-    return _LINE_BREAK.sub(_spell_out, escape(text))
+    return _LINE_BREAK.sub(_escape_character, escape(text))
 
 
-def _spell_out(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     return match.group().encode("unicode_escape").decode("ascii")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         UsageTopReport,
     )
 
-_LEFT_OUT: Final = {
+_SKIP_REASONS: Final = {
     "failed": "failed",
     "no_statement": "without a statement",
     "no_time": "without a time",
@@ -40,8 +40,8 @@ _LEFT_OUT: Final = {
     "odd_reads": "whose reads are no number",
     "future": "dated in the future",
 }
-_COLUMNS_SHOWN: Final = 8
-_DAYS_SHOWN: Final = 10
+_MAX_COLUMNS: Final = 8
+_MAX_DAYS: Final = 10
 
 app = typer.Typer(help="Show who reads which datasets, and which are unread.", no_args_is_help=True)
 
@@ -119,7 +119,7 @@ def unread(
 def top(
     options: CommonOptions,
     since: Since = None,
-    limit: Annotated[int, limit_option("List at most this many.", most=10_000)] = 20,
+    limit: Annotated[int, limit_option("List at most this many.", maximum=10_000)] = 20,
 ) -> None:
     """List the datasets that are read most."""
     report = options.lumos.usage.top(since=since, limit=limit)
@@ -194,7 +194,7 @@ def _counts(log: "LogReport") -> str:
     parts = [f"{log.statements:,} statements", f"{log.counted:,} counted"]
     if log.counted_before:
         parts.append(f"{log.counted_before:,} counted before")
-    parts += [f"{count:,} {_LEFT_OUT[reason]}" for reason, count in log.left_out.items()]
+    parts += [f"{count:,} {_SKIP_REASONS[reason]}" for reason, count in log.left_out.items()]
     return ", ".join(parts)
 
 
@@ -241,11 +241,11 @@ def _print_show(report: "UsageShowReport", names: Names) -> None:
         return
     console.print()
     days = Table("DAY", ">READS", ">READERS", ">BYTES", ">ROWS", compact=True)
-    for day in report.days[-_DAYS_SHOWN:]:
+    for day in report.days[-_MAX_DAYS:]:
         days.add(str(day.day), f"{day.reads:,}", f"{day.readers:,}", *_volume(day.bytes, day.rows))
     console.print(days)
-    if len(report.days) > _DAYS_SHOWN:
-        console.print(f"... the last {_DAYS_SHOWN} of {len(report.days):,} days; --json has all.")
+    if len(report.days) > _MAX_DAYS:
+        console.print(f"... the last {_MAX_DAYS} of {len(report.days):,} days; --json has all.")
 
 
 def _volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
@@ -273,7 +273,7 @@ def _evidence(report: "UsageShowReport") -> str:
 def _print_unread(report: "UnreadReport", names: Names) -> None:
     console = stdout()
     if report.datasets:
-        names.learn(each.urn for each in report.datasets)
+        names.look_up(each.urn for each in report.datasets)
         table = Table("DATASET", "LAST READ", "LOGS SINCE")
         for each in report.datasets:
             table.add(names(each.urn), str(each.last_read or "never"), str(each.known_since))
@@ -281,9 +281,7 @@ def _print_unread(report: "UnreadReport", names: Names) -> None:
         console.print()
     for unread in report.columns or ():
         columns = f"{len(unread.columns)} of {unread.of} columns unread"
-        console.print(
-            f"{names(unread.urn)}: {columns}: {join_names(unread.columns, _COLUMNS_SHOWN)}"
-        )
+        console.print(f"{names(unread.urn)}: {columns}: {join_names(unread.columns, _MAX_COLUMNS)}")
     through = f" ({report.read_through_views:,} through views)" if report.read_through_views else ""
     console.print(
         f"Since {report.since}: {plural(len(report.datasets), 'unread dataset')}, "
@@ -303,7 +301,7 @@ def _print_top(report: "UsageTopReport", names: Names) -> None:
         known = "No query logs yet." if report.known_since is None else "No reads in this period."
         console.print(f"{known} Ingest logs with: lumos usage ingest PATH")
         return
-    names.learn(each.urn for each in report.datasets)
+    names.look_up(each.urn for each in report.datasets)
     table = Table(
         "DATASET", ">READS", ">READERS", ">BYTES", ">ROWS", "LAST READ (UTC)", compact=True
     )

@@ -11,11 +11,11 @@ from lumos.rendering.text import few, plural
 if TYPE_CHECKING:
     from lumos.snapshots.reports import ValidateReport
 
-_MOST: Final = 50
+_MAX_LISTED: Final = 50
 # Problems after which the counts may be incomplete.
-_INCOMPLETE: Final = frozenset({"count", "truncated", "too_large"})
+_COUNT_CODES: Final = frozenset({"count", "truncated", "too_large"})
 # Problems after which the snapshot may differ from what was written.
-_UNSEALED: Final = frozenset({"hash", "count", "truncated", "format", "duplicate", "order"})
+_INTEGRITY_CODES: Final = frozenset({"hash", "count", "truncated", "format", "duplicate", "order"})
 
 
 app = typer.Typer()
@@ -51,18 +51,18 @@ def _print_report(report: "ValidateReport") -> None:
     if report.scope is not None:
         counts = report.counts
         failed = {problem.code for problem in report.problems if problem.severity == "error"}
-        if not failed & _INCOMPLETE:
+        if not failed & _COUNT_CODES:
             console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
             console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
         if "reference" not in codes:
             console.print("[ok] All references resolved")
-        if report.hash is not None and not codes & _UNSEALED:
+        if report.hash is not None and not codes & _INTEGRITY_CODES:
             console.print("[ok] Counts and hashes match")
-    shown, _ = few(report.problems, _MOST)
-    for problem in shown:
+    listed, _ = few(report.problems, _MAX_LISTED)
+    for problem in listed:
         status = "error" if problem.severity == "error" else "warn"
         print_status(console, status, str(problem))
-    rest = report.errors + report.warnings - len(shown)
+    rest = report.errors + report.warnings - len(listed)
     if rest:
         console.print(f"... and {plural(rest, 'more problem')}; --json lists more.")
     if report.errors and codes == {"reference"}:

@@ -155,7 +155,7 @@ def _print_bump(report: "VersionBumpReport", names: Names) -> None:
 
 
 def _print_scan(report: "VersionScanReport", names: Names, *, every: bool) -> None:
-    names.learn(each.urn for each in report.datasets)
+    names.look_up(each.urn for each in report.datasets)
     table = Table("DATASET", "HAS", "NEEDS", "WHY", "WHAT")
     for each in report.datasets:
         has = f"{each.has.cloud_version} {each.has.schema_version}"

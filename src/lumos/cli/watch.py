@@ -18,9 +18,9 @@ from lumos.cli.text import is_quiet, print_line
 if TYPE_CHECKING:
     from lumos.schemas.changes import EventReport
 
-_BEFORE_RESTART: Final = 10.0
+_RESTART_DELAY: Final = 10.0
 # `timeout` and others send the same signal twice within this time; people do not.
-_REPEATED_WITHIN: Final = 0.5
+_DUPLICATE_SECONDS: Final = 0.5
 
 
 app = typer.Typer()
@@ -50,8 +50,8 @@ def watch(
     polling_interval, until Ctrl-C or SIGTERM. The first signal lets the running scan finish, a
     second one stops at once. A source that fails is tried again later and does not stop others.
     """
-    signals = _Signals()
-    signals.take()
+    signals = _SignalHandler()
+    signals.install()
     from lumos.spark.session import SparkLost
 
     lumos = open_lumos(config, store)
@@ -62,56 +62,56 @@ def watch(
             interval=interval,
             on_event=printer.print_event,
             stop=signals.stop,
-            begun=partial(_say_begun, once=once),
+            begun=partial(_print_started, once=once),
             # Spark takes Ctrl-C for itself when it starts.
-            started=signals.take,
+            started=signals.install,
         )
     except KeyboardInterrupt:
         # While Spark starts, Ctrl-C is its own for a moment.
-        signals.hear(signal.SIGINT)
+        signals.handle(signal.SIGINT)
         return
     except SparkLost:
         if once or signals.received:
             raise
         print_line("lumos: The Spark JVM exited; watching starts again.", err=True)
-        if signals.stop_after(_BEFORE_RESTART):
+        if signals.stop_after(_RESTART_DELAY):
             return
-        _start_again()
+        _restart_process()
     if once and report.failures:
         raise typer.Exit(1)
 
 
-def _say_begun(source: str, interval: float, *, once: bool) -> None:
+def _print_started(source: str, interval: float, *, once: bool) -> None:
     if not once and not is_quiet():
         print_line(f"lumos: watching {source} every {interval:g} s.", err=True)
 
 
-class _Signals:
+class _SignalHandler:
     """Stop after the running scan at the first signal, at once at the second."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.received = 0
-        self._heard_at = 0.0
+        self._received_at = 0.0
 
-    def take(self) -> None:
+    def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.hear)
+            signal.signal(number, self.handle)
 
     def stop_after(self, seconds: float) -> bool:
         """Wait; return whether a signal arrived."""
         deadline = monotonic() + seconds
-        while not self.received and (left := deadline - monotonic()) > 0:
-            sleep(min(left, 0.2))
+        while not self.received and (remaining := deadline - monotonic()) > 0:
+            sleep(min(remaining, 0.2))
         return self.received > 0
 
-    def hear(self, number: int, _frame: FrameType | None = None) -> None:
+    def handle(self, number: int, _frame: FrameType | None = None) -> None:
         """Handle a signal."""
-        if self.received and monotonic() - self._heard_at < _REPEATED_WITHIN:
+        if self.received and monotonic() - self._received_at < _DUPLICATE_SECONDS:
             return
-        self.received, self._heard_at = self.received + 1, monotonic()
+        self.received, self._received_at = self.received + 1, monotonic()
         if self.received > 1:
-            # Whatever is in hand is abandoned: scans may be killed at any moment without harm.
+            # Abandons the current work: scans can be killed at any time without harm.
             os._exit(128 + number)
         self.stop.set()
         if not is_quiet():
@@ -146,6 +146,6 @@ class _Printer:
         return line_of(event, self._names).encode("utf-8", "replace")
 
 
-def _start_again() -> None:
+def _restart_process() -> None:
     """Replace this process by a new one: PySpark cannot recover from a lost JVM."""
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -45,7 +45,7 @@ def report(settings: Settings, environment: Mapping[str, str]) -> ConfigReport:
     """The settings and all notes on them."""
     return ConfigReport(
         file=settings.origin.file,
-        settings=settings.shown(),
+        settings=settings.to_masked_dict(),
         notes=check(settings, environment),
     )
 
@@ -60,7 +60,7 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
         *_watching(settings),
         *_notifications(settings),
         *_features(settings),
-        *_older_spellings(settings),
+        *_former_keys(settings),
         *_state(settings),
         *_variables(environment),
     )
@@ -88,9 +88,9 @@ def _sections(settings: Settings) -> Iterator[Note]:
 
 
 def _costs(settings: Settings) -> Iterator[Note]:
-    for reading in (prices_of, method_of, features_of):
+    for read_setting in (prices_of, method_of, features_of):
         try:
-            reading(settings)
+            read_setting(settings)
         except MisuseError as problem:
             key = "cost_model" if "cost_model" in str(problem) else "cost_calculation"
             yield _note(settings, "warning", key, f"Costs cannot be computed: {problem}")
@@ -122,7 +122,7 @@ def _platform(settings: Settings, environment: Mapping[str, str]) -> Iterator[No
 def _server(
     settings: Settings, kind: str, server: ServerPlatform, environment: Mapping[str, str]
 ) -> Iterator[Note]:
-    if _is_here(server.address):
+    if _is_local(server.address):
         return
     if server.secret(environment) is None:
         text = (
@@ -135,7 +135,7 @@ def _server(
         yield _note(settings, "warning", "platform_config", text)
 
 
-def _is_here(address: str) -> bool:
+def _is_local(address: str) -> bool:
     return urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
 
 
@@ -189,10 +189,10 @@ def _state(settings: Settings) -> Iterator[Note]:
         yield _note(settings, "warning", "state_uri", text)
 
 
-def _older_spellings(settings: Settings) -> Iterator[Note]:
-    for spelling in settings.origin.older:
-        text = f"'{spelling.key}' is the old name of the key '{spelling.instead}'."
-        yield Note(level="info", key=spelling.key, line=spelling.line, text=text)
+def _former_keys(settings: Settings) -> Iterator[Note]:
+    for former in settings.origin.former_keys:
+        text = f"'{former.key}' is the old name of the key '{former.current_key}'."
+        yield Note(level="info", key=former.key, line=former.line, text=text)
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Note]:

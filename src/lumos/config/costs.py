@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 
 from msgspec import Meta, field
 
-from lumos.config.section import Price, Section, Share, spelled
+from lumos.config.section import Price, Section, Share, alternative_names
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.cost import COST_TYPES, DEFAULT_METHOD, AttributionMethod, CostType
 
@@ -34,10 +34,10 @@ class StorageCost(Section, frozen=True, kw_only=True):
     classes: dict[str, Price] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = [
-            each for each in (self.cost_per_gb_month, self.cost_per_tb_month) if each is not None
+        prices = [
+            price for price in (self.cost_per_gb_month, self.cost_per_tb_month) if price is not None
         ]
-        if len(given) > 1 or not (given or self.classes):
+        if len(prices) > 1 or not (prices or self.classes):
             raise MisuseError("Give either 'cost_per_gb_month' or 'cost_per_tb_month'.")
 
 
@@ -70,8 +70,8 @@ class FeatureSettings(Section, frozen=True, kw_only=True):
 class Allocation(Section, frozen=True, kw_only=True):
     """The share of the cost of one dataset or job that another one takes on."""
 
-    upstream: Annotated[str, spelled(also=("from",))]
-    downstream: Annotated[str, spelled(also=("to",))]
+    upstream: Annotated[str, alternative_names(also=("from",))]
+    downstream: Annotated[str, alternative_names(also=("to",))]
     share: Share | None = None
     shares: dict[CostType, Share] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class Allocation(Section, frozen=True, kw_only=True):
 class Override(Section, frozen=True, kw_only=True):
     """The monthly own cost of a dataset or job, which replaces the measured cost."""
 
-    target: Annotated[str, spelled(also=("dataset", "job", "urn"))]
+    target: Annotated[str, alternative_names(also=("dataset", "job", "urn"))]
     costs: dict[CostType, Amount]
     since: str | None = None
     until: str | None = None

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from lumos.config import yaml_tree
 from lumos.config.reader import SectionReader
-from lumos.config.section import Section, spelled
+from lumos.config.section import Section, alternative_names
 from lumos.config.sources import Names
 from lumos.config.yaml_tree import (
     ConfigNode,
@@ -24,9 +24,9 @@ from lumos.config.yaml_tree import (
 from lumos.errors import MisuseError
 
 _MAX_BYTES: Final = yaml_tree.MAX_BYTES
-# Takes a dataset and its fields as named in a file; returns those that do not exist (an empty field
-# for the dataset itself), and why.
-Missing: TypeAlias = Callable[[str, Sequence[str]], Iterable[tuple[str, str]]]
+# Takes a dataset and field names of a file; returns those that do not exist with the reason. An
+# empty field stands for the dataset.
+FindMissing: TypeAlias = Callable[[str, Sequence[str]], Iterable[tuple[str, str]]]
 
 
 class OwnerEntry(Section, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class FieldEntry(Section, frozen=True, kw_only=True):
 
     description: str | None = None
     tags: Names = ()
-    terms: Annotated[Names, spelled(also=("glossary_terms",))] = ()
+    terms: Annotated[Names, alternative_names(also=("glossary_terms",))] = ()
     compliance: Names = ()
     properties: dict[str, str] = field(default_factory=dict)
 
@@ -63,11 +63,11 @@ class DatasetEntry(Section, frozen=True, kw_only=True):
 
     dataset: str
     description: str | None = None
-    business_context: Annotated[str | None, spelled(also=("context",))] = None
-    domain: Annotated[str | None, spelled(also=("business_domain",))] = None
-    owners: Annotated[tuple[OwnerEntry, ...], spelled(one=("owner",))] = ()
+    business_context: Annotated[str | None, alternative_names(also=("context",))] = None
+    domain: Annotated[str | None, alternative_names(also=("business_domain",))] = None
+    owners: Annotated[tuple[OwnerEntry, ...], alternative_names(one=("owner",))] = ()
     tags: Names = ()
-    terms: Annotated[Names, spelled(also=("glossary_terms",))] = ()
+    terms: Annotated[Names, alternative_names(also=("glossary_terms",))] = ()
     compliance: Names = ()
     properties: dict[str, str] = field(default_factory=dict)
     fields: dict[str, FieldEntry] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Enrichment(Section, frozen=True, kw_only=True):
     name: str | None = None
     users: dict[str, UserEntry] = field(default_factory=dict)
     groups: dict[str, GroupEntry] = field(default_factory=dict)
-    terms: Annotated[dict[str, TermEntry], spelled(also=("glossary",))] = field(
+    terms: Annotated[dict[str, TermEntry], alternative_names(also=("glossary",))] = field(
         default_factory=dict
     )
     datasets: tuple[DatasetEntry, ...] = ()
@@ -127,18 +127,18 @@ class EnrichmentFile:
 
     def dataset(self, number: int) -> ConfigPosition:
         """The position of a dataset entry."""
-        return self._block(number).place
+        return self._block(number).position
 
     def key(self, number: int, *path: str) -> ConfigPosition:
         """The position of a key in a dataset entry, or of the entry if the key is missing."""
         node: ConfigNode = self._block(number)
-        place = node.place
+        position = node.position
         for name in path:
             if not isinstance(node, MappingNode) or name not in node.entries:
                 break
             entry = node.entries[name]
-            place, node = entry.place, entry.node
-        return place
+            position, node = entry.position, entry.node
+        return position
 
     def term(self, name: str) -> ConfigPosition:
         """The position of a term definition."""
@@ -149,8 +149,8 @@ class EnrichmentFile:
                 and isinstance(entry.node, MappingNode)
                 and name in entry.node.entries
             ):
-                return entry.node.entries[name].place
-        return self._root.place
+                return entry.node.entries[name].position
+        return self._root.position
 
     def _block(self, number: int) -> ConfigNode:
         listing = self._root.entries["datasets"].node
@@ -158,17 +158,17 @@ class EnrichmentFile:
         return listing.items[number]
 
 
-def read_enrichment(file: Path, missing: Missing) -> EnrichmentFile:
+def read_enrichment(file: Path, missing: FindMissing) -> EnrichmentFile:
     """Read a file; raises ConfigurationError with the positions of all problems.
 
     If the structure is invalid, datasets and fields that are `missing` are reported too.
     """
-    place = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
+    position = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
     try:
         content = file.read_bytes()
     except FileNotFoundError:
         raise MisuseError(
-            f"There is no file {file}. Name one that exists: lumos enrich FILE"
+            f"There is no file {file}. Use an existing one: lumos enrich FILE"
         ) from None
     if len(content) > _MAX_BYTES:
         raise MisuseError(f"{file} is larger than {_MAX_BYTES // 1024 // 1024} MB.")
@@ -176,47 +176,47 @@ def read_enrichment(file: Path, missing: Missing) -> EnrichmentFile:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise MisuseError(f"{file} is not UTF-8 text.") from None
-    root, problems = yaml_tree.parse_yaml(text, place=place, environment={})
+    root, problems = yaml_tree.parse_yaml(text, position=position, environment={})
     # Texts are prose: a dollar sign is not a variable.
-    whole = _as_written(root)
-    assert isinstance(whole, MappingNode)
-    found = SectionReader({}, problems).section(whole, Enrichment)
+    tree = _without_variables(root)
+    assert isinstance(tree, MappingNode)
+    found = SectionReader({}, problems).section(tree, Enrichment)
     if problems or not isinstance(found, Enrichment):
-        raise ConfigurationError([*problems, *_lost(whole, missing)])
-    return EnrichmentFile(found, whole)
+        raise ConfigurationError([*problems, *_missing_problems(tree, missing)])
+    return EnrichmentFile(found, tree)
 
 
-def _lost(root: MappingNode, missing: Missing) -> Iterator[ConfigProblem]:
+def _missing_problems(root: MappingNode, missing: FindMissing) -> Iterator[ConfigProblem]:
     datasets = root.entries.get("datasets")
     if datasets is None or not isinstance(datasets.node, ListNode):
         return
-    for each in datasets.node.items:
-        if not isinstance(each, MappingNode) or "dataset" not in each.entries:
+    for item in datasets.node.items:
+        if not isinstance(item, MappingNode) or "dataset" not in item.entries:
             continue
-        name = each.entries["dataset"]
-        fields = each.entries.get("fields")
-        places = fields.node.entries if fields and isinstance(fields.node, MappingNode) else {}
+        name = item.entries["dataset"]
+        fields = item.entries.get("fields")
+        positions = fields.node.entries if fields and isinstance(fields.node, MappingNode) else {}
         if isinstance(name.node, ScalarNode) and name.node.text:
-            for field, text in missing(name.node.text, list(places)):
-                yield file_problem(places[field].place if field else name.place, text)
+            for field, text in missing(name.node.text, list(positions)):
+                yield file_problem(positions[field].position if field else name.position, text)
 
 
-def file_problem(place: ConfigPosition, text: str) -> ConfigProblem:
+def file_problem(position: ConfigPosition, text: str) -> ConfigProblem:
     """A problem at a position of the file."""
-    return ConfigProblem(place=place, key="", text=text)
+    return ConfigProblem(position=position, key="", text=text)
 
 
-def _as_written(node: ConfigNode) -> ConfigNode:
+def _without_variables(node: ConfigNode) -> ConfigNode:
     match node:
         case ScalarNode():
             return msgspec.structs.replace(node, text=node.written, problem="")
         case ListNode():
-            return msgspec.structs.replace(node, items=tuple(map(_as_written, node.items)))
+            return msgspec.structs.replace(node, items=tuple(map(_without_variables, node.items)))
         case MappingNode():
             entries = {
-                name: MappingEntry(place=entry.place, node=_as_written(entry.node))
+                name: MappingEntry(position=entry.position, node=_without_variables(entry.node))
                 for name, entry in node.entries.items()
             }
-            return node.having(entries)
+            return node.with_entries(entries)
         case _:
             return node

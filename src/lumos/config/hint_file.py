@@ -25,7 +25,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
 # Texts that YAML accepts without quotes, in block and flow style.
 _PLAIN: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
-_WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+_YAML_KEYWORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
 # Loads the settings with this text as the content of the configuration file.
 Reload = Callable[[str], Settings]
@@ -54,24 +54,24 @@ class HintFile:
     def add(self, section: str, hint: DatasetHint) -> None:
         """Append a hint to the list `datasets` of a section, `scan` or `sources[0]`."""
         hints = (*hints_of_section(self.settings, section), hint)
-        self._accept(_with_hint(self.text, section, hint), section, hints)
+        self._accept(_add_hint(self.text, section, hint), section, hints)
 
     def remove(self, section: str, index: int) -> None:
         """Remove the hint at an index of a section's list."""
         hints = hints_of_section(self.settings, section)
         self._accept(
-            _without_hint(self.text, section, index),
+            _remove_hint(self.text, section, index),
             section,
             (*hints[:index], *hints[index + 1 :]),
         )
 
     def _accept(self, text: str, section: str, hints: tuple[DatasetHint, ...]) -> None:
-        wanted = _shown_with(self.settings, section, hints)
+        expected = _expected_settings(self.settings, section, hints)
         try:
             settings = self._reload(text)
         except ConfigurationError as problem:
             raise NotEditable(f"The hint does not fit into the file: {problem}") from None
-        if settings.shown() != wanted:
+        if settings.to_masked_dict() != expected:
             raise NotEditable(
                 f"A change of '{section}.{_KEY}' would change other settings too, or have no "
                 "effect: it is shared by an anchor, or overridden by a variable or an option."
@@ -88,10 +88,10 @@ def edit_hint_file(file: Path, reload: Reload, *, write: bool = True) -> Iterato
     # A symbolic link is kept; its target is replaced.
     target = Path(os.path.realpath(file))
     with _locked(target) as before:
-        mark = _BOM if before.startswith(_BOM) else b""
-        opened = HintFile(before[len(mark) :].decode(), reload)
+        bom = _BOM if before.startswith(_BOM) else b""
+        opened = HintFile(before[len(bom) :].decode(), reload)
         yield opened
-        after = mark + opened.text.encode()
+        after = bom + opened.text.encode()
         if write and after != before:
             _replace(target, before, after)
 
@@ -106,16 +106,18 @@ def hints_of_section(settings: Settings, section: str) -> tuple[DatasetHint, ...
     return source.datasets if isinstance(source, FileStoreSettings) else ()
 
 
-def _shown_with(settings: Settings, section: str, hints: tuple[DatasetHint, ...]) -> dict[str, Any]:
+def _expected_settings(
+    settings: Settings, section: str, hints: tuple[DatasetHint, ...]
+) -> dict[str, Any]:
     """The settings as plain values, with other hints in a section."""
-    shown = settings.shown()
-    node: Any = shown
+    to_masked_dict = settings.to_masked_dict()
+    node: Any = to_masked_dict
     for name, index in _steps(section):
         node = node[name] if index is None else node[name][index]
     # A watched source is one mapping in the file, but two nested values.
     node = node.get("source", node)
     node[_KEY] = msgspec.json.decode(msgspec.json.encode(hints))
-    return shown
+    return to_masked_dict
 
 
 def _steps(section: str) -> list[tuple[str, int | None]]:
@@ -216,7 +218,7 @@ def _section_entry(root: yaml.MappingNode | None, section: str) -> tuple[yaml.No
     raise NotEditable(f"The file has no section '{section}'.")
 
 
-def _with_hint(text: str, section: str, hint: DatasetHint) -> str:
+def _add_hint(text: str, section: str, hint: DatasetHint) -> str:
     """The text with a hint appended to the list of a section."""
     root = _compose(text)
     try:
@@ -224,37 +226,37 @@ def _with_hint(text: str, section: str, hint: DatasetHint) -> str:
     except NotEditable:
         if section != SCAN:
             raise
-        return _with_scan(text, root, hint)
+        return _add_scan_section(text, root, hint)
     indent = _indentation(root)
     if _is_empty(owner):
         column = key.start_mark.column + indent
-        return _inserted_lines(text, owner.end_mark.index, _key_lines(hint, column, root))
+        return _insert_lines(text, owner.end_mark.index, _key_lines(hint, column, root))
     if not isinstance(owner, yaml.MappingNode):
         raise NotEditable(f"'{section}' is not a mapping, so it cannot hold '{_KEY}'.")
     found = _entry(owner, _KEY)
     if found is None:
         if owner.flow_style:
-            return _spliced_in(text, owner, f"{_KEY}: [{_inline(hint)}]")
+            return _insert_inline(text, owner, f"{_KEY}: [{_inline(hint)}]")
         column = owner.value[0][0].start_mark.column
-        return _inserted_lines(text, _end(owner), _key_lines(hint, column, root))
+        return _insert_lines(text, _end(owner), _key_lines(hint, column, root))
     key, value = found
     if _is_empty(value):
         if owner.flow_style:
             raise NotEditable(f"'{section}.{_KEY}' has no value. Write '{_KEY}: []' there.")
         column = key.start_mark.column + _dash_offset(root)
-        return _inserted_lines(text, value.end_mark.index, _item_lines(hint, column))
+        return _insert_lines(text, value.end_mark.index, _item_lines(hint, column))
     if not isinstance(value, yaml.SequenceNode):
         raise NotEditable(f"'{section}.{_KEY}' is not a list in the file.")
     if value.flow_style:
-        return _spliced_in(text, value, _inline(hint))
+        return _insert_inline(text, value, _inline(hint))
     dash = _dash(text, value.value[0])
-    return _inserted_lines(text, _end(value), _item_lines(hint, _column(text, dash)))
+    return _insert_lines(text, _end(value), _item_lines(hint, _column(text, dash)))
 
 
-def _with_scan(text: str, root: yaml.MappingNode | None, hint: DatasetHint) -> str:
+def _add_scan_section(text: str, root: yaml.MappingNode | None, hint: DatasetHint) -> str:
     """The text with a new section `scan` at the end."""
     if root is not None and root.flow_style:
-        return _spliced_in(text, root, f"{SCAN}: {{{_KEY}: [{_inline(hint)}]}}")
+        return _insert_inline(text, root, f"{SCAN}: {{{_KEY}: [{_inline(hint)}]}}")
     column = root.value[0][0].start_mark.column if root is not None else 0
     lines = [
         f"{' ' * column}{SCAN}:",
@@ -262,10 +264,10 @@ def _with_scan(text: str, root: yaml.MappingNode | None, hint: DatasetHint) -> s
     ]
     end = 0 if root is None else _end(root)
     ends_early = re.search(r"^\.\.\.", text[end:], re.MULTILINE)
-    return _inserted_lines(text, end + ends_early.start() - 1 if ends_early else len(text), lines)
+    return _insert_lines(text, end + ends_early.start() - 1 if ends_early else len(text), lines)
 
 
-def _without_hint(text: str, section: str, index: int) -> str:
+def _remove_hint(text: str, section: str, index: int) -> str:
     """The text without one hint and without keys that would become empty."""
     root = _compose(text)
     key, owner = _section_entry(root, section)
@@ -275,15 +277,15 @@ def _without_hint(text: str, section: str, index: int) -> str:
     listed = found[1]
     item = listed.value[index]
     if listed.flow_style:
-        return _spliced_out(text, listed, index)
+        return _remove_inline(text, listed, index)
     if len(listed.value) > 1:
-        return _without_lines(text, _dash(text, item), _end(item))
+        return _remove_lines(text, _dash(text, item), _end(item))
     assert isinstance(owner, yaml.MappingNode)
     is_alone = len(owner.value) == 1
     if is_alone and owner.flow_style is False and section == SCAN:
-        return _without_lines(text, key.start_mark.index, _end(item))
+        return _remove_lines(text, key.start_mark.index, _end(item))
     if not is_alone and found[0].start_mark.column == _indent_at(text, found[0].start_mark.index):
-        return _without_lines(text, found[0].start_mark.index, _end(item))
+        return _remove_lines(text, found[0].start_mark.index, _end(item))
     # The key is on the line of a list item, so the line stays, with an empty list.
     start = _dash(text, item)
     line = text.rfind("\n", 0, start) + 1
@@ -378,37 +380,41 @@ def _pairs(hint: DatasetHint) -> list[str]:
 def _scalar(text: str) -> str:
     # Otherwise Lumos would read ${ as the beginning of a variable.
     text = text.replace("${", "$${")
-    if _PLAIN.match(text) and text.lower() not in _WORDS and not text.startswith(("...", "---")):
+    if (
+        _PLAIN.match(text)
+        and text.lower() not in _YAML_KEYWORDS
+        and not text.startswith(("...", "---"))
+    ):
         return text
     return f"'{text.replace(chr(39), chr(39) * 2)}'"
 
 
-def _inserted_lines(text: str, position: int, lines: list[str]) -> str:
+def _insert_lines(text: str, position: int, lines: list[str]) -> str:
     """The text with lines inserted after the line of a position."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    at = _next_line(text, position)
-    if at == len(text) and text and not text.endswith("\n"):
+    position = _next_line(text, position)
+    if position == len(text) and text and not text.endswith("\n"):
         return text + newline + newline.join(lines)
-    return f"{text[:at]}{newline.join(lines)}{newline}{text[at:]}"
+    return f"{text[:position]}{newline.join(lines)}{newline}{text[position:]}"
 
 
-def _without_lines(text: str, first: int, end: int) -> str:
+def _remove_lines(text: str, first: int, end: int) -> str:
     """The text without the lines between two positions."""
     start = text.rfind("\n", 0, first) + 1
     return text[:start] + text[_next_line(text, end) :]
 
 
-def _spliced_in(text: str, node: yaml.CollectionNode, piece: str) -> str:
+def _insert_inline(text: str, node: yaml.CollectionNode, piece: str) -> str:
     """The text with an entry appended to a list or mapping in flow style."""
     if node.value:
         last = node.value[-1]
-        at = _end(last[1] if isinstance(last, tuple) else last)
-        return f"{text[:at]}, {piece}{text[at:]}"
-    at = node.end_mark.index - 1
-    return f"{text[:at]}{piece}{text[at:]}"
+        position = _end(last[1] if isinstance(last, tuple) else last)
+        return f"{text[:position]}, {piece}{text[position:]}"
+    position = node.end_mark.index - 1
+    return f"{text[:position]}{piece}{text[position:]}"
 
 
-def _spliced_out(text: str, node: yaml.SequenceNode, index: int) -> str:
+def _remove_inline(text: str, node: yaml.SequenceNode, index: int) -> str:
     """The text without an item of a list in flow style and its comma."""
     item = node.value[index]
     if index > 0:

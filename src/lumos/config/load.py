@@ -15,7 +15,7 @@ from lumos.config.section import Section
 from lumos.config.settings import (
     MOVED,
     QUALITY_INTEGRATIONS,
-    OlderSpelling,
+    FormerKey,
     Origin,
     QualityIntegration,
     Settings,
@@ -43,8 +43,8 @@ FILE_NAME: Final = "lumos.yaml"
 
 def find_file(directory: Path, environment: Mapping[str, str]) -> Path | None:
     """The file to load: the value of `LUMOS_CONFIG`, or `lumos.yaml` in the directory."""
-    if named := environment.get(FILE_VARIABLE):
-        return directory / named
+    if platforms := environment.get(FILE_VARIABLE):
+        return directory / platforms
     file = directory / FILE_NAME
     return file if file.exists() else None
 
@@ -62,30 +62,32 @@ def load(
     of the file, those in variables and overrides to the current folder. `text` replaces the
     content of the file.
     """
-    here = str(Path.cwd())
+    current_folder = str(Path.cwd())
     root = MappingNode(
-        place=ConfigPosition(origin="settings", folder=here, kind="option"), path="", entries={}
+        position=ConfigPosition(origin="settings", folder=current_folder, kind="option"),
+        path="",
+        entries={},
     )
     problems: list[ConfigProblem] = []
     if file is not None:
         root, problems = yaml_tree.read_yaml(file, environment=environment, text=text)
-    root, older = _normalised(root, problems)
+    root, former_keys = _normalize(root, problems)
     lines = _lines(root)
-    for found, value in variables(environment, here):
+    for found, value in variables(environment, current_folder):
         root = put_value(root, found.steps, value)
-    root = _overridden(root, overrides, here, problems)
+    root = _apply_overrides(root, overrides, current_folder, problems)
     _check_platforms(root, problems)
     reader = SectionReader(_variants(), problems)
-    settings = reader.section(root, Settings, beside=(*MOVED, str(Settings.nested)))
+    settings = reader.section(root, Settings, outer_keys=(*MOVED, str(Settings.nested)))
     if problems or not isinstance(settings, Settings):
         raise ConfigurationError(problems)
     origin = Origin(
         file=None if file is None else str(file),
-        folder=root.place.folder,
+        folder=root.position.folder,
         lines=lines,
-        older=(*older, *reader.older),
+        former_keys=(*former_keys, *reader.former_keys),
     )
-    storage = _anchored(settings.storage, origin.folder)
+    storage = _absolute_storage_path(settings.storage, origin.folder)
     return msgspec.structs.replace(settings, storage=storage, origin=origin)
 
 
@@ -96,32 +98,32 @@ def _variants() -> Variants:
     return {SourceSettings: {**installed, **SOURCES}, QualityIntegration: QUALITY_INTEGRATIONS}
 
 
-def _normalised(
+def _normalize(
     root: MappingNode, problems: list[ConfigProblem]
-) -> tuple[MappingNode, list[OlderSpelling]]:
+) -> tuple[MappingNode, list[FormerKey]]:
     """The tree with each key moved to the section that reads it."""
-    root, twice = lift_nested(root, str(Settings.nested))
-    problems += twice
-    older = []
+    root, duplicates = lift_nested(root, str(Settings.nested))
+    problems += duplicates
+    former_keys = []
     for name, path in MOVED.items():
         if name not in root.entries:
             continue
         entry = root.entries[name]
-        rest = root.having({key: each for key, each in root.entries.items() if key != name})
+        rest = root.with_entries({key: each for key, each in root.entries.items() if key != name})
         steps = resolve_key(Settings, path).steps
-        if _given(rest, steps):
+        if _has_value(rest, steps):
             text = f"'{name}' and '{'.'.join(path)}' mean the same. Keep one of them."
-            problems.append(ConfigProblem(place=entry.place, key=entry.node.path, text=text))
+            problems.append(ConfigProblem(position=entry.position, key=entry.node.path, text=text))
         elif not is_empty(entry.node):
-            older.append(
-                OlderSpelling(key=entry.node.path, instead=".".join(path), line=entry.place.line)
+            former_keys.append(
+                FormerKey(key=entry.node.path, current_key=".".join(path), line=entry.position.line)
             )
             rest = put_value(rest, steps, entry.node)
         root = rest
-    return root, older
+    return root, former_keys
 
 
-def _given(root: MappingNode, steps: Iterable[tuple[str, frozenset[str]]]) -> bool:
+def _has_value(root: MappingNode, steps: Iterable[tuple[str, frozenset[str]]]) -> bool:
     node: ConfigNode = root
     for _, spellings in steps:
         entries = node.entries if isinstance(node, MappingNode) else {}
@@ -135,44 +137,46 @@ def _given(root: MappingNode, steps: Iterable[tuple[str, frozenset[str]]]) -> bo
 def _lines(root: MappingNode) -> dict[str, int]:
     """The line of each section, source and hint."""
     keys = keys_of(Settings)
-    places = {keys[name].field: entry.place for name, entry in root.entries.items() if name in keys}
+    positions = {
+        keys[name].field: entry.position for name, entry in root.entries.items() if name in keys
+    }
     sections = {name: entry.node for name, entry in root.entries.items()}
     watched = sections.get("change_detection")
     for block, prefix in ((root, ""), (watched, "change_detection.")):
         sources = block.entries.get("sources") if isinstance(block, MappingNode) else None
         if sources is not None and isinstance(sources.node, ListNode):
             items = {f"{prefix}sources[{at}]": each for at, each in enumerate(sources.node.items)}
-            places |= {key: each.place for key, each in items.items()}
+            positions |= {key: each.position for key, each in items.items()}
             sections |= items
     for key, section in sections.items():
         hints = section.entries.get("datasets") if isinstance(section, MappingNode) else None
         if hints is not None and isinstance(hints.node, ListNode):
-            places |= {
-                f"{key}.datasets[{at}]": each.place for at, each in enumerate(hints.node.items)
+            positions |= {
+                f"{key}.datasets[{at}]": each.position for at, each in enumerate(hints.node.items)
             }
-    return {key: place.line for key, place in places.items() if place.line is not None}
+    return {key: position.line for key, position in positions.items() if position.line is not None}
 
 
-def _overridden(
+def _apply_overrides(
     root: MappingNode, overrides: Mapping[str, object], folder: str, problems: list[ConfigProblem]
 ) -> MappingNode:
     for key, value in overrides.items():
         if value is None:
             continue
-        place = ConfigPosition(origin=f"option {key}", folder=folder, kind="option")
+        position = ConfigPosition(origin=f"option {key}", folder=folder, kind="option")
         try:
             found = resolve_key(Settings, canonical_path(key.split(".")))
         except UnknownKey as error:
-            problems.append(ConfigProblem(place=place, key=key, text=str(error)))
+            problems.append(ConfigProblem(position=position, key=key, text=str(error)))
         else:
-            root = put_value(root, found.steps, build_tree(value, place=place, path=key))
+            root = put_value(root, found.steps, build_tree(value, position=position, path=key))
     return root
 
 
 def _check_platforms(root: MappingNode, problems: list[ConfigProblem]) -> None:
     """Add problems for platforms that are not installed."""
     known = {*PLATFORMS, *plugins.names(plugins.PLATFORMS)}
-    named: list[tuple[str, ConfigNode]] = [
+    platforms: list[tuple[str, ConfigNode]] = [
         (mask_secret_text(node.written or node.text), node)
         for spelling in ("platform", "default_platform")
         if spelling in root.entries
@@ -181,17 +185,17 @@ def _check_platforms(root: MappingNode, problems: list[ConfigProblem]) -> None:
     ]
     configured = root.entries.get("platform_config")
     if configured is not None and isinstance(configured.node, MappingNode):
-        named += [(name, entry.node) for name, entry in configured.node.entries.items()]
+        platforms += [(name, entry.node) for name, entry in configured.node.entries.items()]
     problems += [
         ConfigProblem(
-            place=node.place, key=node.path, text=str(UnknownName("platform", name, known))
+            position=node.position, key=node.path, text=str(UnknownName("platform", name, known))
         )
-        for name, node in named
+        for name, node in platforms
         if name not in known
     ]
 
 
-def _anchored(storage: StorageSettings, folder: str) -> StorageSettings:
+def _absolute_storage_path(storage: StorageSettings, folder: str) -> StorageSettings:
     """A default path is also relative to the folder of the configuration."""
     if storage.path is None:
         return storage
@@ -207,7 +211,7 @@ _SWITCHES: Final = frozenset(
      "LUMOS_VERBOSE"}
 )  # fmt: skip
 # Variables of catalogs' own tools, and the keys that they set.
-_FOREIGN: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
+_OTHER_VARIABLES: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
 
 
 def variables(
@@ -221,9 +225,9 @@ def variables(
         found = _target(name)
         # Containers often pass on empty variables.
         if found is not None and text:
-            place = ConfigPosition(origin=name, folder=folder, kind="variable")
+            position = ConfigPosition(origin=name, folder=folder, kind="variable")
             path = ".".join(step for step, _ in found.steps)
-            yield found, ScalarNode(place=place, path=path, text=text, written=text)
+            yield found, ScalarNode(position=position, path=path, text=text, written=text)
 
 
 def unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -233,8 +237,8 @@ def unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _target(variable: str) -> KeyTarget | None:
-    if variable in _FOREIGN:
-        return resolve_key(Settings, _FOREIGN[variable])
+    if variable in _OTHER_VARIABLES:
+        return resolve_key(Settings, _OTHER_VARIABLES[variable])
     if not variable.startswith(_PREFIX) or variable == FILE_VARIABLE:
         return None
     parts = variable.removeprefix(_PREFIX).split("__")
@@ -244,4 +248,4 @@ def _target(variable: str) -> KeyTarget | None:
         found = resolve_key(Settings, canonical_path(path))
     except UnknownKey:
         return None
-    return found if found.kind.takes_text and all(path) else None
+    return found if found.kind.accepts_text and all(path) else None

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, field
 
 from lumos.config.secret import ConnectionString, Secret
-from lumos.config.section import Address, Location, Port, Seconds, Section, spelled
+from lumos.config.section import Address, Location, Port, Seconds, Section, alternative_names
 from lumos.config.sources import User
 from lumos.errors import MisuseError
 
@@ -94,8 +94,8 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
         Surrounding whitespace is ignored: files with tokens end in line breaks.
         """
         configured: Secret | None = getattr(self, self.token_key)
-        given = environment.get(self.variable, "") if configured is None else configured.reveal()
-        token = given.strip()
+        value = environment.get(self.variable, "") if configured is None else configured.reveal()
+        token = value.strip()
         if not token:
             return None
         if not (token.isascii() and token.isprintable() and " " not in token):
@@ -108,10 +108,10 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
 
     def at(self, address: str) -> Self:
         """The settings for another address, without the token of the configured one."""
-        there = msgspec.structs.replace(self, **{self.address_key: address})
-        if there.address == self.address:
+        other_settings = msgspec.structs.replace(self, **{self.address_key: address})
+        if other_settings.address == self.address:
             return self
-        return msgspec.structs.replace(there, **{self.token_key: None})
+        return msgspec.structs.replace(other_settings, **{self.token_key: None})
 
 
 class DatahubPlatform(ServerPlatform, frozen=True, kw_only=True):
@@ -121,8 +121,8 @@ class DatahubPlatform(ServerPlatform, frozen=True, kw_only=True):
     address_key: ClassVar[str] = "gms_server"
     token_key: ClassVar[str] = "token"
 
-    gms_server: Annotated[Address, spelled(also=("server",))] = "http://localhost:8080"
-    token: Annotated[Secret | None, spelled(also=("auth_token",))] = None
+    gms_server: Annotated[Address, alternative_names(also=("server",))] = "http://localhost:8080"
+    token: Annotated[Secret | None, alternative_names(also=("auth_token",))] = None
 
 
 class OpenmetadataPlatform(ServerPlatform, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class OpenmetadataPlatform(ServerPlatform, frozen=True, kw_only=True):
     token_key: ClassVar[str] = "auth_token"
 
     server: Address
-    auth_token: Annotated[Secret | None, spelled(also=("token",))] = None
+    auth_token: Annotated[Secret | None, alternative_names(also=("token",))] = None
     services: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -148,7 +148,7 @@ class AtlasPlatform(Section, frozen=True, kw_only=True):
     server: Address
     user: User = None
     password: Secret | None = None
-    auth_token: Annotated[Secret | None, spelled(also=("token",))] = None
+    auth_token: Annotated[Secret | None, alternative_names(also=("token",))] = None
     timeout: Seconds = 30
     ca_file: Location | None = None
 
@@ -157,7 +157,7 @@ class AmundsenPlatform(Section, frozen=True, kw_only=True):
     """Amundsen: its metadata service for reads, its Neo4j or SQL database for writes."""
 
     server: Address
-    auth_token: Annotated[Secret | None, spelled(also=("token",))] = None
+    auth_token: Annotated[Secret | None, alternative_names(also=("token",))] = None
     neo4j_uri: ConnectionString | None = None
     neo4j_user: str | None = None
     neo4j_password: Secret | None = None

@@ -23,7 +23,7 @@ from lumos.model.cost import DEFAULT_METHOD, AttributionMethod
 GB: Final = 1024**3
 _GB_PER_TB: Final = 1024
 _SECONDS_PER_HOUR: Final = 3600
-_SHOWN: Final = 20
+_MAX_LISTED: Final = 20
 
 SectionName: TypeAlias = Literal["cost_model", "cost_calculation"]
 _PROVIDERS: Final = {
@@ -34,7 +34,7 @@ _PROVIDERS: Final = {
     "azure_data_lake": "azure_blob", "azure_storage": "azure_blob",
     "file": "local", "postgresql": "postgres",
 }  # fmt: skip
-_USUAL_CLASS: Final = {"azure_blob": "hot"}
+_DEFAULT_CLASSES: Final = {"azure_blob": "hot"}
 _STANDARD: Final = "standard"
 _CLASSES: Final = {
     "s3": ("standard", "intelligent_tiering", "standard_ia", "onezone_ia", "glacier_ir", "glacier",
@@ -52,7 +52,9 @@ _CLASS_SPELLINGS: Final = {
     "cost_per_gb_month": "", "price_per_gb_month": "",
 }  # fmt: skip
 # Providers that charge for every stored byte; others only if a price is configured.
-_CHARGING: Final = frozenset(("s3", "gcs", "azure_blob", "snowflake", "bigquery", "redshift"))
+_CHARGING_PROVIDERS: Final = frozenset(
+    ("s3", "gcs", "azure_blob", "snowflake", "bigquery", "redshift")
+)
 _ENGINES: Final = {
     "apache_spark": "spark", "pyspark": "spark", "apache_flink": "flink", "aws_emr": "emr",
     "amazon_emr": "emr",
@@ -64,7 +66,7 @@ _UNITS: Final = {
     "tb_scanned": "tb_processed", "execution_hour": "hour", "warehouse_hour": "hour",
     "execution_second": "second",
 }  # fmt: skip
-_KEPT_UNITS: Final = {"dbu": "dbu_hour", "instance_hour": "instance_hour"}
+_UNITS_WITHOUT_PREFIX: Final = {"dbu": "dbu_hour", "instance_hour": "instance_hour"}
 _SPACES: Final = re.compile(r"[\s-]+")
 
 
@@ -73,8 +75,8 @@ class MissingPrices(MisuseError):
 
     def __init__(self, keys: Iterable[str]) -> None:
         self.keys = tuple(sorted(set(keys)))
-        more = len(self.keys) - _SHOWN
-        listed = ", ".join(self.keys[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+        more = len(self.keys) - _MAX_LISTED
+        listed = ", ".join(self.keys[:_MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
         what = "A price is" if len(self.keys) == 1 else "Prices are"
         super().__init__(f"{what} missing. Set {listed} in lumos.yaml.")
 
@@ -114,7 +116,7 @@ class Prices(NamedTuple):
     storage: Mapping[tuple[str, str], Decimal] = {}
     compute: Mapping[tuple[str, str], Decimal] = {}
     section: SectionName = "cost_calculation"
-    spelled: Mapping[str, str] = {}
+    names_in_config: Mapping[str, str] = {}
 
     def of_storage(self, provider: str, storage_class: str) -> Decimal | None:
         """The price of a GB per month, or None."""
@@ -128,32 +130,35 @@ class Prices(NamedTuple):
         """The configuration key of a storage price."""
         storage_class = storage_class or default_class(provider)
         if self.section == "cost_model":
-            name = self.spelled.get(provider, provider)
-            is_usual = storage_class == default_class(provider)
-            key = "cost_per_gb_month" if is_usual else f"classes.{storage_class}"
+            name = self.names_in_config.get(provider, provider)
+            is_default = storage_class == default_class(provider)
+            key = "cost_per_gb_month" if is_default else f"classes.{storage_class}"
             return f"cost_model.storage.{name}.{key}"
-        name = self.spelled.get(provider, "aws_s3" if provider == "s3" else provider)
+        name = self.names_in_config.get(provider, "aws_s3" if provider == "s3" else provider)
         return f"cost_calculation.storage_pricing.{name}.{storage_class}"
 
     def compute_key(self, engine: str, unit: str) -> str:
         """The configuration key of a compute price."""
         if self.section == "cost_model":
             return f"cost_model.compute.{engine}.cost_per_{unit}"
-        return f"cost_calculation.compute_pricing.{engine}.{_KEPT_UNITS.get(unit, f'per_{unit}')}"
+        key = _UNITS_WITHOUT_PREFIX.get(unit, f"per_{unit}")
+        return f"cost_calculation.compute_pricing.{engine}.{key}"
 
-    def changed(self, prices: Mapping[str, Decimal]) -> "Prices":
+    def with_changes(self, prices: Mapping[str, Decimal]) -> "Prices":
         """The prices with replacements by keys such as `s3.glacier` or `spark.per_core_hour`."""
         storage, compute = dict(self.storage), dict(self.compute)
         for key, price in prices.items():
             name, dot, rest = key.strip().partition(".")
-            place = provider_of(name), class_of(rest) or default_class(provider_of(name))
-            work, factor = _unit(rest)
+            storage_price = provider_of(name), class_of(rest) or default_class(provider_of(name))
+            unit, factor = _unit(rest)
             if price < 0:
                 raise MisuseError(f"The price {price} of '{key}' is negative.")
-            if dot and (place in storage or place[1] in _CLASSES.get(place[0], ())):
-                storage[place] = price
-            elif dot and (engine_of(name), work) in compute:
-                compute[engine_of(name), work] = price * factor
+            if dot and (
+                storage_price in storage or storage_price[1] in _CLASSES.get(storage_price[0], ())
+            ):
+                storage[storage_price] = price
+            elif dot and (engine_of(name), unit) in compute:
+                compute[engine_of(name), unit] = price * factor
             else:
                 known = [f"{each}.{name}" for each, name in (*storage, *compute)]
                 raise UnknownName("price", key, known, listed="Prices")
@@ -163,30 +168,30 @@ class Prices(NamedTuple):
 @cache
 def provider_of(name: str) -> str:
     """The canonical provider: `s3` for aws_s3 and s3a, `local` for file."""
-    plain = _plain(name)
+    plain = _normalize_name(name)
     return _PROVIDERS.get(plain, plain)
 
 
 @cache
 def class_of(name: str) -> str:
     """The canonical storage class: `standard_ia` for STANDARD_IA and infrequent_access."""
-    plain = _plain(name)
+    plain = _normalize_name(name)
     return _CLASS_SPELLINGS.get(plain, plain)
 
 
 def default_class(provider: str) -> str:
     """The storage class of data for which no class is known."""
-    return _USUAL_CLASS.get(provider, _STANDARD)
+    return _DEFAULT_CLASSES.get(provider, _STANDARD)
 
 
 def charges_for_storage(provider: str) -> bool:
     """Whether a provider charges for every stored byte, so that a missing price is an error."""
-    return provider in _CHARGING
+    return provider in _CHARGING_PROVIDERS
 
 
 def engine_of(name: str) -> str:
     """The canonical engine: `emr` for aws_emr."""
-    plain = _plain(name)
+    plain = _normalize_name(name)
     return _ENGINES.get(plain, plain)
 
 
@@ -211,23 +216,23 @@ def prices_of(settings: Settings) -> Prices:
     model, calculation = settings.cost_model, settings.cost_calculation
     storage: dict[tuple[str, str], tuple[Decimal, str]] = {}
     compute: dict[tuple[str, str], tuple[Decimal, str]] = {}
-    spelled: dict[str, str] = {}
-    for name, at, price, key in (*_model_storage(model), *_calculation_storage(calculation)):
-        spelled.setdefault(at[0], name)
-        _put(storage, at, price, key)
-    for at, price, key in (
+    names_in_config: dict[str, str] = {}
+    for name, price_key, price, key in (*_model_storage(model), *_calculation_storage(calculation)):
+        names_in_config.setdefault(price_key[0], name)
+        _add_price(storage, price_key, price, key)
+    for price_key, price, key in (
         *_compute(model.compute, "cost_model.compute"),
         *_compute(calculation.compute_pricing, "cost_calculation.compute_pricing"),
     ):
-        _put(compute, at, price, key)
+        _add_price(compute, price_key, price, key)
     uses_model = bool(model.storage or model.compute)
     uses_calculation = bool(calculation.storage_pricing or calculation.compute_pricing)
     return Prices(
         currency=_currency(settings),
-        storage={at: price for at, (price, _) in storage.items()},
-        compute={at: price for at, (price, _) in compute.items()},
+        storage={price_key: price for price_key, (price, _) in storage.items()},
+        compute={price_key: price for price_key, (price, _) in compute.items()},
         section="cost_model" if uses_model and not uses_calculation else "cost_calculation",
-        spelled=spelled,
+        names_in_config=names_in_config,
     )
 
 
@@ -284,13 +289,13 @@ def monthly_amounts(settings: Settings, kind: Literal["idle", "shared", "adjustm
     )
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return _SPACES.sub("_", name.strip().lower())
 
 
 def _unit(name: str) -> tuple[str, Decimal]:
     """The canonical unit, and the factor that converts a price per named unit to it."""
-    plain = _plain(name)
+    plain = _normalize_name(name)
     for prefix in ("cost_per_", "price_per_", "per_"):
         plain = plain.removeprefix(prefix)
     singular = plain if plain.endswith("ss") else plain.removesuffix("s")
@@ -302,13 +307,13 @@ def _unit(name: str) -> tuple[str, Decimal]:
     return unit, Decimal(1)
 
 
-def _put(
+def _add_price(
     prices: dict[tuple[str, str], tuple[Decimal, str]],
-    at: tuple[str, str],
+    price_key: tuple[str, str],
     price: Decimal,
     key: str,
 ) -> None:
-    known = prices.setdefault(at, (price, key))
+    known = prices.setdefault(price_key, (price, key))
     if known[0] != price:
         raise MisuseError(f"'{known[1]}' and '{key}' set the same price differently. Keep one.")
 
@@ -320,12 +325,17 @@ _ComputePrices: TypeAlias = Iterable[tuple[tuple[str, str], Decimal, str]]
 def _model_storage(model: CostModel) -> _StoragePrices:
     for name, cost in model.storage.items():
         provider, key = provider_of(name), f"cost_model.storage.{name}"
-        usual = provider, default_class(provider)
+        default_key = provider, default_class(provider)
         if cost.cost_per_gb_month is not None:
-            yield name, usual, exact_decimal(cost.cost_per_gb_month), f"{key}.cost_per_gb_month"
+            yield (
+                name,
+                default_key,
+                exact_decimal(cost.cost_per_gb_month),
+                f"{key}.cost_per_gb_month",
+            )
         if cost.cost_per_tb_month is not None:
             price = exact_decimal(cost.cost_per_tb_month) / _GB_PER_TB
-            yield name, usual, price, f"{key}.cost_per_tb_month"
+            yield name, default_key, price, f"{key}.cost_per_tb_month"
         for each, number in cost.classes.items():
             yield name, (provider, class_of(each)), exact_decimal(number), f"{key}.classes.{each}"
 
@@ -334,9 +344,9 @@ def _calculation_storage(calculation: CostCalculation) -> _StoragePrices:
     for name, classes in calculation.storage_pricing.items():
         provider = provider_of(name)
         for each, price in classes.items():
-            at = provider, class_of(each) or default_class(provider)
+            price_key = provider, class_of(each) or default_class(provider)
             key = f"cost_calculation.storage_pricing.{name}.{each}"
-            yield name, at, exact_decimal(price.price_per_gb_month), key
+            yield name, price_key, exact_decimal(price.price_per_gb_month), key
 
 
 def _compute(prices: Mapping[str, Mapping[str, float]], key: str) -> _ComputePrices:

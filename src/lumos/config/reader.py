@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import inspect
 
 from lumos.config.secret import Secret, guard_option, is_secret_name, mask_secret_text
-from lumos.config.section import ALSO, INTERNAL, OLDER, ONE, PATH, SPLIT, Section
-from lumos.config.settings import OlderSpelling
+from lumos.config.section import ALIASES, FORMER_NAMES, INTERNAL, PATH, SINGLE_NAMES, SPLIT, Section
+from lumos.config.settings import FormerKey
 from lumos.config.yaml_tree import (
     ConfigNode,
     ConfigProblem,
@@ -26,22 +26,22 @@ from lumos.config.yaml_tree import (
 from lumos.errors import MisuseError, did_you_mean
 
 # Longer lists of keys are left out of error messages.
-_FEW: Final = 10
+_MAX_LISTED_KEYS: Final = 10
 
 
 class ValueKind(NamedTuple):
     """The type of a value, its description for users, and further annotations."""
 
     type: inspect.Type
-    words: str
+    description: str
     extra: dict[str, Any]
 
     @property
-    def takes_text(self) -> bool:
+    def accepts_text(self) -> bool:
         """Whether a single value is accepted."""
         match self.type:
             case inspect.UnionType(types=types):
-                return any(value_kind(member).takes_text for member in types)
+                return any(value_kind(member).accepts_text for member in types)
             case inspect.StructType():
                 return section_of(self.type).shorthand is not None
             case inspect.VarTupleType() | inspect.DictType() | inspect.NoneType():
@@ -51,13 +51,13 @@ class ValueKind(NamedTuple):
 
 
 class SectionKey(NamedTuple):
-    """A spelling of a field; `single` for one item of a list, `older` for a former name."""
+    """A name of a field; `single` for one item of a list, `is_former` for a former name."""
 
     field: str
     kind: ValueKind
     required: bool
     single: bool = False
-    older: bool = False
+    is_former: bool = False
 
 
 class KeyTarget(NamedTuple):
@@ -76,8 +76,8 @@ def value_kind(type: inspect.Type) -> ValueKind:
     match type:
         case inspect.Metadata(type=inner, extra_json_schema=described, extra=extra):
             kind = value_kind(inner)
-            words = (described or {}).get("description", kind.words)
-            return ValueKind(kind.type, words, kind.extra | (extra or {}))
+            description = (described or {}).get("description", kind.description)
+            return ValueKind(kind.type, description, kind.extra | (extra or {}))
         case inspect.UnionType(types=types):
             members = [each for each in types if not isinstance(each, inspect.NoneType)]
             return value_kind(members[0]) if len(members) == 1 else ValueKind(type, "", {})
@@ -111,9 +111,9 @@ def keys_of(section: type[Section]) -> dict[str, SectionKey]:
         if extra.get(INTERNAL) or name == section.rest:
             continue
         keys[name] = key
-        keys |= dict.fromkeys(extra.get(ALSO, ()), key)
-        keys |= {spelling: key._replace(older=True) for spelling in extra.get(OLDER, ())}
-        keys |= {spelling: key._replace(single=True) for spelling in extra.get(ONE, ())}
+        keys |= dict.fromkeys(extra.get(ALIASES, ()), key)
+        keys |= {spelling: key._replace(is_former=True) for spelling in extra.get(FORMER_NAMES, ())}
+        keys |= {spelling: key._replace(single=True) for spelling in extra.get(SINGLE_NAMES, ())}
     return keys
 
 
@@ -124,7 +124,7 @@ def resolve_key(section: type[Section], path: list[str], parent: str = "") -> Ke
     if name in keys:
         key = keys[name]
         spellings = {each for each, other in keys.items() if other.field == key.field}
-        return _below(key.kind, (name, frozenset(spellings)), rest, parent)
+        return _resolve_below(key.kind, (name, frozenset(spellings)), rest, parent)
     if section.rest is not None:
         kind = fields_of(section)[section.rest].kind
         if isinstance(kind.type, inspect.DictType):
@@ -132,35 +132,35 @@ def resolve_key(section: type[Section], path: list[str], parent: str = "") -> Ke
     raise UnknownKey(unknown_key(name, parent, keys))
 
 
-def _below(
+def _resolve_below(
     kind: ValueKind, step: tuple[str, frozenset[str]], rest: list[str], parent: str
 ) -> KeyTarget:
-    here = f"{parent}.{step[0]}" if parent else step[0]
+    path_here = f"{parent}.{step[0]}" if parent else step[0]
     if not rest:
         return KeyTarget((step,), kind)
     match kind.type:
         case inspect.StructType() as struct:
-            found = resolve_key(section_of(struct), rest, here)
+            found = resolve_key(section_of(struct), rest, path_here)
         case inspect.DictType() as map_type:
-            found = _in_map(map_type, rest, here)
+            found = _in_map(map_type, rest, path_here)
         case _:
-            raise UnknownKey(f"'{here}' has no keys below it, so there is no '{rest[0]}'.")
+            raise UnknownKey(f"'{path_here}' has no keys below it, so there is no '{rest[0]}'.")
     return KeyTarget((step, *found.steps), found.kind)
 
 
 def _in_map(map_type: inspect.DictType, path: list[str], parent: str) -> KeyTarget:
     kind = value_kind(map_type.value_type)
-    if kind.takes_text and not isinstance(kind.type, inspect.StructType):
+    if kind.accepts_text and not isinstance(kind.type, inspect.StructType):
         path = [".".join(path)]
     name, *rest = path
-    return _below(kind, (name, frozenset((name,))), rest, parent)
+    return _resolve_below(kind, (name, frozenset((name,))), rest, parent)
 
 
 def unknown_key(name: str, parent: str, known: Iterable[str]) -> str:
     """The message for an unknown key."""
     known = sorted(known)
     hint = did_you_mean(name, known)
-    if not hint and (len(known) <= _FEW or not parent):
+    if not hint and (len(known) <= _MAX_LISTED_KEYS or not parent):
         hint = f" Valid keys: {', '.join(known)}." if known else " It takes no keys."
     return f"unknown key '{name}'{f' in {parent}' if parent else ''}.{hint}"
 
@@ -191,7 +191,7 @@ def read_scalar(node: ScalarNode, kind: ValueKind) -> object:
         case inspect.StrType():
             if not matches(node.text, kind.type):
                 return INVALID
-            return _anchored(node) if PATH in kind.extra else node.text
+            return _absolute_path(node) if PATH in kind.extra else node.text
         case inspect.LiteralType(values=values):
             return node.text if node.text in values else INVALID
         case inspect.EnumType(cls=cls):
@@ -241,8 +241,8 @@ def choices(type: inspect.Type) -> tuple[str, ...]:
 def describe_kind(kind: ValueKind) -> str:
     """The expected kind of value, for error messages."""
     match kind.type:
-        case _ if kind.words:
-            return kind.words
+        case _ if kind.description:
+            return kind.description
         case inspect.LiteralType() | inspect.EnumType():
             return f"one of {', '.join(choices(kind.type))}"
         case inspect.BoolType():
@@ -259,7 +259,7 @@ def describe_kind(kind: ValueKind) -> str:
             return "text"
 
 
-def describe_node(node: ConfigNode, *, echo: bool) -> str:
+def describe_node(node: ConfigNode, *, show_value: bool) -> str:
     """The value that was found, for error messages; values of variables are never shown."""
     match node:
         case ScalarNode() if node.empty:
@@ -267,7 +267,7 @@ def describe_node(node: ConfigNode, *, echo: bool) -> str:
         case ScalarNode():
             text = mask_secret_text(node.written or node.text)
             shown = text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
-            return f"'{shown}'" if echo else "a single value"
+            return f"'{shown}'" if show_value else "a single value"
         case ListNode():
             return "a list"
         case MappingNode():
@@ -276,11 +276,11 @@ def describe_node(node: ConfigNode, *, echo: bool) -> str:
             raise TypeError(f"{type(node).__name__} is not a node of the tree")
 
 
-def _anchored(node: ScalarNode) -> str:
+def _absolute_path(node: ScalarNode) -> str:
     """The absolute path; relative paths are relative to the folder of the file."""
     if "://" in node.text:
         return node.text
-    return str(Path(node.place.folder, os.path.expanduser(node.text)))
+    return str(Path(node.position.folder, os.path.expanduser(node.text)))
 
 
 def _number(
@@ -306,73 +306,81 @@ class SectionReader:
     def __init__(self, variants: Variants, problems: list[ConfigProblem]) -> None:
         self._variants = variants
         self.problems = problems
-        self.older: list[OlderSpelling] = []
+        self.former_keys: list[FormerKey] = []
 
     def section(
-        self, node: ConfigNode, section: type[Section], *, beside: Iterable[str] = ()
+        self, node: ConfigNode, section: type[Section], *, outer_keys: Iterable[str] = ()
     ) -> Section | InvalidValue:
-        """The section; keys in `beside` belong to the enclosing section and may be suggested."""
+        """The section; `outer_keys` are keys of the enclosing section, which may be suggested."""
         if isinstance(node, ScalarNode) and section.shorthand is not None:
-            entry = MappingEntry(place=node.place, node=node)
-            node = MappingNode(place=node.place, path=node.path, entries={section.shorthand: entry})
+            entry = MappingEntry(position=node.position, node=node)
+            node = MappingNode(
+                position=node.position, path=node.path, entries={section.shorthand: entry}
+            )
         if not isinstance(node, MappingNode):
-            return self._refuse(node, "a mapping", echo=False)
+            return self._refuse_value(node, "a mapping", show_value=False)
         if section.nested is not None:
-            node, twice = lift_nested(node, section.nested)
-            self.problems += twice
-        chosen = self._chosen(node, section)
-        if chosen is None:
+            node, duplicates = lift_nested(node, section.nested)
+            self.problems += duplicates
+        variant = self._select_variant(node, section)
+        if variant is None:
             return INVALID
         before = len(self.problems)
-        values = self._values(node, chosen, frozenset(beside))
+        values = self._values(node, variant, frozenset(outer_keys))
         if len(self.problems) > before:
             return INVALID
         try:
-            return chosen(**values)
+            return variant(**values)
         except MisuseError as error:
-            self._note(node, f"{node.path}: {error}" if node.path else str(error))
+            self._add_problem(node, f"{node.path}: {error}" if node.path else str(error))
             return INVALID
 
-    def _chosen(self, node: MappingNode, section: type[Section]) -> type[Section] | None:
+    def _select_variant(self, node: MappingNode, section: type[Section]) -> type[Section] | None:
         """The section itself, or the variant that the key `type` selects."""
         if section not in self._variants:
             return section
         variants = self._variants[section]
         entry = node.entries.get("type")
         if entry is None or is_empty(entry.node):
-            self._note(node, f"{node.path} needs 'type', one of {', '.join(sorted(variants))}.")
+            self._add_problem(
+                node, f"{node.path} needs 'type', one of {', '.join(sorted(variants))}."
+            )
             return None
         kind = ValueKind(inspect.LiteralType(values=tuple(sorted(variants))), "", {})
         value = self._value(entry.node, kind)
         return variants[value] if isinstance(value, str) else None
 
     def _values(
-        self, node: MappingNode, section: type[Section], beside: frozenset[str]
+        self, node: MappingNode, section: type[Section], outer_keys: frozenset[str]
     ) -> dict[str, object]:
         keys = keys_of(section)
         values: dict[str, object] = {}
-        written: dict[str, str] = {}
+        names_in_file: dict[str, str] = {}
         for name, entry in node.entries.items():
             key = keys.get(name)
             if key is None or is_empty(entry.node):
                 continue
-            if key.field in written:
-                other = written[key.field]
-                self._note_at(entry, f"'{other}' and '{name}' mean the same. Keep one of them.")
+            if key.field in names_in_file:
+                other = names_in_file[key.field]
+                self._add_problem_at(
+                    entry, f"'{other}' and '{name}' mean the same. Keep one of them."
+                )
                 continue
-            written[key.field] = name
+            names_in_file[key.field] = name
             values[key.field] = self._field(key, entry)
         self._require(node, section, values)
-        left_over = {name: entry for name, entry in node.entries.items() if name not in keys}
-        return values | self._rest(node.having(left_over), section, beside | set(keys))
+        unknown_entries = {name: entry for name, entry in node.entries.items() if name not in keys}
+        return values | self._rest(
+            node.with_entries(unknown_entries), section, outer_keys | set(keys)
+        )
 
     def _field(self, key: SectionKey, entry: MappingEntry) -> object:
         node = entry.node
-        if key.older:
-            line = entry.place.line
-            self.older.append(OlderSpelling(key=node.path, instead=key.field, line=line))
+        if key.is_former:
+            line = entry.position.line
+            self.former_keys.append(FormerKey(key=node.path, current_key=key.field, line=line))
         if key.single:
-            node = ListNode(place=node.place, path=node.path, items=(node,))
+            node = ListNode(position=node.position, path=node.path, items=(node,))
         return self._value(node, key.kind)
 
     def _require(
@@ -383,27 +391,27 @@ class SectionReader:
             if key.required and name == key.field and name not in values:
                 spellings = [each for each, other in keys.items() if other.field == name]
                 wanted = " or ".join(f"'{spelling}'" for spelling in spellings)
-                self._note(node, f"{node.path} needs {wanted}.")
+                self._add_problem(node, f"{node.path} needs {wanted}.")
 
     def _rest(
         self, node: MappingNode, section: type[Section], known: frozenset[str]
     ) -> dict[str, object]:
         if section.rest is None:
             for name, entry in node.entries.items():
-                self._note_at(entry, unknown_key(name, node.path, known))
+                self._add_problem_at(entry, unknown_key(name, node.path, known))
             return {}
         kind = fields_of(section)[section.rest].kind
         if isinstance(kind.type, inspect.StructType):
-            return {section.rest: self.section(node, section_of(kind.type), beside=known)}
+            return {section.rest: self.section(node, section_of(kind.type), outer_keys=known)}
         return {section.rest: self._value(node, kind)}
 
     def _value(self, node: ConfigNode, kind: ValueKind) -> object:
         if isinstance(node, ScalarNode) and node.problem:
-            self._note(node, node.problem)
+            self._add_problem(node, node.problem)
             return INVALID
         match kind.type:
             case inspect.UnionType(types=types):
-                return self._value(node, _member(types, node, kind.words))
+                return self._value(node, _union_member(types, node, kind.description))
             case inspect.StructType() as struct:
                 return self.section(node, section_of(struct))
             case inspect.VarTupleType():
@@ -414,7 +422,11 @@ class SectionReader:
                 value: object = INVALID
                 if isinstance(node, ScalarNode) and not node.empty:
                     value = read_scalar(node, kind)
-                return self._refuse(node, describe_kind(kind), kind) if value is INVALID else value
+                return (
+                    self._refuse_value(node, describe_kind(kind), kind)
+                    if value is INVALID
+                    else value
+                )
 
     def _items(self, node: ConfigNode, kind: ValueKind) -> object:
         assert isinstance(kind.type, inspect.VarTupleType)
@@ -422,39 +434,41 @@ class SectionReader:
             parts = (part.strip() for part in node.text.split(kind.extra[SPLIT]))
             return tuple(part for part in parts if part)
         if not isinstance(node, ListNode):
-            return self._refuse(node, describe_kind(kind))
+            return self._refuse_value(node, describe_kind(kind))
         if len(node.items) < (kind.type.min_length or 0):
-            self._note(node, f"{node.path} must have at least one value.")
+            self._add_problem(node, f"{node.path} must have at least one value.")
         item = value_kind(kind.type.item_type)
         return tuple(self._value(each, item) for each in node.items)
 
     def _map(self, node: ConfigNode, kind: ValueKind) -> object:
         assert isinstance(kind.type, inspect.DictType)
         if not isinstance(node, MappingNode):
-            return self._refuse(node, describe_kind(kind), echo=False)
+            return self._refuse_value(node, describe_kind(kind), show_value=False)
         key_kind, item_kind = value_kind(kind.type.key_type), value_kind(kind.type.value_type)
         values = {}
         for name, entry in node.entries.items():
             if not matches(name, key_kind.type):
-                self._note_at(entry, f"the key '{name}' in {node.path} must be {key_kind.words}.")
+                self._add_problem_at(
+                    entry, f"the key '{name}' in {node.path} must be {key_kind.description}."
+                )
             elif item_kind.type == inspect.CustomType(object):
-                values[name] = self._free(entry.node, name)
+                values[name] = self._free_form_value(entry.node, name)
             elif not is_empty(entry.node):
                 values[name] = self._value(entry.node, item_kind)
         return values
 
-    def _free(self, node: ConfigNode, key: str) -> object:
+    def _free_form_value(self, node: ConfigNode, key: str) -> object:
         """A free-form value; everything below a key with the name of a secret is a secret."""
         match node:
             case MappingNode():
                 return {
-                    name: self._free(entry.node, f"{key}.{name}")
+                    name: self._free_form_value(entry.node, f"{key}.{name}")
                     for name, entry in node.entries.items()
                 }
             case ListNode():
-                return [self._free(each, key) for each in node.items]
+                return [self._free_form_value(each, key) for each in node.items]
             case ScalarNode() if node.problem:
-                self._note(node, node.problem)
+                self._add_problem(node, node.problem)
                 return INVALID
             case ScalarNode():
                 value = read_untyped(node)
@@ -464,25 +478,33 @@ class SectionReader:
             case _:
                 raise TypeError(f"{type(node).__name__} is not a node of the tree")
 
-    def _refuse(
-        self, node: ConfigNode, words: str, kind: ValueKind | None = None, *, echo: bool = True
+    def _refuse_value(
+        self,
+        node: ConfigNode,
+        description: str,
+        kind: ValueKind | None = None,
+        *,
+        show_value: bool = True,
     ) -> InvalidValue:
         known = choices(kind.type) if kind is not None else ()
         hint = did_you_mean(node.text, known) if isinstance(node, ScalarNode) else ""
         subject = node.path or "The configuration"
-        self._note(node, f"{subject} must be {words}, not {describe_node(node, echo=echo)}.{hint}")
+        actual = describe_node(node, show_value=show_value)
+        self._add_problem(node, f"{subject} must be {description}, not {actual}.{hint}")
         return INVALID
 
-    def _note(self, node: ConfigNode, text: str) -> None:
-        self.problems.append(ConfigProblem(place=node.place, key=node.path, text=text))
+    def _add_problem(self, node: ConfigNode, text: str) -> None:
+        self.problems.append(ConfigProblem(position=node.position, key=node.path, text=text))
 
-    def _note_at(self, entry: MappingEntry, text: str) -> None:
-        self.problems.append(ConfigProblem(place=entry.place, key=entry.node.path, text=text))
+    def _add_problem_at(self, entry: MappingEntry, text: str) -> None:
+        self.problems.append(ConfigProblem(position=entry.position, key=entry.node.path, text=text))
 
 
-def _member(types: tuple[inspect.Type, ...], node: ConfigNode, words: str) -> ValueKind:
+def _union_member(types: tuple[inspect.Type, ...], node: ConfigNode, description: str) -> ValueKind:
     """The member of a union type that fits a node."""
     kinds = [value_kind(each) for each in types]
     wants_text = isinstance(node, ScalarNode)
-    kind = next((each for each in kinds if each.takes_text == wants_text), kinds[0])
-    return kind._replace(words=words or " or ".join(describe_kind(each) for each in kinds))
+    kind = next((each for each in kinds if each.accepts_text == wants_text), kinds[0])
+    return kind._replace(
+        description=description or " or ".join(describe_kind(each) for each in kinds)
+    )

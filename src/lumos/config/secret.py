@@ -24,13 +24,13 @@ _SECRET_WORDS: Final = frozenset(
     )
 )
 _SECRET_ENDINGS: Final = ("password", "passwd", "passphrase", "secret")
-_KINDS_OF_KEYS: Final = frozenset(
+_KEY_WORDS: Final = frozenset(
     ("api", "access", "account", "private", "shared", "secret", "master", "encryption", "sas")
 )
-_ASSIGNED: Final = re.compile(
+_ASSIGNMENT: Final = re.compile(
     r"(password|passwd|pwd|secret|token|key|sig|signature|credentials?)\s*[=:]", re.IGNORECASE
 )
-_TOLD: Final = (
+_SECRET_PATTERNS: Final = (
     re.compile(
         r"""((?:password|passwd|pwd|passphrase|secret|token|signature|credentials?|authorization
               |(?:api|access|account|private|shared|secret)[ _-]?key)["']?\s*[=:]\s*["']?
@@ -47,7 +47,7 @@ _TOLD: Final = (
 # The part before the @ is a container, not a user.
 _CONTAINER: Final = re.compile(r"(?:abfs|wasb)s?://[^\s/:@?]+@[\w.-]+(?:/[^\s?]*)?", re.IGNORECASE)
 # Credentials before a host, without a scheme.
-_ENTRY: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
+_CREDENTIALS: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
 # A host, or the encoded path of a socket.
 _HOST: Final = r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?|%2[Ff][A-Za-z0-9_.%-]+)"
 _URL: Final = re.compile(
@@ -59,7 +59,7 @@ _URL: Final = re.compile(
     re.VERBOSE,
 )
 # Only these parameters are displayed; any other may contain a password.
-_HARMLESS: Final = frozenset(
+_SAFE_PARAMETERS: Final = frozenset(
     (
         "sslmode", "application_name", "connect_timeout", "target_session_attrs", "charset",
         "driver", "warehouse", "role", "database", "schema", "replicaset", "retrywrites",
@@ -70,17 +70,17 @@ _HARMLESS: Final = frozenset(
 
 # In a command-line argument: a path conversion may have removed a slash, and a password may contain
 # an @.
-_ENTRY_IN_URL: Final = re.compile(
+_CREDENTIALS_IN_URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/{1,2}(?P<user>[^\s/:@]*)(?::(?P<password>.*))?@",
     re.DOTALL,
 )
 # The same without a scheme: //user:password@host, user:password@host. 12:30 is a time.
-_ENTRY_ALONE: Final = re.compile(
+_CREDENTIALS_WITHOUT_SCHEME: Final = re.compile(
     r"(?:\A|(?<=[/\s=]))(?!\d+:)[^\s/:@=]+:(?P<password>[^\s/]+)@(?=[\w\[])"
 )
 _PARAMETER_IN_URL: Final = re.compile(r"(?<=[?&;])(?P<name>[^\s=&;?]+)=(?P<value>[^\s&;]+)")
 # In these schemes the part before the @ is a platform or a container.
-_WITHOUT_USERS: Final = frozenset(("lumos", "abfs", "abfss", "wasb", "wasbs"))
+_SCHEMES_WITHOUT_USERS: Final = frozenset(("lumos", "abfs", "abfss", "wasb", "wasbs"))
 
 
 class Secret:
@@ -109,10 +109,10 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        mine, theirs = (
-            each.encode("utf-8", "surrogatepass") for each in (self._value, other._value)
+        own, others = (
+            value.encode("utf-8", "surrogatepass") for value in (self._value, other._value)
         )
-        return type(self) is type(other) and hmac.compare_digest(mine, theirs)
+        return type(self) is type(other) and hmac.compare_digest(own, others)
 
     def __hash__(self) -> int:
         return hash((type(self), self._value))
@@ -125,7 +125,9 @@ class Secret:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         # Closures for executors are pickled, and the text would appear in plans and logs.
-        raise TypeError(f"A {type(self).__name__} is not pickled; reveal() it where it is needed.")
+        raise TypeError(
+            f"A {type(self).__name__} cannot be pickled; call reveal() where it is needed."
+        )
 
     def __copy__(self) -> Self:
         return self
@@ -148,9 +150,9 @@ class ConnectionString(Secret):
         scheme, user, password, hosts, path, query = match.groups()
         # A user without a password may be a token.
         shown_user = user if password else MASK
-        entry = "" if user is None else f"{shown_user}{':' + MASK if password else ''}@"
+        credentials = "" if user is None else f"{shown_user}{':' + MASK if password else ''}@"
         parameters = "&".join(_shown_parameter(each) for each in query.split("&")) if query else ""
-        return f"{scheme}://{entry}{hosts}{path or ''}{'?' + parameters if query else ''}"
+        return f"{scheme}://{credentials}{hosts}{path or ''}{'?' + parameters if query else ''}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -164,7 +166,7 @@ class ConnectionString(Secret):
 
 def _shown_parameter(text: str) -> str:
     name, _, value = text.partition("=")
-    return f"{name}={value if name.casefold() in _HARMLESS else MASK}"
+    return f"{name}={value if name.casefold() in _SAFE_PARAMETERS else MASK}"
 
 
 def mask_secret_text(text: str) -> str:
@@ -173,12 +175,12 @@ def mask_secret_text(text: str) -> str:
         return text
     if "://" in text and ("@" in text or "?" in text):
         return str(ConnectionString(text))
-    return MASK if _ASSIGNED.search(text) or _ENTRY.search(text) else text
+    return MASK if _ASSIGNMENT.search(text) or _CREDENTIALS.search(text) else text
 
 
 def redact(text: str) -> str:
     """The output of another program with everything masked that looks like a secret."""
-    for pattern in _TOLD:
+    for pattern in _SECRET_PATTERNS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
 
@@ -192,26 +194,26 @@ def mask_arguments(arguments: Iterable[str], text: str) -> str:
     for argument in arguments:
         if ":" not in argument:
             continue
-        for spelled in {argument, str(Path(argument)), repr(argument)[1:-1]}:
-            for secret, shown in _secrets_in(spelled):
+        for form in {argument, str(Path(argument)), repr(argument)[1:-1]}:
+            for secret, shown in _secrets_in(form):
                 text = text.replace(secret, shown)
     return text
 
 
 def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
     """The secrets of an address with their surrounding characters, and the replacements."""
-    if entry := _ENTRY_IN_URL.search(url):
-        if entry["password"]:
-            yield f":{entry['password']}@", f":{MASK}@"
-        elif entry["user"] and entry["scheme"].lower() not in _WITHOUT_USERS:
+    if credentials := _CREDENTIALS_IN_URL.search(url):
+        if credentials["password"]:
+            yield f":{credentials['password']}@", f":{MASK}@"
+        elif credentials["user"] and credentials["scheme"].lower() not in _SCHEMES_WITHOUT_USERS:
             # A user without a password may be a token.
-            yield f"/{entry['user']}@", f"/{MASK}@"
-    elif alone := _ENTRY_ALONE.search(url):
-        yield f":{alone['password']}@", f":{MASK}@"
+            yield f"/{credentials['user']}@", f"/{MASK}@"
+    elif credentials := _CREDENTIALS_WITHOUT_SCHEME.search(url):
+        yield f":{credentials['password']}@", f":{MASK}@"
     if ":/" not in url:
         return
     for parameter in _PARAMETER_IN_URL.finditer(url):
-        if parameter["name"].casefold() not in _HARMLESS:
+        if parameter["name"].casefold() not in _SAFE_PARAMETERS:
             yield parameter[0], f"{parameter['name']}={MASK}"
 
 
@@ -219,7 +221,7 @@ def is_secret_name(key: str) -> bool:
     """Whether a free-form option contains a secret by its name: `api_key`, `fs.s3a.secret.key`."""
     words = [word.lower() for word in _WORDS.findall(key)]
     return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words) or any(
-        first in _KINDS_OF_KEYS and second == "key" for first, second in pairwise(words)
+        first in _KEY_WORDS and second == "key" for first, second in pairwise(words)
     )
 
 

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Meta
 
 PATH: Final = "path"
-ALSO: Final = "also"
-ONE: Final = "one"
-OLDER: Final = "older"
+ALIASES: Final = "also"
+SINGLE_NAMES: Final = "one"
+FORMER_NAMES: Final = "older"
 SPLIT: Final = "split"
 INTERNAL: Final = "internal"
 
@@ -24,11 +24,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     nested: ClassVar[str | None] = None
 
 
-def spelled(
+def alternative_names(
     *, also: tuple[str, ...] = (), one: tuple[str, ...] = (), older: tuple[str, ...] = ()
 ) -> Meta:
-    """Other spellings of a key: equal ones, ones for a single list item, and former ones."""
-    return Meta(extra={ALSO: also, ONE: one, OLDER: older})
+    """Other names of a key: aliases, names for a single list item, and former names."""
+    return Meta(extra={ALIASES: also, SINGLE_NAMES: one, FORMER_NAMES: older})
 
 
 Price: TypeAlias = Annotated[float, Meta(ge=0, description="a price of 0 or more")]

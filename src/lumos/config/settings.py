@@ -20,7 +20,7 @@ from lumos.config.section import (
     Seconds,
     Section,
     Share,
-    spelled,
+    alternative_names,
 )
 from lumos.config.sources import DatasetHint, Names, SourceSettings
 from lumos.config.sql_names import NAME_TEMPLATE, NAME_TEMPLATE_HELP, SqlName
@@ -33,7 +33,7 @@ from lumos.model.version import DEFAULT_PREFIX
 OwnerKind: TypeAlias = Literal["user", "group"]
 
 # Names that end with one of these words are groups, unless groups are configured.
-_USUAL_GROUPS: Final = tuple(
+_DEFAULT_GROUP_PATTERNS: Final = tuple(
     f"{start}{word}{end}"
     for word in ("team", "group", "squad", "guild", "chapter")
     for start in ("", "*[-_ .]")
@@ -51,7 +51,7 @@ class OwnerRules(Section, frozen=True, kw_only=True):
         groups = self.groups or ()
         if not all(pattern.strip() for pattern in (*groups, *self.users)):
             raise MisuseError("An owner name or pattern is empty.")
-        both = {each.casefold() for each in groups} & {each.casefold() for each in self.users}
+        both = {name.casefold() for name in groups} & {name.casefold() for name in self.users}
         if both:
             raise MisuseError(
                 f"'{min(both)}' is listed under 'groups' and 'users'. Remove it from one of them."
@@ -59,17 +59,19 @@ class OwnerRules(Section, frozen=True, kw_only=True):
 
     def configured_kind(self, name: str) -> OwnerKind | None:
         """The configured kind of an owner; users take precedence over groups."""
-        if _fits(name, self.users):
+        if _matches_any(name, self.users):
             return "user"
-        return "group" if _fits(name, self.groups or ()) else None
+        return "group" if _matches_any(name, self.groups or ()) else None
 
     def kind(self, name: str) -> OwnerKind:
         """The kind of an owner, by default from its name."""
-        usual = _USUAL_GROUPS if self.groups is None else ()
-        return self.configured_kind(name) or ("group" if _fits(name, usual) else "user")
+        default_patterns = _DEFAULT_GROUP_PATTERNS if self.groups is None else ()
+        return self.configured_kind(name) or (
+            "group" if _matches_any(name, default_patterns) else "user"
+        )
 
 
-def _fits(name: str, patterns: Names) -> bool:
+def _matches_any(name: str, patterns: Names) -> bool:
     folded = name.casefold()
     return any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns)
 
@@ -115,11 +117,11 @@ class ChangeRule(Section, frozen=True, kw_only=True):
     changes.
     """
 
-    channels: Annotated[Names, Meta(min_length=1), spelled(one=("channel",))]
-    datasets: Annotated[Names, spelled(one=("dataset",))] = ()
-    verdicts: Annotated[tuple[Verdict, ...], spelled(one=("verdict",))] = ()
-    owners: Annotated[Names, spelled(one=("owner",))] = ()
-    events: Annotated[tuple[EventType, ...], spelled(one=("event",))] = ()
+    channels: Annotated[Names, Meta(min_length=1), alternative_names(one=("channel",))]
+    datasets: Annotated[Names, alternative_names(one=("dataset",))] = ()
+    verdicts: Annotated[tuple[Verdict, ...], alternative_names(one=("verdict",))] = ()
+    owners: Annotated[Names, alternative_names(one=("owner",))] = ()
+    events: Annotated[tuple[EventType, ...], alternative_names(one=("event",))] = ()
     title: str = _TITLE
     template: str = _TEMPLATE
 
@@ -282,7 +284,7 @@ class CustomApi(QualityIntegration, frozen=True, kw_only=True):
 
     type: Literal["custom_api"] = "custom_api"
     endpoint: Address
-    token: Annotated[Secret | None, spelled(also=("auth_token",))] = None
+    token: Annotated[Secret | None, alternative_names(also=("auth_token",))] = None
     timeout: Seconds = 30
 
 
@@ -343,11 +345,11 @@ class UsageSettings(Section, frozen=True, kw_only=True):
             raise MisuseError("Hashed readers need a 'key', so that the names cannot be guessed.")
 
 
-class OlderSpelling(msgspec.Struct, frozen=True, kw_only=True):
+class FormerKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key that was given by a former name."""
 
     key: str
-    instead: str
+    current_key: str
     line: int | None = None
 
 
@@ -357,7 +359,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
     folder: str = ""
     lines: dict[str, int] = field(default_factory=dict)
-    older: tuple[OlderSpelling, ...] = ()
+    former_keys: tuple[FormerKey, ...] = ()
 
 
 class Settings(Section, frozen=True, kw_only=True):
@@ -365,7 +367,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
     nested: ClassVar[str | None] = "lumos_config"
 
-    platform: Annotated[PlatformName, spelled(older=("default_platform",))] = LOCAL
+    platform: Annotated[PlatformName, alternative_names(older=("default_platform",))] = LOCAL
     platform_config: PlatformConfig = PlatformConfig()
     environment: Annotated[
         str,
@@ -411,7 +413,7 @@ class Settings(Section, frozen=True, kw_only=True):
         environment = _ENVIRONMENTS.get(environment, environment)
         msgspec.structs.force_setattr(self, "environment", environment)
 
-    def shown(self) -> dict[str, Any]:
+    def to_masked_dict(self) -> dict[str, Any]:
         """The settings as plain values for display, secrets masked."""
         plain = msgspec.json.decode(msgspec.json.encode(self, enc_hook=_masked))
         return {name: value for name, value in plain.items() if name != "origin"}

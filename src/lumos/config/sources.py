@@ -16,16 +16,16 @@ from lumos.config.section import (
     Port,
     Seconds,
     Section,
-    spelled,
+    alternative_names,
 )
 from lumos.errors import MisuseError
 
 Names: TypeAlias = tuple[str, ...]
 _BRACES: Final = re.compile(r"\{[A-Za-z_]\w*\}")
-Databases: TypeAlias = Annotated[Names, spelled(one=("database",))]
-Schemas: TypeAlias = Annotated[Names, spelled(one=("schema",))]
+Databases: TypeAlias = Annotated[Names, alternative_names(one=("database",))]
+Schemas: TypeAlias = Annotated[Names, alternative_names(one=("schema",))]
 SslMode: TypeAlias = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
-User: TypeAlias = Annotated[str | None, spelled(also=("username",))]
+User: TypeAlias = Annotated[str | None, alternative_names(also=("username",))]
 
 
 class SourceSettings(Section, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class DatasetHint(Section, frozen=True, kw_only=True):
 
     path: str | Names
     name: str | None = None
-    split: Annotated[bool, spelled(also=("apart",))] = False
+    split: Annotated[bool, alternative_names(also=("apart",))] = False
 
     @property
     def paths(self) -> Names:
@@ -93,8 +93,8 @@ class FileStoreSettings(SourceSettings, frozen=True, kw_only=True):
 class ObjectStoreSettings(FileStoreSettings, frozen=True, kw_only=True):
     """Buckets and prefixes; without a prefix, the whole bucket."""
 
-    buckets: Annotated[tuple[Bucket, ...], Meta(min_length=1), spelled(one=("bucket",))]
-    prefixes: Annotated[Names, spelled(one=("prefix",))] = ()
+    buckets: Annotated[tuple[Bucket, ...], Meta(min_length=1), alternative_names(one=("bucket",))]
+    prefixes: Annotated[Names, alternative_names(one=("prefix",))] = ()
 
     def __post_init__(self) -> None:
         # Keys in object stores never start with a slash, but users write one.
@@ -107,9 +107,9 @@ class S3SourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
 
     type: Literal["s3"] = "s3"
     region: str | None = None
-    endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
-    access_key_id: Annotated[Secret | None, spelled(also=("access_key",))] = None
-    secret_access_key: Annotated[Secret | None, spelled(also=("secret_key",))] = None
+    endpoint_url: Annotated[Address | None, alternative_names(also=("endpoint",))] = None
+    access_key_id: Annotated[Secret | None, alternative_names(also=("access_key",))] = None
+    secret_access_key: Annotated[Secret | None, alternative_names(also=("secret_key",))] = None
     session_token: Secret | None = None
     profile: str | None = None
     role_arn: str | None = None
@@ -122,7 +122,7 @@ class GcsSourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
 
     type: Literal["gcs"] = "gcs"
     project: str | None = None
-    endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
+    endpoint_url: Annotated[Address | None, alternative_names(also=("endpoint",))] = None
     credentials_file: Location | None = None
     credentials: Secret | None = None
     anonymous: bool = False
@@ -135,16 +135,18 @@ class AzureSourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
     buckets: Annotated[
         tuple[Bucket, ...],
         Meta(min_length=1),
-        spelled(also=("containers",), one=("bucket", "container")),
+        alternative_names(also=("containers",), one=("bucket", "container")),
     ]
-    account: Annotated[str | None, spelled(also=("account_name", "storage_account"))] = None
+    account: Annotated[str | None, alternative_names(also=("account_name", "storage_account"))] = (
+        None
+    )
     account_key: Secret | None = None
     sas_token: Secret | None = None
     connection_string: ConnectionString | None = None
     tenant_id: str | None = None
     client_id: str | None = None
     client_secret: Secret | None = None
-    endpoint_url: Annotated[Address | None, spelled(also=("endpoint",))] = None
+    endpoint_url: Annotated[Address | None, alternative_names(also=("endpoint",))] = None
     anonymous: bool = False
 
 
@@ -155,11 +157,11 @@ class HdfsSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
     """
 
     type: Literal["hdfs"] = "hdfs"
-    paths: Annotated[Names, Meta(min_length=1), spelled(one=("path",))]
+    paths: Annotated[Names, Meta(min_length=1), alternative_names(one=("path",))]
     urls: Annotated[
         tuple[Address, ...],
         Meta(extra={SPLIT: ","}),
-        spelled(also=("namenodes",), one=("url", "namenode")),
+        alternative_names(also=("namenodes",), one=("url", "namenode")),
     ] = ()
     nameservice: str | None = None
     user: User = None
@@ -178,7 +180,7 @@ class FileSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
     """Local folders."""
 
     type: Literal["file", "local"] = "file"
-    paths: Annotated[tuple[Location, ...], Meta(min_length=1), spelled(one=("path",))]
+    paths: Annotated[tuple[Location, ...], Meta(min_length=1), alternative_names(one=("path",))]
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "type", "file")
@@ -229,13 +231,13 @@ class MongodbSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A MongoDB server; schemas are inferred from `sample_size` documents."""
 
     type: Literal["mongodb"] = "mongodb"
-    connection_string: Annotated[ConnectionString | None, spelled(also=("uri",))] = None
+    connection_string: Annotated[ConnectionString | None, alternative_names(also=("uri",))] = None
     host: str | None = None
     port: Port = 27017
     user: User = None
     password: Secret | None = None
     databases: Databases = ()
-    collections: Annotated[Names, spelled(one=("collection",))] = ()
+    collections: Annotated[Names, alternative_names(one=("collection",))] = ()
     exclude: Names = ()
     sample_size: Annotated[int, Meta(ge=1, description="a number of documents, at least 1")] = 1000
     statement_timeout: Seconds = 300
@@ -269,7 +271,7 @@ class BigquerySourceSettings(SourceSettings, frozen=True, kw_only=True):
     type: Literal["bigquery"] = "bigquery"
     project: str
     location: str | None = None
-    datasets: Annotated[Names, spelled(one=("dataset",))] = ()
+    datasets: Annotated[Names, alternative_names(one=("dataset",))] = ()
     exclude: Names = ()
     credentials_file: Location | None = None
     credentials: Secret | None = None
@@ -279,12 +281,12 @@ class DatabricksSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A Databricks workspace and its Unity Catalog."""
 
     type: Literal["databricks"] = "databricks"
-    workspace: Annotated[str, spelled(also=("host",))]
+    workspace: Annotated[str, alternative_names(also=("host",))]
     token: Secret | None = None
     client_id: str | None = None
     client_secret: Secret | None = None
     http_path: str | None = None
-    catalogs: Annotated[Names, spelled(one=("catalog",))] = ()
+    catalogs: Annotated[Names, alternative_names(one=("catalog",))] = ()
     schemas: Schemas = ()
     exclude: Names = ()
 
@@ -295,9 +297,11 @@ class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     type: Literal["kafka"] = "kafka"
     bootstrap_servers: Annotated[Names, Meta(min_length=1, extra={SPLIT: ","})]
     topic_patterns: Names = ()
-    topics: Annotated[Names, spelled(one=("topic",))] = ()
+    topics: Annotated[Names, alternative_names(one=("topic",))] = ()
     exclude: Names = ()
-    schema_registry_url: Annotated[Address | None, spelled(also=("schema_registry",))] = None
+    schema_registry_url: Annotated[Address | None, alternative_names(also=("schema_registry",))] = (
+        None
+    )
     schema_registry_user: str | None = None
     schema_registry_password: Secret | None = None
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"

@@ -49,17 +49,17 @@ class SqlName(Section, frozen=True, kw_only=True):
         if self.urn is not None:
             _check(self.urn)
 
-    def covers(self, parts: tuple[str, ...], dialect: str | None) -> bool:
+    def applies_to(self, parts: tuple[str, ...], dialect: str | None) -> bool:
         """Whether the rule applies to a table; the end of its name matches, ignoring case."""
         if self.dialect is not None and self.dialect.lower() != (dialect or "").lower():
             return False
-        wanted = self.match.lower().split(".")
-        if len(wanted) > len(parts):
+        patterns = self.match.lower().split(".")
+        if len(patterns) > len(parts):
             return False
-        ending = parts[-len(wanted) :]
+        ending = parts[-len(patterns) :]
         return all(
             fnmatch.fnmatchcase(part.lower(), pattern)
-            for part, pattern in zip(ending, wanted, strict=True)
+            for part, pattern in zip(ending, patterns, strict=True)
         )
 
     def urn_of(self, parts: tuple[str, ...]) -> str | None:
@@ -103,8 +103,8 @@ class NameTemplate:
 def _check(urn: str) -> None:
     for name in _BRACES.findall(urn):
         if name not in PLACEHOLDERS:
-            wanted = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-            raise MisuseError(f"'{{{name}}}' is not a part of a table name. Use one of {wanted}.")
+            allowed = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
+            raise MisuseError(f"'{{{name}}}' is not a part of a table name. Use one of {allowed}.")
     if not urn.startswith(SCHEME):
         raise InvalidUrn(urn, f"it does not start with {SCHEME}")
     Urn.parse(_BRACES.sub("x", urn))

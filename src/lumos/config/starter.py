@@ -148,7 +148,7 @@ scan:
 
 
 def write_sources(
-    file: Path, sections: Sequence[SourceSettings], *, found: Iterable[str], force: bool = False
+    file: Path, sections: Sequence[SourceSettings], *, datasets: Iterable[str], force: bool = False
 ) -> None:
     """Write sources as a configuration file, with a comment for each dataset found.
 
@@ -157,7 +157,7 @@ def write_sources(
     """
     check_overwrite(file, force=force)
     with file.open("w" if force else "x", encoding="utf-8") as target:
-        target.write(_text(sections, found))
+        target.write(_text(sections, datasets))
 
 
 def check_overwrite(file: Path, *, force: bool) -> None:
@@ -168,7 +168,7 @@ def check_overwrite(file: Path, *, force: bool) -> None:
         raise MisuseError(f"There is no folder {file.absolute().parent} to write {file.name} to.")
 
 
-def _text(sections: Sequence[SourceSettings], found: Iterable[str]) -> str:
+def _text(sections: Sequence[SourceSettings], datasets: Iterable[str]) -> str:
     plain = [_plain(section) for section in sections]
     body = yaml.safe_dump({"sources": plain}, sort_keys=False, allow_unicode=True, width=100)
     lines = [
@@ -178,7 +178,7 @@ def _text(sections: Sequence[SourceSettings], found: Iterable[str]) -> str:
         body.rstrip(),
         "",
         "# Found when this was written:",
-        *(f"#   {_one_line(each)}" for each in found),
+        *(f"#   {_one_line(each)}" for each in datasets),
     ]
     return "\n".join(lines) + "\n"
 
@@ -224,8 +224,10 @@ def _plain(section: SourceSettings) -> dict[str, Any]:
         if name == "datasets" and isinstance(section, FileStoreSettings):
             value = tuple(map(_plain_hint, value))
         if isinstance(value, tuple):
-            one = _ONE.get(name)
-            plain.update({one: value[0]} if one and len(value) == 1 else {name: list(value)})
+            single_name = _SINGLE_NAMES.get(name)
+            plain.update(
+                {single_name: value[0]} if single_name and len(value) == 1 else {name: list(value)}
+            )
         else:
             plain[name] = value
     return plain
@@ -238,4 +240,4 @@ def _plain_hint(hint: DatasetHint) -> dict[str, Any]:
 
 
 _ADDRESS = "DATABASE_URL"
-_ONE = {"buckets": "bucket", "paths": "path", "urls": "url"}
+_SINGLE_NAMES = {"buckets": "bucket", "paths": "path", "urls": "url"}

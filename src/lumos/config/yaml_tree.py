@@ -36,22 +36,22 @@ class ConfigPosition(msgspec.Struct, frozen=True, kw_only=True):
 class ConfigProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A problem in a configuration."""
 
-    place: ConfigPosition
+    position: ConfigPosition
     key: str
     text: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.text}"
+        return f"{self.position}: {self.text}"
 
 
 class ConfigurationError(MisuseError):
     """All problems of a configuration; `file`, `line` and `key` are those of the first."""
 
     def __init__(self, problems: Iterable[ConfigProblem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda each: each.place.line or 0))
+        self.problems = tuple(sorted(problems, key=lambda each: each.position.line or 0))
         first = self.problems[0]
-        self.file = first.place.file
-        self.line = first.place.line
+        self.file = first.position.file
+        self.line = first.position.line
         self.key = first.key
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
@@ -59,7 +59,7 @@ class ConfigurationError(MisuseError):
 class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
     """A value with its position and its key as written, such as `sources[0].bucket`."""
 
-    place: ConfigPosition
+    position: ConfigPosition
     path: str
     # The number of values and the depth below this node, with aliases expanded.
     size: int = 1
@@ -90,7 +90,7 @@ class ListNode(ConfigNode, frozen=True, kw_only=True):
 class MappingEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A value and the position of its key."""
 
-    place: ConfigPosition
+    position: ConfigPosition
     node: ConfigNode
 
 
@@ -99,7 +99,7 @@ class MappingNode(ConfigNode, frozen=True, kw_only=True):
 
     entries: dict[str, MappingEntry]
 
-    def having(self, entries: dict[str, MappingEntry]) -> "MappingNode":
+    def with_entries(self, entries: dict[str, MappingEntry]) -> "MappingNode":
         """The mapping with other entries."""
         return msgspec.structs.replace(self, entries=entries)
 
@@ -117,49 +117,50 @@ def lift_nested(block: MappingNode, key: str) -> tuple[MappingNode, tuple[Config
     entries = {name: entry for name, entry in block.entries.items() if name != key}
     if not isinstance(inner.node, MappingNode):
         text = f"'{key}' must be a mapping of the keys that are allowed next to it."
-        wrong = ConfigProblem(place=inner.place, key=inner.node.path, text=text)
-        return block.having(entries), () if is_empty(inner.node) else (wrong,)
-    twice = [
+        problem = ConfigProblem(position=inner.position, key=inner.node.path, text=text)
+        return block.with_entries(entries), () if is_empty(inner.node) else (problem,)
+    duplicates = [
         ConfigProblem(
-            place=entry.place,
+            position=entry.position,
             key=entry.node.path,
             text=f"'{name}' is given both below '{key}' and next to it. Keep one of them.",
         )
         for name, entry in inner.node.entries.items()
         if name in entries
     ]
-    return block.having(inner.node.entries | entries), tuple(twice)
+    return block.with_entries(inner.node.entries | entries), tuple(duplicates)
 
 
-def build_tree(value: object, *, place: ConfigPosition, path: str) -> ConfigNode:
+def build_tree(value: object, *, position: ConfigPosition, path: str) -> ConfigNode:
     """Plain values as a tree at one position."""
     match value:
         case Mapping():
             entries = {
                 str(key): MappingEntry(
-                    place=place, node=build_tree(each, place=place, path=f"{path}.{key}")
+                    position=position,
+                    node=build_tree(each, position=position, path=f"{path}.{key}"),
                 )
                 for key, each in value.items()
             }
-            return MappingNode(place=place, path=path, entries=entries)
+            return MappingNode(position=position, path=path, entries=entries)
         case list() | tuple():
             items = [
-                build_tree(each, place=place, path=f"{path}[{index}]")
+                build_tree(each, position=position, path=f"{path}[{index}]")
                 for index, each in enumerate(value)
             ]
-            return ListNode(place=place, path=path, items=tuple(items))
+            return ListNode(position=position, path=path, items=tuple(items))
         case bool():
-            return ScalarNode(place=place, path=path, text=str(value).lower())
+            return ScalarNode(position=position, path=path, text=str(value).lower())
         case int() | float():
-            return ScalarNode(place=place, path=path, text=str(value))
+            return ScalarNode(position=position, path=path, text=str(value))
         case None:
-            return ScalarNode(place=place, path=path, text="")
+            return ScalarNode(position=position, path=path, text="")
         case Secret():
             return ScalarNode(
-                place=place, path=path, text=value.reveal(), plain=False, written="***"
+                position=position, path=path, text=value.reveal(), plain=False, written="***"
             )
         case _:
-            return ScalarNode(place=place, path=path, text=str(value), plain=False)
+            return ScalarNode(position=position, path=path, text=str(value), plain=False)
 
 
 def put_value(
@@ -171,11 +172,11 @@ def put_value(
     if rest:
         if current is None or is_empty(current):
             path = f"{block.path}.{name}" if block.path else name
-            current = MappingNode(place=node.place, path=path, entries={})
+            current = MappingNode(position=node.position, path=path, entries={})
         # If the section is not a mapping, the reader reports it.
         node = put_value(current, rest, node) if isinstance(current, MappingNode) else current
     entries = {key: entry for key, entry in block.entries.items() if key not in spellings}
-    return block.having(entries | {name: MappingEntry(place=node.place, node=node)})
+    return block.with_entries(entries | {name: MappingEntry(position=node.position, node=node)})
 
 
 _REFERENCE: Final = re.compile(
@@ -232,58 +233,62 @@ def read_yaml(
 
     `text` replaces the content of the file.
     """
-    place = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
-    content = _text(file, place) if text is None else text
-    return parse_yaml(content, place=place, environment=environment)
+    position = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
+    content = _text(file, position) if text is None else text
+    return parse_yaml(content, position=position, environment=environment)
 
 
 def parse_yaml(
-    text: str, *, place: ConfigPosition, environment: Mapping[str, str]
+    text: str, *, position: ConfigPosition, environment: Mapping[str, str]
 ) -> tuple[MappingNode, list[ConfigProblem]]:
-    """The tree of a YAML text; `place` names the file."""
+    """The tree of a YAML text; `position` names the file."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    builder = _Builder(yaml.parse(text, Loader=loader), place, environment)
+    builder = _Builder(yaml.parse(text, Loader=loader), position, environment)
     try:
         return builder.document(), builder.problems
     except yaml.MarkedYAMLError as error:
-        at = _at(place, error.problem_mark)
+        at = _at_mark(position, error.problem_mark)
         # The error may be after the last line, and the parser knows more kinds of line ends.
         lines = dict(enumerate(text.split("\n"), start=1))
         is_tab = lines.get(at.line or 0, "")[(at.column or 1) - 1 :].startswith("\t")
         reason = "a tab is used where YAML requires spaces" if is_tab else error.problem
-        _stop(at, f"This is not valid YAML: {reason}.")
+        _fail(at, f"This is not valid YAML: {reason}.")
     except yaml.reader.ReaderError as error:
         line, column = _position(text, error.position)
-        at = ConfigPosition(origin=place.origin, folder=place.folder, line=line, column=column)
-        _stop(at, f"This is not valid YAML: {error.reason}.")
+        at = ConfigPosition(
+            origin=position.origin, folder=position.folder, line=line, column=column
+        )
+        _fail(at, f"This is not valid YAML: {error.reason}.")
 
 
-def _text(file: Path, place: ConfigPosition) -> str:
+def _text(file: Path, position: ConfigPosition) -> str:
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        _stop(place, "There is no such configuration file. Create one with: lumos init")
+        _fail(position, "There is no such configuration file. Create one with: lumos init")
     except OSError as error:
-        _stop(place, f"The configuration file cannot be read: {error.strerror}.")
+        _fail(position, f"The configuration file cannot be read: {error.strerror}.")
     if len(content) > MAX_BYTES:
-        _stop(place, f"The configuration file is larger than {MAX_BYTES // 1024 // 1024} MB.")
+        _fail(position, f"The configuration file is larger than {MAX_BYTES // 1024 // 1024} MB.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = _position(content[: error.start].decode(), error.start)
-        at = ConfigPosition(origin=place.origin, folder=place.folder, line=line, column=column)
-        _stop(at, "The configuration file is not UTF-8 text.")
+        at = ConfigPosition(
+            origin=position.origin, folder=position.folder, line=line, column=column
+        )
+        _fail(at, "The configuration file is not UTF-8 text.")
 
 
 class _Builder:
     """Builds the tree from the events of the parser in one pass."""
 
     def __init__(
-        self, events: Iterator[yaml.Event], place: ConfigPosition, environment: Mapping[str, str]
+        self, events: Iterator[yaml.Event], position: ConfigPosition, environment: Mapping[str, str]
     ) -> None:
         self._events = events
-        self._place = place
+        self._place = position
         self._environment = environment
         self._anchors: dict[str, ConfigNode | None] = {}
         self.problems: list[ConfigProblem] = []
@@ -292,105 +297,111 @@ class _Builder:
         """The only document of the stream; an empty one is an empty mapping."""
         next(self._events)
         start = next(self._events)
-        nothing = MappingNode(place=self._place, path="", entries={})
+        empty = MappingNode(position=self._place, path="", entries={})
         if isinstance(start, yaml.StreamEndEvent):
-            return nothing
+            return empty
         root = self._node(next(self._events), "", 1)
         next(self._events)
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
-            place = _at(self._place, after.start_mark, column=False)
-            _stop(place, "A second document starts here. Keep one per file.")
+            position = _at_mark(self._place, after.start_mark, column=False)
+            _fail(position, "A second document starts here. Keep one per file.")
         if isinstance(root, ScalarNode) and root.empty:
-            return nothing
+            return empty
         if not isinstance(root, MappingNode):
-            _stop(root.place, "The configuration must be a mapping of keys to values.")
+            _fail(root.position, "The configuration must be a mapping of keys to values.")
         return root
 
     def _node(self, event: yaml.Event, path: str, depth: int) -> ConfigNode:
-        place = _at(self._place, event.start_mark, column=False)
+        position = _at_mark(self._place, event.start_mark, column=False)
         if isinstance(event, yaml.AliasEvent):
-            return self._aliased(event, place, depth)
+            return self._resolve_alias(event, position, depth)
         assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
         if depth > MAX_DEPTH:
-            _stop(place, _TOO_DEEP)
+            _fail(position, _TOO_DEEP)
         if event.tag is not None and event.tag not in _TAGS:
             text = f"The tag '{event.tag.removeprefix(_CORE)}' is not known here. Leave it out."
-            self.problems.append(ConfigProblem(place=place, key=path, text=text))
+            self.problems.append(ConfigProblem(position=position, key=path, text=text))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
-        node = self._built(event, path, depth, place)
+        node = self._build_node(event, path, depth, position)
         if node.size > MAX_NODES:
-            _stop(
-                place,
+            _fail(
+                position,
                 f"The configuration has more than {MAX_NODES} values after expanding aliases.",
             )
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _built(self, event: yaml.Event, path: str, depth: int, place: ConfigPosition) -> ConfigNode:
+    def _build_node(
+        self, event: yaml.Event, path: str, depth: int, position: ConfigPosition
+    ) -> ConfigNode:
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, path, place)
+            return self._scalar(event, path, position)
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[ConfigNode] = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
                 items.append(self._node(event, f"{path}[{len(items)}]", depth + 1))
-            size, height = _extent(items)
-            return ListNode(place=place, path=path, items=tuple(items), size=size, height=height)
+            size, height = _size_and_height(items)
+            return ListNode(
+                position=position, path=path, items=tuple(items), size=size, height=height
+            )
         entries = self._entries(path, depth)
-        size, height = _extent([entry.node for entry in entries.values()])
-        return MappingNode(place=place, path=path, entries=entries, size=size, height=height)
+        size, height = _size_and_height([entry.node for entry in entries.values()])
+        return MappingNode(position=position, path=path, entries=entries, size=size, height=height)
 
     def _entries(self, path: str, depth: int) -> dict[str, MappingEntry]:
         entries: dict[str, MappingEntry] = {}
         merged: dict[str, MappingEntry] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            place = _at(self._place, event.start_mark, column=False)
-            key = self._key(event, place)
+            position = _at_mark(self._place, event.start_mark, column=False)
+            key = self._key(event, position)
             node = self._node(next(self._events), f"{path}.{key}" if path else key, depth + 1)
             if key == _MERGE:
-                merged = self._merged(node) | merged
+                merged = self._merge_entries(node) | merged
             elif key in entries:
-                first = entries[key].place.line
+                first = entries[key].position.line
                 text = f"The key '{key}' is given twice, first on line {first}."
-                self.problems.append(ConfigProblem(place=place, key=node.path, text=text))
+                self.problems.append(ConfigProblem(position=position, key=node.path, text=text))
             else:
-                entries[key] = MappingEntry(place=place, node=node)
+                entries[key] = MappingEntry(position=position, node=node)
         return merged | entries
 
-    def _key(self, event: yaml.Event, place: ConfigPosition) -> str:
+    def _key(self, event: yaml.Event, position: ConfigPosition) -> str:
         if isinstance(event, yaml.AliasEvent):
-            target = self._aliased(event, place, 1)
+            target = self._resolve_alias(event, position, 1)
             if isinstance(target, ScalarNode):
                 return target.text
         if not isinstance(event, yaml.ScalarEvent):
-            _stop(place, "A key must be text, not a list or a mapping.")
+            _fail(position, "A key must be text, not a list or a mapping.")
         if event.anchor is not None:
-            self._anchors[event.anchor] = self._scalar(event, event.value, place)
+            self._anchors[event.anchor] = self._scalar(event, event.value, position)
         return str(event.value)
 
-    def _merged(self, node: ConfigNode) -> dict[str, MappingEntry]:
+    def _merge_entries(self, node: ConfigNode) -> dict[str, MappingEntry]:
         """The entries that `<<` merges; the first mapping with a key wins."""
         merged: dict[str, MappingEntry] = {}
         for each in node.items if isinstance(node, ListNode) else (node,):
             if not isinstance(each, MappingNode):
-                _stop(each.place, "'<<' takes a mapping or a list of mappings.")
+                _fail(each.position, "'<<' takes a mapping or a list of mappings.")
             merged = each.entries | merged
         return merged
 
-    def _aliased(self, event: yaml.AliasEvent, place: ConfigPosition, depth: int) -> ConfigNode:
+    def _resolve_alias(
+        self, event: yaml.AliasEvent, position: ConfigPosition, depth: int
+    ) -> ConfigNode:
         anchor = str(event.anchor)
         if anchor not in self._anchors:
-            _stop(place, f"The alias '*{anchor}' has no preceding anchor '&{anchor}'.")
+            _fail(position, f"The alias '*{anchor}' has no preceding anchor '&{anchor}'.")
         node = self._anchors[anchor]
         if node is None:
-            _stop(place, f"The alias '*{anchor}' refers to a value that contains it.")
+            _fail(position, f"The alias '*{anchor}' refers to a value that contains it.")
         if depth + node.height - 1 > MAX_DEPTH:
-            _stop(place, _TOO_DEEP)
+            _fail(position, _TOO_DEEP)
         return node
 
-    def _scalar(self, event: yaml.ScalarEvent, path: str, place: ConfigPosition) -> ScalarNode:
+    def _scalar(self, event: yaml.ScalarEvent, path: str, position: ConfigPosition) -> ScalarNode:
         written = str(event.value)
         text, problem = written, ""
         try:
@@ -399,11 +410,11 @@ class _Builder:
             problem = f"{path} {error}"
         plain = event.implicit[0] or event.tag in _TYPED
         return ScalarNode(
-            place=place, path=path, text=text, plain=plain, written=written, problem=problem
+            position=position, path=path, text=text, plain=plain, written=written, problem=problem
         )
 
 
-def _extent(nodes: Sequence[ConfigNode]) -> tuple[int, int]:
+def _size_and_height(nodes: Sequence[ConfigNode]) -> tuple[int, int]:
     size = 1 + sum(node.size for node in nodes)
     return size, 1 + max((node.height for node in nodes), default=0)
 
@@ -416,12 +427,14 @@ class _Mark(Protocol):
     def column(self) -> int: ...
 
 
-def _at(place: ConfigPosition, mark: _Mark | None, *, column: bool = True) -> ConfigPosition:
+def _at_mark(
+    position: ConfigPosition, mark: _Mark | None, *, column: bool = True
+) -> ConfigPosition:
     if mark is None:
-        return place
+        return position
     return ConfigPosition(
-        origin=place.origin,
-        folder=place.folder,
+        origin=position.origin,
+        folder=position.folder,
         line=mark.line + 1,
         column=mark.column + 1 if column else None,
     )
@@ -432,6 +445,6 @@ def _position(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def _stop(place: ConfigPosition, text: str) -> NoReturn:
+def _fail(position: ConfigPosition, text: str) -> NoReturn:
     # The parser's error quotes a line of the file, which may contain a password.
-    raise ConfigurationError([ConfigProblem(place=place, key="", text=text)]) from None
+    raise ConfigurationError([ConfigProblem(position=position, key="", text=text)]) from None

@@ -133,14 +133,14 @@ class CostSources:
             except UnreadableMeter as problem:
                 ingest.problems.append(str(problem))
                 continue
-            ingest.take(reading)
+            ingest.add(reading)
         if not ingest.readings and not ingest.problems:
             raise MisuseError(
                 f"No usage found in {', '.join(map(str, paths))}: no Spark event log, no "
                 "run_results.json of dbt and no table with the columns job, quantity or amount."
             )
         ingest.check_overlaps()
-        return ingest.written()
+        return ingest.write()
 
     def meters(self) -> MetersReport:
         """The reporters of resource usage and the time that their data covers."""
@@ -213,8 +213,8 @@ class CostSources:
         """Remove the overrides of a dataset or job, for some cost types or for all."""
         store = self._store()
         names = {_cost_type(each) for each in types}
-        kept = store.costs.overrides()
-        urn = target if target in {each.urn for each in kept} else _resolve_urn(store, target)
+        stored = store.costs.overrides()
+        urn = target if target in {each.urn for each in stored} else _resolve_urn(store, target)
         with store.transaction() as transaction:
             removed = transaction.costs.unset_override({urn, target}, names)
             if removed:
@@ -222,7 +222,7 @@ class CostSources:
                     transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names)
                 )
         if not removed:
-            known = [each.urn for each in kept]
+            known = [each.urn for each in stored]
             raise UnknownName(
                 "override", target, known, listed="Overrides", next="See all with: lumos cost list"
             )
@@ -231,7 +231,7 @@ class CostSources:
 
     def overrides(self, target: str | None = None) -> OverridesReport:
         """Overrides from commands and from the configuration, for one target or for all."""
-        kept = (
+        stored = (
             ListedOverride(
                 urn=each.urn,
                 type=each.type,
@@ -245,9 +245,9 @@ class CostSources:
             )
             for each in self._store().costs.overrides()
         )
-        every = (*kept, *self._configured())
+        all_overrides = (*stored, *self._configured())
         return OverridesReport(
-            overrides=tuple(each for each in every if target in (None, each.urn))
+            overrides=tuple(each for each in all_overrides if target in (None, each.urn))
         )
 
     def _configured(self) -> Iterable[ListedOverride]:
@@ -284,7 +284,7 @@ class _MeterImport:
         self.readings: dict[tuple[str, str], list[MeterReading]] = {}
         self.problems: list[str] = []
 
-    def take(self, reading: MeterReading) -> None:
+    def add(self, reading: MeterReading) -> None:
         """Collect a reading; raises if its amounts are in another currency."""
         currencies = {each.currency for each in reading.metered if each.currency is not None}
         if currencies - {self._currency}:
@@ -296,8 +296,8 @@ class _MeterImport:
     def check_overlaps(self) -> None:
         """Raise if files of one reporter contain different usage for the same time."""
         by_subject: dict[tuple[str, tuple[str, ...]], list[tuple[MeteredUsage, str]]] = {}
-        for (reporter, _), several in self.readings.items():
-            for reading in several:
+        for (reporter, _), readings in self.readings.items():
+            for reading in readings:
                 for each in reading.metered:
                     if not each.run:
                         usages = by_subject.setdefault((reporter, each.subject), [])
@@ -312,38 +312,40 @@ class _MeterImport:
                         "each with its own --name."
                     )
 
-    def written(self) -> MeteringReport:
+    def write(self) -> MeteringReport:
         """Write all readings in one transaction and return what changed."""
         at, forgotten = self._at, set()
         meters: list[IngestedMeter] = []
         with self._store.transaction() as transaction:
             costs = transaction.costs
-            for (reporter, kind), several in self.readings.items():
+            for (reporter, kind), readings in self.readings.items():
                 if self._replace and reporter not in forgotten:
                     costs.forget(reporter)
                     forgotten.add(reporter)
                 change = MeterChange()
-                for start in range(0, len(several), _BATCH):
-                    some = several[start : start + _BATCH]
-                    rows = [each for reading in some for each in reading.metered]
+                for start in range(0, len(readings), _BATCH):
+                    batch = readings[start : start + _BATCH]
+                    rows = [each for reading in batch for each in reading.metered]
                     done = costs.meter(reporter, rows, at=at, whole_runs=kind != "table")
                     change = MeterChange(*(a + b for a, b in zip(change, done, strict=True)))
-                meters.append(_import_summary(reporter, kind, several, change))
+                meters.append(_import_summary(reporter, kind, readings, change))
                 record_audit(transaction, "cost.ingest", reporter, at=at)
-        remarks = [each for some in self.readings.values() for one in some for each in one.remarks]
+        remarks = [
+            each for batch in self.readings.values() for one in batch for each in one.remarks
+        ]
         return MeteringReport(
             meters=tuple(meters), remarks=tuple(remarks), problems=tuple(self.problems)
         )
 
 
 def _import_summary(
-    reporter: str, kind: str, several: list[MeterReading], change: MeterChange
+    reporter: str, kind: str, readings: list[MeterReading], change: MeterChange
 ) -> IngestedMeter:
-    rows = [each for reading in several for each in reading.metered]
+    rows = [each for reading in readings for each in reading.metered]
     return IngestedMeter(
         reporter=reporter,
         kind=kind,
-        files=len(several),
+        files=len(readings),
         jobs=len({(each.target, each.is_dataset) for each in rows}),
         added=change.added,
         changed=change.changed,

@@ -39,15 +39,15 @@ def record(store: Store, ledger: CostLedger, *, aspects: bool, at: datetime) -> 
             currency=inputs.currency,
             at=at,
         )
-    kept = int(((ledger.own != 0) | (ledger.totals != 0)).sum())
+    recorded = int(((ledger.own != 0) | (ledger.totals != 0)).sum())
     is_latest = inputs.period.last >= latest
-    return kept, _write_aspects(store, ledger, at) if aspects and is_latest else 0
+    return recorded, _write_aspects(store, ledger, at) if aspects and is_latest else 0
 
 
 def _figures(ledger: CostLedger) -> Iterator[CostFigure]:
     graph, attribution = ledger.graph, ledger.attribution
-    costing = (graph.costs != 0) | (attribution.loaded != 0)
-    for row, node in zip(*np.nonzero(costing), strict=True):
+    has_cost = (graph.costs != 0) | (attribution.loaded != 0)
+    for row, node in zip(*np.nonzero(has_cost), strict=True):
         own, total = int(graph.costs[row, node]), int(attribution.loaded[row, node])
         retained = int(attribution.retained[row, node])
         yield CostFigure(ledger.urn(node), graph.types[row], own, total - own, total, retained)
@@ -65,11 +65,11 @@ def _write_aspects(store: Store, ledger: CostLedger, at: datetime) -> int:
         if urn in known and not _is_same(before.get(urn), cost)
     )
     written = 0
-    while some := list(islice(changed, _BATCH)):
+    while batch := list(islice(changed, _BATCH)):
         with store.transaction() as transaction:
-            for urn, cost in some:
+            for urn, cost in batch:
                 transaction.save_aspect(urn, "cost", cost, writer=_WRITER, at=at)
-        written += len(some)
+        written += len(batch)
     return written
 
 
@@ -111,19 +111,19 @@ class CostHistory:
 
     def __init__(self, store: Store, ledger: CostLedger, urn: str | None) -> None:
         costs = store.costs
-        kept = [each for each in costs.periods() if each.currency == ledger.inputs.currency]
-        self._others = {each.method for each in kept if urn and each.method != ledger.method}
+        recorded = [each for each in costs.periods() if each.currency == ledger.inputs.currency]
+        self._others = {each.method for each in recorded if urn and each.method != ledger.method}
         self._method = ledger.method
-        self._periods = {each.name: each for each in kept if each.method not in self._others}
+        self._periods = {each.name: each for each in recorded if each.method not in self._others}
         if urn is None:
-            spent = costs.totals()
+            costs_by_period = costs.totals()
         else:
-            spent = {
+            costs_by_period = {
                 name: {each.type: each.total for each in figures}
                 for name, figures in costs.history(urn).items()
             }
         self._costs: Mapping[str, Mapping[str, int]] = {
-            name: spent[name] for name in self._periods if name in spent
+            name: costs_by_period[name] for name in self._periods if name in costs_by_period
         }
 
     @property
@@ -136,11 +136,11 @@ class CostHistory:
 
     def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
         """Whole months before a period, the earliest first; other periods if there is no month."""
-        kept = [self._periods[name] for name in self._costs]
+        recorded = [self._periods[name] for name in self._costs]
         end = until.last if until.kind == "recent" else until.first - timedelta(days=1)
-        kept = [each for each in kept if each.last <= end]
-        months = [each for each in kept if _period(each).kind == "month"]
-        return tuple(self._point(each) for each in months or kept)
+        recorded = [each for each in recorded if each.last <= end]
+        months = [each for each in recorded if _period(each).kind == "month"]
+        return tuple(self._point(each) for each in months or recorded)
 
     def trends(self, period: Period, now: int) -> CostTrends:
         """The monthly cost of a period compared with the month and the quarter before it."""

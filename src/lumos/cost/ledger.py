@@ -89,11 +89,11 @@ class NodeLabels:
 
     def tagged(self, tag: str) -> tuple[str, ...]:
         """The datasets with a tag."""
-        wanted = tag.casefold()
+        folded = tag.casefold()
         return tuple(
             urn
             for urn, each in self._governance.items()
-            if any(name.casefold() == wanted for name in each.tags)
+            if any(name.casefold() == folded for name in each.tags)
         )
 
     @property
@@ -311,21 +311,21 @@ class CostLedger:
     def job_costs(self, node: int) -> "Integers":
         """[k] the part of the own cost of a dataset's writing jobs that is attributed to it."""
         edges = np.flatnonzero(self.graph.downstream == node)
-        above = self.graph.upstream[edges]
-        writing = self.graph.is_job[above] & (above != node)
-        edges, above = edges[writing], above[writing]
+        upstream = self.graph.upstream[edges]
+        writing = self.graph.is_job[upstream] & (upstream != node)
+        edges, upstream = edges[writing], upstream[writing]
         shares = self.attribution.shares.values[:, edges]
-        carried = (self.graph.costs[:, above] * shares).sum(axis=1)
+        carried = (self.graph.costs[:, upstream] * shares).sum(axis=1)
         return np.asarray(np.rint(carried), np.int64)
 
     def with_writers(self, nodes: Iterable[int]) -> list[int]:
         """The nodes and the jobs that write only these; removing a dataset removes its jobs."""
         chosen = np.zeros(self.graph.nodes, dtype=np.bool_)
         chosen[list(nodes)] = True
-        written = self.graph.upstream != self.graph.downstream
-        above, below = self.graph.upstream[written], self.graph.downstream[written]
-        writes_one = np.bincount(above, chosen[below], minlength=self.graph.nodes) > 0
-        writes_other = np.bincount(above, ~chosen[below], minlength=self.graph.nodes) > 0
+        is_flow = self.graph.upstream != self.graph.downstream
+        upstream, downstream = self.graph.upstream[is_flow], self.graph.downstream[is_flow]
+        writes_one = np.bincount(upstream, chosen[downstream], minlength=self.graph.nodes) > 0
+        writes_other = np.bincount(upstream, ~chosen[downstream], minlength=self.graph.nodes) > 0
         return [
             int(each)
             for each in np.flatnonzero(chosen | (self.graph.is_job & writes_one & ~writes_other))

@@ -30,12 +30,12 @@ from lumos.cost.reports import (
     UpstreamCost,
     WhatIfReport,
 )
-from lumos.cost.solver.attribution import AttributionPath as Way
+from lumos.cost.solver.attribution import AttributionPath as AttributionPath
 from lumos.cost.solver.attribution import Contributions, explain_paths
 from lumos.model.money import amount_of
 
 # Longer lists are cut: there may be a million rows.
-MOST_ROWS: Final = 1000
+MAX_ROWS: Final = 1000
 _OVERLAP: Final = "(counted under several tags)"
 _MISSING_GROUP_HINTS: Final = {
     "team": "No dataset with a cost has an owner. "
@@ -92,10 +92,10 @@ def cost_report(
     assumed = int(ledger.attribution.assumed[:, node].sum())
     what_if: dict[str, Any] = {}
     if before is not None:
-        was = before.node_by_urn[ledger.urn(node)]
+        previous = before.node_by_urn[ledger.urn(node)]
         what_if = {
-            "what_if": what_if_report(changes, int(before.totals[was]), total),
-            "before": _breakdown(before, was),
+            "what_if": what_if_report(changes, int(before.totals[previous]), total),
+            "before": _breakdown(before, previous),
         }
     return CostReport(
         **report_header(ledger, assumed=assumed, remarks=(*_remarks(ledger, node), *remarks)),
@@ -135,28 +135,28 @@ def _remarks(ledger: CostLedger, node: int) -> tuple[str, ...]:
 
 
 def _breakdown(ledger: CostLedger, node: int) -> CostBreakdown:
-    made = ledger.contributions_to(node)
-    sums = made.amounts.sum(axis=0)
+    contributions = ledger.contributions_to(node)
+    sums = contributions.amounts.sum(axis=0)
     by_team: dict[str, int] = defaultdict(int)
-    for place in np.flatnonzero(sums):
-        teams = ledger.labels.of("team", ledger.urn(int(made.nodes[place])))
-        for team, part in divide_amount(int(sums[place]), teams):
+    for index in np.flatnonzero(sums):
+        teams = ledger.labels.of("team", ledger.urn(int(contributions.nodes[index])))
+        for team, part in divide_amount(int(sums[index]), teams):
             by_team[team] += part
-    adding = np.flatnonzero(made.amounts.any(axis=0))
-    listed = adding[np.lexsort((adding, -sums[adding]))][:MOST_ROWS]
-    unlisted = len(adding) - len(listed)
+    contributing = np.flatnonzero(contributions.amounts.any(axis=0))
+    listed = contributing[np.lexsort((contributing, -sums[contributing]))][:MAX_ROWS]
+    unlisted = len(contributing) - len(listed)
     teams_first = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
     return CostBreakdown(
         by_type=ledger.by_type(ledger.attribution.loaded[:, node]),
         by_team={team: amount_of(amount) for team, amount in teams_first},
-        by_upstream=tuple(_upstream(ledger, made, int(place)) for place in listed),
+        by_upstream=tuple(_upstream(ledger, contributions, int(index)) for index in listed),
         others=UnlistedCosts(count=unlisted, cost=amount_of(int(sums.sum() - sums[listed].sum()))),
     )
 
 
-def _upstream(ledger: CostLedger, made: Contributions, place: int) -> UpstreamCost:
-    node = int(made.nodes[place])
-    amounts = made.amounts[:, place]
+def _upstream(ledger: CostLedger, contributions: Contributions, index: int) -> UpstreamCost:
+    node = int(contributions.nodes[index])
+    amounts = contributions.amounts[:, index]
     return UpstreamCost(
         urn=ledger.urn(node),
         name=ledger.name(node),
@@ -168,10 +168,10 @@ def _upstream(ledger: CostLedger, made: Contributions, place: int) -> UpstreamCo
     )
 
 
-def divide_amount(amount: int, among: tuple[str, ...]) -> list[tuple[str, int]]:
+def divide_amount(amount: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
     """Split an amount into equal parts that add up to it."""
-    part, rest = divmod(amount, len(among))
-    return [(name, part + (number < rest)) for number, name in enumerate(among)]
+    part, rest = divmod(amount, len(names))
+    return [(name, part + (number < rest)) for number, name in enumerate(names)]
 
 
 def top_report(
@@ -233,8 +233,8 @@ def _what_if_fields(
 def _with_before(row: CostRow, before: CostLedger) -> CostRow:
     """A row with its costs without the assumptions of a what-if report."""
     node = before.node_by_urn.get(row.urn)
-    was, own = (0, 0) if node is None else (int(before.retained[node]), int(before.own[node]))
-    return msgspec.structs.replace(row, before=amount_of(was), own_before=amount_of(own))
+    previous, own = (0, 0) if node is None else (int(before.retained[node]), int(before.own[node]))
+    return msgspec.structs.replace(row, before=amount_of(previous), own_before=amount_of(own))
 
 
 def unattributed_costs(ledger: CostLedger) -> dict[str, Decimal]:
@@ -246,8 +246,8 @@ def by_report(
     ledger: CostLedger, by: GroupBy, *, before: CostLedger | None, changes: tuple[str, ...]
 ) -> CostByReport:
     """The own and retained cost of each team, domain, platform or tag."""
-    groups = _grouped(ledger, by)
-    earlier = {} if before is None else _grouped(before, by)
+    groups = _group_costs(ledger, by)
+    earlier = {} if before is None else _group_costs(before, by)
     names = sorted(
         {*groups, *earlier},
         key=lambda name: (name == _OVERLAP, -groups.get(name, _EMPTY_GROUP).retained, name),
@@ -258,11 +258,11 @@ def by_report(
             datasets=group.datasets,
             own=amount_of(group.own),
             retained=amount_of(group.retained),
-            before=None if before is None else amount_of(was.retained),
-            own_before=None if before is None else amount_of(was.own),
+            before=None if before is None else amount_of(previous.retained),
+            own_before=None if before is None else amount_of(previous.own),
         )
         for name in names
-        for group, was in ((groups.get(name, _EMPTY_GROUP), earlier.get(name, _EMPTY_GROUP)),)
+        for group, previous in ((groups.get(name, _EMPTY_GROUP), earlier.get(name, _EMPTY_GROUP)),)
     )
     is_unnamed = all(row.name == NO_LABEL[by] for row in rows)
     return CostByReport(
@@ -285,7 +285,7 @@ class _Group:
 _EMPTY_GROUP: Final = _Group()
 
 
-def _grouped(ledger: CostLedger, by: GroupBy) -> dict[str, _Group]:
+def _group_costs(ledger: CostLedger, by: GroupBy) -> dict[str, _Group]:
     """The sums of each group, in micro-units.
 
     The cost of a dataset with several teams is divided among them. With several tags it counts
@@ -302,15 +302,15 @@ def _grouped(ledger: CostLedger, by: GroupBy) -> dict[str, _Group]:
             parts = [(name, own, retained) for name in names]
         else:
             parts = [
-                (name, mine, kept)
-                for (name, mine), (_, kept) in zip(
+                (name, own_part, retained_part)
+                for (name, own_part), (_, retained_part) in zip(
                     divide_amount(own, names), divide_amount(retained, names), strict=True
                 )
             ]
-        for name, mine, kept in parts:
+        for name, own_part, retained_part in parts:
             groups[name].datasets += not ledger.graph.is_job[node]
-            groups[name].own += mine
-            groups[name].retained += kept
+            groups[name].own += own_part
+            groups[name].retained += retained_part
     return dict(groups)
 
 
@@ -325,9 +325,9 @@ def explain_report(
     """The lineage paths along which cost reaches a dataset or job, the largest first."""
     found = explain_paths(ledger.graph, ledger.attribution, node, limit=limit)
     paths = [
-        (int(way.amounts[row]), _path(ledger, way, int(row)))
-        for way in found.paths
-        for row in np.flatnonzero(way.amounts)
+        (int(path.amounts[row]), _path(ledger, path, int(row)))
+        for path in found.paths
+        for row in np.flatnonzero(path.amounts)
     ]
     paths.sort(key=lambda each: (-abs(each[0]), len(each[1].steps)))
     total = int(ledger.totals[node])
@@ -351,22 +351,22 @@ def explain_report(
     )
 
 
-def _path(ledger: CostLedger, way: Way, row: int) -> CostPath:
+def _path(ledger: CostLedger, path: AttributionPath, row: int) -> CostPath:
     shares = ledger.attribution.shares
     steps = [
         CostPathStep(
             urn=ledger.urn(node),
             name=ledger.name(node),
             kind=ledger.kind(node),
-            share=float(way.shares[row, place]) if place < len(way.edges) else None,
-            assumed=place < len(way.edges) and bool(shares.assumed[row, way.edges[place]]),
+            share=float(path.shares[row, index]) if index < len(path.edges) else None,
+            assumed=index < len(path.edges) and bool(shares.assumed[row, path.edges[index]]),
         )
-        for place, node in enumerate(way.nodes)
+        for index, node in enumerate(path.nodes)
     ]
     return CostPath(
         type=ledger.graph.types[row],
-        own_cost=amount_of(int(ledger.graph.costs[row, way.nodes[0]])),
-        share=float(np.prod(way.shares[row])),
-        cost=amount_of(int(way.amounts[row])),
+        own_cost=amount_of(int(ledger.graph.costs[row, path.nodes[0]])),
+        share=float(np.prod(path.shares[row])),
+        cost=amount_of(int(path.amounts[row])),
         steps=tuple(steps),
     )

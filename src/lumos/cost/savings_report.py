@@ -13,7 +13,7 @@ import numpy as np
 from lumos.config import Settings
 from lumos.cost.inputs.usage import jobs_by_reader, reads_known_since
 from lumos.cost.ledger import CostLedger
-from lumos.cost.report_builder import MOST_ROWS, report_header, what_if_report
+from lumos.cost.report_builder import MAX_ROWS, report_header, what_if_report
 from lumos.cost.reports import (
     BrokenNode,
     ImpactAnalysis,
@@ -34,7 +34,7 @@ from lumos.model.money import amount_of, format_money
 from lumos.store import Store
 from lumos.usage.unread import location_of
 
-_MANY: Final = 10
+_HIGH_RISK_COUNT: Final = 10
 _MONTHS: Final = 12
 
 
@@ -53,11 +53,11 @@ def savings_report(
     monthly = int(saved.sum())
     what_if = None
     if before is not None:
-        was = [before.node_by_urn[ledger.urn(node)] for node in nodes]
-        gone = savings_of(before.graph, before.with_writers(was), before.avoidable).gone
+        previous_nodes = [before.node_by_urn[ledger.urn(node)] for node in nodes]
+        gone = savings_of(before.graph, before.with_writers(previous_nodes), before.avoidable).gone
         what_if = what_if_report(changes, int(before.saved_by(gone).sum()), monthly)
     by_type = ledger.by_type(saved.sum(axis=1))
-    asked = set(nodes)
+    requested = set(nodes)
     stays, other_stays = _remaining_costs(ledger, savings)
     affected = [*savings.gone.tolist(), *savings.broken.tolist()]
     datasets = tuple(ledger.urn(node) for node in affected if not ledger.graph.is_job[node])
@@ -73,8 +73,8 @@ def savings_report(
         compute_savings=by_type.get("compute", Decimal(0)),
         committed_cost=amount_of(ledger.monthly(int(savings.unavoidable.sum()))),
         breakdown=SavingsBreakdown(**by_type, affected_datasets=len(datasets)),
-        impact_analysis=_impact(ledger, savings, asked),
-        disappears=removed_nodes(ledger, savings.gone, saved.sum(axis=0), asked),
+        impact_analysis=_impact(ledger, savings, requested),
+        disappears=removed_nodes(ledger, savings.gone, saved.sum(axis=0), requested),
         stays=stays,
         other_stays=other_stays,
         broken=tuple(
@@ -100,7 +100,7 @@ def savings_report(
 
 
 def removed_nodes(
-    ledger: CostLedger, gone: Integers, saved: Integers, asked: Collection[int] = ()
+    ledger: CostLedger, gone: Integers, saved: Integers, requested: Collection[int] = ()
 ) -> tuple[RemovedNode, ...]:
     """The removed nodes with their savings: the requested ones first, then the most expensive."""
     rows = [
@@ -110,7 +110,7 @@ def removed_nodes(
             kind=ledger.kind(node),
             team=ledger.team(node),
             monthly=amount_of(int(amount)),
-            is_asked=node in asked,
+            is_asked=node in requested,
             is_verified=ledger.is_verified(node),
         )
         for node, amount in zip(gone.tolist(), saved, strict=True)
@@ -128,11 +128,11 @@ def _remaining_costs(
     rows = (
         *_committed_costs(ledger, savings),
         *(
-            _needed_node(ledger, int(savings.staying[place]), int(savings.needed_by[place]))
-            for place in order[:MOST_ROWS]
+            _needed_node(ledger, int(savings.staying[index]), int(savings.needed_by[index]))
+            for index in order[:MAX_ROWS]
         ),
     )
-    rest = own[order[MOST_ROWS:]]
+    rest = own[order[MAX_ROWS:]]
     return rows, UnlistedCosts(count=len(rest), cost=amount_of(ledger.monthly(int(rest.sum()))))
 
 
@@ -165,45 +165,43 @@ def _remaining_cost(ledger: CostLedger, node: int, reason: str) -> RemainingCost
     )
 
 
-def _impact(ledger: CostLedger, savings: Savings, asked: set[int]) -> ImpactAnalysis:
+def _impact(ledger: CostLedger, savings: Savings, requested: set[int]) -> ImpactAnalysis:
     is_job, live = ledger.graph.is_job, ledger.graph.live
     broken = [node for node in savings.broken.tolist() if not is_job[node]]
     in_use = [node for node in broken if live[node] and ledger.is_verified(node)]
-    perhaps = [node for node in broken if live[node] and not ledger.is_verified(node)]
-    used_themselves = [node for node in asked if live[node] and _is_read(ledger, node)]
-    doubtful = [
+    maybe_in_use = [node for node in broken if live[node] and not ledger.is_verified(node)]
+    still_read = [node for node in requested if live[node] and _is_read(ledger, node)]
+    unverified_nodes = [
         node
-        for node in (*asked, *broken)
-        if not is_job[node] and not ledger.is_verified(node) and node not in perhaps
+        for node in (*requested, *broken)
+        if not is_job[node] and not ledger.is_verified(node) and node not in maybe_in_use
     ]
     reasons = []
     if in_use:
         reasons.append(f"breaks {_join_names(ledger, in_use)}, which {_is_or_are(in_use)} in use")
-    if perhaps:
-        them = "it" if len(perhaps) == 1 else "them"
+    if maybe_in_use:
+        pronoun = "it" if len(maybe_in_use) == 1 else "them"
         reasons.append(
-            f"breaks {_join_names(ledger, perhaps)}; no query log shows who reads {them}"
+            f"breaks {_join_names(ledger, maybe_in_use)}; no query log shows who reads {pronoun}"
         )
-    if len(broken) >= _MANY:
+    if len(broken) >= _HIGH_RISK_COUNT:
         reasons.append(f"breaks {len(broken):,} downstream datasets")
-    elif broken and not (in_use or perhaps):
+    elif broken and not (in_use or maybe_in_use):
         reasons.append(f"breaks {_join_names(ledger, broken)}, of which no use is known")
-    if used_themselves:
-        reasons.append(
-            f"{_join_names(ledger, used_themselves)} {_is_or_are(used_themselves)} still read"
-        )
-    if doubtful:
-        reasons.append(f"no query log shows who reads {_join_names(ledger, doubtful)}")
+    if still_read:
+        reasons.append(f"{_join_names(ledger, still_read)} {_is_or_are(still_read)} still read")
+    if unverified_nodes:
+        reasons.append(f"no query log shows who reads {_join_names(ledger, unverified_nodes)}")
     unowned = [node for node in broken if not ledger.labels.owners(ledger.urn(node))]
     if unowned:
         reasons.append(f"no owner is known for {_join_names(ledger, unowned)}")
     risk: Risk = "LOW"
-    if in_use or perhaps or len(broken) >= _MANY:
+    if in_use or maybe_in_use or len(broken) >= _HIGH_RISK_COUNT:
         risk = "HIGH"
     elif reasons:
         risk = "MEDIUM"
     return ImpactAnalysis(
-        direct_datasets=sum(not is_job[node] for node in asked),
+        direct_datasets=sum(not is_job[node] for node in requested),
         downstream_datasets=len(broken),
         risk_level=risk,
         reasons=tuple(reasons) or ("nothing downstream needs it and no reads are recorded",),
@@ -223,9 +221,9 @@ def _remarks(ledger: CostLedger, savings: Savings) -> tuple[str, ...]:
     return (f"{amount} per month is committed and still due.",)
 
 
-def _join_names(ledger: CostLedger, nodes: list[int], most: int = 3) -> str:
-    names = ", ".join(ledger.name(node) for node in nodes[:most])
-    return names if len(nodes) <= most else f"{names} and {len(nodes) - most:,} more"
+def _join_names(ledger: CostLedger, nodes: list[int], limit: int = 3) -> str:
+    names = ", ".join(ledger.name(node) for node in nodes[:limit])
+    return names if len(nodes) <= limit else f"{names} and {len(nodes) - limit:,} more"
 
 
 def _is_or_are(nodes: list[int]) -> str:
@@ -238,13 +236,13 @@ def retire_report(
     """At most `top` end uses that save most together, and nodes that no end use needs."""
     plan = plan_retirement(ledger.graph, top, ledger.avoidable)
     saved = [int(ledger.saved_by(group.gone).sum()) for group in plan.groups]
-    sums = [sum(saved[: place + 1]) for place in range(len(saved))]
+    sums = [sum(saved[: index + 1]) for index in range(len(saved))]
     unneeded = _unneeded(ledger, plan)
     what_if = None
     if before is not None:
         earlier = plan_retirement(before.graph, top, before.avoidable)
-        was = sum(int(before.saved_by(group.gone).sum()) for group in earlier.groups)
-        what_if = what_if_report(changes, was, sum(saved))
+        saved_before = sum(int(before.saved_by(group.gone).sum()) for group in earlier.groups)
+        what_if = what_if_report(changes, saved_before, sum(saved))
     return RetireReport(
         **report_header(ledger, assumed=0),
         what_if=what_if,
@@ -309,7 +307,7 @@ class _RecordedReads:
     def since(self, urn: str) -> date:
         """The first day with recorded reads; `date.min` if there are none in this location."""
         source = self._sources.get(urn)
-        found = None if source is None else self._places.get(location_of(urn, source))
+        found = None if source is None else self._first_reads.get(location_of(urn, source))
         return found or date.min
 
     @cached_property
@@ -317,7 +315,7 @@ class _RecordedReads:
         return self._store.usage.sources()
 
     @cached_property
-    def _places(self) -> dict[str, date]:
+    def _first_reads(self) -> dict[str, date]:
         jobs = jobs_by_reader(self._settings, self._store.lineage.jobs())
         return reads_known_since(self._store, self._sources.get, jobs)
 

@@ -165,23 +165,23 @@ class Costs:
 
     def record(self, period: str | None = None, *, aspects: bool = True) -> CostRecordReport:
         """Record the costs of a period, by default of the last full month."""
-        wanted = month_before(month_of(self._today)) if period is None else self._period(period)
-        if wanted.last >= self._today:
+        requested = month_before(month_of(self._today)) if period is None else self._period(period)
+        if requested.last >= self._today:
             raise MisuseError(
-                f"{wanted.name} is not over yet. The last full month is "
+                f"{requested.name} is not over yet. The last full month is "
                 f"{month_before(month_of(self._today)).name}."
             )
         store, at = self._store, self._clock()
-        is_again = any(each.name == wanted.name for each in store.costs.periods())
-        ledger = self._ledger({}, wanted)
+        is_again = any(each.name == requested.name for each in store.costs.periods())
+        ledger = self._ledger({}, requested)
         with self._publishing():
             datasets, written = record(store, ledger, aspects=aspects, at=at)
         with store.transaction() as transaction:
             record_audit(
-                transaction, "cost record", wanted.name, at=at, details=f"{datasets} figures"
+                transaction, "cost record", requested.name, at=at, details=f"{datasets} figures"
             )
         return CostRecordReport(
-            **report_header(ledger, remarks=() if wanted.kind == "month" else (_NOT_A_MONTH,)),
+            **report_header(ledger, remarks=() if requested.kind == "month" else (_NOT_A_MONTH,)),
             datasets=datasets,
             spent=amount_of(ledger.spent),
             aspects_written=written,
@@ -226,8 +226,8 @@ class Costs:
         cost = ledger.spent if node is None else int(ledger.totals[node])
         what_if: dict[str, Any] = {}
         if before is not None:
-            was = before.spent if urn is None else int(before.totals[before.node_by_urn[urn]])
-            what_if["what_if"] = what_if_report(computed.changes, was, cost)
+            previous = before.spent if urn is None else int(before.totals[before.node_by_urn[urn]])
+            what_if["what_if"] = what_if_report(computed.changes, previous, cost)
             what_if["before"] = trend_point(before, urn)
         history = CostHistory(self._store, ledger, urn)
         return CostTrendReport(
@@ -290,13 +290,13 @@ class Costs:
         engines = [engine_of(name) for (is_job, name), _ in found.most_common() if is_job]
         return list(dict.fromkeys(map(provider_of, named))), list(dict.fromkeys(engines))
 
-    def _method(self, wanted: str | None) -> AttributionMethod:
-        if wanted is None:
+    def _method(self, requested: str | None) -> AttributionMethod:
+        if requested is None:
             return method_of(self._settings)
         for method in METHODS:
-            if method == wanted.strip().lower():
+            if method == requested.strip().lower():
                 return method
-        raise UnknownName("method", wanted, METHODS)
+        raise UnknownName("method", requested, METHODS)
 
     def _period(self, text: str) -> Period:
         return period_of(text, today=self._today)
@@ -322,12 +322,15 @@ def _changes(options: CostOptions) -> list[str]:
             f"{name} in storage class {storage}"
             for name, storage in options.get("moves", {}).items()
         ),
-        *(f"{job} runs {_often(pace)}" for job, pace in options.get("schedules", {}).items()),
+        *(
+            f"{job} runs {_frequency_text(schedule)}"
+            for job, schedule in options.get("schedules", {}).items()
+        ),
     ]
 
 
-def _often(pace: str) -> str:
-    return f"{pace} as often" if pace[:1].isdigit() else pace
+def _frequency_text(schedule: str) -> str:
+    return f"{schedule} as often" if schedule[:1].isdigit() else schedule
 
 
 def find_node(store: Store, ledger: CostLedger, name: str) -> int:

@@ -86,14 +86,14 @@ class ListedDataset(Report, frozen=True, kw_only=True):
 
 
 class ListReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos list`."""
+    """The result of `lumos list`."""
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[ListedDataset, ...]
 
 
 class ShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos show`: the dataset with all its aspects.
+    """The result of `lumos show`: the dataset with all its aspects.
 
     An `assumed` dataset is only known from lineage. `split` lists its parts if it was split.
     """
@@ -154,7 +154,7 @@ class SearchResult(Report, frozen=True, kw_only=True):
 
 
 class SearchReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos search`; unless `all_counted`, at least `total` datasets match.
+    """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
     Without any results, `suggestion` is a query that finds some.
     """

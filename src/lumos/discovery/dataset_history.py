@@ -79,7 +79,7 @@ class DatasetSuccession:
         for path in filter(None, (found.renamed_from, *found.merged_from)):
             old, now = self._known(transaction, path), transaction.known(str(urn))
             if old is not None and now is not None and old.state == "live":
-                transaction.absorb(old, into=str(urn), at=self._at)
+                transaction.merge_into(old, into=str(urn), at=self._at)
                 event = self._saved(transaction, EventType.MERGED, urn, old, now, found)
         return event
 
@@ -161,7 +161,7 @@ class DatasetSuccession:
         )
         is_new = transaction.save_event(event)
         if not goes_on:
-            transaction.retire(old, at=self._at)
+            transaction.mark_split(old, at=self._at)
         if not is_new:
             return None
         sizes = {str(urn): found.statistics.total_size_bytes for urn, found in parts.items()}

@@ -356,7 +356,7 @@ class DatasetRecorder:
         seen = _sighting(found)
         if found.table is not None and before is not None:
             is_same = is_same_metadata(before, found, metadata or SourceMetadata())
-            seen = msgspec.structs.replace(seen, retold=not is_same)
+            seen = msgspec.structs.replace(seen, has_new_source_metadata=not is_same)
         decision = decide_event(seen, self._on_record(transaction, past.known), prefix=self._prefix)
         if decision is None:
             assert past.known is not None
@@ -595,7 +595,7 @@ def _sighting(found: FoundDataset) -> ObservedDataset:
     return ObservedDataset(
         schema=found.schema,
         content=found.content,
-        told=found.is_reported_by_source,
+        is_from_source=found.is_reported_by_source,
         format=found.format,
         reverted=found.reverted,
     )

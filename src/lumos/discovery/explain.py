@@ -18,7 +18,7 @@ from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset
 from lumos.model.urn import SCHEME, Urn
 from lumos.names import find_urn
-from lumos.sources.addresses import access_of, is_address, normal
+from lumos.sources.addresses import access_of, canonical_address, is_address
 from lumos.storage import FileSelection, TableRoot, storage_of
 from lumos.store import FinishedScan, Store
 from lumos.store.errors import UnknownDataset
@@ -89,7 +89,9 @@ def _explain_dataset(
 
 def _explain_path(settings: Settings, path: str, opened: Store | None, state: str) -> ExplainReport:
     """Explain a path by the last scan of its root, or by reading its folder now."""
-    wanted = normal(path, settings.sources) if is_address(path) else os.path.abspath(path)
+    wanted = (
+        canonical_address(path, settings.sources) if is_address(path) else os.path.abspath(path)
+    )
     root = _find_root(settings, wanted, opened.scans() if opened is not None else ())
     contents = _load_contents(settings, root, state)
     urn_of = urns_for(settings, root.selection.root)

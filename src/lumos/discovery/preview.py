@@ -46,7 +46,7 @@ def discover(
         f"{each.location.uri if each.location else each.urn}  {each.format}"
         for each in report.datasets
     ]
-    write_sources(write_config, select_sections(settings, paths), found=lines, force=force)
+    write_sources(write_config, select_sections(settings, paths), datasets=lines, force=force)
     return msgspec.structs.replace(report, config=str(write_config))
 
 

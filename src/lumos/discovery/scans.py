@@ -233,7 +233,7 @@ def sample_source(
         libraries=_LIBRARIES.get(source.kind, ()),
     ) as session:
         progress(f"Reading {source.address}")
-        return source.sampled(partial(run_samples, session), known)
+        return source.read_samples(partial(run_samples, session), known)
 
 
 def recall_collections(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:

@@ -439,10 +439,10 @@ def _proposal(
     require_text(str(file.file), "file of the proposed schema")
     urn = Urn.parse(context.urn)
     entry = context.store.entries.get(context.urn)
-    wanted = ProposalTarget(
+    target = ProposalTarget(
         name=urn.name if entry is None else entry.known.name,
         platform=urn.platform,
         model=file.model,
         dialect=dialect,
     )
-    return read_proposal(Path(file.file), kind=file.kind, wanted=wanted)
+    return read_proposal(Path(file.file), kind=file.kind, target=target)

@@ -24,7 +24,7 @@ from typing import Annotated, ClassVar, Final
 from msgspec import Meta
 
 from lumos.config.reader import SectionReader
-from lumos.config.section import Section, spelled
+from lumos.config.section import Section, alternative_names
 from lumos.config.yaml_tree import (
     ConfigProblem,
     ConfigurationError,
@@ -47,8 +47,8 @@ from lumos.model.urn import SCHEME, Urn
 
 KEY: Final = "lineage"
 
-Upstream = Annotated[str, spelled(also=("from",))]
-Downstream = Annotated[str, spelled(also=("to",))]
+Upstream = Annotated[str, alternative_names(also=("from",))]
+Downstream = Annotated[str, alternative_names(also=("to",))]
 
 
 class DeclaredColumn(Section, frozen=True, kw_only=True):
@@ -57,8 +57,8 @@ class DeclaredColumn(Section, frozen=True, kw_only=True):
     shorthand: ClassVar[str | None] = "upstream"
 
     upstream: Upstream
-    downstream: Annotated[str | None, spelled(also=("to",))] = None
-    expression: Annotated[str | None, spelled(also=("transformation",))] = None
+    downstream: Annotated[str | None, alternative_names(also=("to",))] = None
+    expression: Annotated[str | None, alternative_names(also=("transformation",))] = None
     derivation: Derivation | None = None
     cast_to: str | None = None
 
@@ -66,9 +66,9 @@ class DeclaredColumn(Section, frozen=True, kw_only=True):
 class DeclaredUse(Section, frozen=True, kw_only=True):
     """A column that influences one downstream column, or all."""
 
-    column: Annotated[str, spelled(also=("upstream", "from"))]
+    column: Annotated[str, alternative_names(also=("upstream", "from"))]
     usage: UseKind
-    downstream: Annotated[str | None, spelled(also=("to",))] = None
+    downstream: Annotated[str | None, alternative_names(also=("to",))] = None
     expression: str | None = None
     cast_to: str | None = None
 
@@ -143,7 +143,7 @@ def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReferenc
 def _lines(root: MappingNode) -> Iterator[int | None]:
     node = root.entries[KEY].node if KEY in root.entries else None
     for item in node.items if isinstance(node, ListNode) else ():
-        yield item.place.line
+        yield item.position.line
 
 
 def _edge(declared: DeclaredEdge, file: str, line: int | None, folder: Path) -> ReportedEdge:

@@ -91,7 +91,7 @@ class FileReader:
             return FileReport(lineage=lineage, place=file.name, dialect=self._dialect)
         except ConfigurationError as error:
             problems = (
-                LineageProblem(place=file.name, line=each.place.line, reason=each.text)
+                LineageProblem(place=file.name, line=each.position.line, reason=each.text)
                 for each in error.problems
             )
             return FailedFile(name=file.name, problems=tuple(problems))

@@ -131,7 +131,7 @@ class NameIndex:
 
     def has_rule(self, table: TableName, *, dialect: str | None) -> bool:
         """Whether a rule of the configuration applies to a name."""
-        return any(rule.covers(table.parts, dialect) for rule in self._rules)
+        return any(rule.applies_to(table.parts, dialect) for rule in self._rules)
 
     def add_model(
         self, path: tuple[str, ...], file: str, *, dialect: str | None, dataset: str | None = None
@@ -262,14 +262,17 @@ class NameIndex:
 
     def _ruled(self, table: TableName, dialect: str | None) -> str | None:
         for rule in self._rules:
-            if rule.covers(table.parts, dialect) and (urn := rule.urn_of(table.parts)) is not None:
+            if (
+                rule.applies_to(table.parts, dialect)
+                and (urn := rule.urn_of(table.parts)) is not None
+            ):
                 return urn
         return None
 
     def _completed(self, table: TableName, dialect: str | None) -> TableName:
         """The name, completed by the rules of the configuration."""
         for rule in self._rules:
-            if rule.urn is not None or not rule.covers(table.parts, dialect):
+            if rule.urn is not None or not rule.applies_to(table.parts, dialect):
                 continue
             parts = table.parts
             if len(parts) == 1 and rule.schema:

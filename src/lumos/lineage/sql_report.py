@@ -227,5 +227,5 @@ def _name(node: ConfigNode, problems: list[ConfigProblem]) -> str | None:
 
 def _refuse(node: ConfigNode, problems: list[ConfigProblem], wanted: str) -> None:
     problems.append(
-        ConfigProblem(place=node.place, key=node.path, text=f"{node.path} must be {wanted}.")
+        ConfigProblem(position=node.position, key=node.path, text=f"{node.path} must be {wanted}.")
     )

@@ -42,7 +42,7 @@ class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotifyStatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `lumos notify status`; `unsent` lists the newest unsent messages."""
+    """The result of `lumos notify status`; `unsent` lists the newest unsent messages."""
 
     format_version: str = FORMAT_VERSION
     channels: tuple[ChannelReport, ...]
@@ -50,7 +50,7 @@ class NotifyStatusReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotifySendReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `lumos notify send` and `lumos notify test`; `problems` by channel."""
+    """The result of `lumos notify send` and `lumos notify test`; `problems` by channel."""
 
     format_version: str = FORMAT_VERSION
     sent: int

@@ -53,7 +53,7 @@ def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
         own = by_column.get(path)
         return field if own is None else _Inside(own).column(field, path)
 
-    return Schema(fields=tuple(_Level(changes).rebuilt(schema.fields, "", changed, _same)))
+    return Schema(fields=tuple(_Level(changes).rebuild(schema.fields, "", changed, _same)))
 
 
 def _same(field: Field) -> Field:
@@ -80,28 +80,28 @@ class _Level:
                 case Reordered(path=path, after=names):
                     self._order[path] = names
 
-    def rebuilt(
+    def rebuild(
         self,
         parts: Sequence[Part],
         parent: str,
         changed: Callable[[Part, str], Part],
-        made: Callable[[Field], Part],
+        create: Callable[[Field], Part],
     ) -> list[Part]:
         """The siblings after the changes, in their new order."""
-        kept: dict[str, Part] = {}
+        remaining: dict[str, Part] = {}
         for part in parts:
             path = child(parent, part.name)
             if path not in self._removed:
-                kept[part.name] = changed(part, path)
-        order = self._order.get(parent, tuple(kept))
-        if kept.keys() != set(order):
+                remaining[part.name] = changed(part, path)
+        order = self._order.get(parent, tuple(remaining))
+        if remaining.keys() != set(order):
             raise MisuseError(
                 f"The changes do not fit this schema: they reorder {', '.join(order)}, but it has "
-                f"{', '.join(kept)}."
+                f"{', '.join(remaining)}."
             )
-        result = [kept[name] for name in order]
+        result = [remaining[name] for name in order]
         for added in sorted(self._added.get(parent, ()), key=lambda each: each.position):
-            result.insert(added.position, made(added.after))
+            result.insert(added.position, create(added.after))
         return result
 
 
@@ -128,8 +128,8 @@ class _Inside:
             if change.path == path and isinstance(change, _PropertyChange)
         }
         type_after = self._type(field.type, path)
-        gone = removed_paths(field, msgspec.structs.replace(field, type=type_after))
-        nested = self._notes((note for note in field.nested if note.path not in gone), path)
+        removed = removed_paths(field, msgspec.structs.replace(field, type=type_after))
+        nested = self._notes((note for note in field.nested if note.path not in removed), path)
         if type_after != field.type:
             facts["native_type"] = None
             nested = [msgspec.structs.replace(note, native_type=None) for note in nested]
@@ -140,7 +140,7 @@ class _Inside:
             return self._types[path]
         match type:
             case Struct(members) if len({member.name for member in members}) == len(members):
-                return Struct(self._level.rebuilt(members, path, self._changed_member, _member))
+                return Struct(self._level.rebuild(members, path, self._changed_member, _member))
             case Array(element, nullable):
                 inner = path + ELEMENT
                 return Array(

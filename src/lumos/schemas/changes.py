@@ -29,8 +29,8 @@ MILESTONES: Final = (
 )
 _BATCH_SIZE: Final = 200
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
-_MOST_CACHED_SCHEMAS: Final = 5_000
-_PRUNED_AT_ONCE: Final = 10_000
+_MAX_CACHED_SCHEMAS: Final = 5_000
+_PRUNE_BATCH: Final = 10_000
 
 
 class EventReport(Report, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class ChangesSummary(Report, frozen=True, kw_only=True):
 
 
 class ChangesReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos changes`: the events, newest first, and their counts."""
+    """The result of `lumos changes`: the events, newest first, and their counts."""
 
     format_version: str = FORMAT_VERSION
     events: tuple[EventReport, ...]
@@ -111,7 +111,7 @@ class SplitDataset(Report, frozen=True, kw_only=True):
 
 
 class ForgetReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos db prune`: how many events of new data were deleted."""
+    """The result of `lumos db prune`: how many events of new data were deleted."""
 
     format_version: str = FORMAT_VERSION
     before: datetime | None
@@ -137,7 +137,7 @@ class ChangeHistory:
     ) -> Iterator[EventReport]:
         """Reports of the events that match, newest first, read from the store lazily."""
         store = self._store()
-        wanted = _event_filter(
+        requested = _event_filter(
             store,
             since=since,
             until=until,
@@ -146,7 +146,7 @@ class ChangeHistory:
             dataset=dataset,
             limit=limit,
         )
-        return _event_reports(store.change_log, wanted)
+        return _event_reports(store.change_log, requested)
 
     def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
         """Delete old events of new data; by default those older than the retention period."""
@@ -195,16 +195,16 @@ def _urns(store: Store, text: str) -> frozenset[str]:
     return store.change_log.urns(DatasetPattern(urn))
 
 
-def _moment(given: str | datetime | None, now: datetime, *, end: bool = False) -> datetime | None:
-    return parse_time(given, now=now, end=end) if isinstance(given, str) else given
+def _moment(text: str | datetime | None, now: datetime, *, end: bool = False) -> datetime | None:
+    return parse_time(text, now=now, end=end) if isinstance(text, str) else text
 
 
-def _event_reports(log: ChangeLog, wanted: EventFilter) -> Iterator[EventReport]:
+def _event_reports(log: ChangeLog, requested: EventFilter) -> Iterator[EventReport]:
     schemas: dict[str, SchemaReport] = {}
-    events = log.events(wanted)
+    events = log.events(requested)
     while batch := list(islice(events, _BATCH_SIZE)):
         needed = {hash for event in batch for hash in _changed_schemas(event) if hash}
-        if len(schemas) > _MOST_CACHED_SCHEMAS:
+        if len(schemas) > _MAX_CACHED_SCHEMAS:
             schemas.clear()
         if new := needed - schemas.keys():
             found = log.schemas(new)
@@ -278,8 +278,8 @@ def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
 
 def last_split(store: Store, urn: str) -> SplitDataset | None:
     """The most recent split of a dataset."""
-    wanted = EventFilter(urns=frozenset({urn}), types=(EventType.SPLIT,), limit=1)
-    return next(map(SplitDataset.of, store.change_log.events(wanted)), None)
+    requested = EventFilter(urns=frozenset({urn}), types=(EventType.SPLIT,), limit=1)
+    return next(map(SplitDataset.of, store.change_log.events(requested)), None)
 
 
 def _changed_schemas(event: ChangeEvent) -> tuple[str | None, str | None]:
@@ -343,8 +343,8 @@ def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -
     if length is None:
         return ForgetReport(before=None, removed=0)
     before, removed = now - length, 0
-    # In portions, so that other writers do not wait for long.
-    while portion := store.change_log.forget_modified(before=before, at_most=_PRUNED_AT_ONCE):
+    # In batches, so that other writers do not wait long.
+    while portion := store.change_log.forget_modified(before=before, at_most=_PRUNE_BATCH):
         removed += portion
     if removed:
         details = f"{removed} before {before:%Y-%m-%dT%H:%M:%SZ}"
@@ -355,10 +355,10 @@ def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -
     return ForgetReport(before=before, removed=removed)
 
 
-def _age(given: str | timedelta) -> timedelta:
-    if isinstance(given, timedelta):
-        return given
-    age = parse_duration(given)
+def _age(text: str | timedelta) -> timedelta:
+    if isinstance(text, timedelta):
+        return text
+    age = parse_duration(text)
     if age is None:
-        raise MisuseError(f"'{given}' is not an age. Use for example 90d, 12h or 30m.")
+        raise MisuseError(f"'{text}' is not an age. Use for example 90d, 12h or 30m.")
     return age

@@ -35,10 +35,10 @@ class _Notes(NamedTuple):
     def of(cls, before: Field, after: Field) -> "_Notes":
         return cls(_by_path(before.nested), _by_path(after.nested))
 
-    def staying(self, gone: Collection[str]) -> "_Notes":
+    def without_removed(self, removed: Collection[str]) -> "_Notes":
         """The same without annotations of fields that are gone, which went with them."""
-        kept = {path: note for path, note in self.before.items() if path not in gone}
-        return _Notes(kept, self.after)
+        remaining = {path: note for path, note in self.before.items() if path not in removed}
+        return _Notes(remaining, self.after)
 
 
 _NO_NOTES: Final = _Notes({}, {})
@@ -60,9 +60,9 @@ def compare(before: Schema, after: Schema) -> tuple[AnySchemaChange, ...]:
 def _check_names(schema: Schema) -> None:
     names = [field.name for field in schema.fields]
     if _has_repeats(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        duplicate = next(name for name in names if names.count(name) > 1)
         raise MisuseError(
-            f"The field {quoted_name(twice)} is defined twice in a schema. "
+            f"The field {quoted_name(duplicate)} is defined twice in a schema. "
             "Only schemas with unique field names can be compared."
         )
 
@@ -82,23 +82,23 @@ def _siblings(
     for position, each in enumerate(before):
         if each.name not in new:
             path = child(parent, each.name)
-            field = _whole(each, path, notes.before)
+            field = _with_nested_notes(each, path, notes.before)
             yield FieldRemoved(path=path, before=field, position=position)
     for position, each in enumerate(after):
-        was = old.get(each.name)
-        if was is None:
+        previous = old.get(each.name)
+        if previous is None:
             path = child(parent, each.name)
-            field = _whole(each, path, notes.after)
+            field = _with_nested_notes(each, path, notes.after)
             yield FieldAdded(path=path, after=field, position=position)
-        elif was != each:
-            yield from _part(was, each, child(parent, each.name), notes)
+        elif previous != each:
+            yield from _part(previous, each, child(parent, each.name), notes)
     common_before = tuple(name for name in old if name in new)
     common_after = tuple(name for name in new if name in old)
     if common_before != common_after:
         yield Reordered(path=parent, before=common_before, after=common_after)
 
 
-def _whole(part: Field | Member, path: str, notes: Mapping[str, NestedField]) -> Field:
+def _with_nested_notes(part: Field | Member, path: str, notes: Mapping[str, NestedField]) -> Field:
     """A column, or a struct member with its annotations and those of the fields inside it."""
     if isinstance(part, Field):
         return part
@@ -150,8 +150,8 @@ def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]
     if (before.description or None) != (after.description or None):
         yield DescriptionChanged(path=path, before=before.description, after=after.description)
     yield from _annotations(before, after, path)
-    staying = notes.staying(removed_paths(before, after)) if notes.before else notes
-    yield from _annotations_inside(staying, inside)
+    without_removed = notes.without_removed(removed_paths(before, after)) if notes.before else notes
+    yield from _annotations_inside(without_removed, inside)
 
 
 def _column_type(
@@ -214,9 +214,11 @@ def _annotations_inside(
     """Changed annotations inside a column, but for those of members that were added or removed."""
     if notes.before == notes.after:
         return
-    whole = [change.path for change in inside if isinstance(change, FieldAdded | FieldRemoved)]
+    path_of_removed = [
+        change.path for change in inside if isinstance(change, FieldAdded | FieldRemoved)
+    ]
     for path in sorted(notes.before.keys() | notes.after.keys()):
-        if any(is_within(path, each) for each in whole):
+        if any(is_within(path, each) for each in path_of_removed):
             continue
         nothing = NestedField(path=path)
         old, new = notes.before.get(path, nothing), notes.after.get(path, nothing)

@@ -38,7 +38,7 @@ _CHANGES_IN_SPARK: Final = ", ".join(
 Judge: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
 
 # Up to this number, URNs are broadcast to the executors.
-_MOST_BROADCAST: Final = 500_000
+_MAX_BROADCAST_URNS: Final = 500_000
 
 
 class InventoryDiffCounts(NamedTuple):
@@ -66,7 +66,7 @@ def compare_inventories(
     counts = _counts(datasets, "change")
     changed = datasets.where(F.col("change") == "changed").select("urn")
     pairs = differing_schemas(
-        before, after, changed=changed, are_few=counts.get("changed", 0) <= _MOST_BROADCAST
+        before, after, changed=changed, are_few=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
     )
     pairs.mapInArrow(apply_judge(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
     changes = spark.read.parquet(f"{to}/changes")
@@ -111,9 +111,9 @@ def differing_schemas(
 ) -> DataFrame:
     """Both schemas of the datasets that changed."""
     # Schemas compress so well that Spark would underestimate an inventory and broadcast it.
-    wanted = F.broadcast(changed) if are_few else changed.hint("merge")
-    old = before.join(wanted, on="urn", how="left_semi").hint("merge")
-    new = after.join(wanted, on="urn", how="left_semi")
+    changed_urns = F.broadcast(changed) if are_few else changed.hint("merge")
+    old = before.join(changed_urns, on="urn", how="left_semi").hint("merge")
+    new = after.join(changed_urns, on="urn", how="left_semi")
     return (
         old.select("urn", F.col("body").alias("before"))
         .join(new.select("urn", F.col("body").alias("after"), "format"), on="urn")

@@ -72,8 +72,8 @@ def read_snapshot_schemas(
             not is_part(first.header, of=second.header),
             not is_part(second.header, of=first.header),
         )
-        for was, now in _paired(first, second):
-            sides = _schema_in_snapshot(first, was), _schema_in_snapshot(second, now)
+        for before_schema, now in _paired(first, second):
+            sides = _schema_in_snapshot(first, before_schema), _schema_in_snapshot(second, now)
             for side, other, found, may_lack in zip(
                 sides, sides[::-1], (old, new), is_whole[::-1], strict=True
             ):
@@ -86,18 +86,18 @@ def _paired(
     before: OpenSnapshot, after: OpenSnapshot
 ) -> Iterator[tuple[EntryRecord | None, EntryRecord | None]]:
     old, new = before.records(DATASETS), after.records(DATASETS)
-    was, now = next(old, None), next(new, None)
-    while was is not None or now is not None:
-        if now is None or (was is not None and was.key < now.key):
-            yield was, None
-            was = next(old, None)
-        elif was is None or now.key < was.key:
+    before_schema, now = next(old, None), next(new, None)
+    while before_schema is not None or now is not None:
+        if now is None or (before_schema is not None and before_schema.key < now.key):
+            yield before_schema, None
+            before_schema = next(old, None)
+        elif before_schema is None or now.key < before_schema.key:
             yield None, now
             now = next(new, None)
         else:
-            if was.body != now.body:
-                yield was, now
-            was, now = next(old, None), next(new, None)
+            if before_schema.body != now.body:
+                yield before_schema, now
+            before_schema, now = next(old, None), next(new, None)
 
 
 def _schema_in_snapshot(snapshot: OpenSnapshot, record: EntryRecord | None) -> DatasetSchema | None:
@@ -225,7 +225,7 @@ def _known_versions(versions: Sequence[RecordedSchemaVersion]) -> list[str]:
     return [each.record.version for each in versions]
 
 
-_MOST_LISTED = 12
+_MAX_LISTED = 12
 
 
 class UnknownVersion(MisuseError):
@@ -234,8 +234,8 @@ class UnknownVersion(MisuseError):
     def __init__(self, dataset: str, version: str, known: Iterable[str], *, why: str = "") -> None:
         self.version = version
         self.known = tuple(known)
-        listed = ", ".join(self.known[-_MOST_LISTED:])
-        earlier = len(self.known) - _MOST_LISTED
+        listed = ", ".join(self.known[-_MAX_LISTED:])
+        earlier = len(self.known) - _MAX_LISTED
         more = f" (and {earlier} earlier)" if earlier > 0 else ""
         reason = f": {why}" if why else ""
         super().__init__(

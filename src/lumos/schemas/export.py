@@ -104,7 +104,7 @@ def align_urns(
     such dataset of the other side whose path has the same end.
     """
     old, new = _unmatched(before, after), _unmatched(after, before)
-    pairs = [*_by_tail(old, new), *((tail, whole) for whole, tail in _by_tail(new, old))]
+    pairs = [*_by_tail(old, new), *((tail, path) for path, tail in _by_tail(new, old))]
     olds, news = Counter(pair[0] for pair in pairs), Counter(pair[1] for pair in pairs)
     renamed = {a: b for a, b in pairs if olds[a] == news[b] == 1}
     return {
@@ -114,15 +114,15 @@ def align_urns(
 
 
 def _unmatched(
-    some: Mapping[str, DatasetSchema], others: Mapping[str, DatasetSchema]
+    candidates: Mapping[str, DatasetSchema], others: Mapping[str, DatasetSchema]
 ) -> dict[Urn, str]:
-    urns = {Urn.parse(urn): urn for urn in some if urn not in others}
+    urns = {Urn.parse(urn): urn for urn in candidates if urn not in others}
     return {urn: text for urn, text in urns.items() if urn.platform == _LOCAL}
 
 
-def _by_tail(whole: Mapping[Urn, str], tails: Mapping[Urn, str]) -> Iterable[tuple[str, str]]:
+def _by_tail(path: Mapping[Urn, str], tails: Mapping[Urn, str]) -> Iterable[tuple[str, str]]:
     """Pairs of each URN with the one that is the longest end of its path."""
-    for urn, text in whole.items():
+    for urn, text in path.items():
         for start in range(1, len(urn.path)):
             tail = msgspec.structs.replace(urn, path=urn.path[start:])
             if tail in tails:

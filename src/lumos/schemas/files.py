@@ -39,15 +39,15 @@ class UnreadableSchema(MisuseError):
         super().__init__(f"{position}: {problem}" + ("" if problem.endswith((".", "?")) else "."))
 
 
-_MOST_BYTES: Final = 50 * 1024 * 1024
+_MAX_BYTES: Final = 50 * 1024 * 1024
 
 
 def read_text(file: Path) -> str:
     """The text of a file; fails with the position if it is not UTF-8."""
     with file.open("rb") as stream:
-        data = stream.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise UnreadableSchema(str(file), f"it is larger than {_MOST_BYTES // 1024**2} MB")
+        data = stream.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise UnreadableSchema(str(file), f"it is larger than {_MAX_BYTES // 1024**2} MB")
     return decode_text(str(file), data)
 
 
@@ -124,8 +124,8 @@ WRITER: Final = "lumos schema export"
 UNNAMED_PLATFORM: Final = "schema"
 _HEADER: Final = re.compile(r"#[ \t]*(urn|version|format|written by):[ \t]*(.*?)[ \t\r]*\Z")
 _SAFE_CHARACTERS: Final = "-_~=@+,."
-_LONGEST_FILE_NAME: Final = 200
-_MOST_FILES_CHECKS: Final = 10_000
+_MAX_FILE_NAME_LENGTH: Final = 200
+_MAX_CHECKED_FILES: Final = 10_000
 _URN_LINE: Final = re.compile(r"^[ \t]*#[ \t]*urn:", re.MULTILINE)
 FORMATS: Final = (
     "parquet", "avro", "orc", "csv", "json", "iceberg", "delta",
@@ -273,7 +273,7 @@ def schema_files_in(folder: Path) -> Iterator[Path]:
 def has_schema_files(folder: Path) -> bool:
     """Whether there is a schema file among the first files of a folder."""
     # A folder with the name of a dataset may be a lake of millions of files.
-    names = islice((name for _, _, names in os.walk(folder) for name in names), _MOST_FILES_CHECKS)
+    names = islice((name for _, _, names in os.walk(folder) for name in names), _MAX_CHECKED_FILES)
     return any(name.endswith(SCHEMA_SUFFIX) for name in names)
 
 
@@ -324,7 +324,7 @@ def _file_name(segment: str) -> str:
     name = quote(segment, safe=_SAFE_CHARACTERS, errors="surrogatepass")
     if name.startswith("."):
         name = f"%2E{name[1:]}"
-    if len(name) > _LONGEST_FILE_NAME:
+    if len(name) > _MAX_FILE_NAME_LENGTH:
         digest = hashlib.blake2b(segment.encode("utf-8", "surrogatepass"), digest_size=8)
-        name = f"{name[: _LONGEST_FILE_NAME - 18]}%~{digest.hexdigest()}"
+        name = f"{name[: _MAX_FILE_NAME_LENGTH - 18]}%~{digest.hexdigest()}"
     return name or "%"

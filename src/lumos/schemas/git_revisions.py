@@ -207,8 +207,8 @@ class GitRepository:
                 unreadable.add(described.urn)
                 remarks.append(f"left out: {file}: {described.urn} is in another file as well.")
             datasets[described.urn] = described
-        kept = {urn: each for urn, each in datasets.items() if urn not in unreadable}
-        return _ReadableSchemas(kept, frozenset(unreadable), tuple(remarks))
+        readable = {urn: each for urn, each in datasets.items() if urn not in unreadable}
+        return _ReadableSchemas(readable, frozenset(unreadable), tuple(remarks))
 
     def _read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The contents of some files, in the order of their names."""
@@ -218,16 +218,16 @@ class GitRepository:
 
     def _contents(self, ids: Iterable[str]) -> list[bytes]:
         requested = "".join(f"{id}\n" for id in ids).encode()
-        answer = self._git("cat-file", "--batch", stdin=requested)
+        output = self._git("cat-file", "--batch", stdin=requested)
         contents = []
         at = 0
-        while at < len(answer):
-            end = answer.index(b"\n", at)
-            facts = answer[at:end].split()
+        while at < len(output):
+            end = output.index(b"\n", at)
+            facts = output[at:end].split()
             if facts[-1] == b"missing":
                 raise GitFailed(f"The repository lacks the object {facts[0].decode()}: git fsck.")
             size = int(facts[-1])
-            contents.append(answer[end + 1 : end + 1 + size])
+            contents.append(output[end + 1 : end + 1 + size])
             at = end + size + 2
         return contents
 

@@ -16,7 +16,7 @@ INVENTORY_COLUMNS: Final = pa.schema(
         ("format", pa.string()),
     ]
 )
-_ROWS_AT_ONCE: Final = 10_000
+_BATCH_ROWS: Final = 10_000
 
 
 class InventoryRow(NamedTuple):
@@ -33,7 +33,7 @@ def write_inventory(rows: Iterable[InventoryRow], file: str | Path) -> int:
     remaining = iter(rows)
     written = 0
     with pq.ParquetWriter(str(file), INVENTORY_COLUMNS, compression="zstd") as writer:
-        while batch := list(islice(remaining, _ROWS_AT_ONCE)):
+        while batch := list(islice(remaining, _BATCH_ROWS)):
             columns = [
                 pa.array(values, type=field.type)
                 for values, field in zip(zip(*batch, strict=True), INVENTORY_COLUMNS, strict=True)

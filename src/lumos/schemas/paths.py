@@ -13,7 +13,7 @@ VALUE: Final = "{}"
 KEY: Final = "{key}"
 
 _STEP: Final = re.compile(r"\.?(?:`(?:[^`]|``)*`|\w+)|\[\]|\{key\}|\{\}|<\d+>", re.ASCII)
-_MARKS: Final = (".", "[", "{", "<")
+_SEPARATORS: Final = (".", "[", "{", "<")
 
 
 def child(parent: str, name: str) -> str:
@@ -32,6 +32,6 @@ def column_of(path: str) -> str:
     return match.group() if match else path
 
 
-def is_within(path: str, whole: str) -> bool:
-    """Whether a path is `whole` or inside of it."""
-    return path == whole or (path.startswith(whole) and path[len(whole)] in _MARKS)
+def is_within(path: str, outer: str) -> bool:
+    """Whether a path is `outer` or inside it."""
+    return path == outer or (path.startswith(outer) and path[len(outer)] in _SEPARATORS)

@@ -62,7 +62,9 @@ class DbtModel(NamedTuple):
 
 def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel, ...]:
     """Every model of the text; raises ConfigurationError with file and line."""
-    root, problems = parse_yaml(text, place=ConfigPosition(origin=file, folder=""), environment={})
+    root, problems = parse_yaml(
+        text, position=ConfigPosition(origin=file, folder=""), environment={}
+    )
     if problems:
         raise ConfigurationError(problems)
     return tuple(_model(block, dialect) for block in _models(root))
@@ -161,7 +163,7 @@ def _text(block: MappingNode, key: str) -> str:
 
 
 def _error(block: MappingNode, text: str) -> ConfigurationError:
-    return ConfigurationError([ConfigProblem(place=block.place, key=block.path, text=text)])
+    return ConfigurationError([ConfigProblem(position=block.position, key=block.path, text=text)])
 
 
 ProposalKind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]
@@ -221,7 +223,7 @@ class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_proposal(
-    file: Path, *, kind: ProposalKind | None, wanted: ProposalTarget
+    file: Path, *, kind: ProposalKind | None, target: ProposalTarget
 ) -> SchemaProposal:
     """The schema in a file, whose kind is detected by suffix or content unless it is given."""
     if file.is_dir():
@@ -236,7 +238,7 @@ def read_proposal(
         )
     kind = kind or detect_kind(file)
     if kind == "parquet":
-        return _checked(file, _parquet(file))
+        return _check_proposal(file, _parquet(file))
     text = read_text(file)
     match kind:
         case "lumos":
@@ -244,10 +246,10 @@ def read_proposal(
         case "json-schema" | "avro":
             proposal = _json(file, text, kind)
         case "sql":
-            proposal = _sql(file, text, wanted)
+            proposal = _sql(file, text, target)
         case "dbt":
-            proposal = _dbt(file, text, wanted)
-    return _checked(file, proposal)
+            proposal = _dbt(file, text, target)
+    return _check_proposal(file, proposal)
 
 
 def detect_kind(file: Path) -> ProposalKind:
@@ -266,7 +268,7 @@ def detect_kind(file: Path) -> ProposalKind:
     return "dbt" if _DBT.search(text) else "lumos"
 
 
-def _checked(file: Path, proposal: SchemaProposal) -> SchemaProposal:
+def _check_proposal(file: Path, proposal: SchemaProposal) -> SchemaProposal:
     check_unique_fields(str(file), proposal.schema)
     if not proposal.schema.fields:
         raise UnreadableSchema(str(file), "it names no field")
@@ -335,7 +337,9 @@ def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> Schema
         kind=kind,
         schema=_check_known_types(file, schema_from_json_schema(value)),
         form=msgspec.structs.replace(
-            form, vague=is_ambiguous_in_json_schema, vague_in=_columns_with_sized_numbers(value)
+            form,
+            is_ambiguous=is_ambiguous_in_json_schema,
+            is_ambiguous_in_column=_columns_with_sized_numbers(value),
         ),
         rendered=lambda current: schema_from_json_schema(schema_to_json_schema(current)),
     )
@@ -343,13 +347,13 @@ def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> Schema
 
 def _columns_with_sized_numbers(document: dict[str, Any]) -> dict[str, TypeAmbiguity]:
     """The columns with a number that has a size; all numbers in them are taken to have one."""
-    whole = _has_sizes(document)
+    has_sizes = _has_sizes(document)
     properties = document.get("properties")
     return {
         name: is_ambiguous_with_sized_numbers
         for name, schema in (properties.items() if isinstance(properties, dict) else ())
         # A reference may lead anywhere in the document.
-        if _has_sizes(schema) or (whole and _REFERENCE in json.dumps(schema))
+        if _has_sizes(schema) or (has_sizes and _REFERENCE in json.dumps(schema))
     }
 
 
@@ -382,8 +386,10 @@ def _parsed_json(file: Path, text: str) -> Any:
         built = dict(pairs)
         if len(built) < len(pairs):
             names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise UnreadableSchema(str(file), f"the name '{twice}' is defined twice in one object")
+            duplicate = next(name for name in names if names.count(name) > 1)
+            raise UnreadableSchema(
+                str(file), f"the name '{duplicate}' is defined twice in one object"
+            )
         return built
 
     try:
@@ -399,15 +405,15 @@ def _parsed_json(file: Path, text: str) -> Any:
         raise UnreadableSchema(str(file), "this JSON nests too deeply to be a schema") from None
 
 
-def _sql(file: Path, text: str, wanted: ProposalTarget) -> SchemaProposal:
+def _sql(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
     def tables(dialect: Dialect) -> SqlTable:
         found = tables_from_sql(text, dialect)
         if not found:
             raise UnreadableSchema(str(file), "it contains no CREATE TABLE statement")
-        return _pick(file, "table", found, wanted)
+        return _select_table(file, "table", found, target)
 
     try:
-        dialect = _dialect(wanted, lambda dialect: tables(dialect).schema)
+        dialect = _dialect(target, lambda dialect: tables(dialect).schema)
         table = tables(dialect)
     except SchemaSyntaxError as problem:
         raise UnreadableSchema(
@@ -418,19 +424,19 @@ def _sql(file: Path, text: str, wanted: ProposalTarget) -> SchemaProposal:
     return SchemaProposal(
         kind="sql",
         schema=table.schema,
-        form=ProposalFormat(any_case=table.unquoted, vague=_AMBIGUITY[dialect]),
+        form=ProposalFormat(any_case=table.unquoted, is_ambiguous=_AMBIGUITY[dialect]),
         rendered=lambda current: rendered_in_sql(current, dialect, partitions=has_partitions),
     )
 
 
-def _dbt(file: Path, text: str, wanted: ProposalTarget) -> SchemaProposal:
+def _dbt(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
     def models(dialect: Dialect) -> DbtModel:
         found = models_from_dbt(text, file=str(file), dialect=dialect)
         if not found:
             raise UnreadableSchema(str(file), "it contains no models, seeds, snapshots or sources")
-        return _pick(file, "model", found, wanted)
+        return _select_table(file, "model", found, target)
 
-    dialect = _dialect(wanted, lambda dialect: models(dialect).schema)
+    dialect = _dialect(target, lambda dialect: models(dialect).schema)
     model = models(dialect)
     remarks = [f"nested column {name} is not compared" for name in model.nested]
     if not model.enforced:
@@ -441,7 +447,9 @@ def _dbt(file: Path, text: str, wanted: ProposalTarget) -> SchemaProposal:
     return SchemaProposal(
         kind="dbt",
         schema=model.schema,
-        form=ProposalFormat(ordered=False, any_case=model.unquoted, vague=_AMBIGUITY[dialect]),
+        form=ProposalFormat(
+            ordered=False, any_case=model.unquoted, is_ambiguous=_AMBIGUITY[dialect]
+        ),
         rendered=lambda current: _rendered_in_dbt(current, model, dialect),
         remarks=tuple(remarks),
     )
@@ -463,26 +471,26 @@ def _rendered_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Sche
     )
 
 
-def _pick(file: Path, what: str, found: Iterable[TableT], wanted: ProposalTarget) -> TableT:
+def _select_table(file: Path, what: str, found: Iterable[TableT], target: ProposalTarget) -> TableT:
     """The one that was requested, has the name of the dataset, or is the only one."""
     by_name = {each.name.casefold(): each for each in found}
     names = [each.name for each in by_name.values()]
-    if wanted.model is not None:
-        if wanted.model.casefold() not in by_name:
-            raise UnknownName(f"{what} in {file}", wanted.model, names)
-        return by_name[wanted.model.casefold()]
-    if wanted.name.casefold() in by_name:
-        return by_name[wanted.name.casefold()]
+    if target.model is not None:
+        if target.model.casefold() not in by_name:
+            raise UnknownName(f"{what} in {file}", target.model, names)
+        return by_name[target.model.casefold()]
+    if target.name.casefold() in by_name:
+        return by_name[target.name.casefold()]
     if len(by_name) == 1:
         return next(iter(by_name.values()))
     choice = ", ".join(names)
     raise UnreadableSchema(
-        str(file), f"no {what} in it is named '{wanted.name}'; choose with --model from: {choice}"
+        str(file), f"no {what} in it is named '{target.name}'; choose with --model from: {choice}"
     )
 
 
-def _dialect(wanted: ProposalTarget, read: Callable[[Dialect], Schema]) -> Dialect:
-    known = wanted.dialect or DIALECT_OF_PLATFORM.get(wanted.platform)
+def _dialect(target: ProposalTarget, read: Callable[[Dialect], Schema]) -> Dialect:
+    known = target.dialect or DIALECT_OF_PLATFORM.get(target.platform)
     if known is not None:
         return known
     return min(GUESSED_DIALECTS, key=lambda dialect: _unknown_types(read(dialect)))

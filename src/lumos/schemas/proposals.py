@@ -91,12 +91,12 @@ def _is_integer(type: DataType) -> bool:
     return type in SIGNED or type in UNSIGNED
 
 
-def _same_but_unit(present: DataType, proposed: DataType, usual: str) -> bool:
+def _same_but_unit(present: DataType, proposed: DataType, default_unit: str) -> bool:
     match present, proposed:
         case Timestamp(_, one), Timestamp(unit, other):
-            return one == other and unit == usual
+            return one == other and unit == default_unit
         case Time(), Time(unit):
-            return unit == usual
+            return unit == default_unit
         case _:
             return False
 
@@ -108,15 +108,16 @@ class ProposalFormat(msgspec.Struct, frozen=True, kw_only=True):
     """What the format of a proposal can express.
 
     `ordered` if the order of fields has a meaning; `has_partitions` unless it describes single
-    files, which lack the columns in their paths; `any_case` are names that match in any case;
-    `vague` tells whether a proposed type may mean the present one, `vague_in` for single columns.
+    files, which lack the columns in their paths; `any_case` are names that match in any case.
+    `is_ambiguous` returns whether a proposed type may mean the present one;
+    `is_ambiguous_in_column` has functions for single columns.
     """
 
     ordered: bool = True
     has_partitions: bool = True
     any_case: frozenset[str] = frozenset()
-    vague: TypeAmbiguity = is_never_ambiguous
-    vague_in: dict[str, TypeAmbiguity] = {}
+    is_ambiguous: TypeAmbiguity = is_never_ambiguous
+    is_ambiguous_in_column: dict[str, TypeAmbiguity] = {}
 
 
 def complete_proposal(
@@ -128,10 +129,10 @@ def complete_proposal(
     nothing is meant to change, even if the format lost something.
     """
     now = {field.name: field for field in current.fields}
-    shown = {field.name: field for field in rendered.fields}
+    rendered_fields = {field.name: field for field in rendered.fields}
     fields: dict[str, Field] = {}
-    for field in _spelled(proposed.fields, now, form.any_case):
-        known = now.get(field.name), shown.get(field.name)
+    for field in _with_known_case(proposed.fields, now, form.any_case):
+        known = now.get(field.name), rendered_fields.get(field.name)
         fields[field.name] = _field(*known, field, form) if known[0] and known[1] else field
     if not form.has_partitions:
         missing = (field for field in current.fields if field.partition)
@@ -141,19 +142,21 @@ def complete_proposal(
 
 
 def _field(
-    current: Field | None, shown: Field | None, proposed: Field, form: ProposalFormat
+    current: Field | None, rendered_fields: Field | None, proposed: Field, form: ProposalFormat
 ) -> Field:
     assert current is not None
-    assert shown is not None
+    assert rendered_fields is not None
     facts = {
         name: getattr(
-            current if getattr(proposed, name) == getattr(shown, name) else proposed, name
+            current if getattr(proposed, name) == getattr(rendered_fields, name) else proposed, name
         )
         for name in _FACTS
     }
     return Field(
         name=proposed.name,
-        type=_type(current.type, shown.type, proposed.type, _form_of(proposed.name, form)),
+        type=_type(
+            current.type, rendered_fields.type, proposed.type, _form_of(proposed.name, form)
+        ),
         native_type=proposed.native_type or current.native_type,
         field_id=current.field_id if proposed.field_id is None else proposed.field_id,
         **facts,
@@ -161,35 +164,41 @@ def _field(
 
 
 def _form_of(column: str, form: ProposalFormat) -> ProposalFormat:
-    return msgspec.structs.replace(form, vague=form.vague_in.get(column, form.vague))
+    return msgspec.structs.replace(
+        form, is_ambiguous=form.is_ambiguous_in_column.get(column, form.is_ambiguous)
+    )
 
 
-def _type(current: DataType, shown: DataType, proposed: DataType, form: ProposalFormat) -> DataType:
-    if proposed == shown or form.vague(current, proposed):
+def _type(
+    current: DataType, rendered_fields: DataType, proposed: DataType, form: ProposalFormat
+) -> DataType:
+    if proposed == rendered_fields or form.is_ambiguous(current, proposed):
         return current
-    match current, shown, proposed:
+    match current, rendered_fields, proposed:
         case Struct(), Struct(), Struct():
-            return _struct(current, shown, proposed, form)
+            return _struct(current, rendered_fields, proposed, form)
         case Array(), Array(), Array():
-            same = proposed.element_nullable == shown.element_nullable
+            same = proposed.element_nullable == rendered_fields.element_nullable
             return Array(
-                _type(current.element, shown.element, proposed.element, form),
+                _type(current.element, rendered_fields.element, proposed.element, form),
                 element_nullable=(current if same else proposed).element_nullable,
             )
         case Map(), Map(), Map():
-            same = proposed.value_nullable == shown.value_nullable
+            same = proposed.value_nullable == rendered_fields.value_nullable
             return Map(
-                _type(current.key, shown.key, proposed.key, form),
-                _type(current.value, shown.value, proposed.value, form),
+                _type(current.key, rendered_fields.key, proposed.key, form),
+                _type(current.value, rendered_fields.value, proposed.value, form),
                 value_nullable=(current if same else proposed).value_nullable,
             )
         case _:
             return proposed
 
 
-def _struct(current: Struct, shown: Struct, proposed: Struct, form: ProposalFormat) -> Struct:
+def _struct(
+    current: Struct, rendered_fields: Struct, proposed: Struct, form: ProposalFormat
+) -> Struct:
     now = {member.name: member for member in current.members}
-    seen = {member.name: member for member in shown.members}
+    seen = {member.name: member for member in rendered_fields.members}
     members: dict[str, Member] = {}
     for each in proposed.members:
         old, rendered = now.get(each.name), seen.get(each.name)
@@ -203,27 +212,27 @@ def _struct(current: Struct, shown: Struct, proposed: Struct, form: ProposalForm
     return Struct(members[name] for name in names)
 
 
-def _spelled(
+def _with_known_case(
     fields: Iterable[Field], known: dict[str, Field], any_case: frozenset[str]
 ) -> list[Field]:
     """The fields, with the dataset's spelling of names whose case does not matter."""
     folded: dict[str, list[str]] = {}
     for name in known:
         folded.setdefault(name.casefold(), []).append(name)
-    spelled = []
+    result = []
     for field in fields:
         candidates = folded.get(field.name.casefold(), [])
         if field.name in any_case and field.name not in known and len(candidates) == 1:
             field = msgspec.structs.replace(field, name=candidates[0])
-        spelled.append(field)
-    return spelled
+        result.append(field)
+    return result
 
 
 def _in_order_of(known: Iterable[str], names: Iterable[str]) -> list[str]:
     """The names in the known order, new ones at the end."""
-    wanted = dict.fromkeys(names)
-    familiar = [name for name in known if name in wanted]
-    return [*familiar, *(name for name in wanted if name not in set(familiar))]
+    new_names = dict.fromkeys(names)
+    known_names = [name for name in known if name in new_names]
+    return [*known_names, *(name for name in new_names if name not in set(known_names))]
 
 
 def unknown_types(schema: Schema) -> Iterator[tuple[str, str]]:

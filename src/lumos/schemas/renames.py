@@ -38,16 +38,16 @@ def suggest_renames(changes: Iterable[AnySchemaChange]) -> tuple[Rename, ...]:
 
 def _renames(removed: Sequence[FieldRemoved], added: Sequence[FieldAdded]) -> Iterator[Rename]:
     by_id = _by_id(removed, added)
-    for gone, new in by_id:
-        yield Rename(before=gone.path, after=new.path, evidence="field id")
+    for removed_field, new in by_id:
+        yield Rename(before=removed_field.path, after=new.path, evidence="field id")
     paired = {change.path for pair in by_id for change in pair}
     by_position = dict(zip(_relative_positions(added), added, strict=True))
-    for gone, position in zip(removed, _relative_positions(removed), strict=True):
+    for removed_field, position in zip(removed, _relative_positions(removed), strict=True):
         found = by_position.get(position)
-        if position is None or found is None or {gone.path, found.path} & paired:
+        if position is None or found is None or {removed_field.path, found.path} & paired:
             continue
-        if _is_alike(gone.before, found.after):
-            yield Rename(before=gone.path, after=found.path, evidence="position")
+        if _is_alike(removed_field.before, found.after):
+            yield Rename(before=removed_field.path, after=found.path, evidence="position")
 
 
 def _by_id(
@@ -56,8 +56,8 @@ def _by_id(
     ids_before = [change.before.field_id for change in removed]
     ids_after = [change.after.field_id for change in added]
     return [
-        (gone, added[ids_after.index(id)])
-        for gone, id in zip(removed, ids_before, strict=True)
+        (removed_field, added[ids_after.index(id)])
+        for removed_field, id in zip(removed, ids_before, strict=True)
         if id is not None and ids_before.count(id) == ids_after.count(id) == 1
     ]
 
@@ -70,11 +70,11 @@ def _relative_positions(
     These do not change when fields are added or removed elsewhere.
     """
     positions = [change.position for change in changes]
-    taken = {position for position in positions if position is not None}
-    order = sorted(taken)
+    occupied = {position for position in positions if position is not None}
+    order = sorted(occupied)
     relative: dict[int, tuple[int, int]] = {}
     for rank, position in enumerate(order):
-        run = relative[position - 1][1] + 1 if position - 1 in taken else 0
+        run = relative[position - 1][1] + 1 if position - 1 in occupied else 0
         relative[position] = (position - rank, run)
     return [None if position is None else relative[position] for position in positions]
 
@@ -112,17 +112,17 @@ def regrouped_paths(
     Parts that a likely rename of a whole field, from and to the paths in `renames`, takes along
     have not moved.
     """
-    gone: list[_Part] = []
+    removed_field: list[_Part] = []
     new: dict[tuple[str, DataType], list[_Part]] = {}
     for change in changes:
         if isinstance(change, FieldRemoved):
-            gone += _parts(change.path, change.before)
+            removed_field += _parts(change.path, change.before)
         elif isinstance(change, FieldAdded):
             for part in _parts(change.path, change.after):
                 new.setdefault((part.name, part.type), []).append(part)
     return frozenset(
         part.change
-        for part in gone
+        for part in removed_field
         if any(
             part.parent != other.parent and (part.change, other.change) not in renames
             for other in new.get((part.name, part.type), ())

@@ -73,7 +73,7 @@ class DatasetDiff(Report, frozen=True, kw_only=True):
 
 
 class DiffReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema diff`: the datasets that differ."""
+    """The result of `lumos schema diff`: the datasets that differ."""
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[DatasetDiff, ...]
@@ -81,7 +81,7 @@ class DiffReport(Report, frozen=True, kw_only=True):
 
 
 class RevisionsReport(DiffReport, frozen=True, kw_only=True):
-    """The answer of `lumos schema diff --base`; `remarks` name files that were left out."""
+    """The result of `lumos schema diff --base`; `remarks` name files that were left out."""
 
     remarks: tuple[str, ...] | UnsetType = UNSET
 
@@ -94,7 +94,7 @@ class ProposalSource(Report, frozen=True, kw_only=True):
 
 
 class PredictReport(DiffReport, frozen=True, kw_only=True):
-    """The answer of `lumos schema predict`; `to_version` is what the version would become."""
+    """The result of `lumos schema predict`; `to_version` is what the version would become."""
 
     proposed: ProposalSource
     remarks: tuple[str, ...]
@@ -151,7 +151,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
 
 
 class HistoryReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema history`, newest first.
+    """The result of `lumos schema history`, newest first.
 
     Milestones are when the dataset was deleted, restored, renamed, merged or split.
     """
@@ -197,7 +197,7 @@ class TimelineEntry(Report, frozen=True, kw_only=True):
 
 
 class TimelineReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema timeline`, oldest version first."""
+    """The result of `lumos schema timeline`, oldest version first."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -234,7 +234,7 @@ class DatasetEvolution(Evolution, frozen=True, kw_only=True):
 
 
 class EvolutionReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema evolution`: datasets with the most breaking changes first."""
+    """The result of `lumos schema evolution`: datasets with the most breaking changes first."""
 
     format_version: str = FORMAT_VERSION
     period_start: datetime
@@ -244,7 +244,7 @@ class EvolutionReport(Report, frozen=True, kw_only=True):
 
 
 class SchemaExportReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos schema export`: files by their path in the folder.
+    """The result of `lumos schema export`: files by their path in the folder.
 
     `replaced` are those of the written files that a person had put there.
     """
@@ -283,7 +283,7 @@ class ChangeDetails(Report, frozen=True, kw_only=True):
 
 
 class VersionShowReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos version show`: history oldest first, milestones newest first."""
+    """The result of `lumos version show`: history oldest first, milestones newest first."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -302,7 +302,7 @@ class VersionShowReport(Report, frozen=True, kw_only=True):
 
 
 class VersionMapReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos version map`: the schema version of every cloud version."""
+    """The result of `lumos version map`: the schema version of every cloud version."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -322,7 +322,7 @@ class DatasetVersions(Report, frozen=True, kw_only=True):
 
 
 class VersionBumpReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos version bump`; not `applied` if its key was used before."""
+    """The result of `lumos version bump`; not `applied` if its key was used before."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -356,7 +356,7 @@ class VersionScanSummary(Report, frozen=True, kw_only=True):
 
 
 class VersionScanReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos version scan`."""
+    """The result of `lumos version scan`."""
 
     format_version: str = FORMAT_VERSION
     summary: VersionScanSummary

@@ -79,7 +79,7 @@ class Schemas:
         """
         require_text(str(before), "first schema"), require_text(str(after), "second schema")
         old, new = read_side(str(before)), read_side(str(after))
-        report = _compared(
+        report = _compare_sides(
             self._dataset(str(before), as_text=new is not None) if old is None else old,
             self._dataset(str(after), as_text=old is not None) if new is None else new,
         )
@@ -127,10 +127,10 @@ class Schemas:
         schemas = self._history()
         dataset = schemas.find(name)
         current = schemas.schema(dataset.urn)
-        wanted = ProposalTarget(
+        target = ProposalTarget(
             name=dataset.name, platform=dataset.platform, model=model, dialect=dialect
         )
-        proposal = read_proposal(Path(proposed), kind=kind, wanted=wanted)
+        proposal = read_proposal(Path(proposed), kind=kind, target=target)
         rendered = proposal.rendered(current.schema)
         schema = complete_proposal(current.schema, rendered, proposal.schema, proposal.form)
         after = msgspec.structs.replace(current, schema=schema)
@@ -249,7 +249,7 @@ def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone
     return tuple(each for each in found if each.timestamp <= end)
 
 
-def _compared(old: DiffSide, new: DiffSide) -> DiffReport:
+def _compare_sides(old: DiffSide, new: DiffSide) -> DiffReport:
     if isinstance(old, DatasetSchema) and isinstance(new, DatasetSchema):
         if is_same_dataset(old.urn, new.urn):
             # Stores know a dataset by its full path, exports by the end of it.
@@ -257,7 +257,7 @@ def _compared(old: DiffSide, new: DiffSide) -> DiffReport:
             old, new = (msgspec.structs.replace(side, urn=urn) for side in (old, new))
         # A file without a URN describes the dataset that it is compared with.
         is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED_PLATFORM}/")
-        return diff_pair(old, new, urn=new.urn if is_named else _named(old, new))
+        return diff_pair(old, new, urn=new.urn if is_named else _with_urn(old, new))
     if isinstance(old, SnapshotFile) and isinstance(new, SnapshotFile):
         return diff_datasets(*read_snapshot_schemas(old, new))
     if isinstance(old, Path) and isinstance(new, Path):
@@ -280,7 +280,7 @@ def _kind(side: DiffSide) -> str:
             assert_never(unreachable)
 
 
-def _named(old: DatasetSchema, new: DatasetSchema) -> str:
+def _with_urn(old: DatasetSchema, new: DatasetSchema) -> str:
     return new.urn if old.urn.startswith(f"{SCHEME}{UNNAMED_PLATFORM}/") else old.urn
 
 

@@ -92,14 +92,14 @@ def versions_by_cloud_version(
 class ObservedDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as a scan sees it: its schema and a fingerprint of its content.
 
-    The content are the data files or, if `told`, the metadata that its source reports. `retold` if
-    a table, which has both, reports other metadata than before.
+    The content is the data files or, if `is_from_source`, the metadata of the source.
+    `has_new_source_metadata` if a table, which has both, has other metadata than before.
     """
 
     schema: Schema
     content: str
-    told: bool = False
-    retold: bool = False
+    is_from_source: bool = False
+    has_new_source_metadata: bool = False
     format: str | None = None
     reverted: bool = False
 
@@ -160,6 +160,8 @@ def _event(
     if observed.schema.shape != known.schema.shape:
         return EventType.SCHEMA_CHANGED
     is_same_content = observed.content == known.content
-    if findings or (observed.retold if is_same_content else observed.told):
+    if findings or (
+        observed.has_new_source_metadata if is_same_content else observed.is_from_source
+    ):
         return EventType.METADATA_CHANGED
     return None if is_same_content else EventType.MODIFIED

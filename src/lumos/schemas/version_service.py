@@ -31,7 +31,7 @@ from lumos.schemas.reports import (
 from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
 from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
 from lumos.schemas.wording import sentence_of, summary_of
-from lumos.snapshots.store_entries import utc, versions_on_record
+from lumos.snapshots.store_entries import stored_versioning, utc
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, VersionedDataset
@@ -55,15 +55,15 @@ class _VersionNeed(NamedTuple):
 
 
 def scan_versions(
-    store: Store, writer: VersionWriter, wanted: DatasetPattern, *, update: bool
+    store: Store, writer: VersionWriter, requested: DatasetPattern, *, update: bool
 ) -> VersionScanReport:
     """The versions that datasets have and need; `update` writes those that they need."""
     at = datetime.now(UTC)
     entries = store.schemas.with_last_versions()
-    matching = (entry for entry in entries if wanted.matches(entry.known.urn, entry.known.name))
+    matching = (entry for entry in entries if requested.matches(entry.known.urn, entry.known.name))
     needed = list(_needs(matching, store.change_log, writer, at))
     outdated = [each for each in needed if each.need != "none"]
-    updated = _update(store, writer, outdated, wanted, at) if update and outdated else []
+    updated = _update(store, writer, outdated, requested, at) if update and outdated else []
     return VersionScanReport(
         summary=VersionScanSummary(
             datasets=len(needed), outdated=len(outdated), updated=len(updated)
@@ -99,7 +99,7 @@ def _update(
     store: Store,
     writer: VersionWriter,
     outdated: list[_VersionNeed],
-    wanted: DatasetPattern,
+    requested: DatasetPattern,
     at: datetime,
 ) -> list[str]:
     updated: list[str] = []
@@ -117,7 +117,7 @@ def _update(
                 updated.append(known.urn)
     with store.transaction() as transaction:
         details = f"{len(updated)} datasets"
-        record_audit(transaction, "update versions", wanted.text, at=at, details=details)
+        record_audit(transaction, "update versions", requested.text, at=at, details=details)
     writer.on_written(updated)
     return updated
 
@@ -161,8 +161,8 @@ def _report(needed: _VersionNeed) -> ScannedVersion:
 
 # Events that do not move the cloud version.
 _EVENTS_WITHOUT_STEP: Final = (EventType.RENAMED, EventType.MERGED, EventType.SPLIT)
-_MOST_RECENT: Final = 20
-_EVER: Final = datetime.max.replace(tzinfo=UTC)
+_MAX_RECENT_EVENTS: Final = 20
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class VersionService:
@@ -226,10 +226,10 @@ class VersionService:
         urn = find_urn(store, name)
         event_id = None if key is None else version_event_id("bump", urn, key)
         with store.transaction() as transaction:
-            known = _live(transaction, urn)
+            known = _live_dataset(transaction, urn)
             done = None if event_id is None else transaction.event(event_id)
             if done is not None:
-                return _bumped(known, done, applied=False)
+                return _bump_report(known, done, applied=False)
             after = self._writer.next_version(known, moved, at=at)
             event = ChangeEvent(
                 event_id=event_id or version_event_id("bump", urn, after.cloud_version),
@@ -256,16 +256,16 @@ class VersionService:
             details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
             record_audit(transaction, "bump version", urn, at=at, details=details)
         self._writer.on_written([urn])
-        return _bumped(known, event, applied=True)
+        return _bump_report(known, event, applied=True)
 
     def scan(self, pattern: str | None = None, *, update: bool = False) -> VersionScanReport:
         """Find datasets that need another version; `update` writes it."""
-        wanted = DatasetPattern("*" if pattern is None else pattern)
+        requested = DatasetPattern("*" if pattern is None else pattern)
         store = self._open()
-        if not wanted.is_open:
-            (known,) = find_datasets(store, wanted.text)
-            wanted = DatasetPattern(known.urn)
-        return scan_versions(store, self._writer, wanted, update=update)
+        if not requested.is_open:
+            (known,) = find_datasets(store, requested.text)
+            requested = DatasetPattern(known.urn)
+        return scan_versions(store, self._writer, requested, update=update)
 
 
 def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
@@ -280,7 +280,7 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
             verdict=step.event.verdict,
             changes=_changes(step.event),
         )
-        for step in store.schemas.steps(urn=urn, until=_EVER)
+        for step in store.schemas.steps(urn=urn, until=_END_OF_TIME)
     ]
     imported = {
         (each.version, each.schema_version): each for each in _imported_versions(store, urn)
@@ -294,7 +294,7 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
 def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
     """The versions that were imported with a dataset, perhaps without their schemas."""
     stored = store.entries.get(urn)
-    for record in versions_on_record(stored).history if stored is not None else ():
+    for record in stored_versioning(stored).history if stored is not None else ():
         yield VersionEntry(
             version=record.cloud_version,
             schema_version=record.schema_version,
@@ -312,7 +312,7 @@ def _last_step(store: Store, known: KnownDataset) -> ChangeEvent | None:
     return next(
         (
             event
-            for event in events_of(store, known, limit=_MOST_RECENT)
+            for event in events_of(store, known, limit=_MAX_RECENT_EVENTS)
             if event.cloud_version == known.cloud_version and event.type not in _EVENTS_WITHOUT_STEP
         ),
         None,
@@ -349,7 +349,7 @@ def _level(name: str) -> Level:
     raise UnknownName("level", name, levels)
 
 
-def _live(transaction: Transaction, urn: str) -> KnownDataset:
+def _live_dataset(transaction: Transaction, urn: str) -> KnownDataset:
     known = transaction.known(urn)
     if known is None:
         raise UnknownDataset(urn)
@@ -359,7 +359,7 @@ def _live(transaction: Transaction, urn: str) -> KnownDataset:
     return known
 
 
-def _bumped(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
+def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
     return VersionBumpReport(
         urn=event.urn,
         name=known.name,

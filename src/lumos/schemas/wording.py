@@ -27,8 +27,8 @@ from lumos.model.urn import display_names
 from lumos.rendering.text import cut, join_names, plural
 from lumos.schemas.renames import RENAME_NOTE
 
-_NAMED: Final = 3
-_NAMED_FIELDS: Final = 6
+_MAX_NAMES: Final = 3
+_MAX_FIELD_NAMES: Final = 6
 _LONGEST_TYPE: Final = 60
 # How scans record that a column of some files differs: both sides, or `nothing`.
 _DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
@@ -50,7 +50,7 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
     if not groups:
         return _WITHOUT_FINDINGS.get(type, "")
     parts = ["back again"] if type is EventType.RESTORED else []
-    parts += [_counted(nouns, names) for nouns, names in groups.items()]
+    parts += [_count_and_names(nouns, names) for nouns, names in groups.items()]
     if "reverted" in flags:
         parts.append("back to an earlier schema")
     return "; ".join(parts)
@@ -60,21 +60,23 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
     """How some files differ: `2 older files lack channel; they still have coupon`."""
     lacking, extra, retyped, other = [], [], [], []
     for text in differences:
-        there, here = _sides_of(text)
-        if there is None and here is None:
+        file_side, dataset_side = _sides_of(text)
+        if file_side is None and dataset_side is None:
             other.append(text)
-        elif there is None and here is not None:
-            lacking.append(here[0])
-        elif here is None and there is not None:
-            extra.append(there[0])
-        elif there is not None and here is not None:
-            retyped.append(f"{there[0]} as {_short(there[1])} instead of {_short(here[1])}")
+        elif file_side is None and dataset_side is not None:
+            lacking.append(dataset_side[0])
+        elif dataset_side is None and file_side is not None:
+            extra.append(file_side[0])
+        elif file_side is not None and dataset_side is not None:
+            retyped.append(
+                f"{file_side[0]} as {_short(file_side[1])} instead of {_short(dataset_side[1])}"
+            )
     one = file_count == 1
     have, still = ("has" if one else "have"), (" still" if are_older else " also")
     clauses = [
-        *([f"lack{'s' if one else ''} {join_names(lacking, _NAMED_FIELDS)}"] if lacking else []),
-        *([f"{have} {join_names(retyped, _NAMED)}"] if retyped else []),
-        *([f"{still.strip()} {have} {join_names(extra, _NAMED_FIELDS)}"] if extra else []),
+        *([f"lack{'s' if one else ''} {join_names(lacking, _MAX_FIELD_NAMES)}"] if lacking else []),
+        *([f"{have} {join_names(retyped, _MAX_NAMES)}"] if retyped else []),
+        *([f"{still.strip()} {have} {join_names(extra, _MAX_FIELD_NAMES)}"] if extra else []),
         *(f"{have} {text}" for text in other),
     ] or [f"{have} the columns in another order"]
     age = "older " if are_older else ""
@@ -88,13 +90,17 @@ def _sides_of(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] 
     match = _DIFFERENCE.fullmatch(difference)
     if match is None:
         return None, None
-    there, here = (None if side == _NOTHING else _FIELD.fullmatch(side) for side in match.groups())
-    return (there and (there[1], there[2])), (here and (here[1], here[2]))
+    file_side, dataset_side = (
+        None if side == _NOTHING else _FIELD.fullmatch(side) for side in match.groups()
+    )
+    return (file_side and (file_side[1], file_side[2])), (
+        dataset_side and (dataset_side[1], dataset_side[2])
+    )
 
 
 def split_summary(names: list[str]) -> str:
     """One line: `split into 5 datasets: carts, checkouts, clicks and 2 more`."""
-    return f"split into {_counted(('dataset', 'datasets'), names)}"
+    return f"split into {_count_and_names(('dataset', 'datasets'), names)}"
 
 
 def sentence_of(change: AnySchemaChange) -> str:
@@ -112,7 +118,7 @@ def sentence_of(change: AnySchemaChange) -> str:
         case KeyChanged(after=is_key):
             return f"Made {path} part of the key" if is_key else f"Took {path} out of the key"
         case PartitioningChanged(after=is_partition):
-            return f"{'Began' if is_partition else 'Ceased'} to partition by {path}"
+            return f"{'Started' if is_partition else 'Stopped'} partitioning by {path}"
         case Reordered():
             return f"Reordered fields of {path}" if path else "Reordered fields"
         case DefaultChanged():
@@ -170,7 +176,7 @@ def format_position(file: str | None, line: int | None) -> str:
 def breakage_of(affected: Affected, name: str, use: AffectedUse | None = None) -> str:
     """What breaks, and where: `breaks customer_360 (analytics-team), customer_360.sql:7`."""
     use = use or next(iter(affected.uses), AffectedUse())
-    parts = (_owned(affected, name), format_position(use.file, use.line))
+    parts = (_with_owners(affected, name), format_position(use.file, use.line))
     return f"{_verb(affected.verdict)} {', '.join(filter(None, parts))}"
 
 
@@ -188,14 +194,16 @@ def blast_radius_of(affected: BlastRadius) -> str:
         if count == len(named) == 1:
             parts.append(breakage_of(named[0], names[named[0].urn]))
         elif count:
-            shown = [_owned(each, names[each.urn]) for each in named]
-            parts.append(f"{_verb(verdict)} {_counted(('dataset', 'datasets'), shown, count)}")
+            listed = [_with_owners(each, names[each.urn]) for each in named]
+            parts.append(
+                f"{_verb(verdict)} {_count_and_names(('dataset', 'datasets'), listed, count)}"
+            )
     return "; ".join(parts)
 
 
 def affected_sentence_of(affected: Affected) -> str:
     """One affected dataset: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
-    owners = _owned(affected, "").strip()
+    owners = _with_owners(affected, "").strip()
     use = next(iter(affected.uses), AffectedUse())
     clause = " ".join(filter(None, (affected.urn, _verb(affected.verdict), owners)))
     return ", ".join(filter(None, (clause, format_position(use.file, use.line))))
@@ -205,8 +213,8 @@ def _verb(verdict: Verdict) -> str:
     return "breaks" if verdict is Verdict.BREAKING else "may break"
 
 
-def _owned(affected: Affected, name: str) -> str:
-    owners = [*affected.owners[:_NAMED]]
+def _with_owners(affected: Affected, name: str) -> str:
+    owners = [*affected.owners[:_MAX_NAMES]]
     if (more := len(affected.owners) - len(owners)) > 0:
         owners.append(f"and {more} more")
     return f"{name} ({', '.join(owners)})" if owners else name
@@ -225,8 +233,8 @@ def _kind(change: AnySchemaChange) -> tuple[str, str]:
             word = "nullable" if nullable else "required"
             return f"field made {word}", f"fields made {word}"
         case KeyChanged(after=is_key):
-            where = "put into" if is_key else "taken out of"
-            return f"field {where} the key", f"fields {where} the key"
+            verb = "put into" if is_key else "taken out of"
+            return f"field {verb} the key", f"fields {verb} the key"
         case PartitioningChanged(after=is_partition):
             word = "new" if is_partition else "former"
             return f"{word} partition column", f"{word} partition columns"
@@ -237,7 +245,7 @@ def _kind(change: AnySchemaChange) -> tuple[str, str]:
         case DescriptionChanged():
             return "description changed", "descriptions changed"
         case TagsChanged():
-            return "field tagged otherwise", "fields tagged otherwise"
+            return "tags of a field changed", "tags of fields changed"
         case _ as unreachable:
             assert_never(unreachable)
 
@@ -253,8 +261,8 @@ def _short(type: str) -> str:
     return cut(type, _LONGEST_TYPE)
 
 
-def _counted(nouns: tuple[str, str], names: Sequence[str], total: int | None = None) -> str:
-    one, several = nouns
+def _count_and_names(nouns: tuple[str, str], names: Sequence[str], total: int | None = None) -> str:
+    one, plural_forms = nouns
     total = len(names) if total is None else total
-    count = plural(total, one, several)
-    return f"{count}: {join_names(names, _NAMED, total)}" if names else count
+    count = plural(total, one, plural_forms)
+    return f"{count}: {join_names(names, _MAX_NAMES, total)}" if names else count

@@ -70,7 +70,7 @@ class LocalCatalog(SnapshotCatalog):
         return map(entry_of, self.store.entries.all())
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
-        items = (from_json(each.body, kind.type) for each in self.store.entries.items(kind.plural))
+        items = (from_json(item.body, kind.type) for item in self.store.entries.items(kind.plural))
         return jobs_with_known_ends(self.store, items) if kind is JOBS else items
 
     def count(self) -> int:
@@ -116,12 +116,14 @@ class PlatformCatalog(SnapshotCatalog):
             return iter(found.values())
         written = self._store().journal.bases(self.name, kind.plural, list(found))
         return (
-            self._with_unheld(item, from_json(written[key], kind.type)) if key in written else item
+            self._restore_unsupported(item, from_json(written[key], kind.type))
+            if key in written
+            else item
             for key, item in found.items()
         )
 
-    def _with_unheld(self, item: Any, written: Any) -> Any:
-        """An item with what Lumos wrote of it and the catalog cannot hold."""
+    def _restore_unsupported(self, item: Any, written: Any) -> Any:
+        """Add the values that Lumos wrote and the catalog cannot store."""
         platform: Any = self.platform
         held = platform.item_as_held(written)
         return item if held == written else merged_item(held, item, written).item
@@ -170,7 +172,7 @@ class SnapshotCatalogs:
             )
         return PlatformCatalog(platform, self._store)
 
-    def to_read(self, text: str) -> SnapshotCatalog:
+    def named_for_reading(self, text: str) -> SnapshotCatalog:
         """The catalog with a name; unlike for an import, its file must exist."""
         catalog = self.named(text)
         if catalog.file is not None and not catalog.file.exists():

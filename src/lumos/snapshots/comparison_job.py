@@ -1,6 +1,6 @@
-"""Compares two snapshots of Parquet files on Spark, however many datasets they have.
+"""Compare two Parquet snapshots of any size on Spark.
 
-Content hashes are joined first; only datasets that differ are fetched, and executors decode them.
+Content hashes are joined first. Only datasets that differ are read, and executors decode them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ _TEXT: Final = pa.string()
 _DIFFERENCE: Final = pa.schema(
     [
         *((name, _TEXT) for name in ("kind", "key", "aspect", "path", "change", "impact")),
-        # Both sides are JSON, whatever they are.
+        # Values of any type, as JSON.
         ("before", _TEXT),
         ("after", _TEXT),
         ("notes", pa.list_(_TEXT)),
@@ -25,16 +25,16 @@ _DIFFERENCE: Final = pa.schema(
 _DIFFERENCE_IN_SPARK: Final = ", ".join(
     f"{field.name} {'string' if field.type == _TEXT else 'array<string>'}" for field in _DIFFERENCE
 )
-# So many URNs fit into the memory of every executor; beyond, they are joined like any table.
-_FEW: Final = 500_000
+# Up to this many URNs are broadcast to the executors; more are joined with a shuffle.
+_MAX_BROADCAST_URNS: Final = 500_000
 
-# Gives the differences of one dataset as rows, from its URN and the JSON of both sides; a side
-# that is not there is None.
+# Returns the differences of one dataset as rows, from its URN and the JSON of both sides. A missing
+# side is None.
 RowJudge: TypeAlias = Callable[[str, bytes | None, bytes | None], Iterable[dict[str, Any]]]
 
 
 class DatasetDiffTotals(NamedTuple):
-    """How many datasets differ, came and went, and the differences by impact."""
+    """The numbers of changed, added and removed datasets, and of differences by impact."""
 
     changed: int
     added: int
@@ -51,10 +51,10 @@ def compare_datasets(
     has_deleted: bool,
     to: str,
 ) -> DatasetDiffTotals:
-    """Writes what differs between the datasets in two lists of files into a new folder.
+    """Write the differences between the datasets of two lists of files to a new folder.
 
-    `datasets` tells of each that differs whether it was added, removed or changed; `differences`
-    has a row for each difference. In neither list may a URN stand twice.
+    `datasets` has the datasets that were added, removed or changed; `differences` has a row for
+    each difference. URNs must be unique in each list.
     """
     old, new = (_datasets(spark, files, has_deleted=has_deleted) for files in (before, after))
     differing_datasets(old, new).write.parquet(f"{to}/datasets")
@@ -62,16 +62,16 @@ def compare_datasets(
     counts = _counts(datasets, "change")
     changed = datasets.where(F.col("change") == "changed").select("urn")
     pairs = differing_schemas(
-        old, new, changed=changed, are_few=counts.get("changed", 0) <= _FEW
+        old, new, changed=changed, are_few=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
     ).select("urn", "before", "after")
-    # Of a dataset that one side alone has, only the side matters.
-    there, nothing = F.lit(b"{}"), F.lit(None).cast("binary")
-    alone = datasets.where(F.col("change") != "changed").select(
+    # For datasets on one side only, the contents do not matter.
+    empty_entry, missing = F.lit(b"{}"), F.lit(None).cast("binary")
+    one_sided = datasets.where(F.col("change") != "changed").select(
         "urn",
-        F.when(F.col("change") == "removed", there).otherwise(nothing).alias("before"),
-        F.when(F.col("change") == "added", there).otherwise(nothing).alias("after"),
+        F.when(F.col("change") == "removed", empty_entry).otherwise(missing).alias("before"),
+        F.when(F.col("change") == "added", empty_entry).otherwise(missing).alias("after"),
     )
-    judged = pairs.unionByName(alone).mapInArrow(
+    judged = pairs.unionByName(one_sided).mapInArrow(
         apply_judge(judge, _DIFFERENCE), _DIFFERENCE_IN_SPARK
     )
     judged.write.parquet(f"{to}/differences")
@@ -85,7 +85,7 @@ def compare_datasets(
 
 
 def _datasets(spark: SparkSession, files: Sequence[str], *, has_deleted: bool) -> DataFrame:
-    """The datasets in some files; those that only say that they are deleted are not there."""
+    """The datasets in some files, without deleted ones."""
     schema = "urn string, content_hash string, body string"
     if not files:
         frame = spark.createDataFrame([], schema)

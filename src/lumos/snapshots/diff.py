@@ -35,14 +35,14 @@ def diff(
     mapping: Path | None = None,
     progress: Progress,
 ) -> SnapshotDiffReport:
-    """Compare two sides, each a catalog or a snapshot; a mapping has the renamed datasets."""
+    """Compare two sides, each a catalog or a snapshot; `mapping` lists renamed datasets."""
     from lumos.catalogs.migration.mapping import Mapping, write_mapped
 
-    looked_at = _known(aspects)
+    aspects_to_compare = _check_aspects(aspects)
     names = None if mapping is None else Mapping.read(mapping)
     with (
         TemporaryDirectory(prefix="lumos-") as folder,
-        _as_snapshots(catalogs, (source, target), progress) as (before, after),
+        _export_sides(catalogs, (source, target), progress) as (before, after),
     ):
         if names is not None and not names.is_empty:
             mapped = Path(folder) / "mapped.jsonl"
@@ -51,7 +51,7 @@ def diff(
             before = mapped
         progress("comparing")
         findings = DiffSummaryBuilder()
-        for difference in compare(before, after, judge=judge_schemas, aspects=looked_at):
+        for difference in compare(before, after, judge=judge_schemas, aspects=aspects_to_compare):
             findings.add(difference)
         return findings.report(source, target, before)
 
@@ -62,7 +62,7 @@ def diff_on_spark(
     """Compare two Parquet snapshots on Spark."""
     from lumos.spark.session import spark_session
 
-    looked_at = _known(aspects)
+    aspects_to_compare = _check_aspects(aspects)
     for side in (source, target):
         if not side.exists():
             raise SnapshotNotFound(Path(side))
@@ -70,7 +70,7 @@ def diff_on_spark(
         raise MisuseError(f"{to} already exists. Name a new folder.")
     spark = settings.spark
     with spark_session(master=spark.master, settings=spark.properties(), short=False) as session:
-        sums = compare_folders(session, source, target, to=to, aspects=looked_at)
+        sums = compare_folders(session, source, target, to=to, aspects=aspects_to_compare)
     return SparkDiffReport(
         source=str(source),
         target=str(target),
@@ -84,16 +84,17 @@ def diff_on_spark(
     )
 
 
-def _known(aspects: Iterable[str]) -> tuple[str, ...]:
-    looked_at = tuple(aspects) or COMPARED
-    for aspect in looked_at:
+def _check_aspects(aspects: Iterable[str]) -> tuple[str, ...]:
+    """Return the given aspects, or the default ones; raise UnknownName for others."""
+    aspects_to_compare = tuple(aspects) or COMPARED
+    for aspect in aspects_to_compare:
         if aspect not in ALL_ASPECTS:
             raise UnknownName("aspect", aspect, ALL_ASPECTS)
-    return looked_at
+    return aspects_to_compare
 
 
 @contextmanager
-def _as_snapshots(
+def _export_sides(
     catalogs: SnapshotCatalogs, sides: Sequence[str], progress: Progress
 ) -> Iterator[list[Path]]:
     """The snapshots of both sides; catalogs are exported to temporary files.
@@ -110,29 +111,29 @@ def _as_snapshots(
     with TemporaryDirectory(prefix="lumos-", ignore_cleanup_errors=True) as folder:
         files = [
             start_thread(
-                partial(_as_file, catalogs, side, Path(folder) / f"{number}.jsonl", report),
+                partial(_export_side, catalogs, side, Path(folder) / f"{number}.jsonl", report),
                 "lumos-export",
             )
             for number, side in enumerate(sides)
         ]
         try:
-            taken = wait_for_all(files)
+            snapshots = wait_for_all(files)
         finally:
             cancellation.cancel()
-        yield taken
+        yield snapshots
 
 
-def _as_file(catalogs: SnapshotCatalogs, side: str, file: Path, progress: Progress) -> Path:
+def _export_side(catalogs: SnapshotCatalogs, side: str, file: Path, progress: Progress) -> Path:
     if not catalogs.is_named(side):
         return catalogs.snapshot(side)
-    everything = ExportOptions(ranges=True)
-    with closing(catalogs.to_read(side)) as catalog:
-        export(catalog, file, everything, at=datetime.now(UTC), progress=progress)
+    options = ExportOptions(ranges=True)
+    with closing(catalogs.named_for_reading(side)) as catalog:
+        export(catalog, file, options, at=datetime.now(UTC), progress=progress)
     return file
 
 
 class DiffSummaryBuilder:
-    """Collects differences and counts what the target lacks."""
+    """Collect differences and count what the target lacks."""
 
     def __init__(self) -> None:
         self._differences: list[Difference] = []
@@ -249,11 +250,11 @@ def start_thread(work: Callable[[], T], name: str) -> "Future[T]":
 
     def run() -> None:
         try:
-            made = work()
+            result = work()
         except BaseException as problem:  # noqa: BLE001 - raised where it is waited for
             future.set_exception(problem)
         else:
-            future.set_result(made)
+            future.set_result(result)
 
     Thread(target=run, name=name, daemon=True).start()
     return future

@@ -56,22 +56,22 @@ class ExportOptions(NamedTuple):
 def export(
     catalog: SnapshotCatalog,
     output: Path,
-    wanted: ExportOptions,
+    options: ExportOptions,
     *,
     at: datetime,
     progress: Progress,
 ) -> SnapshotExportReport:
-    """Write a snapshot of a catalog; the same state gives the same bytes except for the time."""
-    _check_output(output, catalog, wanted)
-    base = None if wanted.since is None else _Since(wanted.since, wanted, catalog)
-    wanted = wanted if base is None else base.wanted
-    facts = _facts(catalog, wanted, base, at=at)
-    portion = _Portion(catalog, wanted, base, progress)
+    """Write a snapshot of a catalog; equal states give equal bytes, except for the time."""
+    _check_output(output, catalog, options)
+    base = None if options.since is None else _BaseSnapshot(options.since, options, catalog)
+    options = options if base is None else base.options
+    facts = _facts(catalog, options, base, at=at)
+    exported = _ExportedEntries(catalog, options, base, progress)
     header = write_snapshot(
         output,
         facts,
-        portion.datasets(),
-        **{kind.plural: portion.items(kind) for kind in (GLOSSARY, USERS, GROUPS, JOBS, OTHERS)},
+        exported.datasets(),
+        **{kind.plural: exported.items(kind) for kind in (GLOSSARY, USERS, GROUPS, JOBS, OTHERS)},
     )
     return _report(output, header, lineage_left_out=catalog.lineage_left_out())
 
@@ -89,26 +89,26 @@ def is_folder_for_snapshots(output: str | Path) -> bool:
     return not path.name.lower().endswith(ENDINGS) and (path.is_dir() or not path.suffix)
 
 
-def _check_output(output: Path, catalog: SnapshotCatalog, wanted: ExportOptions) -> None:
-    """Refuse to overwrite what is being read."""
-    read = {"the catalog itself": catalog.file, "the snapshot of --since": wanted.since}
-    for what, file in read.items():
+def _check_output(output: Path, catalog: SnapshotCatalog, options: ExportOptions) -> None:
+    """Raise MisuseError if the output would overwrite an input."""
+    inputs = {"the catalog itself": catalog.file, "the snapshot of --since": options.since}
+    for what, file in inputs.items():
         if file is not None and file.exists() and output.exists() and output.samefile(file):
             raise MisuseError(f"{output} is {what}. Give the snapshot another name.")
 
 
 def _facts(
-    catalog: SnapshotCatalog, wanted: ExportOptions, base: "_Since | None", *, at: datetime
+    catalog: SnapshotCatalog, options: ExportOptions, base: "_BaseSnapshot | None", *, at: datetime
 ) -> SnapshotFacts:
-    part = "all" if wanted.selection is None else "selected"
+    part = "all" if options.selection is None else "selected"
     return SnapshotFacts(
         exported_at=at.replace(microsecond=0),
         exported_by=f"lumos {__version__}",
         platform=catalog.kind,
         scope="incremental" if base is not None else part,  # type: ignore[arg-type]
-        selection=wanted.selection,
+        selection=options.selection,
         base=None if base is None else base.base,
-        omitted=wanted.omitted,
+        omitted=options.omitted,
     )
 
 
@@ -129,10 +129,10 @@ def _report(output: Path, header: SnapshotHeader, *, lineage_left_out: int) -> S
     )
 
 
-class _Since:
+class _BaseSnapshot:
     """The snapshot of `--since`: the hashes of its entries by kind and key."""
 
-    def __init__(self, path: Path, wanted: ExportOptions, catalog: SnapshotCatalog) -> None:
+    def __init__(self, path: Path, options: ExportOptions, catalog: SnapshotCatalog) -> None:
         with open_snapshot(path) as snapshot:
             header = snapshot.header
             if header.platform not in (None, catalog.kind):
@@ -147,27 +147,27 @@ class _Since:
                     else "has no hashes"
                 )
                 raise MisuseError(f"{path} {why}. Use a full snapshot that 'lumos export' wrote.")
-            if set(header.omitted) != set(wanted.omitted) or wanted.selection is not None:
+            if set(header.omitted) != set(options.omitted) or options.selection is not None:
                 left_out = ", ".join(header.omitted) or "nothing"
                 raise MisuseError(
-                    f"A snapshot since {path} has the selection of that one, and leaves out the "
-                    f"same: {left_out}. Give no other selection and no other --include options."
+                    f"An export since {path} uses the same selection and omits the same aspects "
+                    f"({left_out}). Remove the selection and --include options."
                 )
             snapshot.check_header()
             self.base = SnapshotBase(exported_at=header.exported_at, hash=header.hashes.overall)
-            self.wanted = wanted._replace(selection=header.selection)
+            self.options = options._replace(selection=header.selection)
             self._hashes: dict[str, dict[str, str]] = {kind.plural: {} for kind in KINDS}
-            self._gone: dict[str, CatalogEntry] = {}
+            self._deleted: dict[str, CatalogEntry] = {}
             for kind in KINDS:
                 for each in snapshot.entries(kind):
                     self._hashes[kind.plural][getattr(each, kind.key)] = _hash(each)
                     if kind is DATASETS and not each.deleted:
-                        self._gone[each.urn] = _tombstone(each)
+                        self._deleted[each.urn] = _tombstone(each)
 
-    def spare(self, entry: CatalogEntry) -> None:
-        """Mark a dataset that exists but is no longer selected."""
+    def keep(self, entry: CatalogEntry) -> None:
+        """Mark a dataset that still exists but is no longer selected."""
         if not entry.deleted:
-            self._gone.pop(entry.urn, None)
+            self._deleted.pop(entry.urn, None)
 
     def changed(self, kind: EntryKind, values: Iterable[Any]) -> Iterator[Any]:
         """The new and changed entries and, for datasets, the deleted ones."""
@@ -175,59 +175,61 @@ class _Since:
         for value in values:
             key = getattr(value, kind.key)
             if kind is DATASETS:
-                self._gone.pop(key, None)
+                self._deleted.pop(key, None)
             if known.get(key) != _hash(value):
                 yield value
         if kind is DATASETS:
-            yield from self._gone.values()
+            yield from self._deleted.values()
 
 
-class _Portion:
+class _ExportedEntries:
     """The entries of a catalog to export."""
 
     def __init__(
         self,
         catalog: SnapshotCatalog,
-        wanted: ExportOptions,
-        base: _Since | None,
+        options: ExportOptions,
+        base: _BaseSnapshot | None,
         progress: Progress,
     ) -> None:
         self._catalog = catalog
-        self._wanted = wanted
+        self._wanted = options
         self._base = base
         self._progress = progress
-        self._meant = None if wanted.selection is None else _chosen(wanted.selection)
-        self._referred: dict[str, set[str]] | None = None
+        self._is_selected = (
+            None if options.selection is None else _selection_filter(options.selection)
+        )
+        self._referenced_keys: dict[str, set[str]] | None = None
 
     def datasets(self) -> Iterator[CatalogEntry]:
         """The datasets without omitted aspects and protected values."""
         self._progress(f"exporting {self._catalog.name}")
         found = self._with_progress(self._catalog.datasets())
         if self._base is None:
-            return map(self._portable, filter(self._meant, found))
-        kept = map(self._portable, self._selected_since(self._base, found))
-        return self._base.changed(DATASETS, kept)
+            return map(self._without_private_values, filter(self._is_selected, found))
+        selected = map(self._without_private_values, self._selected_since(self._base, found))
+        return self._base.changed(DATASETS, selected)
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
         """The entries of another kind; with a selection, only those that its datasets refer to."""
         found = self._catalog.items(kind)
-        if self._meant is not None:
+        if self._is_selected is not None:
             found = iter(self._referenced(kind, list(found)))
         if kind is JOBS and "cost" in self._wanted.omitted:
             found = (msgspec.structs.replace(job, cost=None) for job in found)
         return found if self._base is None else self._base.changed(kind, found)
 
     def _selected_since(
-        self, base: _Since, entries: Iterator[CatalogEntry]
+        self, base: _BaseSnapshot, entries: Iterator[CatalogEntry]
     ) -> Iterator[CatalogEntry]:
         for entry in entries:
-            if self._meant is None or self._meant(entry):
+            if self._is_selected is None or self._is_selected(entry):
                 yield entry
             else:
-                base.spare(entry)
+                base.keep(entry)
 
     def _selected(self) -> Iterator[CatalogEntry]:
-        return filter(self._meant, self._catalog.datasets())
+        return filter(self._is_selected, self._catalog.datasets())
 
     def _with_progress(self, entries: Iterator[CatalogEntry]) -> Iterator[CatalogEntry]:
         total = self._catalog.count()
@@ -236,11 +238,11 @@ class _Portion:
                 self._progress("", files=number, share=min(1.0, number / total), unit="datasets")
             yield entry
 
-    def _portable(self, entry: CatalogEntry) -> CatalogEntry:
+    def _without_private_values(self, entry: CatalogEntry) -> CatalogEntry:
         changes: dict[str, Any] = dict.fromkeys(self._wanted.omitted)
         statistics = allowed_statistics(entry)
         if statistics is not None and "statistics" not in changes:
-            # Minimum and maximum values are data, which does not leave by default.
+            # Minimum and maximum values are data, which is not exported by default.
             exported = statistics if self._wanted.ranges else without_ranges(statistics)
             changes["statistics"] = exported
         quality = allowed_quality(entry)
@@ -250,19 +252,19 @@ class _Portion:
         return msgspec.structs.replace(entry, **changes) if changes else entry
 
     def _referenced(self, kind: EntryKind, items: Sequence[Any]) -> list[Any]:
-        if self._referred is None:
-            self._referred = _references(self._selected())
-        wanted = self._referred.get(kind.plural, set())
+        if self._referenced_keys is None:
+            self._referenced_keys = _references(self._selected())
+        keys = self._referenced_keys.get(kind.plural, set())
         if kind is JOBS:
-            datasets = self._referred[DATASETS.plural]
+            datasets = self._referenced_keys[DATASETS.plural]
             return [job for job in items if not datasets.isdisjoint((*job.inputs, *job.outputs))]
         if kind is GLOSSARY:
-            wanted = _with_parents(wanted, {term.name: term.parent for term in items})
-        return [item for item in items if getattr(item, kind.key) in wanted]
+            keys = _with_parents(keys, {term.name: term.parent for term in items})
+        return [item for item in items if getattr(item, kind.key) in keys]
 
 
 def _references(entries: Iterable[CatalogEntry]) -> dict[str, set[str]]:
-    """The keys of datasets and of what they refer to, by kind."""
+    """The keys of datasets and of the entries that they refer to, by kind."""
     found: dict[str, set[str]] = {kind.plural: set() for kind in KINDS}
     for entry in entries:
         found[DATASETS.plural].add(entry.urn)
@@ -275,28 +277,28 @@ def _references(entries: Iterable[CatalogEntry]) -> dict[str, set[str]]:
 
 def _with_parents(names: set[str], parents: dict[str, str | None]) -> set[str]:
     found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
+    queue = list(names)
+    while queue:
+        name = queue.pop()
         if name not in found:
             found.add(name)
             if (parent := parents.get(name)) is not None:
-                waiting.append(parent)
+                queue.append(parent)
     return found
 
 
-def _chosen(selection: SnapshotSelection) -> Callable[[CatalogEntry], bool]:
+def _selection_filter(selection: SnapshotSelection) -> Callable[[CatalogEntry], bool]:
     patterns = [DatasetPattern(text) for text in selection.patterns]
     tags, owners = set(selection.tags), set(selection.owners)
 
-    def is_meant(entry: CatalogEntry) -> bool:
+    def is_selected(entry: CatalogEntry) -> bool:
         return (
             (not patterns or any(each.matches(entry.urn, entry.name) for each in patterns))
             and (not tags or not tags.isdisjoint(_tags(entry)))
             and (not owners or not owners.isdisjoint(_owners(entry)))
         )
 
-    return is_meant
+    return is_selected
 
 
 def _tags(entry: CatalogEntry) -> Iterator[str]:

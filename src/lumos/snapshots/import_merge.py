@@ -36,7 +36,7 @@ _IDENTITY: Final = ("name", "platform", "format")
 class RolledBackEntry(NamedTuple):
     """An entry after its import was rolled back, or None if it is deleted.
 
-    `kept` are the fields that were edited since and therefore stay.
+    `kept` are the fields that keep a later edit.
     """
 
     value: Any | None
@@ -52,7 +52,8 @@ def merge_imported(
 ) -> MergedEntry | None:
     """The dataset to write, or None if it is deleted on both sides.
 
-    One that is deleted and of which a catalog says more, if only when, is written all the same.
+    A deleted dataset is still written if the catalog has extra records for it, such as a deletion
+    time.
     """
     if ours.deleted and is_bare(ours):
         if theirs is None:
@@ -61,20 +62,22 @@ def merge_imported(
     merged = merge(base, theirs, ours)
     if base is None or theirs is None:
         return merged
-    withdrawn = {
-        name: _without(name, getattr(base, name), getattr(theirs, name))
+    removed_aspects = {
+        name: _remove_imported(name, getattr(base, name), getattr(theirs, name))
         for name in ASPECTS
         if name not in omitted and getattr(ours, name) is None and getattr(base, name) is not None
     }
     if base.raw and not ours.raw:
-        withdrawn["raw"] = three_way_merge.merged_raw(base, theirs, ours)
-    return msgspec.structs.replace(merged, entry=msgspec.structs.replace(merged.entry, **withdrawn))
+        removed_aspects["raw"] = three_way_merge.merged_raw(base, theirs, ours)
+    return msgspec.structs.replace(
+        merged, entry=msgspec.structs.replace(merged.entry, **removed_aspects)
+    )
 
 
 def written_by_lumos(
     base: CatalogEntry | None, ours: CatalogEntry, *, omitted: Collection[str]
 ) -> CatalogEntry:
-    """What Lumos has written of a dataset after this import and those before it."""
+    """The part of a dataset that this import and earlier ones have written."""
     if base is None:
         return ours
     if ours.deleted and is_bare(ours):
@@ -108,17 +111,17 @@ def roll_back_entry(
     kept: list[str] = []
     for field in msgspec.structs.fields(type(now)):
         name = field.name
-        there, was = getattr(now, name), getattr(before, name, None)
+        current, previous = getattr(now, name), getattr(before, name, None)
         if before is None:
             is_name = field.required or (is_dataset and name in _IDENTITY)
-            was = there if is_name else three_way_merge.default_of(field)
+            previous = current if is_name else three_way_merge.default_of(field)
         if name == "raw":
             fields[name] = three_way_merge.merged_raw(after, now, before)
             kept += _edited_records(after, now, before)
             continue
-        is_edited = there not in (getattr(after, name), was)
-        stays = is_edited or name in seen
-        fields[name] = there if stays else was
+        is_edited = current not in (getattr(after, name), previous)
+        keeps_current = is_edited or name in seen
+        fields[name] = current if keeps_current else previous
         if is_edited and name not in seen:
             kept.append(name)
     if before is None and not kept and not seen:
@@ -152,12 +155,12 @@ def differing_fields(before: Any | None, after: Any) -> tuple[str, ...]:
     )
 
 
-def _without(name: str, base: Any, theirs: Any) -> Any:
+def _remove_imported(name: str, base: Any, theirs: Any) -> Any:
     """An aspect of the catalog without what an earlier import wrote."""
     if isinstance(theirs, Quality) and theirs.profile not in (None, base.profile):
         # A profile that was measured since did not come from a snapshot.
         return Quality(profile=theirs.profile)
     if theirs == base or name not in _EMPTY:
         return None
-    left = three_way_merge.merged_aspect(name, base, theirs, _EMPTY[name])
-    return None if left == _EMPTY[name] else left
+    remaining = three_way_merge.merged_aspect(name, base, theirs, _EMPTY[name])
+    return None if remaining == _EMPTY[name] else remaining

@@ -1,4 +1,4 @@
-"""What an import is going to write, and its progress in the journal."""
+"""The planned writes of an import, and its progress in the journal."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -24,10 +24,10 @@ _MAX_REFUSED: Final = 200
 class EntryPlan:
     """One entry of an import.
 
-    `before` is the entry before the import, `now` the present one: they differ if an interrupted
-    import had written it already. `claim` is what Lumos will have written of the entry, `base` what
-    it had written before, as JSON. `kept` is needed to restore the entry if that takes more than
-    the entry itself. `problem` is the reason why the catalog refuses it.
+    `before` is the entry before the import and `now` the current one; they differ if an interrupted
+    import had already written it. `base` is the JSON that Lumos wrote before, and `written` the
+    part of the entry that it will have written. `backup` is stored in place of `before` when
+    restoring takes more than the entry. `problem` is the reason why the catalog refuses the entry.
     """
 
     problem: LumosError | None = None
@@ -40,11 +40,11 @@ class EntryPlan:
         before: Any | None,
         now: Any | None,
         after: Any | None,
-        claim: Any | None,
+        written: Any | None,
         base: bytes | None,
         conflicts: tuple[Conflict, ...] = (),
         seen_here: bool = False,
-        kept: bytes | None = None,
+        backup: bytes | None = None,
     ) -> None:
         self.kind = kind
         self.key = key
@@ -54,15 +54,15 @@ class EntryPlan:
         self.base = base
         self.conflicts = conflicts
         self.seen_here = seen_here
-        self._kept = kept
-        self.new_base = base if claim is None else to_json(claim)
+        self._backup = backup
+        self.new_base = base if written is None else to_json(written)
 
     @classmethod
-    def of_refused(
+    def refused(
         cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
     ) -> "EntryPlan":
         """An entry that the catalog is known to refuse."""
-        plan = cls(kind, key, before=None, now=None, after=None, claim=None, base=base)
+        plan = cls(kind, key, before=None, now=None, after=None, written=None, base=base)
         plan.problem = problem
         return plan
 
@@ -89,7 +89,7 @@ class EntryPlan:
 
     def step(self, state: StepState) -> ImportStep:
         """The step for the journal."""
-        before = None if self.before is None else self._kept or self._before
+        before = None if self.before is None else self._backup or self._before
         after = self._after if self.after is not None else self._before
         return ImportStep(self.kind.plural, self.key, state, before, after, self.base)
 
@@ -122,12 +122,12 @@ class ImportProgress:
         self.conflicts: list[ConflictReport] = []
 
     def copy(self) -> "ImportProgress":
-        """A copy, to be adopted with `take_over` if the transaction succeeds."""
+        """A copy, to be applied with `adopt` if the transaction succeeds."""
         copy = ImportProgress(self._run, from_json(to_json(self.sums), ImportTotals))
         copy.changes, copy.conflicts = [*self.changes], [*self.conflicts]
         return copy
 
-    def take_over(self, other: "ImportProgress") -> None:
+    def adopt(self, other: "ImportProgress") -> None:
         """Adopt the state of a copy."""
         self._run, self.sums = other._run, other.sums
         self.changes, self.conflicts = other.changes, other.conflicts
@@ -150,12 +150,16 @@ class ImportProgress:
             if plan.change != "unchanged" and len(self.changes) < _MAX_REPORTED:
                 self.changes.append(plan.report())
             remaining = _MAX_REPORTED - len(self.conflicts)
-            self.conflicts += [_conflict(plan.key, each) for each in plan.conflicts[:remaining]]
+            self.conflicts += [
+                _conflict(plan.key, conflict) for conflict in plan.conflicts[:remaining]
+            ]
             for aspect, how in held.get(plan.key, {}).items():
                 counts = self.sums.held.setdefault(aspect, {})
                 counts[how] = counts.get(how, 0) + 1
 
-    def reach(self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime) -> None:
+    def record_position(
+        self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime
+    ) -> None:
         """Record that all entries up to this one are done and counted."""
         self._save(
             transaction,
@@ -165,7 +169,7 @@ class ImportProgress:
             updated_at=at,
         )
 
-    def note(self, transaction: Transaction, *, at: datetime) -> None:
+    def record_counts(self, transaction: Transaction, *, at: datetime) -> None:
         """Record the counts so far."""
         self._save(transaction, sums=to_json(self.sums), updated_at=at)
 
@@ -173,8 +177,8 @@ class ImportProgress:
         """Record that the import is done."""
         transaction.journal.close(msgspec.structs.replace(self.run, updated_at=at))
 
-    def turn(self, transaction: Transaction, state: str, *, at: datetime) -> None:
-        """Record that the import is being rolled back, or was."""
+    def record_state(self, transaction: Transaction, state: str, *, at: datetime) -> None:
+        """Record that the import is being rolled back, or has been."""
         self._save(transaction, state=state, updated_at=at)
 
     def is_past(self, kind: EntryKind, key: str, order: Iterable[EntryKind]) -> bool:
@@ -182,9 +186,9 @@ class ImportProgress:
         run = self.run
         if run.reached_kind is None or run.reached_key is None:
             return False
-        names = [each.plural for each in order]
-        here, there = names.index(kind.plural), names.index(run.reached_kind)
-        return here < there or (here == there and key <= run.reached_key)
+        names = [listed.plural for listed in order]
+        rank, reached = names.index(kind.plural), names.index(run.reached_kind)
+        return rank < reached or (rank == reached and key <= run.reached_key)
 
     def _refuse(self, plan: EntryPlan, problem: LumosError) -> None:
         self.sums.refused += 1

@@ -27,7 +27,7 @@ from lumos.store.transaction import record_audit
 
 _MAX_LISTED: Final = 3
 _ROLLBACK_BATCH: Final = 2000
-_MAX_KEPT: Final = 1000
+_MAX_REPORTED_EDITS: Final = 1000
 
 
 class InvalidSnapshot(LumosError):
@@ -37,10 +37,10 @@ class InvalidSnapshot(LumosError):
         self.problems = problems
         named = "; ".join(str(problem) for problem in problems[:_MAX_LISTED])
         more = f"; and {count - _MAX_LISTED:,} more" if count > _MAX_LISTED else ""
-        way_out = f"Nothing was imported. See them all with: lumos validate {file}"
+        advice = f"Nothing was imported. See them all with: lumos validate {file}"
         if all(problem.code == "reference" for problem in problems):
-            way_out += f". To import it anyway: lumos import {file} --allow-dangling"
-        super().__init__(f"{file} is invalid: {(named + more).rstrip('.')}. {way_out}")
+            advice += f". To import it anyway: lumos import {file} --allow-dangling"
+        super().__init__(f"{file} is invalid: {(named + more).rstrip('.')}. {advice}")
 
 
 class UnfinishedImport(MisuseError):
@@ -48,14 +48,14 @@ class UnfinishedImport(MisuseError):
 
     def __init__(self, run: ImportRun) -> None:
         self.run = run
-        words = f"lumos import {run.file} --platform {run.platform}"
+        command = f"lumos import {run.file} --platform {run.platform}"
         if run.state == "running":
-            what = f"was not finished. Resume it with: {words} --resume. Or roll it"
+            state = f"was not finished. Resume it with: {command} --resume. Or roll it"
         else:
-            what = "was rolled back in part. Roll the rest"
+            state = "was rolled back in part. Roll the rest"
         super().__init__(
             f"The import of {run.file} into {run.platform} from "
-            f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC {what} back with: {words} --rollback"
+            f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC {state} back with: {command} --rollback"
         )
 
 
@@ -63,12 +63,12 @@ class ImportStopped(LumosError):
     """An import or a rollback failed before it finished."""
 
     def __init__(self, problem: BaseException, *, back: bool = False) -> None:
-        way_out = (
+        advice = (
             "The rollback is not finished: run it again with --rollback."
             if back
             else "The import is not finished: resume it with --resume, or undo it with --rollback."
         )
-        super().__init__(f"{str(problem).rstrip('.')}. {way_out}")
+        super().__init__(f"{str(problem).rstrip('.')}. {advice}")
 
 
 class Importer:
@@ -87,56 +87,56 @@ class Importer:
         self._check(file, allow_dangling=allow_dangling)
         with self._locked(), open_snapshot(file) as snapshot:
             self._target.check()
-            self._target.admit(snapshot)
+            self._target.check_snapshot(snapshot)
             remarks = self._remarks(snapshot.header)
-            account = self._account(file, snapshot.header, resume=resume)
+            progress = self._start_progress(file, snapshot.header, resume=resume)
             try:
-                for kind, values in self._batches(snapshot, account):
+                for kind, values in self._batches(snapshot, progress):
                     self._target.write(
-                        account, kind, values, omitted=snapshot.header.omitted, at=self._now()
+                        progress, kind, values, omitted=snapshot.header.omitted, at=self._now()
                     )
                 with self._store.transaction() as transaction:
-                    account.close(transaction, at=self._now())
+                    progress.close(transaction, at=self._now())
             except (LumosError, OSError) as problem:
                 raise ImportStopped(problem) from problem
             remarks += self._closing_remarks(snapshot)
-            return self._report(file, account, remarks, resumed=resume)
+            return self._report(file, progress, remarks, resumed=resume)
 
-    def trial(self, file: Path, *, allow_dangling: bool) -> ImportReport:
+    def preview(self, file: Path, *, allow_dangling: bool) -> ImportReport:
         """Report what an import would do."""
         self._check(file, allow_dangling=allow_dangling)
         with open_snapshot(file) as snapshot:
-            account = ImportProgress(None, ImportTotals())
+            progress = ImportProgress(None, ImportTotals())
             for kind, values in self._batches(snapshot, None):
-                account.count(self._target.plan(kind, values, omitted=snapshot.header.omitted))
+                progress.count(self._target.plan(kind, values, omitted=snapshot.header.omitted))
             remarks = [*self._remarks(snapshot.header), *self._closing_remarks(snapshot)]
-            return self._report(file, account, remarks, resumed=False, dry_run=True)
+            return self._report(file, progress, remarks, resumed=False, dry_run=True)
 
     def rollback(self, file: Path | None) -> RollbackReport:
-        """Restore what was there before the last import, except for edits since."""
+        """Restore the state before the last import, except for later edits."""
         with self._locked():
             run = self._last_run(file)
-            account = ImportProgress(run, ImportTotals())
+            progress = ImportProgress(run, ImportTotals())
             with self._store.transaction() as transaction:
-                account.turn(transaction, "rolling_back", at=self._now())
+                progress.record_state(transaction, "rolling_back", at=self._now())
             total = self._store.journal.count(run.id)
-            self._progress(f"taking back what was imported into {self._target.name}")
+            self._progress(f"rolling back the import into {self._target.name}")
             done = restored = erased = 0
             kept: list[EntryReport] = []
             steps = self._store.journal.steps(run.id)
             try:
-                while some := list(islice(steps, min(self._target.batch, _ROLLBACK_BATCH))):
-                    for undone in self._target.undo(account, some, at=self._now()):
+                while batch := list(islice(steps, min(self._target.batch, _ROLLBACK_BATCH))):
+                    for undone in self._target.undo(progress, batch, at=self._now()):
                         done += 1
-                        restored += undone.left.value is not None
-                        # A step that was only planned has not created the entry.
-                        erased += undone.left.value is None and undone.now is not None
-                        if undone.left.kept and len(kept) < _MAX_KEPT:
-                            kept.append(_kept(undone))
+                        restored += undone.result.value is not None
+                        # A planned step that was not executed has not created an entry.
+                        erased += undone.result.value is None and undone.now is not None
+                        if undone.result.kept and len(kept) < _MAX_REPORTED_EDITS:
+                            kept.append(_edit_report(undone))
                     self._show_progress(done, total)
-                self._target.tidy()
+                self._target.remove_unused()
                 with self._store.transaction() as transaction:
-                    account.turn(transaction, "rolled_back", at=self._now())
+                    progress.record_state(transaction, "rolled_back", at=self._now())
                     self._audit(transaction, "roll back import", run.file)
             except (LumosError, OSError) as problem:
                 raise ImportStopped(problem, back=True) from problem
@@ -150,7 +150,7 @@ class Importer:
         )
 
     def _check(self, file: Path, *, allow_dangling: bool) -> None:
-        """Refuse a snapshot with errors before anything is written."""
+        """Raise InvalidSnapshot if the snapshot has errors."""
         self._progress(f"checking {file.name}")
         found = validate_snapshot(file)
         errors = tuple(
@@ -171,7 +171,9 @@ class Importer:
                 f"Another import into {self._target.name} is running. Wait until it has ended."
             ) from None
 
-    def _account(self, file: Path, header: SnapshotHeader, *, resume: bool) -> ImportProgress:
+    def _start_progress(
+        self, file: Path, header: SnapshotHeader, *, resume: bool
+    ) -> ImportProgress:
         last = self._store.journal.open(self._target.name)
         snapshot = _identity(file, header)
         if last is None or last.state == "done":
@@ -180,7 +182,8 @@ class Importer:
             raise UnfinishedImport(last)
         if last.snapshot != snapshot:
             raise MisuseError(
-                f"The import that waits to be resumed is of another snapshot: {last.file}."
+                f"The unfinished import is of another snapshot: {last.file}. Resume it with: "
+                f"lumos import {last.file} --platform {last.platform} --resume"
             )
         return ImportProgress(last, from_json(last.sums, ImportTotals))
 
@@ -205,7 +208,7 @@ class Importer:
             if open_one is not None:
                 before += f" To roll back the one before it: --rollback --input {open_one.file}"
             raise MisuseError(f"There is no import into {self._target.name} to roll back.{before}")
-        if file is not None and not _is_of(last, file):
+        if file is not None and not _is_import_of(last, file):
             raise MisuseError(
                 f"The last import into {self._target.name} was of another snapshot: "
                 f"{last.file}. Only the last one can be rolled back."
@@ -213,26 +216,26 @@ class Importer:
         return last
 
     def _batches(
-        self, snapshot: OpenSnapshot, account: ImportProgress | None
+        self, snapshot: OpenSnapshot, progress: ImportProgress | None
     ) -> Iterator[tuple[EntryKind, list[Any]]]:
         counts = snapshot.header.counts
         total = sum(getattr(counts, kind.plural) for kind in KINDS) if counts else 0
         self._progress(f"importing into {self._target.name}")
         done = 0
         for kind in KINDS:
-            if not self._target.holds(kind):
+            if not self._target.supports(kind):
                 continue
             values = snapshot.entries(kind)
-            while some := list(islice(values, self._target.batch)):
-                done += len(some)
-                if account is not None:
-                    some = [
+            while batch := list(islice(values, self._target.batch)):
+                done += len(batch)
+                if progress is not None:
+                    batch = [
                         value
-                        for value in some
-                        if not account.is_past(kind, getattr(value, kind.key), KINDS)
+                        for value in batch
+                        if not progress.is_past(kind, getattr(value, kind.key), KINDS)
                     ]
-                if some:
-                    yield kind, some
+                if batch:
+                    yield kind, batch
                 self._show_progress(done, total)
 
     def _show_progress(self, done: int, total: int) -> None:
@@ -247,21 +250,23 @@ class Importer:
         if last is not None and last.snapshot == base.hash:
             return []
         return [
-            "The snapshot only holds what changed since another one, of "
-            f"{base.exported_at:%Y-%m-%d %H:%M:%S} UTC, which was not the last to be imported here."
+            "The snapshot only has the changes since a snapshot from "
+            f"{base.exported_at:%Y-%m-%d %H:%M:%S} UTC, which was not the last one imported here."
         ]
 
     def _closing_remarks(self, snapshot: OpenSnapshot) -> list[str]:
         counts = snapshot.header.counts
         remarks = [
-            f"{self._target.name} has no place for {kind.plural}; {count:,} were left out."
+            f"{self._target.name} does not support {kind.plural}; {count:,} were skipped."
             for kind in KINDS
-            if not self._target.holds(kind) and counts and (count := getattr(counts, kind.plural))
+            if not self._target.supports(kind)
+            and counts
+            and (count := getattr(counts, kind.plural))
         ]
         if isinstance(self._target, LocalTarget):
             remarks += [
-                f"{former} is called {now} here; it was left as it is."
-                for former, now in self._target.renamed.items()
+                f"{old_name} was renamed to {new_name} in the store; it was not changed."
+                for old_name, new_name in self._target.renamed.items()
             ]
         return remarks
 
@@ -271,7 +276,7 @@ class Importer:
     def _report(
         self,
         file: Path,
-        account: ImportProgress,
+        progress: ImportProgress,
         remarks: list[str],
         *,
         resumed: bool,
@@ -280,24 +285,24 @@ class Importer:
         return ImportReport(
             file=str(file),
             platform=self._target.name,
-            import_id=None if dry_run else account.run.id,
+            import_id=None if dry_run else progress.run.id,
             dry_run=dry_run,
             resumed=resumed,
-            sums=account.sums,
-            changes=tuple(account.changes),
-            conflicts=tuple(account.conflicts),
+            sums=progress.sums,
+            changes=tuple(progress.changes),
+            conflicts=tuple(progress.conflicts),
             remarks=tuple(remarks),
         )
 
 
-def _kept(undone: UndoneStep) -> EntryReport:
+def _edit_report(undone: UndoneStep) -> EntryReport:
     return EntryReport(
-        kind=undone.kind.singular, key=undone.key, change="unchanged", aspects=undone.left.kept
+        kind=undone.kind.singular, key=undone.key, change="unchanged", aspects=undone.result.kept
     )
 
 
-def _is_of(run: ImportRun, file: Path) -> bool:
-    """Whether an import was of that snapshot, which may have been deleted."""
+def _is_import_of(run: ImportRun, file: Path) -> bool:
+    """Whether the run imported this snapshot; its file may have been deleted since."""
     if not file.exists():
         return str(file.resolve()) == run.file
     with open_snapshot(file) as snapshot:
@@ -305,7 +310,7 @@ def _is_of(run: ImportRun, file: Path) -> bool:
 
 
 def _identity(file: Path, header: SnapshotHeader) -> str:
-    """The identity of a snapshot: its own hash, or else that of its file."""
+    """The hash in the header of a snapshot, or else the hash of its file."""
     if header.hashes is not None:
         return header.hashes.overall
     facts = to_json(header.facts) if file.is_dir() else file.read_bytes()

@@ -1,7 +1,8 @@
 """Imports into the store: entries, journal and events of a batch in one transaction.
 
-Of datasets that the store has seen in a scan, what it saw counts: schema, place, size. All else
-that a snapshot says of them is merged in. Datasets that it only knows from imports follow them.
+Datasets that the store has scanned keep their scanned aspects, such as schema, location and size;
+all other aspects are merged from the snapshot. Datasets that were only imported follow the snapshot
+entirely.
 """
 
 import hashlib
@@ -39,9 +40,9 @@ from lumos.snapshots.store_entries import (
     findings_between,
     names_in,
     put_entry,
+    stored_versioning,
     versions_after,
     versions_of,
-    versions_on_record,
 )
 from lumos.snapshots.targets import (
     ImportRefused,
@@ -57,21 +58,21 @@ from lumos.store.entries import StoredEntry, StoredItem, is_scanned
 from lumos.store.journal import ImportRun, ImportStep
 from lumos.store.transaction import current_user
 
-# What stays with a dataset that a scan has seen, whoever takes an import back.
-_OF_SCANS: Final = frozenset(
+# A rollback does not change these fields of scanned datasets.
+_SCANNED_FIELDS: Final = frozenset(
     {*SCANNED_ASPECTS, "name", "platform", "format", "timestamps", "deleted"}
 )
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset as it was before an import, and how the store counted its versions then."""
+class _EntryBackup(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset before an import, with its versions in the store."""
 
     entry: CatalogEntry
     counted: Versioning
 
 
-class _View(NamedTuple):
-    """What the store shows of entries, inside of a transaction or outside."""
+class _StoreReader(NamedTuple):
+    """Functions that read entries, inside or outside of a transaction."""
 
     entries: Callable[[Collection[str]], dict[str, StoredEntry]]
     former_names: Callable[[Collection[str]], dict[str, str]]
@@ -95,7 +96,7 @@ class LocalTarget(ImportTarget):
     def check(self) -> None:
         """The store is open."""
 
-    def admit(self, snapshot: OpenSnapshot) -> None:
+    def check_snapshot(self, snapshot: OpenSnapshot) -> None:
         if not self._store.limits_names:
             return
         for kind in KINDS:
@@ -106,19 +107,19 @@ class LocalTarget(ImportTarget):
                 except LumosError as problem:
                     raise ImportRefused(kind, getattr(value, kind.key)[:120], problem) from problem
 
-    def holds(self, kind: EntryKind) -> bool:  # noqa: ARG002
+    def supports(self, kind: EntryKind) -> bool:  # noqa: ARG002
         return True
 
     def plan(
         self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
     ) -> list[EntryPlan]:
         entries, journal = self._store.entries, self._store.journal
-        view = _View(entries.get_many, entries.former_names, entries.item, journal.bases)
-        return [plan for plan, _ in self._plans(view, kind, values, omitted, at=self._now())]
+        reader = _StoreReader(entries.get_many, entries.former_names, entries.item, journal.bases)
+        return [plan for plan, _ in self._plans(reader, kind, values, omitted, at=self._now())]
 
     def write(
         self,
-        account: ImportProgress,
+        progress: ImportProgress,
         kind: EntryKind,
         values: Sequence[Any],
         *,
@@ -129,82 +130,82 @@ class LocalTarget(ImportTarget):
             self._store.save_schemas(_schemas(values))
 
         def attempt(transaction: Transaction) -> tuple[ImportProgress, list[str]]:
-            trial = account.copy()
-            return trial, self._write(transaction, trial, kind, values, omitted, at=at)
+            attempted = progress.copy()
+            return attempted, self._write(transaction, attempted, kind, values, omitted, at=at)
 
         done, written = self._store.transact(attempt)
-        account.take_over(done)
+        progress.adopt(done)
         self.written += written
 
     def undo(
-        self, account: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
+        self, progress: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
     ) -> list[UndoneStep]:
         def attempt(transaction: Transaction) -> tuple[ImportProgress, list[UndoneStep], list[str]]:
-            trial = account.copy()
-            return trial, *self._undo(transaction, trial, steps, at=at)
+            attempted = progress.copy()
+            return attempted, *self._undo(transaction, attempted, steps, at=at)
 
         done, undone, written = self._store.transact(attempt)
-        account.take_over(done)
+        progress.adopt(done)
         self.written += written
         return undone
 
     def _write(
         self,
         transaction: Transaction,
-        account: ImportProgress,
+        progress: ImportProgress,
         kind: EntryKind,
         values: Sequence[Any],
         omitted: Collection[str],
         *,
         at: datetime,
     ) -> list[str]:
-        """Writes entries and accounts for them; gives the datasets that were written."""
+        """Write entries and record the progress; returns the URNs of the written datasets."""
         if kind is DATASETS:
             for urn in sorted(value.urn for value in values):
                 transaction.known(urn)
-        plans = self._plans(_view(transaction), kind, values, omitted, at=at)
+        plans = self._plans(_transaction_reader(transaction), kind, values, omitted, at=at)
         known = [plan.key for plan, stored in plans if plan.writes and stored is not None]
         annotations = transaction.annotations.of(known)
         for plan, stored in plans:
             if plan.writes and kind is DATASETS:
                 own = annotations.get(plan.key, {})
-                self._put(transaction, account.run, plan, stored, own, at=at)
+                self._put(transaction, progress.run, plan, stored, own, at=at)
             elif plan.writes:
                 item = StoredItem(kind.plural, plan.key, to_json(plan.after))
                 transaction.entries.put_item(item, at=at)
         steps = [plan for plan, _ in plans if plan.is_step]
-        transaction.journal.plan(account.run.id, [plan.step("done") for plan in steps])
+        transaction.journal.plan(progress.run.id, [plan.step("done") for plan in steps])
         bases = {plan.key: plan.new_base for plan in steps}
         transaction.journal.save_bases(self.name, kind.plural, bases)
-        account.count(plan for plan, _ in plans)
-        account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
+        progress.count(plan for plan, _ in plans)
+        progress.record_position(transaction, kind, getattr(values[-1], kind.key), at=at)
         return [plan.key for plan, _ in plans if plan.writes and kind is DATASETS]
 
     def _undo(
         self,
         transaction: Transaction,
-        account: ImportProgress,
+        progress: ImportProgress,
         steps: Sequence[ImportStep],
         *,
         at: datetime,
     ) -> tuple[list[UndoneStep], list[str]]:
-        """Takes steps back and accounts for it; gives the datasets that were written as well."""
+        """Roll back steps and record the progress; also returns the URNs of written datasets."""
         undone: list[UndoneStep] = []
         written: list[str] = []
-        for kind, some in by_kind(steps):
+        for kind, group in by_kind(steps):
             if kind is DATASETS:
-                undone += self._undo_datasets(transaction, account.run, some, written, at=at)
+                undone += self._undo_datasets(transaction, progress.run, group, written, at=at)
             else:
-                undone += [_undo_item(transaction, kind, step, at=at) for step in some]
-            bases = {step.key: step.base for step in some}
+                undone += [_undo_item(transaction, kind, step, at=at) for step in group]
+            bases = {step.key: step.base for step in group}
             transaction.journal.save_bases(self.name, kind.plural, bases)
-            transaction.journal.mark(account.run.id, kind.plural, bases, "undone")
-        account.turn(transaction, "rolling_back", at=at)
+            transaction.journal.mark(progress.run.id, kind.plural, bases, "undone")
+        progress.record_state(transaction, "rolling_back", at=at)
         return undone, written
 
     def _plans(
         self,
-        view: _View,
+        reader: _StoreReader,
         kind: EntryKind,
         values: Sequence[Any],
         omitted: Collection[str],
@@ -212,22 +213,22 @@ class LocalTarget(ImportTarget):
         at: datetime,
     ) -> list[tuple[EntryPlan, StoredEntry | None]]:
         keys = [getattr(value, kind.key) for value in values]
-        bases = view.bases(self.name, kind.plural, keys)
+        bases = reader.bases(self.name, kind.plural, keys)
         if kind is not DATASETS:
             return [
-                (_item_plan(view, kind, value, bases.get(key)), None)
+                (_item_plan(reader, kind, value, bases.get(key)), None)
                 for key, value in zip(keys, values, strict=True)
             ]
-        stored = view.entries(keys)
-        moved = view.former_names([key for key in keys if key not in stored])
-        self.renamed |= moved
+        stored = reader.entries(keys)
+        renamed = reader.former_names([key for key in keys if key not in stored])
+        self.renamed |= renamed
         return [
             (
                 self._dataset_plan(entry, stored.get(urn), bases.get(urn), omitted, at=at),
                 stored.get(urn),
             )
             for urn, entry in zip(keys, values, strict=True)
-            if urn not in moved
+            if urn not in renamed
         ]
 
     def _dataset_plan(
@@ -246,13 +247,13 @@ class LocalTarget(ImportTarget):
             assert theirs is not None
             if is_bare(ours):
                 return EntryPlan(
-                    DATASETS, ours.urn, before=theirs, now=theirs, after=None, claim=None,
+                    DATASETS, ours.urn, before=theirs, now=theirs, after=None, written=None,
                     base=base, seen_here=True,
                 )  # fmt: skip
-            told, ours = ours, without_scanned(ours, theirs)
+            imported, ours = ours, without_scanned(ours, theirs)
             known = known and msgspec.structs.replace(known, **dict.fromkeys(SCANNED_ASPECTS))
         else:
-            told = ours
+            imported = ours
         merged = merge_imported(known, theirs, ours, omitted=omitted)
         after = None if merged is None else merged.entry
         if after is not None and theirs is not None and stored is not None:
@@ -260,7 +261,7 @@ class LocalTarget(ImportTarget):
             versioning = versions_after(
                 stored,
                 theirs,
-                told,
+                imported,
                 after,
                 changed=to_json(after) != to_json(theirs),
                 prefix=self._prefix,
@@ -273,11 +274,11 @@ class LocalTarget(ImportTarget):
             before=theirs,
             now=theirs,
             after=after,
-            claim=None if after is None else written_by_lumos(known, ours, omitted=omitted),
+            written=None if after is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
             seen_here=seen_here,
-            kept=None if stored is None or theirs is None else _kept(stored, theirs),
+            backup=None if stored is None or theirs is None else _backup(stored, theirs),
         )
 
     def _put(
@@ -290,7 +291,7 @@ class LocalTarget(ImportTarget):
         *,
         at: datetime,
     ) -> None:
-        assert plan.after is not None, "only entries that are written"
+        assert plan.after is not None, "the plan writes an entry"
         event = _ImportEvents(run, "import", at).event(transaction, stored, plan.before, plan.after)
         put_entry(
             transaction, plan.after, before=stored, at=at, annotations=annotations, event=event
@@ -313,35 +314,35 @@ class LocalTarget(ImportTarget):
         for step in steps:
             found = stored.get(step.key)
             now = None if found is None else entry_of(found)
-            kept = None if step.before is None else from_json(step.before, _Kept)
-            before = None if kept is None else kept.entry
+            backup = None if step.before is None else from_json(step.before, _EntryBackup)
+            before = None if backup is None else backup.entry
             after = from_json(step.after, CatalogEntry)
-            seen = _OF_SCANS if found is not None and is_scanned(found) else frozenset()
-            left = roll_back_entry(before, after, now, seen=seen)
-            if to_json(left.value) != to_json(now):
-                counted = None if kept is None else kept.counted
+            seen = _SCANNED_FIELDS if found is not None and is_scanned(found) else frozenset()
+            result = roll_back_entry(before, after, now, seen=seen)
+            if to_json(result.value) != to_json(now):
+                versioning = None if backup is None else backup.counted
                 event = _ImportEvents(run, "rollback", at).event(
-                    transaction, found, now, left.value, counted=counted
+                    transaction, found, now, result.value, versioning=versioning
                 )
-                if left.value is not None:
+                if result.value is not None:
                     put_entry(
                         transaction,
-                        left.value,
+                        result.value,
                         before=found,
                         at=at,
                         annotations=annotations.get(step.key, {}),
                         event=event,
-                        counted=counted,
+                        versioning=versioning,
                     )
                 elif found is not None:
                     erase_entry(transaction, found)
                 transaction.save_event(event)
                 written.append(step.key)
-            yield UndoneStep(DATASETS, step.key, now, left)
+            yield UndoneStep(DATASETS, step.key, now, result)
 
 
 def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
-    """All schemas that entries have, and had."""
+    """The current and former schemas of entries."""
     for entry in entries:
         records = entry.versioning.history if entry.versioning else ()
         for schema in (entry.schema, *(record.schema for record in records)):
@@ -349,17 +350,17 @@ def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
                 yield schema
 
 
-def _kept(stored: StoredEntry, entry: CatalogEntry) -> bytes:
-    return to_json(_Kept(entry=entry, counted=versions_on_record(stored)))
+def _backup(stored: StoredEntry, entry: CatalogEntry) -> bytes:
+    return to_json(_EntryBackup(entry=entry, counted=stored_versioning(stored)))
 
 
-def _view(transaction: Transaction) -> _View:
+def _transaction_reader(transaction: Transaction) -> _StoreReader:
     entries = transaction.entries
-    return _View(entries.get, entries.former_names, entries.item, transaction.journal.bases)
+    return _StoreReader(entries.get, entries.former_names, entries.item, transaction.journal.bases)
 
 
-def _item_plan(view: _View, kind: EntryKind, item: Any, base: bytes | None) -> EntryPlan:
-    body = view.item(kind.plural, getattr(item, kind.key))
+def _item_plan(reader: _StoreReader, kind: EntryKind, item: Any, base: bytes | None) -> EntryPlan:
+    body = reader.item(kind.plural, getattr(item, kind.key))
     now = None if body is None else from_json(body, kind.type)
     return item_plan(kind, item, before=now, now=now, base=base)
 
@@ -369,17 +370,17 @@ def _undo_item(
 ) -> UndoneStep:
     body = transaction.entries.item(kind.plural, step.key)
     now = None if body is None else from_json(body, kind.type)
-    left = roll_back_entry(*values_of(kind, step), now)
-    if left.value is None:
+    result = roll_back_entry(*values_of(kind, step), now)
+    if result.value is None:
         transaction.entries.erase_item(kind.plural, step.key)
-    elif to_json(left.value) != body:
-        item = StoredItem(kind.plural, step.key, to_json(left.value))
+    elif to_json(result.value) != body:
+        item = StoredItem(kind.plural, step.key, to_json(result.value))
         transaction.entries.put_item(item, at=at)
-    return UndoneStep(kind, step.key, now, left)
+    return UndoneStep(kind, step.key, now, result)
 
 
 class _ImportEvents(NamedTuple):
-    """An import, or its being taken back, as the events of datasets tell of it."""
+    """Creates the events of datasets for an import or its rollback."""
 
     run: ImportRun
     act: str
@@ -392,24 +393,24 @@ class _ImportEvents(NamedTuple):
         before: CatalogEntry | None,
         after: CatalogEntry | None,
         *,
-        counted: Versioning | None = None,
+        versioning: Versioning | None = None,
     ) -> ChangeEvent:
-        """What happens to a dataset; nothing after means that it is erased."""
+        """The event of a change to a dataset; without `after` it is deleted."""
         entry = after or before
-        assert entry is not None, "something was there, or will be"
+        assert entry is not None, "the dataset exists before or after"
         type = _type(before, after)
         old = None if stored is None else stored.known.schema_hash
         schema = None if after is None else after.schema
         findings = findings_between(before.schema if before else None, schema, entry.format)
-        cloud_version, schema_version = versions_of(entry.versioning or counted, stored)
+        cloud_version, schema_version = versions_of(entry.versioning or versioning, stored)
         file = PurePath(self.run.file).name
-        words = f"import of {file} rolled back" if self.act == "rollback" else f"import of {file}"
+        summary = f"import of {file} rolled back" if self.act == "rollback" else f"import of {file}"
         if before is not None and after is not None:
-            told = (
+            changes = (
                 summary_of(type, findings)
                 or f"{', '.join(differing_fields(before, after))} changed"
             )
-            words = f"{told}; {words}"
+            summary = f"{changes}; {summary}"
         return ChangeEvent(
             event_id=_event_id(self.act, self.run.id, entry.urn),
             urn=entry.urn,
@@ -423,7 +424,7 @@ class _ImportEvents(NamedTuple):
             old_schema=old,
             new_schema=None if schema is None else transaction.save_schema(schema),
             findings=findings,
-            summary=words,
+            summary=summary,
             metadata={"source": IMPORTED, "import": self.run.id},
         )
 

@@ -1,4 +1,4 @@
-"""Parquet snapshots that are too large for one process, validated and compared on Spark."""
+"""Validate and compare Parquet snapshots that are too large for one process, on Spark."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from lumos.snapshots.comparison_job import DatasetDiffTotals
     from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder
 
-SHOWN: Final = 1000
+MAX_PROBLEMS: Final = 1000
 
 
 class SparkValidation(NamedTuple):
-    """What a snapshot holds and what is wrong with it; `left_out` more problems are not shown."""
+    """The contents and problems of a snapshot; `left_out` more problems are not listed."""
 
     header: SnapshotHeader
     counts: SnapshotCounts
@@ -45,9 +45,9 @@ class SparkValidation(NamedTuple):
 
 
 def validate_folder(
-    session: "SparkSession", folder: Path, *, shown: int = SHOWN
+    session: "SparkSession", folder: Path, *, max_problems: int = MAX_PROBLEMS
 ) -> SparkValidation:
-    """Finds in a Parquet folder what `validate` finds, on executors."""
+    """Run the checks of `validate` for a Parquet folder, on executors."""
     from lumos.snapshots.validation_job import KindFiles, examine_snapshot
 
     with open_snapshot(folder) as snapshot:
@@ -62,15 +62,13 @@ def validate_folder(
         )
         for kind in KINDS
     ]
-    found = examine_snapshot(session, kinds, examine=partial(examine, header), most=shown)
-    settled = merge_pieces(header, found.sums, files=files, codes=found.codes)
-    problems = [msgspec.convert(each, SnapshotProblem) for each in found.problems]
-    problems.extend(settled.problems)
-    problems.extend(unresolved_problem(header, **each) for each in found.dangling)
-    counted = found.problem_count + len(settled.problems) + found.dangling_count
-    return SparkValidation(
-        snapshot.header, settled.counts, tuple(problems), counted - len(problems)
-    )
+    found = examine_snapshot(session, kinds, examine=partial(examine, header), limit=max_problems)
+    merged = merge_pieces(header, found.sums, files=files, codes=found.codes)
+    problems = [msgspec.convert(row, SnapshotProblem) for row in found.problems]
+    problems.extend(merged.problems)
+    problems.extend(unresolved_problem(header, **row) for row in found.dangling)
+    counted = found.problem_count + len(merged.problems) + found.dangling_count
+    return SparkValidation(snapshot.header, merged.counts, tuple(problems), counted - len(problems))
 
 
 def compare_folders(
@@ -81,9 +79,9 @@ def compare_folders(
     to: Path,
     aspects: Iterable[str] = COMPARED,
 ) -> "DatasetDiffTotals":
-    """Writes what differs between the datasets of two Parquet folders into a new folder.
+    """Write the differences between the datasets of two Parquet folders to a new folder.
 
-    Datasets with equal content hashes are taken for equal; validation is what proves the hashes.
+    Datasets with equal content hashes are considered equal; only validation verifies the hashes.
     """
     from lumos.snapshots.comparison_job import compare_datasets
 
@@ -101,8 +99,8 @@ def compare_folders(
                 "Partial exports cannot be compared on Spark. Export all datasets, or a part as "
                 ".jsonl, which is compared in one process."
             )
-        left_out = {*old.header.omitted, *new.header.omitted}
-        looked_at = tuple(aspect for aspect in aspects if aspect not in left_out)
+        omitted_aspects = {*old.header.omitted, *new.header.omitted}
+        aspects_to_compare = tuple(aspect for aspect in aspects if aspect not in omitted_aspects)
         for side in (old, new):
             side.check_header()
             side.check_count(DATASETS, _container(side).count(DATASETS))
@@ -110,7 +108,7 @@ def compare_folders(
             session,
             _paths(before, _files(old)[DATASETS.plural]),
             _paths(after, _files(new)[DATASETS.plural]),
-            judge=partial(difference_rows, judge=judge_schemas, aspects=looked_at),
+            judge=partial(difference_rows, judge=judge_schemas, aspects=aspects_to_compare),
             has_deleted=any(header.counts and header.counts.deleted for header in headers),
             to=str(to.absolute()),
         )
@@ -134,7 +132,9 @@ def _container(snapshot: OpenSnapshot) -> "ParquetFolder":
     if isinstance(container, UpgradedContainer):
         container = container.inner
     if not isinstance(container, ParquetFolder):
-        raise MisuseError(f"{snapshot.file} is not a folder of Parquet files, which Spark needs.")
+        raise MisuseError(
+            f"{snapshot.file} is not a folder of Parquet files, which Spark requires."
+        )
     return container
 
 

@@ -1,4 +1,4 @@
-"""What `lumos export`, `validate`, `import` and `diff` print as JSON and the SDK returns."""
+"""Reports of `lumos export`, `validate`, `import` and `diff`, as JSON and in the SDK."""
 
 from datetime import datetime
 from typing import Literal
@@ -15,10 +15,10 @@ Change = Literal["created", "changed", "unchanged", "deleted"]
 
 
 class SnapshotExportReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos export`; `hash` is the snapshot's own, the same for the same state.
+    """The result of `lumos export`; equal states have an equal `hash`.
 
-    `lineage_left_out` counts links from or to tables that the store has no dataset of: a snapshot
-    holds lineage as a part of its datasets.
+    `lineage_left_out` counts links to or from tables that are not datasets of the store: snapshots
+    store lineage as a part of datasets.
     """
 
     format_version: str = FORMAT_VERSION
@@ -34,9 +34,9 @@ class SnapshotExportReport(Report, frozen=True, kw_only=True):
 
 
 class ValidateReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos validate`: what was counted, and every problem with its place.
+    """The result of `lumos validate`: counts, and each problem with its path.
 
-    Where there are very many problems, the rest is only counted in `left_out`.
+    `left_out` counts the problems beyond the limit of the list.
     """
 
     format_version: str = FORMAT_VERSION
@@ -54,7 +54,7 @@ class ValidateReport(Report, frozen=True, kw_only=True):
 
 
 class EntryCounts(msgspec.Struct, kw_only=True):
-    """What became of the entries of one kind."""
+    """How many entries of one kind were created, changed, unchanged or deleted."""
 
     created: int = 0
     changed: int = 0
@@ -62,17 +62,17 @@ class EntryCounts(msgspec.Struct, kw_only=True):
     deleted: int = 0
 
     def add(self, change: Change) -> None:
-        """Counts one more."""
+        """Count one entry."""
         setattr(self, change, getattr(self, change) + 1)
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all entries."""
         return self.created + self.changed + self.unchanged + self.deleted
 
 
 class ConflictReport(Report, frozen=True, kw_only=True):
-    """Something that was edited in the catalog and differs in the snapshot; the edit was kept."""
+    """A value that was edited in the catalog and differs in the snapshot; the edit was kept."""
 
     key: str
     path: str
@@ -90,7 +90,7 @@ class EntryReport(Report, frozen=True, kw_only=True):
 
 
 class RefusedReport(Report, frozen=True, kw_only=True):
-    """An entry that the catalog did not take, and why."""
+    """An entry that the catalog refused, and the reason."""
 
     kind: str
     key: str
@@ -98,11 +98,11 @@ class RefusedReport(Report, frozen=True, kw_only=True):
 
 
 class ImportTotals(msgspec.Struct, kw_only=True):
-    """What an import has done so far; kept in its journal, so that a resumed one goes on counting.
+    """The counts of an import so far, stored in its journal to be continued by a resumed import.
 
-    `held` says of each aspect on how many datasets the catalog holds it how. `seen_here` are
-    datasets that the store has seen itself: what it saw of their data was kept. `refused` entries
-    were not taken by the catalog; `refusals` tells the first of them in full.
+    `held` counts datasets by aspect and by how the catalog stores the aspect. `seen_here` counts
+    datasets that the store has scanned itself; their scanned aspects were kept. `refused` counts
+    entries that the catalog refused; `refusals` lists the first of them.
     """
 
     kinds: dict[str, EntryCounts] = {}
@@ -113,12 +113,12 @@ class ImportTotals(msgspec.Struct, kw_only=True):
     refusals: list[RefusedReport] = []
 
     def tally(self, kind: str) -> EntryCounts:
-        """What became of the entries of one kind."""
+        """The counts of one kind."""
         return self.kinds.setdefault(kind, EntryCounts())
 
 
 class ImportReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos import`; of changes and conflicts the first ones are told in full."""
+    """The result of `lumos import`; only the first changes and conflicts are listed."""
 
     format_version: str = FORMAT_VERSION
     file: str
@@ -133,14 +133,14 @@ class ImportReport(Report, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> tuple[RefusedReport, ...]:
-        """The first entries that the catalog did not take; `sums.refused` says how many."""
+        """The first entries that the catalog refused; `sums.refused` is the number of all."""
         return tuple(self.sums.refusals)
 
 
 class RollbackReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos import --rollback`.
+    """The result of `lumos import --rollback`.
 
-    `kept` are entries that were edited since the import: the edits stayed.
+    `kept` are entries that were edited after the import; the edits were kept.
     """
 
     format_version: str = FORMAT_VERSION
@@ -153,14 +153,14 @@ class RollbackReport(Report, frozen=True, kw_only=True):
 
 
 class MigratedCount(Report, frozen=True, kw_only=True):
-    """How much of what the source has the target has as well."""
+    """How many items the source has, and how many of them the target has."""
 
     source: int
     target: int
 
 
 class DiffSummary(Report, frozen=True, kw_only=True):
-    """How many entries and differences there are, by impact and by aspect."""
+    """The number of entries that differ, and of differences by impact and aspect."""
 
     entries: int
     differences: int
@@ -171,9 +171,9 @@ class DiffSummary(Report, frozen=True, kw_only=True):
 
 
 class SnapshotDiffReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos diff`; where there are very many differences the rest is counted.
+    """The result of `lumos diff`; `left_out` counts differences beyond the limit of the list.
 
-    `missing_tags` are tags of the source that no dataset of the target has where it should.
+    `missing_tags` are tags that datasets have in the source but not in the target.
     """
 
     format_version: str = FORMAT_VERSION
@@ -188,7 +188,7 @@ class SnapshotDiffReport(Report, frozen=True, kw_only=True):
 
 
 class SparkDiffReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos diff --spark`: where the differences were written, and their sums."""
+    """The result of `lumos diff --spark`: the folder with the differences, and their counts."""
 
     format_version: str = FORMAT_VERSION
     source: str

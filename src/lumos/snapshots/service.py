@@ -36,7 +36,7 @@ def _now() -> datetime:
 
 
 class Snapshots:
-    """Exports, validates, imports and compares snapshots of catalogs.
+    """Export, validate, import and compare snapshots of catalogs.
 
     A platform is `local`, a kind with an address such as `datahub-file:estate.json`, or the name
     of a configured platform.
@@ -88,7 +88,7 @@ class Snapshots:
         included = dict(
             zip(OPTIONAL, (include_cost, include_quality, include_statistics), strict=True)
         )
-        wanted = ExportOptions(
+        options = ExportOptions(
             omitted=tuple(name for name, is_included in included.items() if not is_included),
             ranges=include_ranges,
             values=include_values,
@@ -104,8 +104,8 @@ class Snapshots:
             raise MisuseError(
                 f"'{output}' does not end in {ending}. Give the ending or the format, not both."
             )
-        with closing(self._catalogs.to_read(platform)) as catalog:
-            return export(catalog, file, wanted, at=at, progress=progress)
+        with closing(self._catalogs.named_for_reading(platform)) as catalog:
+            return export(catalog, file, options, at=at, progress=progress)
 
     def validate(self, file: str | Path, *, spark: bool = False) -> ValidateReport:
         """Check format, required fields, hashes, counts and references of a snapshot.
@@ -144,15 +144,15 @@ class Snapshots:
         progress: Progress = no_progress,
     ) -> ImportReport:
         """Report what `load` would do, without writing anything."""
-        with ExitStack() as open_here:
+        with ExitStack() as stack:
             try:
                 store = self._store()
             except NoStore:
-                folder = open_here.enter_context(TemporaryDirectory(prefix="lumos-"))
+                folder = stack.enter_context(TemporaryDirectory(prefix="lumos-"))
                 store = Store.open(Database.sqlite(Path(folder) / "empty.db"), create=True)
-                open_here.callback(store.close)
-            importer = open_here.enter_context(self._importer(store, platform, progress))
-            return importer.trial(Path(file), allow_dangling=allow_dangling)
+                stack.callback(store.close)
+            importer = stack.enter_context(self._importer(store, platform, progress))
+            return importer.preview(Path(file), allow_dangling=allow_dangling)
 
     def roll_back(
         self,

@@ -1,7 +1,7 @@
-"""Datasets of the store as entries, with their history; and entries written into the store.
+"""Convert datasets of the store to catalog entries with their history, and write entries back.
 
-The store counts versions and keeps times in a way of its own. What an entry says beyond that, or
-in another way, is kept beside it as it was told, and given out again until the store knows better.
+The store has its own version numbers and timestamps. Imported values that it cannot represent are
+stored as extras of the dataset and returned unchanged until the store has newer values.
 """
 
 import hashlib
@@ -38,19 +38,19 @@ _VERSIONING: Final = "versioning"
 _TIMESTAMPS: Final = "timestamps"
 _RAW: Final = "raw"
 _LINEAGE: Final = "lineage"
-# The mark of events that came with a dataset's history.
+# The metadata key of events that were imported with the history of a dataset.
 _HISTORY: Final = "history"
 
 
 class _ImportedLineage(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entry said of lineage, word for word, and a print of what reporters said then."""
+    """The lineage of an imported entry, and a fingerprint of the reported lineage at that time."""
 
     lineage: Lineage | None
     reported: str
 
 
 class _ImportedVersions(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entry said of its versions, and how far the store had counted then."""
+    """The versions of an imported entry, and the version numbers of the store at that time."""
 
     versioning: Versioning | None
     cloud_version: str
@@ -58,11 +58,11 @@ class _ImportedVersions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_of(stored: StoredEntry) -> CatalogEntry:
-    """A dataset of the store with all that is known of it."""
-    beside = stored.extras
+    """The catalog entry for a dataset of the store."""
+    extras = stored.extras
     timestamps = (
-        from_json(beside[_TIMESTAMPS], Timestamps | None)  # type: ignore[arg-type]
-        if _TIMESTAMPS in beside
+        from_json(extras[_TIMESTAMPS], Timestamps | None)  # type: ignore[arg-type]
+        if _TIMESTAMPS in extras
         else _timestamps(stored)
     )
     return CatalogEntry.of(
@@ -71,12 +71,12 @@ def entry_of(stored: StoredEntry) -> CatalogEntry:
         ),
         timestamps=timestamps,
         deleted=stored.known.state != "live",
-        raw=from_json(beside[_RAW], dict) if _RAW in beside else {},
+        raw=from_json(extras[_RAW], dict) if _RAW in extras else {},
     )
 
 
 def names_in(entry: CatalogEntry) -> Iterator[str]:
-    """The names in an entry that the store finds things by."""
+    """The names in an entry that the store indexes."""
     yield entry.urn
     yield entry.name
     if entry.lineage is not None:
@@ -91,28 +91,30 @@ def put_entry(
     at: datetime,
     annotations: AnnotationsByReporter | None = None,
     event: ChangeEvent | None = None,
-    counted: Versioning | None = None,
+    versioning: Versioning | None = None,
 ) -> None:
-    """Makes a dataset of the store exactly this entry.
+    """Write an entry to the store, replacing the dataset.
 
-    `before` is what the transaction sees of it now, and `event` what began its present version
-    where its history does not tell. Events of its history are recorded, but are no news. An entry
-    without versions is `counted` so by the store, or else as it was before. The `annotations` of
-    the dataset so far are read unless they are given.
+    `before` is the stored dataset, and `event` the event of the current version if it is not part
+    of the history. Events of the history are recorded without notifications. `versioning` is used
+    if the entry has no valid versions. `annotations` are the current ones of the dataset; they are
+    read if they are not given.
     """
-    if counted is None or _counted(entry.versioning) is not None:
-        counted = entry.versioning
+    if versioning is None or _valid_versions(entry.versioning) is not None:
+        versioning = entry.versioning
     schema_hash = None if entry.schema is None else transaction.save_schema(entry.schema)
-    known = _known(entry, before, schema_hash, counted, at=at)
-    history = counted.history if counted else ()
+    known = _known(entry, before, schema_hash, versioning, at=at)
+    history = versioning.history if versioning else ()
     versions = _History(
         transaction, entry, known, before, history=history, at=at, event=event
     ).versions()
     if before is None:
         transaction.drop_alias(entry.urn)
     reported = transaction.entries.reported(entry.urn) if before is None else before.reported
-    told = msgspec.structs.replace(entry.dataset, lineage=without_reported(entry.lineage, reported))
-    aspects = {name: getattr(told, name) for name in ASPECTS}
+    dataset = msgspec.structs.replace(
+        entry.dataset, lineage=without_reported(entry.lineage, reported)
+    )
+    aspects = {name: getattr(dataset, name) for name in ASPECTS}
     transaction.entries.put(known, aspects, before=before, writer=IMPORTED, at=at)
     _put_versions(transaction, entry.urn, versions, () if before is None else before.versions)
     if annotations is None:
@@ -125,22 +127,22 @@ def put_entry(
         at=at,
     )
     transaction.annotations.put(entry.urn, new, before=annotations)
-    after = StoredEntry(known, told, {}, versions, reported)
-    beside = _beside(entry, after)
-    if beside != ({} if before is None else before.extras):
-        transaction.entries.put_extras(entry.urn, beside, is_new=before is None)
+    after = StoredEntry(known, dataset, {}, versions, reported)
+    extras = _extras(entry, after)
+    if extras != ({} if before is None else before.extras):
+        transaction.entries.put_extras(entry.urn, extras, is_new=before is None)
 
 
 def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
-    """Takes a dataset out of the store with the history that came with it."""
-    transaction.entries.forget_events(_of_history(stored.versions))
+    """Remove a dataset and its imported history from the store."""
+    transaction.entries.forget_events(_history_events(stored.versions))
     transaction.entries.erase(stored.known.urn)
 
 
 def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tuple[str, str]:
-    """The cloud version and the schema version that the store has where an entry tells these."""
-    if counted := _counted(versioning):
-        return counted
+    """The valid versions of an entry, or those of the stored dataset, or the first ones."""
+    if versions := _valid_versions(versioning):
+        return versions
     if before is not None:
         return before.known.cloud_version, before.known.schema_version
     return str(CloudVersion()), str(SchemaVersion())
@@ -150,39 +152,39 @@ def _known(
     entry: CatalogEntry,
     before: StoredEntry | None,
     schema_hash: str | None,
-    counted: Versioning | None,
+    versioning: Versioning | None,
     *,
     at: datetime,
 ) -> KnownDataset:
-    was = None if before is None else before.known
-    cloud_version, schema_version = versions_of(counted, before)
-    told = entry.timestamps.created if entry.timestamps else None
+    previous = None if before is None else before.known
+    cloud_version, schema_version = versions_of(versioning, before)
+    created = entry.timestamps.created if entry.timestamps else None
     return KnownDataset(
         urn=entry.urn,
         name=entry.name,
         platform=entry.platform,
         format=entry.format,
-        source=IMPORTED if was is None else was.source,
-        state=_state(entry, was),
+        source=IMPORTED if previous is None else previous.source,
+        state=_state(entry, previous),
         cloud_version=cloud_version,
         schema_version=schema_version,
         schema_hash=schema_hash,
         fingerprint="" if entry.schema is None else entry.schema.full,
-        content="" if was is None else was.content,
-        created_at=utc(told or at) if was is None else was.created_at,
+        content="" if previous is None else previous.content,
+        created_at=utc(created or at) if previous is None else previous.created_at,
         updated_at=at,
     )
 
 
-def _state(entry: CatalogEntry, was: KnownDataset | None) -> DatasetState:
+def _state(entry: CatalogEntry, previous: KnownDataset | None) -> DatasetState:
     if not entry.deleted:
         return "live"
-    # Catalogs do not know why a dataset is no longer there.
-    return "missing" if was is None or was.state == "live" else was.state
+    # Catalogs do not record why a dataset was deleted.
+    return "missing" if previous is None or previous.state == "live" else previous.state
 
 
-def _counted(versioning: Versioning | VersionRecord | None) -> tuple[str, str] | None:
-    """Both versions, where they are of a kind that the store can count on from."""
+def _valid_versions(versioning: Versioning | VersionRecord | None) -> tuple[str, str] | None:
+    """The cloud and the schema version, or None if the store cannot parse them."""
     if versioning is None:
         return None
     try:
@@ -193,35 +195,35 @@ def _counted(versioning: Versioning | VersionRecord | None) -> tuple[str, str] |
     return versioning.cloud_version, versioning.schema_version
 
 
-def _beside(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
-    """What must be kept beside the dataset, so that it reads as this entry again."""
-    beside: dict[str, bytes] = {}
+def _extras(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
+    """The extras to store with a dataset so that `entry_of` returns this entry again."""
+    extras: dict[str, bytes] = {}
     if entry.raw:
-        beside[_RAW] = to_json(entry.raw)
+        extras[_RAW] = to_json(entry.raw)
     if _differ(entry.timestamps, _timestamps(after)):
-        beside[_TIMESTAMPS] = to_json(entry.timestamps)
+        extras[_TIMESTAMPS] = to_json(entry.timestamps)
     if _differ(entry.lineage, _lineage(after)) and has_reported(entry.lineage, after.reported):
-        beside[_LINEAGE] = to_json(
+        extras[_LINEAGE] = to_json(
             _ImportedLineage(lineage=entry.lineage, reported=lineage_fingerprint(after.reported))
         )
     if _differ(entry.versioning, _versioning(after)):
-        beside[_VERSIONING] = to_json(
+        extras[_VERSIONING] = to_json(
             _ImportedVersions(
                 versioning=entry.versioning,
                 cloud_version=after.known.cloud_version,
                 versions=len(after.versions),
             )
         )
-    return beside
+    return extras
 
 
 def _differ(one: Any, other: Any) -> bool:
-    # Times in two zones are equal, but not the same in a file.
+    # Compare as JSON: equal times in different zones are written differently.
     return to_json(one) != to_json(other)
 
 
 def utc(moment: datetime) -> datetime:
-    """The moment as the store keeps it; one without a zone is meant so."""
+    """The time in UTC, as the store has it; times without a zone are in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -235,38 +237,40 @@ def _timestamps(stored: StoredEntry) -> Timestamps:
 
 
 def _lineage(stored: StoredEntry) -> Lineage | None:
-    """What the dataset was told and what reporters say, in the order that it was told in."""
+    """Imported and reported lineage, in the order of the import if nothing changed since."""
     if _LINEAGE in stored.extras:
-        told = from_json(stored.extras[_LINEAGE], _ImportedLineage)
-        if told.reported == lineage_fingerprint(stored.reported):
-            return told.lineage
+        imported = from_json(stored.extras[_LINEAGE], _ImportedLineage)
+        if imported.reported == lineage_fingerprint(stored.reported):
+            return imported.lineage
     return merge_lineage(stored.dataset.lineage, stored.reported)
 
 
 def _versioning(stored: StoredEntry) -> Versioning | None:
-    told = _imported_versions(stored)
-    counted = (stored.known.cloud_version, len(stored.versions))
-    if told is not None and (told.cloud_version, told.versions) == counted:
-        return told.versioning
-    return versions_on_record(stored)
+    imported = _imported_versions(stored)
+    current = (stored.known.cloud_version, len(stored.versions))
+    if imported is not None and (imported.cloud_version, imported.versions) == current:
+        return imported.versioning
+    return stored_versioning(stored)
 
 
-def versions_on_record(stored: StoredEntry) -> Versioning:
-    """The versions of a dataset as the store counts them, with all that it was told of earlier."""
+def stored_versioning(stored: StoredEntry) -> Versioning:
+    """The versions of a dataset in the store, after the imported history."""
     known, versions = stored.known, stored.versions
     history: tuple[VersionRecord, ...] = ()
-    told = _imported_versions(stored)
-    if told is not None:
+    imported = _imported_versions(stored)
+    if imported is not None:
         schemas = {version.version: version.schema for version in versions}
         history = tuple(
             record
             if record.schema is not None
             else msgspec.structs.replace(record, schema=schemas.get(record.schema_version))
-            for record in (told.versioning.history if told.versioning else ())
+            for record in (imported.versioning.history if imported.versioning else ())
         )
         covered = {record.schema_version for record in history}
-        untold = (each for each in versions[: told.versions] if each.version not in covered)
-        versions = (*untold, *versions[told.versions :])
+        others = (
+            version for version in versions[: imported.versions] if version.version not in covered
+        )
+        versions = (*others, *versions[imported.versions :])
     return Versioning(
         cloud_version=known.cloud_version,
         schema_version=known.schema_version,
@@ -281,7 +285,7 @@ def _imported_versions(stored: StoredEntry) -> _ImportedVersions | None:
 
 def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
     event = version.event
-    is_present = (version.version, version.schema_hash) == (known.schema_version, known.schema_hash)
+    is_current = (version.version, version.schema_hash) == (known.schema_version, known.schema_hash)
     return VersionRecord(
         cloud_version=version.cloud_version,
         schema_version=version.version,
@@ -289,14 +293,14 @@ def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
         changes=_changes(event),
         author=event.author,
         breaking=event.breaking,
-        schema=None if is_present else version.schema,
+        schema=None if is_current else version.schema,
     )
 
 
 def _changes(event: ChangeEvent) -> tuple[str, ...]:
-    """What a version changed, in sentences; without any, what its author said of it."""
-    told = tuple(sentence_of(finding.change) for finding in event.findings)
-    return told if told or event.author is None else (event.summary,)
+    """The changes of a version as sentences, or else the summary by its author."""
+    sentences = tuple(sentence_of(finding.change) for finding in event.findings)
+    return sentences if sentences or event.author is None else (event.summary,)
 
 
 class _History:
@@ -322,11 +326,11 @@ class _History:
         self._event = event
 
     def versions(self) -> tuple[StoredVersion, ...]:
-        """Those whose schemas are known, oldest first; the last one is the present."""
-        told = self._imported_versions()
-        events = self._events_on_record(utc(record.at) for record, _ in told)
+        """The versions with known schemas, oldest first; the last one is the current version."""
+        imported = self._imported_versions()
+        events = self._stored_events(utc(record.at) for record, _ in imported)
         versions: list[StoredVersion] = []
-        for record, schema in told:
+        for record, schema in imported:
             facts = (record.schema_version, record.cloud_version, utc(record.at))
             hash = self._transaction.save_schema(schema)
             event = events.get(facts) or self._event_of(record, schema, hash, versions[-1:])
@@ -334,22 +338,22 @@ class _History:
         return tuple(versions)
 
     def _imported_versions(self) -> list[tuple[VersionRecord, Schema]]:
-        """The records that the store can count on from, with their schemas."""
-        present, known = self._entry.schema, self._known
+        """The records with valid versions and known schemas."""
+        current, known = self._entry.schema, self._known
         found: dict[str, tuple[VersionRecord, Schema]] = {}
         for record in self._history:
-            is_present = record.schema_version == known.schema_version
-            schema = record.schema or (present if is_present else None)
-            if schema is not None and _counted(record) is not None:
-                # Of two records of one version the later one is believed.
+            is_current = record.schema_version == known.schema_version
+            schema = record.schema or (current if is_current else None)
+            if schema is not None and _valid_versions(record) is not None:
+                # Of two records of the same version, the later one wins.
                 found.pop(record.schema_version, None)
                 found[record.schema_version] = record, schema
-        if present is not None and known.schema_version not in found:
-            found[known.schema_version] = self._present_record(), present
+        if current is not None and known.schema_version not in found:
+            found[known.schema_version] = self._current_record(), current
         return list(found.values())
 
-    def _present_record(self) -> VersionRecord:
-        """The present version, of which the history does not tell."""
+    def _current_record(self) -> VersionRecord:
+        """A record for the current version if the history has none."""
         known = self._known
         for version in self._before.versions if self._before else ():
             if version.version == known.schema_version:
@@ -361,10 +365,10 @@ class _History:
             cloud_version=cloud_version, schema_version=known.schema_version, at=at
         )
 
-    def _events_on_record(
+    def _stored_events(
         self, moments: Iterable[datetime]
     ) -> dict[tuple[str, str, datetime], ChangeEvent]:
-        """What began versions that the store knew already, by both versions and their time."""
+        """The events of versions that the store already has, by both versions and time."""
         if self._before is None:
             return {}
         known = {
@@ -374,7 +378,7 @@ class _History:
         others = set(moments) - {at for _, _, at in known}
         recorded = self._transaction.entries.events_at(self._entry.urn, others) if others else []
         return {
-            **{(each.schema_version, each.cloud_version, each.at): each for each in recorded},
+            **{(event.schema_version, event.cloud_version, event.at): event for event in recorded},
             **known,
         }
 
@@ -387,10 +391,10 @@ class _History:
     def _event_of(
         self, record: VersionRecord, schema: Schema, hash: str, before: Sequence[StoredVersion]
     ) -> ChangeEvent:
-        """The event that began a version elsewhere, as far as its record lets it be told."""
+        """An event for an imported version, made from its record."""
         if self._event is not None and record.at == self._at:
             return self._event
-        findings = _findings(before[0].schema, schema, self._entry.format) if before else ()
+        findings = findings_between(before[0].schema, schema, self._entry.format) if before else ()
         if not before:
             type = EventType.SCHEMA_CHANGED if self._has_creation else EventType.CREATED
         elif before[0].schema.shape != schema.shape:
@@ -425,11 +429,11 @@ def _put_versions(
     versions: Sequence[StoredVersion],
     before: Sequence[StoredVersion],
 ) -> None:
-    new, old = ([_row(version) for version in each] for each in (versions, before))
+    new, old = ([_row(version) for version in side] for side in (versions, before))
     if new == old:
         return
     transaction.entries.put_versions(urn, new, is_new=not old)
-    transaction.entries.forget_events(_of_history(before) - _of_history(versions))
+    transaction.entries.forget_events(_history_events(before) - _history_events(versions))
 
 
 def _row(version: StoredVersion) -> NewVersion:
@@ -442,16 +446,9 @@ def _row(version: StoredVersion) -> NewVersion:
     )
 
 
-def _of_history(versions: Iterable[StoredVersion]) -> set[str]:
-    return {each.event.event_id for each in versions if _HISTORY in each.event.metadata}
-
-
-def _findings(before: Schema, after: Schema, format: str | None) -> tuple[Finding, ...]:
-    try:
-        return judge(compare(before, after), format=format)
-    except MisuseError:
-        # Schemas from elsewhere may be of a kind that no comparison takes.
-        return ()
+def _history_events(versions: Iterable[StoredVersion]) -> set[str]:
+    """The ids of events that were imported with the history."""
+    return {version.event.event_id for version in versions if _HISTORY in version.event.metadata}
 
 
 def _event_id(urn: str, record: VersionRecord, hash: str) -> str:
@@ -473,40 +470,42 @@ def versions_after(
     prefix: str,
     at: datetime,
 ) -> Versioning | None:
-    """The versions of a stored dataset once it is `merged`, which may have `changed` it."""
-    told = ours.versioning
-    own = versions_on_record(stored)
-    if told is not None and _number(told) > CloudVersion.parse(own.cloud_version).number:
-        further = msgspec.structs.replace(told, history=_joined(told, own, theirs.schema))
+    """The versions of a stored dataset after it was merged with an imported entry."""
+    imported = ours.versioning
+    own = stored_versioning(stored)
+    if imported is not None and _number(imported) > CloudVersion.parse(own.cloud_version).number:
+        newer = msgspec.structs.replace(
+            imported, history=_join_histories(imported, own, theirs.schema)
+        )
         findings = findings_between(ours.schema, merged.schema, merged.format)
         if not findings:
-            return further
-        return _stepped(further, ours.schema, findings, prefix=prefix, at=at)
+            return newer
+        return _next_version(newer, ours.schema, findings, prefix=prefix, at=at)
     if not changed:
         known = theirs.versioning or own
-        if _joined(known, told, ours.schema) == known.history:
+        if _join_histories(known, imported, ours.schema) == known.history:
             return theirs.versioning
-    joined = msgspec.structs.replace(own, history=_joined(own, told, ours.schema))
+    joined = msgspec.structs.replace(own, history=_join_histories(own, imported, ours.schema))
     if not changed:
         return joined
     findings = findings_between(theirs.schema, merged.schema, merged.format)
-    return _stepped(joined, theirs.schema, findings, prefix=prefix, at=at)
+    return _next_version(joined, theirs.schema, findings, prefix=prefix, at=at)
 
 
 def findings_between(
     before: Schema | None, after: Schema | None, format: str | None
 ) -> tuple[Finding, ...]:
-    """The judged changes between two schemas, where both are known and can be compared."""
+    """The judged changes between two schemas; none if one is unknown or not comparable."""
     if before is None or after is None or before == after:
         return ()
     try:
         return judge(compare(before, after), format=format)
     except MisuseError:
-        # Schemas from elsewhere may be of a kind that no comparison takes.
+        # Imported schemas may contain types that cannot be compared.
         return ()
 
 
-def _stepped(
+def _next_version(
     versioning: Versioning,
     schema: Schema | None,
     findings: Iterable[Finding],
@@ -531,9 +530,9 @@ def _stepped(
     )
 
 
-def _joined(main: Versioning, beside: Versioning | None, schema: Schema | None) -> History:
-    """The records of both, by time; nothing is touched where the one has all of the other."""
-    added = _with_current_schema(beside.history, beside.schema_version, schema) if beside else ()
+def _join_histories(main: Versioning, other: Versioning | None, schema: Schema | None) -> History:
+    """The records of both, ordered by time; unchanged if `main` already has all of them."""
+    added = _with_current_schema(other.history, other.schema_version, schema) if other else ()
     known = {_key(record) for record in main.history}
     missing = [record for record in added if _key(record) not in known]
     if not missing:
@@ -542,7 +541,7 @@ def _joined(main: Versioning, beside: Versioning | None, schema: Schema | None) 
 
 
 def _with_current_schema(history: History, version: str, schema: Schema | None) -> History:
-    """The records with the schema of the version that was the present one."""
+    """The records, with the schema of the current version filled in."""
     return tuple(
         msgspec.structs.replace(record, schema=schema)
         if record.schema is None and record.schema_version == version
@@ -556,7 +555,7 @@ def _key(record: VersionRecord) -> tuple[str, str, datetime]:
 
 
 def _number(versioning: Versioning) -> int:
-    """How far a dataset was counted elsewhere, or less than anything."""
+    """The number of the cloud version, or -1 if the versions cannot be parsed."""
     try:
         SchemaVersion.parse(versioning.schema_version)
         return CloudVersion.parse(versioning.cloud_version).number

@@ -1,11 +1,11 @@
-"""Where an import writes: the contract, and catalogs of others.
+"""Targets of imports: the interface, and external catalogs.
 
-A catalog has no transaction that the journal could share. So the journal says beforehand what will
-be written and what was there, and afterwards that it is done; an import that ends in between is
-known by what it planned.
+An external catalog cannot join a transaction of the store. So the journal first records the planned
+steps with the previous entries, and marks them as done after the write; an interrupted import is
+recovered from its planned steps.
 
-A catalog that writes in batches takes all entries of one or none. Any other one says of each entry
-when it is there, or why it is refused, and the others go on.
+A catalog that writes in batches stores all entries of a batch or none. Other catalogs report each
+entry as written or refused, and a refused entry does not stop the others.
 """
 
 from abc import ABC, abstractmethod
@@ -46,16 +46,16 @@ from lumos.snapshots.import_progress import EntryPlan, ImportProgress
 from lumos.store import Store, Transaction
 from lumos.store.journal import ImportStep
 
-# A file is written anew for each batch, a server is asked once for each entry.
-TOGETHER: Final = 5000
-ONE_BY_ONE: Final = 50
-# How many entries that are there may be on record as planned only.
-_ON_RECORD_EACH: Final = 200
+# Each batch rewrites the whole file of a file-based catalog; a server gets a request per entry.
+FILE_BATCH: Final = 5000
+SERVER_BATCH: Final = 50
+# The journal is updated after this many written entries.
+_JOURNAL_INTERVAL: Final = 200
 _KINDS: Final = {kind.plural: kind for kind in KINDS}
 
 
 class ImportRefused(LumosError):
-    """A catalog that does not take an entry."""
+    """The catalog refused an entry."""
 
     def __init__(self, kind: EntryKind, key: str, problem: LumosError) -> None:
         self.key = key
@@ -63,68 +63,68 @@ class ImportRefused(LumosError):
 
 
 class UndoneStep(NamedTuple):
-    """A step that was taken back: its kind and key, how the entry was, and what is left of it."""
+    """A step that was rolled back: its kind and key, the entry until then, and the result."""
 
     kind: EntryKind
     key: str
     now: Any | None
-    left: RolledBackEntry
+    result: RolledBackEntry
 
 
 class ImportTarget(ABC):
-    """Something that snapshots are imported into, some entries at a time."""
+    """Something that snapshots are imported into, in batches."""
 
     name: str
     batch: int
 
     @abstractmethod
     def check(self) -> None:
-        """Fails now rather than halfway where nothing can be read or written."""
+        """Raise an error if the target cannot be read or written."""
 
     @abstractmethod
-    def admit(self, snapshot: OpenSnapshot) -> None:
-        """Refuses a snapshot with something that there is no room for, before any is written."""
+    def check_snapshot(self, snapshot: OpenSnapshot) -> None:
+        """Raise ImportRefused if the target cannot store an entry; called before any write."""
 
     @abstractmethod
-    def holds(self, kind: EntryKind) -> bool:
-        """Whether it has a place for entries of that kind."""
+    def supports(self, kind: EntryKind) -> bool:
+        """Whether the target can store entries of this kind."""
 
     @abstractmethod
     def plan(
         self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
     ) -> list[EntryPlan]:
-        """What an import would write."""
+        """Plan what an import would write."""
 
     @abstractmethod
     def write(
         self,
-        account: ImportProgress,
+        progress: ImportProgress,
         kind: EntryKind,
         values: Sequence[Any],
         *,
         omitted: Collection[str],
         at: datetime,
     ) -> None:
-        """Imports some entries of one kind, and accounts for them."""
+        """Import some entries of one kind and record the progress."""
 
     @abstractmethod
     def undo(
-        self, account: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
+        self, progress: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
     ) -> list[UndoneStep]:
-        """Takes some steps of an import back, and accounts for it."""
+        """Roll back some steps of an import and record the progress."""
 
-    def tidy(self) -> None:  # noqa: B027
-        """Takes out what was only made for entries that are gone, where that is a thing."""
+    def remove_unused(self) -> None:  # noqa: B027
+        """Remove containers that were only created for entries that no longer exist."""
 
 
 def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[EntryKind, list[ImportStep]]]:
-    """Steps of the same kind together."""
-    for name, some in groupby(steps, key=lambda step: step.kind):
-        yield _KINDS[name], list(some)
+    """Group consecutive steps of the same kind."""
+    for name, group in groupby(steps, key=lambda step: step.kind):
+        yield _KINDS[name], list(group)
 
 
 def values_of(kind: EntryKind, step: ImportStep) -> tuple[Any | None, Any]:
-    """How the entry of a step was, and how it was meant to be."""
+    """The entry before a step, and the one that the step writes."""
     before = None if step.before is None else from_json(step.before, kind.type)
     return before, from_json(step.after, kind.type)
 
@@ -138,28 +138,28 @@ def item_plan(
     base: bytes | None,
     as_held: Callable[[Any], Any] = lambda item: item,
 ) -> EntryPlan:
-    """What to write of an entity that is not a dataset; `as_held` is how it will be read again."""
+    """Plan an entity that is not a dataset; `as_held` converts it to what the catalog can store."""
     known = None if base is None else as_held(from_json(base, kind.type))
     merged = merged_item(known, now, item)
     key = getattr(item, kind.key)
     return EntryPlan(
-        kind, key, before=before, now=now, after=as_held(merged.item), claim=item, base=base,
+        kind, key, before=before, now=now, after=as_held(merged.item), written=item, base=base,
         conflicts=merged.conflicts,
     )  # fmt: skip
 
 
 class CatalogTarget(ImportTarget):
-    """A catalog of others; the journal lies in the store."""
+    """An external catalog; the journal is in the store."""
 
     def __init__(self, catalog: PlatformCatalog, store: Store) -> None:
         platform = catalog.platform
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
-            raise MisuseError(f"Nothing can be imported into '{catalog.kind}' by this version.")
+            raise MisuseError(f"This version of Lumos cannot import into '{catalog.kind}'.")
         self.name = catalog.name
         self._platform: Any = platform
         self._store = store
-        self._takes_all_or_none = isinstance(platform, WritesInBatches)
-        self.batch = _at_once(platform)
+        self._is_all_or_nothing = isinstance(platform, WritesInBatches)
+        self.batch = _batch_size(platform)
 
     def check(self) -> None:
         if isinstance(self._platform, Connects):
@@ -169,10 +169,10 @@ class CatalogTarget(ImportTarget):
         if isinstance(self._platform, KeptInFile):
             self._platform.check_writable()
 
-    def admit(self, snapshot: OpenSnapshot) -> None:
-        """A catalog says itself what it refuses."""
+    def check_snapshot(self, snapshot: OpenSnapshot) -> None:
+        """Do nothing: a catalog refuses single entries when they are written."""
 
-    def holds(self, kind: EntryKind) -> bool:
+    def supports(self, kind: EntryKind) -> bool:
         return kind is DATASETS or isinstance(self._platform, HoldsItems)
 
     def plan(
@@ -182,64 +182,68 @@ class CatalogTarget(ImportTarget):
 
     def write(
         self,
-        account: ImportProgress,
+        progress: ImportProgress,
         kind: EntryKind,
         values: Sequence[Any],
         *,
         omitted: Collection[str],
         at: datetime,
     ) -> None:
-        run = account.run.id
+        run = progress.run.id
         planned = self._store.journal.planned(run, kind.plural, _keys(kind, values))
-        # What was done before the import was broken off is counted, too.
-        left = [value for value in values if not _is_done(planned.get(getattr(value, kind.key)))]
-        plans = self._plans(kind, left, planned, omitted=omitted)
+        # Entries that were done before an interruption are already counted.
+        remaining = [
+            value for value in values if not _is_done(planned.get(getattr(value, kind.key)))
+        ]
+        plans = self._plans(kind, remaining, planned, omitted=omitted)
         with self._store.transaction() as transaction:
             steps = [plan.step("planned") for plan in plans if plan.is_step]
             transaction.journal.plan(run, steps)
-        # One that was under way when an import was broken off may read as written and yet lack what
-        # is written last, such as edges.
-        moves = [
+        # An entry whose write was interrupted may look complete and still lack the parts that are
+        # written last, such as edges.
+        writes = [
             plan
             for plan in plans
             if plan.writes or (plan.key in planned and plan.after is not None)
         ]
-        if self._takes_all_or_none:
-            held = self._put_all(moves)
+        if self._is_all_or_nothing:
+            held = self._write_batch(writes)
             recorded: set[str] = set()
         else:
-            held, recorded = self._put_each(account, kind, moves, at=at)
+            held, recorded = self._write_each(progress, kind, writes, at=at)
         with self._store.transaction() as transaction:
             rest = [plan for plan in plans if plan.key not in recorded]
-            self._record(transaction, account, kind, rest, held)
-            account.reach(transaction, kind, getattr(values[-1], kind.key), at=at)
+            self._record(transaction, progress, kind, rest, held)
+            progress.record_position(transaction, kind, getattr(values[-1], kind.key), at=at)
 
     def undo(
-        self, account: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
+        self, progress: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
     ) -> list[UndoneStep]:
-        undone = [each for kind, some in by_kind(steps) for each in self._undone(kind, some)]
+        undone = [
+            step for kind, group in by_kind(steps) for step in self._plan_rollback(kind, group)
+        ]
         refused: list[ImportRefused] = []
-        # Where nothing is to be restored, nothing need be writable.
-        if moved := [each for each in undone if to_json(each.left.value) != to_json(each.now)]:
-            if self._takes_all_or_none:
+        # Write only if something changes: the catalog may be read-only.
+        if changed := [step for step in undone if to_json(step.result.value) != to_json(step.now)]:
+            if self._is_all_or_nothing:
                 with self._platform.batch():
-                    refused = self._restored(moved)
+                    refused = self._restore(changed)
                     if refused:
                         raise refused[0]
             else:
-                refused = self._restored(moved)
-        kept = {each.key for each in refused}
+                refused = self._restore(changed)
+        refused_keys = {error.key for error in refused}
         with self._store.transaction() as transaction:
-            for kind, some in by_kind(step for step in steps if step.key not in kept):
-                bases = {step.key: step.base for step in some}
+            for kind, group in by_kind(step for step in steps if step.key not in refused_keys):
+                bases = {step.key: step.base for step in group}
                 transaction.journal.save_bases(self.name, kind.plural, bases)
-                transaction.journal.mark(account.run.id, kind.plural, bases, "undone")
-            account.turn(transaction, "rolling_back", at=at)
+                transaction.journal.mark(progress.run.id, kind.plural, bases, "undone")
+            progress.record_state(transaction, "rolling_back", at=at)
         if refused:
             raise refused[0]
         return undone
 
-    def tidy(self) -> None:
+    def remove_unused(self) -> None:
         if isinstance(self._platform, Tidies):
             self._platform.tidy()
 
@@ -253,10 +257,10 @@ class CatalogTarget(ImportTarget):
     ) -> list[EntryPlan]:
         keys = _keys(kind, values)
         bases = self._store.journal.bases(self.name, kind.plural, keys)
-        there = self._get(kind, keys)
+        stored = self._get(kind, keys)
         plans: list[EntryPlan] = []
         for key, value in zip(keys, values, strict=True):
-            now, step, base = there.get(key), planned.get(key), bases.get(key)
+            now, step, base = stored.get(key), planned.get(key), bases.get(key)
             before = now if step is None else values_of(kind, step)[0]
             try:
                 if kind is DATASETS:
@@ -269,9 +273,9 @@ class CatalogTarget(ImportTarget):
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                if self._takes_all_or_none:
+                if self._is_all_or_nothing:
                     raise ImportRefused(kind, key, problem) from problem
-                plan = EntryPlan.of_refused(kind, key, base, problem)
+                plan = EntryPlan.refused(kind, key, base, problem)
             plans.append(plan)
         return plans
 
@@ -294,12 +298,12 @@ class CatalogTarget(ImportTarget):
             before=before,
             now=now,
             after=None if merged is None else self._platform.as_held(merged.entry),
-            claim=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
+            written=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
         )
 
-    def _put_all(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, How]]:
+    def _write_batch(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, How]]:
         held: dict[str, dict[str, How]] = {}
         with self._platform.batch():
             for plan in plans:
@@ -312,45 +316,45 @@ class CatalogTarget(ImportTarget):
                     raise ImportRefused(plan.kind, plan.key, problem) from problem
         return held
 
-    def _put_each(
-        self, account: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
+    def _write_each(
+        self, progress: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
     ) -> tuple[dict[str, dict[str, How]], set[str]]:
-        """Writes entries, and records in between which are there; gives what is on record."""
+        """Write entries and record them from time to time; returns the keys recorded so far."""
         by_key = {plan.key: plan for plan in plans}
         held: dict[str, dict[str, How]] = {}
         recorded: set[str] = set()
-        arrived: list[EntryPlan] = []
+        unrecorded: list[EntryPlan] = []
 
         def record() -> None:
             with self._store.transaction() as transaction:
-                self._record(transaction, account, kind, arrived, held)
-                account.note(transaction, at=at)
-            recorded.update(plan.key for plan in arrived)
-            arrived.clear()
+                self._record(transaction, progress, kind, unrecorded, held)
+                progress.record_counts(transaction, at=at)
+            recorded.update(plan.key for plan in unrecorded)
+            unrecorded.clear()
 
         try:
-            for outcome in self._outcomes(kind, plans):
+            for outcome in self._write_many(kind, plans):
                 plan = by_key[outcome.urn]
                 if isinstance(outcome, Refused):
                     plan.problem = outcome.problem
                     continue
                 held[plan.key] = outcome.held
-                arrived.append(plan)
-                if len(arrived) >= _ON_RECORD_EACH:
+                unrecorded.append(plan)
+                if len(unrecorded) >= _JOURNAL_INTERVAL:
                     record()
         finally:
-            # Also where the catalog failed: what has arrived by then stays.
-            if arrived:
+            # Record the written entries even if the catalog failed.
+            if unrecorded:
                 record()
         return held, recorded
 
-    def _outcomes(self, kind: EntryKind, plans: Sequence[EntryPlan]) -> Iterator[Any]:
+    def _write_many(self, kind: EntryKind, plans: Sequence[EntryPlan]) -> Iterator[Any]:
         values = [plan.after for plan in plans]
         if not values:
             return iter(())
         if kind is DATASETS:
-            over = {plan.key: plan.now for plan in plans}
-            outcomes: Iterator[Any] = self._platform.put_many(values, over=over)
+            current = {plan.key: plan.now for plan in plans}
+            outcomes: Iterator[Any] = self._platform.put_many(values, over=current)
         else:
             outcomes = self._platform.put_items(values)
         return outcomes
@@ -358,47 +362,47 @@ class CatalogTarget(ImportTarget):
     def _record(
         self,
         transaction: Transaction,
-        account: ImportProgress,
+        progress: ImportProgress,
         kind: EntryKind,
         plans: Sequence[EntryPlan],
         held: Mapping[str, Mapping[str, How]],
     ) -> None:
         steps = [plan for plan in plans if plan.is_step and plan.problem is None]
-        transaction.journal.mark(account.run.id, kind.plural, _plan_keys(steps), "done")
+        transaction.journal.mark(progress.run.id, kind.plural, _plan_keys(steps), "done")
         bases = {plan.key: plan.new_base for plan in steps}
         transaction.journal.save_bases(self.name, kind.plural, bases)
-        account.count(plans, held)
+        progress.count(plans, held)
 
-    def _undone(self, kind: EntryKind, steps: Sequence[ImportStep]) -> Iterator[UndoneStep]:
-        there = self._get(kind, [step.key for step in steps])
+    def _plan_rollback(self, kind: EntryKind, steps: Sequence[ImportStep]) -> Iterator[UndoneStep]:
+        stored = self._get(kind, [step.key for step in steps])
         for step in steps:
-            now = there.get(step.key)
+            now = stored.get(step.key)
             before, after = values_of(kind, step)
             yield UndoneStep(kind, step.key, now, roll_back_entry(before, after, now))
 
-    def _restored(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
-        """Makes entries what they were; gives those that the catalog does not take."""
+    def _restore(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
+        """Restore entries; returns the errors for those that the catalog refuses."""
         platform = self._platform
-        datasets = [each for each in undone if each.kind is DATASETS]
-        changed = [each for each in datasets if each.left.value is not None]
-        over = {each.key: each.now for each in changed}
-        outcomes = platform.put_many([each.left.value for each in changed], over=over)
+        datasets = [step for step in undone if step.kind is DATASETS]
+        changed = [step for step in datasets if step.result.value is not None]
+        current = {step.key: step.now for step in changed}
+        outcomes = platform.put_many([step.result.value for step in changed], over=current)
         refused = [
-            ImportRefused(DATASETS, each.urn, each.problem)
-            for each in (outcomes if changed else ())
-            if isinstance(each, Refused)
+            ImportRefused(DATASETS, outcome.urn, outcome.problem)
+            for outcome in (outcomes if changed else ())
+            if isinstance(outcome, Refused)
         ]
-        if founded := [each.key for each in datasets if each.left.value is None]:
-            platform.erase_many(founded)
-        for each in undone:
-            if each.kind is DATASETS:
+        if created := [step.key for step in datasets if step.result.value is None]:
+            platform.erase_many(created)
+        for step in undone:
+            if step.kind is DATASETS:
                 continue
-            if each.left.value is None:
-                platform.erase_item(each.now)
+            if step.result.value is None:
+                platform.erase_item(step.now)
             else:
                 refused += [
-                    ImportRefused(each.kind, each.key, one.problem)
-                    for one in platform.put_items([each.left.value])
+                    ImportRefused(step.kind, step.key, outcome.problem)
+                    for outcome in platform.put_items([step.result.value])
                 ]
         return refused
 
@@ -411,10 +415,10 @@ class CatalogTarget(ImportTarget):
         return found
 
 
-def _at_once(platform: Platform) -> int:
+def _batch_size(platform: Platform) -> int:
     if isinstance(platform, WritesInBatches):
-        return TOGETHER
-    return platform.most if isinstance(platform, WritesMany) else ONE_BY_ONE
+        return FILE_BATCH
+    return platform.most if isinstance(platform, WritesMany) else SERVER_BATCH
 
 
 def _keys(kind: EntryKind, values: Iterable[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether a snapshot is whole and sound, summed up."""
+"""Validate a snapshot and build the report."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,52 +11,52 @@ from lumos.snapshots.format.document import SnapshotCounts, SnapshotHeader
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.reports import ValidateReport
 
-_MOST: Final = 10_000
+_MAX_PROBLEMS: Final = 10_000
 
 
 def validate_on_spark(settings: Settings, folder: Path) -> ValidateReport:
-    """Checks a snapshot in Parquet, however large it is."""
+    """Validate a Parquet snapshot of any size on Spark."""
     from lumos.snapshots.on_spark import validate_folder
     from lumos.spark.session import spark_session
 
-    _check_there(folder)
+    _check_exists(folder)
     spark = settings.spark
     with spark_session(master=spark.master, settings=spark.properties(), short=False) as session:
-        found = validate_folder(session, folder, shown=_MOST)
-    errors = sum(problem.severity == "error" for problem in found.problems)
+        counts = validate_folder(session, folder, max_problems=_MAX_PROBLEMS)
+    errors = sum(problem.severity == "error" for problem in counts.problems)
     return _report(
         folder,
-        found.header,
-        found.counts,
-        found.problems,
+        counts.header,
+        counts.counts,
+        counts.problems,
         errors=errors,
-        warnings=len(found.problems) - errors,
-        left_out=found.left_out,
+        warnings=len(counts.problems) - errors,
+        left_out=counts.left_out,
     )
 
 
 def validate_snapshot(file: Path) -> ValidateReport:
-    """Checks a snapshot; the problems of the whole file are told, not only the first."""
-    _check_there(file)
-    checked = validate(file)
-    kept: list[SnapshotProblem] = []
-    found = {"error": 0, "warning": 0}
-    for problem in checked:
-        found[problem.severity] += 1
-        if len(kept) < _MOST:
-            kept.append(problem)
+    """Validate a snapshot and report all problems of the file, not only the first."""
+    _check_exists(file)
+    validation = validate(file)
+    problems: list[SnapshotProblem] = []
+    counts = {"error": 0, "warning": 0}
+    for problem in validation:
+        counts[problem.severity] += 1
+        if len(problems) < _MAX_PROBLEMS:
+            problems.append(problem)
     return _report(
         file,
-        checked.header,
-        checked.counts,
-        kept,
-        errors=found["error"],
-        warnings=found["warning"],
-        left_out=sum(found.values()) - len(kept),
+        validation.header,
+        validation.counts,
+        problems,
+        errors=counts["error"],
+        warnings=counts["warning"],
+        left_out=sum(counts.values()) - len(problems),
     )
 
 
-def _check_there(file: Path) -> None:
+def _check_exists(file: Path) -> None:
     if not file.exists():
         raise SnapshotNotFound(file)
 

@@ -1,6 +1,6 @@
-"""Validates a snapshot of Parquet files on Spark, however many datasets it has.
+"""Validate a Parquet snapshot of any size on Spark.
 
-Executors examine the rows that they read; what only the whole can tell is joined or summed up.
+Executors check rows one by one; references are then joined and counts summed up.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +16,12 @@ _FINDING: Final = pa.schema(
 )
 _FINDING_IN_SPARK: Final = ", ".join(f"{name} string" for name in _FINDING.names)
 
-# Gives findings as rows, from a kind and rows: file, number in it, key, content hash, JSON.
+# Returns findings as rows, from a kind and rows of (file, row number, key, content hash, JSON).
 Examine: TypeAlias = Callable[[str, Iterable[tuple[Any, ...]]], Iterable[dict[str, Any]]]
 
 
 class KindFiles(NamedTuple):
-    """Where the entries of a kind are: its files, the name of their key, what they can resolve."""
+    """The files with the entries of a kind, their key column, and the references they resolve."""
 
     name: str
     files: Sequence[str]
@@ -30,7 +30,7 @@ class KindFiles(NamedTuple):
 
 
 class SparkFindings(NamedTuple):
-    """Problems by path, references that lead nowhere by path, and the sums of all pieces."""
+    """Problems and dangling references by path, and the sums of all pieces."""
 
     problems: list[dict[str, str]]
     problem_count: int
@@ -41,34 +41,34 @@ class SparkFindings(NamedTuple):
 
 
 def examine_snapshot(
-    spark: SparkSession, kinds: Sequence[KindFiles], *, examine: Examine, most: int
+    spark: SparkSession, kinds: Sequence[KindFiles], *, examine: Examine, limit: int
 ) -> SparkFindings:
-    """What is wrong with a snapshot; of problems and dangling references `most` each are shown."""
+    """Find the problems of a snapshot; returns at most `limit` problems and dangling references."""
     frames = {kind.name: _rows(spark, kind) for kind in kinds if kind.files}
-    found = reduce(
+    findings = reduce(
         DataFrame.unionByName,
         (
-            frame.mapInArrow(_examining(examine, name), _FINDING_IN_SPARK)
+            frame.mapInArrow(_batch_examiner(examine, name), _FINDING_IN_SPARK)
             for name, frame in frames.items()
         ),
     ).persist()
     try:
-        problems = found.where("what = 'problem'").select("path", "code", "severity", "text")
-        dangling = _dangling(found, [kind for kind in kinds if kind.files], frames)
+        problems = findings.where("what = 'problem'").select("path", "code", "severity", "text")
+        dangling = _dangling(findings, [kind for kind in kinds if kind.files], frames)
         return SparkFindings(
-            problems=problems.orderBy("path").limit(most).toArrow().to_pylist(),
+            problems=problems.orderBy("path").limit(limit).toArrow().to_pylist(),
             problem_count=problems.count(),
             codes=_column(problems.select("code").distinct()),
-            dangling=dangling.orderBy("path").limit(most).toArrow().to_pylist(),
+            dangling=dangling.orderBy("path").limit(limit).toArrow().to_pylist(),
             dangling_count=dangling.count(),
-            sums=_column(found.where("what = 'sums'").select("text")),
+            sums=_column(findings.where("what = 'sums'").select("text")),
         )
     finally:
-        found.unpersist()
+        findings.unpersist()
 
 
 def _rows(spark: SparkSession, kind: KindFiles) -> DataFrame:
-    """The rows of a kind, with the place of each."""
+    """The rows of a kind, with the file and number of each."""
     columns = (kind.key, "content_hash", "body")
     schema = ", ".join(f"{name} string" for name in columns)
     return (
@@ -84,28 +84,28 @@ def _rows(spark: SparkSession, kind: KindFiles) -> DataFrame:
     )
 
 
-def _examining(
+def _batch_examiner(
     examine: Examine, kind: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def examined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def examine_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             yield pa.RecordBatch.from_pylist(list(examine(kind, rows)), schema=_FINDING)
 
-    return examined
+    return examine_batches
 
 
 def _dangling(
-    found: DataFrame, kinds: Sequence[KindFiles], frames: Mapping[str, DataFrame]
+    findings: DataFrame, kinds: Sequence[KindFiles], frames: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """The references that no entry resolves, of those that some entry could."""
+    """References to kinds that the snapshot lists which no entry resolves."""
     keys = [
         frames[kind.name].select(F.lit(resolved).alias("kinds"), "key")
         for kind in kinds
         for resolved in kind.resolves
     ]
-    listed = sorted({resolved for kind in kinds for resolved in kind.resolves})
-    references = found.where("what = 'reference'").where(F.col("kinds").isin(listed))
+    checked_kinds = sorted({resolved for kind in kinds for resolved in kind.resolves})
+    references = findings.where("what = 'reference'").where(F.col("kinds").isin(checked_kinds))
     known = reduce(DataFrame.unionByName, keys)
     unresolved = references.join(known, on=["kinds", "key"], how="left_anti")
     return unresolved.select("path", "kinds", "key")

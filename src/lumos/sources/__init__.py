@@ -1,4 +1,4 @@
-"""Where metadata comes from."""
+"""Sources of metadata: files, object stores and databases."""
 
 from lumos.sources.interface import (
     LakeSource,

@@ -1,4 +1,4 @@
-"""Addresses of stores: their canonical form, their section of the configuration, their access."""
+"""Addresses of stores: canonical form, section of the configuration, and access."""
 
 import re
 from abc import ABC, abstractmethod
@@ -32,19 +32,21 @@ _MONGODB_SCHEMES: Final = ("mongodb", "mongodb+srv")
 
 
 def is_address(path: str) -> bool:
-    """Whether a path is the address of a store rather than a place on this machine."""
+    """Whether a path is the address of a store rather than a local path."""
     return "://" in path
 
 
-def normal(address: str, configured: Sequence[SourceSettings] = ()) -> str:
-    """The one spelling of an address of a folder; what it leaves out the sources may tell."""
-    return store_at(address).normal(address, configured) if is_address(address) else address
+def canonical_address(address: str, configured: Sequence[SourceSettings] = ()) -> str:
+    """The canonical address of a folder; missing parts come from the configured sources."""
+    return (
+        store_at(address).canonical_address(address, configured) if is_address(address) else address
+    )
 
 
 def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSettings:
-    """The section for an address: reached as a configured source of its store, if there is one.
+    """The section for an address, with the access of a configured source of its store, if any.
 
-    The address of a database holds all that is needed to reach it, or its driver finds the rest.
+    The address of a database has all parts of the connection, or its driver supplies the rest.
     """
     scheme = address.partition("://")[0]
     if scheme in _POSTGRES_SCHEMES:
@@ -55,40 +57,40 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
 
 
 def access_of(address: str, configured: Sequence[SourceSettings]) -> StorageAccess:
-    """How an address is reached: as a configured source of its store, or as the only source."""
+    """The access to an address: that of a matching source, or of the only source of its type."""
     return store_at(address).access(address, configured) if is_address(address) else DEFAULT_ACCESS
 
 
 def roots_of(section: FileStoreSettings) -> list[str]:
-    """What a section of a store means, as addresses; nothing is looked at."""
+    """The addresses of a section; sends no requests."""
     store = STORES.get(section.type)
     return [] if store is None else store.roots(section)
 
 
-# A name node or nameservice; a port must be one, since after a colon there may be a password.
-_PLACE: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]?#]+)?(?::[0-9]{1,5})?")
+# A name node or nameservice. Ports must be numbers: text after a colon may be a password.
+_AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]?#]+)?(?::[0-9]{1,5})?")
 ConfiguredSources: TypeAlias = Sequence[SourceSettings]
 AnySource = TypeVar("AnySource", bound=SourceSettings)
 
 
 class StoreAddresses(ABC):
-    """One type of source made of files that have addresses."""
+    """A type of source with files that have addresses."""
 
     @abstractmethod
-    def normal(self, address: str, configured: ConfiguredSources) -> str:
-        """The one spelling of an address of a folder."""
+    def canonical_address(self, address: str, configured: ConfiguredSources) -> str:
+        """The canonical form of the address of a folder."""
 
     @abstractmethod
     def section(self, address: str, configured: ConfiguredSources) -> FileStoreSettings:
-        """The section for an address: reached as a configured source of it, if there is one."""
+        """The section for an address, with the access of a matching source, if any."""
 
     @abstractmethod
     def access(self, address: str, configured: ConfiguredSources) -> StorageAccess:
-        """How an address is reached: as a configured source of it, or as the only source."""
+        """The access to an address: that of a matching source, or of the only source."""
 
     @abstractmethod
     def roots(self, section: FileStoreSettings) -> list[str]:
-        """What a section means, as addresses; nothing is looked at."""
+        """The addresses of a section; sends no requests."""
 
 
 class _Buckets(StoreAddresses):
@@ -100,17 +102,17 @@ class _Buckets(StoreAddresses):
     @abstractmethod
     def _access(self, section: ObjectStoreSettings) -> StorageAccess: ...
 
-    def normal(self, address: str, configured: ConfiguredSources) -> str:  # noqa: ARG002
+    def canonical_address(self, address: str, configured: ConfiguredSources) -> str:  # noqa: ARG002
         return self._path(*self._parts(address))
 
     def section(self, address: str, configured: ConfiguredSources) -> FileStoreSettings:
         bucket, key = self._parts(address)
-        login = access_settings(self._of_bucket(bucket, configured))
+        login = access_settings(self._section_of_bucket(bucket, configured))
         return self.kind(buckets=(bucket,), prefixes=(key,) if key else (), **login)
 
     def access(self, address: str, configured: ConfiguredSources) -> StorageAccess:
         bucket, _ = self._parts(address)
-        known = self._of_bucket(bucket, configured) or only_source(self.kind, configured)
+        known = self._section_of_bucket(bucket, configured) or only_source(self.kind, configured)
         return DEFAULT_ACCESS if known is None else self._access(known)
 
     def roots(self, section: FileStoreSettings) -> list[str]:
@@ -121,7 +123,9 @@ class _Buckets(StoreAddresses):
             for prefix in section.prefixes or ("",)
         ]
 
-    def _of_bucket(self, bucket: str, configured: ConfiguredSources) -> ObjectStoreSettings | None:
+    def _section_of_bucket(
+        self, bucket: str, configured: ConfiguredSources
+    ) -> ObjectStoreSettings | None:
         sections = (section for section in configured if isinstance(section, self.kind))
         return next((section for section in sections if bucket in section.buckets), None)
 
@@ -165,14 +169,14 @@ class _Gcs(_Buckets):
 class _Azure(StoreAddresses):
     """Addresses are `abfss://container@account.dfs.core.windows.net/key` and many others."""
 
-    def normal(self, address: str, configured: ConfiguredSources) -> str:
+    def canonical_address(self, address: str, configured: ConfiguredSources) -> str:
         container, key = self._parts(address, configured)
         return f"abfss://{container.authority}/{key}".rstrip("/")
 
     def section(self, address: str, configured: ConfiguredSources) -> FileStoreSettings:
         container, key = self._parts(address, configured)
-        known = self._known(container, configured)
-        login = self._unknown(container) if known is None else access_settings(known)
+        known = self._configured_section(container, configured)
+        login = self._default_settings(container) if known is None else access_settings(known)
         login = {**login, "account": container.account}
         return AzureSourceSettings(
             buckets=(container.name,), prefixes=(key,) if key else (), **login
@@ -180,53 +184,57 @@ class _Azure(StoreAddresses):
 
     def access(self, address: str, configured: ConfiguredSources) -> StorageAccess:
         container, _ = self._parts(address, configured)
-        known = self._known(container, configured)
-        return AzureAccess(**self._unknown(container)) if known is None else AzureAccess.of(known)
+        known = self._configured_section(container, configured)
+        return (
+            AzureAccess(**self._default_settings(container))
+            if known is None
+            else AzureAccess.of(known)
+        )
 
-    def _unknown(self, container: ContainerAddress) -> dict[str, Any]:
-        """How a container is reached that no source is of: the address names its cloud."""
-        usual = AzureAccess(account=container.account)
-        if usual.settled().is_of(container):
+    def _default_settings(self, container: ContainerAddress) -> dict[str, Any]:
+        """The settings for a container without a source; the address contains its cloud."""
+        default_access = AzureAccess(account=container.account)
+        if default_access.resolve().contains(container):
             return {"account": container.account}
         return {"account": container.account, "endpoint_url": container.account_url}
 
     def roots(self, section: FileStoreSettings) -> list[str]:
         assert isinstance(section, AzureSourceSettings)
-        access = AzureAccess.of(section).settled()
+        access = AzureAccess.of(section).resolve()
         return [
             f"abfss://{access.container(bucket).authority}/{prefix}".rstrip("/")
             for bucket in section.buckets
             for prefix in section.prefixes or ("",)
         ]
 
-    def _known(
+    def _configured_section(
         self, container: ContainerAddress, configured: ConfiguredSources
     ) -> AzureSourceSettings | None:
-        """The section of a container, or else one of its account."""
+        """The section with the container, or else one of its account."""
         sections = [
             section
             for section in configured
             if isinstance(section, AzureSourceSettings)
-            and AzureAccess.of(section).settled().is_of(container)
+            and AzureAccess.of(section).resolve().contains(container)
         ]
-        holding = (section for section in sections if container.name in section.buckets)
-        return next(holding, sections[0] if sections else None)
+        matching = (section for section in sections if container.name in section.buckets)
+        return next(matching, sections[0] if sections else None)
 
     def _parts(self, address: str, configured: ConfiguredSources) -> tuple[ContainerAddress, str]:
         scheme, _, rest = address.partition("://")
-        place, _, key = rest.partition("/")
+        authority, _, key = rest.partition("/")
         if "?" in rest:
             raise MisuseError(
-                "An address of Azure with a '?' may hold a signature. Name it without, and put the "
-                "signature into 'sas_token' of the source or AZURE_STORAGE_SAS_TOKEN."
+                "An address of Azure must not contain '?', which may start a signature. Set the "
+                "signature as 'sas_token' of the source or in AZURE_STORAGE_SAS_TOKEN."
             )
         if scheme.lower() in ("http", "https"):
-            # Programs that show such addresses write them as the web does.
+            # Web addresses are percent-encoded.
             name, _, key = unquote(key).partition("/")
-            place = f"{name}@{place}"
-        if "@" not in place:
-            place = self._of_configured(place, configured) if place else ""
-        container = ContainerAddress.parse(place)
+            authority = f"{name}@{authority}"
+        if "@" not in authority:
+            authority = self._full_name(authority, configured) if authority else ""
+        container = ContainerAddress.parse(authority)
         if container is None:
             raise MisuseError(
                 f"{mask_secret_text(address)} has no container or account. Use "
@@ -235,26 +243,26 @@ class _Azure(StoreAddresses):
             )
         return container, key
 
-    def _of_configured(self, name: str, configured: ConfiguredSources) -> str:
-        """The full name of a container, by the source that has it, or by the environment."""
+    def _full_name(self, name: str, configured: ConfiguredSources) -> str:
+        """The authority of a container, from the source that has it or the environment."""
         sections = [section for section in configured if isinstance(section, AzureSourceSettings)]
-        holding = [section for section in sections if name in section.buckets]
-        meant = holding if len(holding) == 1 else sections if len(sections) == 1 else []
-        access = AzureAccess.of(meant[0]) if meant else AzureAccess()
-        settled = access.settled()
-        return settled.container(name).authority if settled.account else ""
+        matching = [section for section in sections if name in section.buckets]
+        candidates = matching if len(matching) == 1 else sections if len(sections) == 1 else []
+        access = AzureAccess.of(candidates[0]) if candidates else AzureAccess()
+        resolved = access.resolve()
+        return resolved.container(name).authority if resolved.account else ""
 
 
 class _Hdfs(StoreAddresses):
-    """Addresses are `hdfs://authority/path`; the port of the name node is no part of its name."""
+    """Addresses are `hdfs://authority/path`; the port of the name node is ignored."""
 
-    def normal(self, address: str, configured: ConfiguredSources) -> str:
+    def canonical_address(self, address: str, configured: ConfiguredSources) -> str:
         authority, path = self._parts(address, configured)
         return f"hdfs://{authority}{path}".rstrip("/")
 
     def section(self, address: str, configured: ConfiguredSources) -> FileStoreSettings:
         authority, path = self._parts(address, configured)
-        known = self._known(authority, configured)
+        known = self._configured_section(authority, configured)
         if known is not None:
             return HdfsSourceSettings(paths=(path or "/",), **access_settings(known))
         urls = self._urls(address)
@@ -262,69 +270,71 @@ class _Hdfs(StoreAddresses):
 
     def access(self, address: str, configured: ConfiguredSources) -> StorageAccess:
         authority, _ = self._parts(address, configured)
-        known = self._known(authority, configured)
+        known = self._configured_section(authority, configured)
         if known is None:
-            return HdfsAccess(urls=self._urls(address), nameservice=authority).settled()
+            return HdfsAccess(urls=self._urls(address), nameservice=authority).resolve()
         return with_token(hdfs_access(known), authority)
 
     def roots(self, section: FileStoreSettings) -> list[str]:
         assert isinstance(section, HdfsSourceSettings)
         return [root_of(section, path) for path in section.paths]
 
-    def _known(self, authority: str, configured: ConfiguredSources) -> HdfsSourceSettings | None:
+    def _configured_section(
+        self, authority: str, configured: ConfiguredSources
+    ) -> HdfsSourceSettings | None:
         sections = [section for section in configured if isinstance(section, HdfsSourceSettings)]
-        known = (each for each in sections if authority_of(each) == authority)
+        known = (section for section in sections if authority_of(section) == authority)
         return next(known, None)
 
     def _urls(self, address: str) -> tuple[str, ...]:
-        """Where WebHDFS is, as far as the address says so."""
+        """The URLs of WebHDFS in the address, if there are any."""
         scheme, _, rest = address.partition("://")
-        place = rest.partition("/")[0]
+        authority = rest.partition("/")[0]
         web = {"webhdfs": "http", "swebhdfs": "https"}.get(scheme.lower())
-        return (f"{web}://{place}",) if web and place else ()
+        return (f"{web}://{authority}",) if web and authority else ()
 
     def _parts(self, address: str, configured: ConfiguredSources) -> tuple[str, str]:
-        authority, path = _named(address)
+        authority, path = _split_address(address)
         if not authority:
             only_one = only_source(HdfsSourceSettings, configured)
-            authority = HdfsAccess().settled().authority
+            authority = HdfsAccess().resolve().authority
             authority = authority_of(only_one) if only_one is not None else authority
         if not authority:
             raise MisuseError(f"{address} has no name node. Use hdfs://NAMENODE/FOLDER.")
         return authority, path
 
 
-def _named(address: str) -> tuple[str, str]:
-    """The file system and the path in it, as far as an address names them."""
-    place, slash, path = address.partition("://")[2].partition("/")
-    found = _PLACE.fullmatch(place)
+def _split_address(address: str) -> tuple[str, str]:
+    """The file system and the path of an address."""
+    authority, slash, path = address.partition("://")[2].partition("/")
+    found = _AUTHORITY.fullmatch(authority)
     if found is None:
-        # It may hold a password, and is not shown.
+        # The address is not shown, since it may contain a password.
         raise MisuseError(
             "An address of a Hadoop file system is hdfs://NAMENODE/FOLDER, without user and "
-            "password. Who asks is named by 'user' of the source or HADOOP_USER_NAME."
+            "password. Set the user with 'user' of the source or HADOOP_USER_NAME."
         )
     return found["host"], f"{slash}{path}".rstrip("/")
 
 
 def root_of(section: HdfsSourceSettings, path: str) -> str:
-    """The address of a path of a section, which may name it in full."""
+    """The address of a path of a section, which may already be an address."""
     if "://" in path:
-        return STORES["hdfs"].normal(path, (section,))
+        return STORES["hdfs"].canonical_address(path, (section,))
     return f"hdfs://{authority_of(section)}/{path.strip('/')}".rstrip("/")
 
 
 def authority_of(section: HdfsSourceSettings) -> str:
-    """What addresses call the file system of a section."""
+    """The authority of the file system of a section."""
     return hdfs_access(section).authority
 
 
 def hdfs_access(section: HdfsSourceSettings) -> HdfsAccess:
-    """How the file system of a section is reached: that which it names, or else its paths do."""
+    """The access to the file system of a section, or else of its first path."""
     access = HdfsAccess.of(section)
     if not access.authority and all("://" in path for path in section.paths):
-        access = msgspec.structs.replace(access, nameservice=_named(section.paths[0])[0])
-    return access.settled()
+        access = msgspec.structs.replace(access, nameservice=_split_address(section.paths[0])[0])
+    return access.resolve()
 
 
 STORES: Final[dict[str, StoreAddresses]] = {
@@ -341,21 +351,23 @@ def store_at(address: str) -> StoreAddresses:
 
 
 def only_source(kind: type[AnySource], configured: ConfiguredSources) -> AnySource | None:
-    """The one section of a type, if there is no second."""
+    """The only section of a type, or None if there are several."""
     sections = [section for section in configured if isinstance(section, kind)]
     return sections[0] if len(sections) == 1 else None
 
 
 def access_settings(section: SourceSettings | None) -> dict[str, Any]:
-    """What of a section says how the store is reached, and not what of it is looked at."""
+    """The settings of a section for the access, without those that select data."""
     if section is None:
         return {}
     return {
-        name: getattr(section, name) for name in section.__struct_fields__ if name not in _LOOKS
+        name: getattr(section, name)
+        for name in section.__struct_fields__
+        if name not in _SELECTION_FIELDS
     }
 
 
-_LOOKS: Final = frozenset(
+_SELECTION_FIELDS: Final = frozenset(
     ("type", "name", "buckets", "paths", "prefixes", "file_patterns", "exclude", "recursive",
      "datasets")
 )  # fmt: skip

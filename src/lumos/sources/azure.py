@@ -26,36 +26,36 @@ _LOG_IN: Final = (
     "'account_key', a 'sas_token', a 'client_secret', or 'anonymous: true' for a public container."
 )
 _GRANT: Final = (
-    "Grant the role Storage Blob Data Reader, or take a signature with the rights Read and List."
+    "Grant the role Storage Blob Data Reader, or use a signature with the rights Read and List."
 )
 _STEPS: Final = {
-    "AuthenticationFailed": "Check the key or signature, when it ends, and this machine's clock.",
-    "InvalidAuthenticationInfo": "Check the key or signature, and this machine's clock.",
-    "AuthorizationFailure": "Check the account's firewall, and that its keys may be used.",
-    "PublicAccessNotPermitted": "The container is not public; name credentials.",
-    "NoAuthenticationInformation": "The container is not public; name credentials.",
+    "AuthenticationFailed": "Check the key or signature, its expiry, and this machine's clock.",
+    "InvalidAuthenticationInfo": "Check the key or signature, and the clock of this machine.",
+    "AuthorizationFailure": "Check the firewall of the account, and that key access is enabled.",
+    "PublicAccessNotPermitted": "The container is not public; configure credentials.",
+    "NoAuthenticationInformation": "The container is not public; configure credentials.",
 }
 
 
 class AzureSource(BucketSource[AzureSettings, AzureContainer]):
-    """Its account is part of the identity: names of containers are not unique in the world."""
+    """A source of Azure containers, identified by account: container names are not unique."""
 
     kind: ClassVar[str] = "azure"
 
     def __init__(self, settings: AzureSettings) -> None:
         super().__init__(settings)
-        self.instance = settings.instance or self._reached.account
+        self.instance = settings.instance or self._resolved_access.account
 
     @cached_property
-    def _reached(self) -> AzureAccess:
-        return AzureAccess.of(self._settings).settled()
+    def _resolved_access(self) -> AzureAccess:
+        return AzureAccess.of(self._settings).resolve()
 
     def urn(self, path: str, *, environment: str) -> Urn:
-        place, _, key = path.removeprefix("abfss://").partition("/")
+        authority, _, key = path.removeprefix("abfss://").partition("/")
         return Urn.of(
             self.kind,
-            # Unlike a folder, a key with an empty part is another key.
-            [place.partition("@")[0], *key.split("/")] if key else [place.partition("@")[0]],
+            # Keep empty parts: unlike folders, keys with and without them differ.
+            [authority.partition("@")[0], *(key.split("/") if key else ())],
             instance=self.instance,
             environment=environment,
         )
@@ -66,14 +66,16 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
             found = "Invalid 'connection_string' of a source of type azure."
             step = "Expected: AccountName=...;AccountKey=..., as shown by Azure."
             raise SourceNotUsable(found, step)
-        if not self._reached.account:
+        if not self._resolved_access.account:
             found = "A source of type azure has no account."
             step = "Set 'account' or AZURE_STORAGE_ACCOUNT."
             raise SourceNotUsable(found, step)
-        return tuple(self._reached.container(name).authority for name in self._settings.buckets)
+        return tuple(
+            self._resolved_access.container(name).authority for name in self._settings.buckets
+        )
 
     def _storage(self) -> AzureStorage:
-        return AzureStorage(self._reached, retries=INTERACTIVE_RETRIES)
+        return AzureStorage(self._resolved_access, retries=INTERACTIVE_RETRIES)
 
     def _access(
         self,
@@ -85,17 +87,17 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
 
     def _listing_command(self, bucket: str) -> str:
         found = ContainerAddress.parse(bucket)
-        assert found is not None, "containers are named in full"
+        assert found is not None, "the authority is complete"
         return f"az storage blob list -c {found.name} --account-name {found.account} --delimiter /"
 
     def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        where = f"the account '{self._reached.account}'"
+        account = f"the account '{self._resolved_access.account}'"
         match problem:
             case NoCredentials():
                 return self._no_credentials(problem, root, _LOG_IN)
             case StorageMissing():
                 name = root.removeprefix("abfss://").partition("@")[0]
-                found = f"There is no container '{name}' in {where}."
+                found = f"There is no container '{name}' in {account}."
                 return SourceNotUsable(found, "Check both names, and 'endpoint_url'.")
             case StorageDenied():
                 found = f"No permission to list {root}: {problem}."
@@ -104,7 +106,7 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
                 step = "Check 'account', 'endpoint_url' and the network."
                 return SourceNotUsable(f"{problem}.", step)
             case StorageBusy():
-                found = f"{where.capitalize()} refuses {root} for now: {problem}."
-                return SourceNotUsable(found, "Try again in some minutes.")
+                found = f"{account.capitalize()} is throttling requests for {root}: {problem}."
+                return SourceNotUsable(found, "Try again in a few minutes.")
             case _:
                 return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")

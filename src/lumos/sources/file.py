@@ -1,4 +1,4 @@
-"""Files and folders of this machine, or of a disk that all machines of a cluster mount."""
+"""Files and folders on this machine, or on a disk mounted by all machines of a cluster."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from lumos.storage import FileSelection, UnknownStorage
 
 
 class PathNotFound(MisuseError):
-    """A path to scan that is not there or must not be read."""
+    """The path to scan does not exist or is not readable."""
 
 
 class FileSource(LakeSource):
@@ -27,7 +27,7 @@ class FileSource(LakeSource):
         settings = self._settings
         return tuple(
             FileSelection(
-                _existing(path),
+                _check_path(path),
                 settings.file_patterns,
                 settings.exclude,
                 settings.recursive,
@@ -46,10 +46,10 @@ class FileSource(LakeSource):
         )
 
 
-def _existing(path: str) -> str:
+def _check_path(path: str) -> str:
     if "://" in path:
         raise UnknownStorage(path)
-    # Without resolving links: a lake is known by the path that people use.
+    # Links are not resolved, so that datasets keep the path that people use.
     if not path:
         raise PathNotFound("The path to scan is empty. Name a folder: lumos ingest PATH")
     absolute = os.path.abspath(path)
@@ -63,12 +63,12 @@ def _existing(path: str) -> str:
         os.stat(absolute)
     except PermissionError:
         raise PathNotFound(
-            f"No permission to look at {absolute}. Grant access to the folders above it."
+            f"No permission to access {absolute}. Grant access to its parent folders."
         ) from None
     except OSError:
         if os.path.islink(absolute):
             target = os.readlink(absolute)
-            raise PathNotFound(f"{absolute} is a link to {target}, which is not there.") from None
+            raise PathNotFound(f"{absolute} is a link to {target}, which does not exist.") from None
         parent = next(folder for folder in Path(absolute).parents if folder.exists())
         near = nearest(Path(absolute).relative_to(parent).parts[0], _names_in(parent))
         step = f"{quote(str(parent / near[0]))}" if near else "PATH"
@@ -82,7 +82,7 @@ def _existing(path: str) -> str:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """What lies in a folder, for a suggestion; nothing where it must not be read."""
+    """The names in a folder, for suggestions; empty if it is not readable."""
     try:
         return os.listdir(folder)
     except OSError:

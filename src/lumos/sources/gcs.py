@@ -38,7 +38,7 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
             self.kind,
-            # Unlike a folder, a key with an empty part is another key.
+            # Keep empty parts: unlike folders, keys with and without them differ.
             path.removeprefix("gs://").split("/"),
             instance=self.instance,
             environment=environment,
@@ -55,14 +55,14 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
         return f"gcloud storage ls gs://{bucket}/"
 
     def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        where = self._settings.endpoint_url or "Google Cloud Storage"
+        service = self._settings.endpoint_url or "Google Cloud Storage"
         match problem:
             case NoCredentials():
                 return self._no_credentials(problem, root, _LOG_IN)
             case StorageMissing():
                 name = root.removeprefix("gs://").partition("/")[0]
                 return SourceNotUsable(
-                    f"There is no bucket '{name}' at {where}.", "Check its name."
+                    f"There is no bucket '{name}' at {service}.", "Check its name."
                 )
             case StorageDenied():
                 found = f"No permission to list {root}: {problem}."
@@ -70,8 +70,8 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
             case StorageUnreachable():
                 return SourceNotUsable(f"{problem}.", "Check 'endpoint_url' and the network.")
             case StorageBusy():
-                found = f"{where} refuses {root} for now: {problem}."
-                return SourceNotUsable(found, "Try again in some minutes.")
+                found = f"{service} is throttling requests for {root}: {problem}."
+                return SourceNotUsable(found, "Try again in a few minutes.")
             case _:
                 step = _STEPS.get(problem.code, "Check the source.")
                 return SourceNotUsable(f"{root} cannot be listed: {problem}.", step)

@@ -23,7 +23,7 @@ from lumos.storage.hdfs.client import LOGIN_REQUIRED
 from lumos.storage.hdfs.kerberos import with_token
 from lumos.storage.hdfs.storage import SCHEME
 
-_LOG_IN: Final = "Set 'kerberos: true' after kinit, or name a delegation 'token'."
+_LOG_IN: Final = "Set 'kerberos: true' after kinit, or set a delegation 'token'."
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +37,7 @@ class HdfsSource(LakeSource):
         self.instance = settings.instance
 
     def roots(self) -> tuple[FileSelection, ...]:
-        """Where some roots cannot be used and others can, the scan goes on and reports it."""
+        """The roots to scan; roots with problems are logged unless all have problems."""
         settings = self._settings
         problems = self.problems()
         if len(problems) == len(self._roots):
@@ -77,11 +77,13 @@ class HdfsSource(LakeSource):
                 "Set 'url' to its WebHDFS address (http://namenode:9870), or set HADOOP_CONF_DIR."
             )
             raise SourceNotUsable(found, step)
-        settings, own = self._settings, authority_of(self._settings)
-        strange = [root for root in roots if root.removeprefix(SCHEME).partition("/")[0] != own]
-        if strange and (settings.urls or settings.token or settings.kerberos):
-            found = f"{strange[0]} is not in the file system of the source, '{own}'"
-            step = "Configure a source of its own for it."
+        settings, own_authority = self._settings, authority_of(self._settings)
+        other_roots = [
+            root for root in roots if root.removeprefix(SCHEME).partition("/")[0] != own_authority
+        ]
+        if other_roots and (settings.urls or settings.token or settings.kerberos):
+            found = f"{other_roots[0]} is not in the file system of the source, '{own_authority}'"
+            step = "Configure a separate source for it."
             raise SourceNotUsable(f"{found}.", step)
         return roots
 
@@ -95,7 +97,7 @@ class HdfsSource(LakeSource):
 
     @cached_property
     def _problems_by_root(self) -> dict[str, SourceNotUsable]:
-        """What is wrong with some of the roots."""
+        """The problems of unusable roots."""
         storage = HdfsStorage(self._access, retries=INTERACTIVE_RETRIES)
         problems: dict[str, SourceNotUsable] = {}
         for root in self._roots:
@@ -103,11 +105,11 @@ class HdfsSource(LakeSource):
             try:
                 if storage.client(authority).status(f"/{path}").is_folder:
                     storage.client(authority).children(f"/{path}")
-            except StorageUnreachable as silent:
+            except StorageUnreachable as problem:
                 # All roots of a source have the same name nodes.
-                raise self._explain(silent, root) from None
-            except StorageFault as refused:
-                problems[root] = self._explain(refused, root)
+                raise self._explain(problem, root) from None
+            except StorageFault as problem:
+                problems[root] = self._explain(problem, root)
         return problems
 
     def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
@@ -117,10 +119,10 @@ class HdfsSource(LakeSource):
             case StorageMissing():
                 return SourceNotUsable(f"There is nothing at {root}.", "Check the path.")
             case StorageDenied(code=code) if code == LOGIN_REQUIRED:
-                return SourceNotUsable(f"{root} is closed: {problem}.", _LOG_IN)
+                return SourceNotUsable(f"{root} requires a login: {problem}.", _LOG_IN)
             case StorageDenied(code="InvalidToken"):
-                found = f"The token for {root} is refused: {problem}."
-                return SourceNotUsable(found, "Take a new one; tokens end after a day or a week.")
+                found = f"The token for {root} was rejected: {problem}."
+                return SourceNotUsable(found, "Get a new one; tokens expire after a day or a week.")
             case StorageDenied():
                 found = f"No permission to list {root}: {problem}."
                 return SourceNotUsable(found, "Grant the user read and execute on the folder.")
@@ -128,8 +130,8 @@ class HdfsSource(LakeSource):
                 step = "Check 'url': the address of WebHDFS, such as http://namenode:9870."
                 return SourceNotUsable(f"{problem}.", step)
             case StorageBusy():
-                found = f"The file system refuses {root} for now: {problem}."
-                return SourceNotUsable(found, "Try again when it is active and out of safe mode.")
+                found = f"The file system is not available for {root}: {problem}."
+                return SourceNotUsable(found, "Try again when it is active and not in safe mode.")
             case _:
-                step = "Check 'url': the address of WebHDFS, not of the file system itself."
+                step = "Check 'url': use the address of WebHDFS, not of the file system."
                 return SourceNotUsable(f"{root} cannot be listed: {problem}.", step)

@@ -20,11 +20,11 @@ ReadProgress: TypeAlias = Callable[[float], None]
 
 def hints_of(datasets: Iterable[DatasetHint]) -> tuple[FileHint, ...]:
     """The hints of the configuration in the form that executors receive."""
-    return tuple(FileHint(each.path, each.name, each.split) for each in datasets)
+    return tuple(FileHint(hint.path, hint.name, hint.split) for hint in datasets)
 
 
 class SourceNotUsable(MisuseError):
-    """A source that cannot be scanned, and what to do about it."""
+    """The source cannot be scanned; has the next step for the user."""
 
     def __init__(self, found: str, next_step: str) -> None:
         self.found = found
@@ -33,24 +33,24 @@ class SourceNotUsable(MisuseError):
 
 
 class Source(ABC):
-    """A source of datasets, as a section of the configuration describes it."""
+    """A source of datasets, configured by a section."""
 
     kind: ClassVar[str]
-    # Keeps two accounts or endpoints of one kind apart.
+    # Distinguishes accounts or endpoints of the same kind.
     instance: str = ""
 
     @abstractmethod
     def __init__(self, settings: Any) -> None:
-        """Takes the source's section; reads nothing yet."""
+        """Take the section of the source, without reading anything."""
 
     @property
     def identity(self) -> str:
-        """The kind and, where there is one, the instance."""
+        """The kind and the instance, if there is one."""
         return f"{self.kind}@{self.instance}" if self.instance else self.kind
 
     @abstractmethod
     def urn(self, path: str, *, environment: str) -> Urn:
-        """The URN of the dataset at a path that this source found."""
+        """The URN of the dataset at a path of this source."""
 
 
 class TableSource(Source):
@@ -64,27 +64,27 @@ class TableSource(Source):
     @property
     @abstractmethod
     def scope(self) -> str:
-        """What of its instance it speaks for, whatever address that has: a database's name."""
+        """The part of the instance that the source covers, such as the name of a database."""
 
     @abstractmethod
     def check(self) -> str:
-        """What is there, in a few words; raises LumosError where it cannot be read."""
+        """A short description of the contents; raises LumosError if they are not readable."""
 
     @abstractmethod
-    def read(self, watch: ReadProgress) -> Discovery:
-        """All datasets in one state of the place, which it does not change."""
+    def read(self, report_progress: ReadProgress) -> Discovery:
+        """All datasets in one consistent, read-only state."""
 
     @abstractmethod
     def covers(self, path: str) -> bool:
-        """Whether a dataset at that path would be found if it was there."""
+        """Whether the source would find a dataset at this path."""
 
 
 class SampleReader(ABC):
-    """Samples one piece of a source after the other; it is pickled for executors."""
+    """Takes samples of the pieces of a source; pickled for executors."""
 
     @abstractmethod
     def __call__(self, work: bytes) -> bytes:
-        """The encoded sample of a piece; a failure is part of it."""
+        """The encoded sample of a piece, or its encoded failure."""
 
     @abstractmethod
     def close(self) -> None:
@@ -92,7 +92,7 @@ class SampleReader(ABC):
 
 
 class SampleTasks(NamedTuple):
-    """The pieces of a source to sample, and the problems of others."""
+    """The pieces of a source to sample, and the problems of other pieces."""
 
     pieces: list[bytes]
     problems: tuple[Problem, ...] = ()
@@ -102,7 +102,7 @@ class EarlierSchema(NamedTuple):
     """The schema and the properties of a dataset in the last scan."""
 
     schema: Schema
-    told: Mapping[str, str]
+    properties: Mapping[str, str]
 
 
 # Looks up the last scan of the dataset at a path.
@@ -115,37 +115,37 @@ class SampledSource(TableSource):
     """A database without declared schemas: they are inferred from samples, taken on Spark."""
 
     @abstractmethod
-    def works(self) -> SampleTasks:
-        """What to sample; raises LumosError if the source cannot be read."""
+    def sample_tasks(self) -> SampleTasks:
+        """The pieces to sample; raises LumosError if the source is not readable."""
 
     @abstractmethod
-    def observer(self) -> SampleReader:
+    def sample_reader(self) -> SampleReader:
         """The reader of samples."""
 
     @abstractmethod
-    def discovery(self, answers: Sequence[bytes], known: EarlierSchemas) -> Discovery:
-        """The datasets of the samples, merged with what earlier scans found."""
+    def build_discovery(self, samples: Sequence[bytes], known: EarlierSchemas) -> Discovery:
+        """The datasets of the samples, merged with the results of earlier scans."""
 
-    def sampled(self, spread: RunTasks, known: EarlierSchemas) -> Discovery:
-        """All datasets; fields missing from a sample are kept."""
-        works = self.works()
-        found = self.discovery(spread(works.pieces, self.observer()), known)
-        return msgspec.structs.replace(found, problems=(*works.problems, *found.problems))
+    def read_samples(self, run_tasks: RunTasks, known: EarlierSchemas) -> Discovery:
+        """All datasets; fields that are missing from a sample are kept."""
+        tasks = self.sample_tasks()
+        found = self.build_discovery(run_tasks(tasks.pieces, self.sample_reader()), known)
+        return msgspec.structs.replace(found, problems=(*tasks.problems, *found.problems))
 
-    def read(self, watch: ReadProgress) -> Discovery:
-        def here(pieces: list[bytes], observer: SampleReader) -> list[bytes]:
-            with closing(observer):
+    def read(self, report_progress: ReadProgress) -> Discovery:
+        def run_here(pieces: list[bytes], reader: SampleReader) -> list[bytes]:
+            with closing(reader):
                 return [
-                    _watched(observer(piece), watch, number / len(pieces))
+                    _report_and_return(reader(piece), report_progress, number / len(pieces))
                     for number, piece in enumerate(pieces, start=1)
                 ]
 
-        return self.sampled(here, lambda _path: None)
+        return self.read_samples(run_here, lambda _path: None)
 
 
-def _watched(answer: bytes, watch: ReadProgress, share: float) -> bytes:
-    watch(share)
-    return answer
+def _report_and_return(sample: bytes, report_progress: ReadProgress, share: float) -> bytes:
+    report_progress(share)
+    return sample
 
 
 class LakeSource(Source):
@@ -153,8 +153,8 @@ class LakeSource(Source):
 
     @abstractmethod
     def roots(self) -> tuple[FileSelection, ...]:
-        """What to scan; raises LumosError where something is not there."""
+        """The roots to scan; raises LumosError if one does not exist."""
 
     def problems(self) -> dict[str, SourceNotUsable]:
-        """What is wrong with some of the roots, while others can be scanned."""
+        """The problems of unusable roots, while others can be scanned."""
         return {}

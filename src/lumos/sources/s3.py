@@ -1,4 +1,4 @@
-"""Buckets of Amazon S3, or of whatever speaks its protocol."""
+"""Buckets of Amazon S3 and compatible stores."""
 
 from typing import ClassVar, Final
 
@@ -26,7 +26,7 @@ _STEPS: Final = {
     "SignatureDoesNotMatch": "Check the secret access key.",
     "ExpiredToken": "The session has ended; log in again for new credentials.",
     "InvalidToken": "The session token does not belong to the key; take both from one login.",
-    "RequestTimeTooSkewed": "Set this machine's clock.",
+    "RequestTimeTooSkewed": "Set the clock of this machine.",
 }
 _GRANT: Final = "Grant s3:ListBucket on the bucket and s3:GetObject on its objects."
 _LOG_IN: Final = (
@@ -41,7 +41,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
             self.kind,
-            # Unlike a folder, a key with an empty part is another key.
+            # Keep empty parts: unlike folders, keys with and without them differ.
             path.removeprefix("s3://").split("/"),
             instance=self.instance,
             environment=environment,
@@ -51,7 +51,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
         return S3Storage(S3Access.of(self._settings), retries=INTERACTIVE_RETRIES)
 
     def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> StorageAccess:
-        # With the region in which the bucket turned out to lie.
+        # With the actual region of the bucket.
         assert isinstance(storage, S3Storage)
         return msgspec.structs.replace(storage.access, region=bucket.region)
 
@@ -59,15 +59,15 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
         return f"aws s3 ls s3://{bucket}/"
 
     def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        where = S3Access.of(self._settings).settled().endpoint_url or "Amazon S3"
+        service = S3Access.of(self._settings).resolve().endpoint_url or "Amazon S3"
         match problem:
             case NoCredentials():
                 return self._no_credentials(problem, root, _LOG_IN)
             case StorageMissing():
                 name = root.removeprefix("s3://").partition("/")[0]
-                found = f"There is no bucket '{name}' at {where}."
+                found = f"There is no bucket '{name}' at {service}."
                 return SourceNotUsable(
-                    found, "Check its name and, for other makers, 'endpoint_url'."
+                    found, "Check its name and, for other vendors, 'endpoint_url'."
                 )
             case StorageDenied():
                 found = f"No permission to list {root}: {problem}."
@@ -75,10 +75,10 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
             case StorageUnreachable():
                 step = "Check 'endpoint_url', the network, and that the server is running."
                 if "certificate" in str(problem).lower():
-                    step = "Set AWS_CA_BUNDLE to a file with the certificate that signed its own."
+                    step = "Set AWS_CA_BUNDLE to a file with the CA certificate of the server."
                 return SourceNotUsable(f"{problem}.", step)
             case StorageBusy():
-                found = f"{where} refuses {root} for now: {problem}."
-                return SourceNotUsable(found, "Try again in some minutes.")
+                found = f"{service} is throttling requests for {root}: {problem}."
+                return SourceNotUsable(found, "Try again in a few minutes.")
             case _:
                 return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")

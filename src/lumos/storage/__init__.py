@@ -41,18 +41,18 @@ __all__ = [
 
 
 class UnknownStorage(MisuseError):
-    """An address that no storage serves."""
+    """No storage supports the scheme of the URI."""
 
     def __init__(self, uri: str) -> None:
         scheme = uri.partition("://")[0]
         super().__init__(
-            f"{mask_secret_text(uri)}: '{scheme}://' cannot be read or written by this version. "
-            f"Local paths, {SUPPORTED_SCHEMES} can."
+            f"{mask_secret_text(uri)}: this version does not support '{scheme}://'. "
+            f"Use a local path, {SUPPORTED_SCHEMES}."
         )
 
 
 def storage_of(uri: str, access: StorageAccess = DEFAULT_ACCESS) -> FileStorage:
-    """The storage that serves a path or URL."""
+    """The storage for a path or URL."""
     if "://" not in uri:
         return LocalStorage()
     kind = store_of(uri)
@@ -63,7 +63,7 @@ def storage_of(uri: str, access: StorageAccess = DEFAULT_ACCESS) -> FileStorage:
 
 @cache
 def _open(kind: str, access: StorageAccess) -> FileStorage:
-    """The storage of an access, one per process: it holds connections and credentials."""
+    """The storage for an access, one per process, since it has connections and credentials."""
     match kind:
         case "s3":
             from lumos.storage.s3 import S3Access, S3Storage

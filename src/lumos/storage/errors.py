@@ -68,9 +68,7 @@ def error_from_obstore(text: str) -> StorageFault:
     if status is None and "error sending request" in text:
         return StorageUnreachable("the endpoint does not answer")
     if status is None and "redirect" in text:
-        return StorageFault(
-            "the bucket lies in another region", code="PermanentRedirect", status=301
-        )
+        return StorageFault("the bucket is in another region", code="PermanentRedirect", status=301)
     return _error(int(status.group(1)) if status else 0, facts)
 
 
@@ -80,10 +78,10 @@ def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFa
     message = html.unescape(facts.get("Message", ""))
     # Azure appends ids and times on further lines.
     line = message.strip().partition("\n")[0]
-    reason = "".join(mark if mark.isprintable() else " " for mark in line).strip().rstrip(".")
-    cause = code or (f"status {status}" if status else "no answer")
+    reason = "".join(char if char.isprintable() else " " for char in line).strip().rstrip(".")
+    cause = code or (f"status {status}" if status else "no response")
     text = f"{reason or 'the request failed'} ({cause})"
-    where = region or facts.get("Region", "")
+    bucket_region = region or facts.get("Region", "")
     kind: type[StorageFault] = StorageFault
     if code in _ARCHIVED:
         text = f"it is archived; restore it before it can be read ({code})"
@@ -93,4 +91,4 @@ def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFa
         kind = StorageDenied
     elif is_temporary(status):
         kind = StorageBusy
-    return kind(text, code=code, status=status, region=where)
+    return kind(text, code=code, status=status, region=bucket_region)

@@ -1,8 +1,8 @@
-"""Stable names of files, independent of the working folder.
+"""Stable names of files that do not depend on the working directory.
 
-A file in the folder of the store, or deeper, is named by its relative path: both move together. A
-file of another repository is named by the repository's URL and its path in it, so that all
-checkouts agree. All others are named by their absolute path.
+A file below the folder of the store is named by its relative path, since both move together. A file
+of another repository is named by the URL of the repository and its path in it, which is the same in
+all checkouts. Other files are named by their absolute path.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-# Stands between a repository and a path in it, and in no other name.
+# Separates a repository from a path in it; does not occur in other names.
 REPOSITORY_SEPARATOR: Final = "//"
 _OWN_FOLDER: Final = ".lumos"
 _SHORT_ADDRESS: Final = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!/)(\S+)")

@@ -27,10 +27,10 @@ def _storage_error(problem: HttpError) -> StorageFault:
 
 
 class StorageCircuitBreaker:
-    """Refuses requests for a while after too many failures in a row.
+    """Stops sending requests for a while after too many failures in a row.
 
-    Each request is retried by itself. Without this, a server that is gone would cost all retries
-    for every file of a lake, and a scan would take days.
+    Each request has its own retries. Without the breaker, a scan of an unavailable server would
+    retry every file of a lake and take days.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,10 +40,10 @@ class StorageCircuitBreaker:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Count the outcome of the request inside; raise at once while the breaker is open."""
+        """Count the outcome of the request inside; raise StorageBusy while the breaker is open."""
         if self._clock() < self._open_until:
             raise StorageBusy(
-                "too many requests failed in a row, so that requests are paused", code="GivenUp"
+                "too many requests failed in a row; requests are paused", code="GivenUp"
             )
         try:
             yield

@@ -1,4 +1,4 @@
-"""The interface of storages: listing, ranged reads, and which files of a root count."""
+"""The interface of storages: listing, ranged reads, and the selection of files."""
 
 import errno
 import sys
@@ -24,11 +24,11 @@ class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT_ACCESS: Final = StorageAccess()
 
-# How many bytes a process holds of files that it read ahead.
+# The memory limit of a process for files that were read ahead.
 READ_AHEAD_BYTES: Final = 256 * 1024 * 1024
 # The first read of a file whose size is not known.
-_FIRST: Final = 1024 * 1024
-_NONE: Final[Mapping[str, int]] = MappingProxyType({})
+_FIRST_READ_BYTES: Final = 1024 * 1024
+_NO_SIZES: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class ListedFile(NamedTuple):
@@ -67,9 +67,9 @@ ListingItem: TypeAlias = ListedFile | ListingProblem | TableRoot
 
 
 class KeyRange(NamedTuple):
-    """What one task lists: the files of a folder with `after` < path <= `until`.
+    """The files of a folder that one task lists: those with `after` < path <= `until`.
 
-    An empty bound is no bound. Unless it is `deep`, files in subfolders are left out.
+    Empty bounds do not limit the range. Files in subfolders are only included if it is `deep`.
     """
 
     folder: str
@@ -79,7 +79,7 @@ class KeyRange(NamedTuple):
 
 
 class ReadableFile(Protocol):
-    """Ranged reads of one file; a read past either end gives what there is."""
+    """Ranged reads of one file; reads beyond its ends return fewer bytes."""
 
     @property
     def size(self) -> int: ...
@@ -92,16 +92,16 @@ class ReadableFile(Protocol):
 
 
 class FileTooLong(OSError):
-    """A file that is longer than its reader allows."""
+    """The file is larger than its reader allows."""
 
     def __init__(self, path: str, longest: int) -> None:
         super().__init__(errno.EFBIG, f"longer than {longest / 2**20:,.0f} MB", path)
 
 
 class FileStorage(ABC):
-    """A store of files; all failures are some OSError."""
+    """A storage of files; all errors are subclasses of OSError."""
 
-    # How many files a task should read at a time, each in its own thread.
+    # The number of files that a task should read at a time, each in its own thread.
     concurrency: ClassVar[int] = 1
 
     @abstractmethod
@@ -129,13 +129,16 @@ class FileStorage(ABC):
         """
 
     def read_many(
-        self, paths: Sequence[str], *, longest: int = sys.maxsize, sizes: Mapping[str, int] = _NONE
+        self,
+        paths: Sequence[str],
+        *,
+        longest: int = sys.maxsize,
+        sizes: Mapping[str, int] = _NO_SIZES,
     ) -> Iterator[bytes | OSError]:
-        """Whole files in that order, read concurrently; a failure takes the position of its file.
+        """Whole files in the given order, read concurrently; an error takes the place of its file.
 
-        At most READ_AHEAD_BYTES are held: a file longer than its share of them is read alone when
-        it is its turn. One that is longer than `longest` is a failure. `sizes` are the listed
-        sizes, where they are known.
+        At most READ_AHEAD_BYTES are in memory: files beyond their share are read one by one. Files
+        longer than `longest` are errors. `sizes` are the sizes from the listing, if known.
         """
         if self.concurrency == 1:
             for path in paths:
@@ -145,12 +148,12 @@ class FileStorage(ABC):
         remaining = iter(paths)
         with ThreadPoolExecutor(self.concurrency) as threads:
 
-            def ahead(count: int) -> Iterator[tuple[str, Future[bytes | OSError]]]:
+            def read_ahead(count: int) -> Iterator[tuple[str, Future[bytes | OSError]]]:
                 for path in islice(remaining, count):
                     size = sizes.get(path)
                     yield path, threads.submit(self._read_or_failure, path, share, size)
 
-            reads = deque(ahead(self.concurrency))
+            reads = deque(read_ahead(self.concurrency))
             try:
                 while reads:
                     path, read = reads.popleft()
@@ -158,7 +161,7 @@ class FileStorage(ABC):
                     if isinstance(found, FileTooLong) and share < longest:
                         found = self._read_or_failure(path, longest, sizes.get(path))
                     yield found
-                    reads.extend(ahead(1))
+                    reads.extend(read_ahead(1))
             finally:
                 for _, read in reads:
                     read.cancel()
@@ -170,19 +173,19 @@ class FileStorage(ABC):
             return problem
 
     def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:
-        """A whole file; raises FileTooLong without reading all of a longer one."""
+        """Read a whole file; raises FileTooLong before reading a longer one."""
         if size is not None and size > longest:
             raise FileTooLong(path, longest)
         with self.open(path, size=size) as file:
             # The response to the first read has the size, and all of a short file.
-            file.head(min(longest, _FIRST))
+            file.head(min(longest, _FIRST_READ_BYTES))
             if file.size > longest:
                 raise FileTooLong(path, longest)
             return file.head(file.size)
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is a file; unlike `open`, it always asks the storage."""
+        """Whether the file exists; unlike `open`, this always sends a request."""
 
     @abstractmethod
     def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:
@@ -194,7 +197,7 @@ class FileStorage(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """A whole file; raises FileNotFoundError where there is none."""
+        """Read a whole file; raises FileNotFoundError if there is none."""
 
     @abstractmethod
     def files(self, folder: str) -> list[str]:
@@ -206,7 +209,7 @@ class FileStorage(ABC):
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is one that writers give to markers and scratch space, never to data."""
+    """Whether writers use the name for markers and temporary files, never for data."""
     return name.startswith((".", "_")) and "=" not in name
 
 
@@ -222,16 +225,16 @@ class FileHint(NamedTuple):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths, however many there are."""
+        """All paths."""
         return (self.path,) if isinstance(self.path, str) else self.path
 
 
 class FileSelection(NamedTuple):
-    """A root, and which of its files count; a pattern with a slash means the path from the root.
+    """A root and its selected files; a pattern with a slash applies to the path below the root.
 
-    `hints` say which files are one dataset, or none together. Where `tables` count, their logs are
-    read, the last `table_history` commits of each for the history of its schema. `join_similar`
-    joins files of one folder, and numbered folders, that have the same columns.
+    `hints` define which files form one dataset or are separate ones. With `tables`, the logs of
+    tables are read, including the last `table_history` commits for the schema history.
+    `join_similar` joins files of one folder, and numbered folders, that have the same columns.
     """
 
     root: str
@@ -248,8 +251,8 @@ class FileSelection(NamedTuple):
         inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
         if not self.recursive and "/" in inside:
             return False
-        wanted = not self.file_patterns or _matches(inside, self.file_patterns)
-        return wanted and not _matches(inside, self.exclude)
+        is_included = not self.file_patterns or _matches(inside, self.file_patterns)
+        return is_included and not _matches(inside, self.exclude)
 
     def has_table(self, root: str) -> bool:
         """Whether a table at a root is selected; `file_patterns` do not apply to tables."""

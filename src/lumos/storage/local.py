@@ -22,7 +22,7 @@ from lumos.storage.interface import (
 )
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, is_table_folder
 
-# A folder with more files at the top of a root is listed again by a task of its own.
+# A folder with more files is listed again by a separate task.
 _MAX_FILES_IN_SPLIT: Final = 1000
 
 
@@ -33,37 +33,37 @@ class LocalStorage(FileStorage):
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[ListingItem], list[KeyRange]]:
         if not os.path.isdir(root):
-            return [_listed(root, os.stat(root))], []
+            return [_to_listed_file(root, os.stat(root))], []
         if not deep:
             return [], [KeyRange(root, deep=False)]
         items: list[ListingItem] = []
-        crowded: list[KeyRange] = []
+        large_folders: list[KeyRange] = []
         folders = deque([root])
         for _ in range(parts):
             if not folders or len(folders) >= parts:
                 break
             folder = folders.popleft()
-            found, below = _scan(folder, tables=tables)
+            found, subfolders = _scan(folder, tables=tables)
             if len(found) > _MAX_FILES_IN_SPLIT:
-                crowded.append(KeyRange(folder, deep=False))
+                large_folders.append(KeyRange(folder, deep=False))
             else:
                 items.extend(found)
-            folders.extend(below)
-        return items, [*crowded, *map(KeyRange, folders)]
+            folders.extend(subfolders)
+        return items, [*large_folders, *map(KeyRange, folders)]
 
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
         folders = [key_range.folder]
         while folders:
-            found, below = _scan(folders.pop(), tables=tables)
+            found, subfolders = _scan(folders.pop(), tables=tables)
             yield from found
-            folders.extend(below if key_range.deep else ())
+            folders.extend(subfolders if key_range.deep else ())
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
     ) -> Iterator[ListedFile]:
         inside = f"{folder.rstrip('/')}/"
         found = _files(folder, deep=deep, without=without)
-        yield from sorted(each for each in found if each.path[len(inside) :] > after)
+        yield from sorted(file for file in found if file.path[len(inside) :] > after)
 
     def exists(self, path: str) -> bool:
         try:
@@ -81,16 +81,16 @@ class LocalStorage(FileStorage):
 
     def write(self, path: str, data: bytes) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        unfinished = f"{path}.{uuid.uuid4().hex}.part"
+        temporary = f"{path}.{uuid.uuid4().hex}.part"
         try:
-            with open(unfinished, "wb") as file:
+            with open(temporary, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(unfinished, path)
+            os.replace(temporary, path)
         except BaseException:
             with suppress(FileNotFoundError):
-                os.remove(unfinished)
+                os.remove(temporary)
             raise
 
     def read(self, path: str) -> bytes:
@@ -133,34 +133,34 @@ class _LocalFile:
 
 
 def _scan(folder: str, *, tables: bool) -> tuple[list[ListingItem], list[str]]:
-    """The files of a folder and its subfolders; of a table, only its root."""
+    """The files and subfolders of a folder; for a table, only its root."""
     found: list[ListingItem] = []
-    below: list[str] = []
-    markers: list[TableRoot] = []
+    subfolders: list[str] = []
+    roots: list[TableRoot] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if tables and (entry.name in LOG_FOLDERS or entry.name == METADATA_FOLDER):
-                    markers.extend(_markers(folder, entry))
+                    roots.extend(_table_roots(folder, entry))
                 if is_hidden(entry.name):
                     continue
                 if not entry.is_dir(follow_symlinks=False):
                     found.extend(_entry(entry))
-                elif (problem_of_name := _name_problem(entry, "folder")) is not None:
-                    found.append(problem_of_name)
+                elif (name_problem := _name_problem(entry, "folder")) is not None:
+                    found.append(name_problem)
                 else:
-                    below.append(entry.path)
+                    subfolders.append(entry.path)
     except OSError as problem:
-        found.append(_unlisted(folder, problem))
-    if not all(is_table_folder(os.path.basename(each)) for each in below):
-        # Next to folders that no table has, an empty log is the rest of a failed write.
-        markers = [each for each in markers if not _is_empty(each)]
-    return (list[ListingItem](markers), []) if markers else (found, below)
+        found.append(_listing_problem(folder, problem))
+    if not all(is_table_folder(os.path.basename(path)) for path in subfolders):
+        # With other folders next to it, an empty log was left by a failed write.
+        roots = [root for root in roots if not _is_empty(root)]
+    return (list[ListingItem](roots), []) if roots else (found, subfolders)
 
 
-def _is_empty(marker: TableRoot) -> bool:
+def _is_empty(root: TableRoot) -> bool:
     """Whether the log of a table is an empty folder; metadata of Iceberg is never empty."""
-    logs = [f"{marker.folder}/{name}" for name, kind in LOG_FOLDERS.items() if kind == marker.kind]
+    logs = [f"{root.folder}/{name}" for name, kind in LOG_FOLDERS.items() if kind == root.kind]
     try:
         return bool(logs) and not any(map(os.listdir, logs))
     except OSError:
@@ -168,13 +168,13 @@ def _is_empty(marker: TableRoot) -> bool:
         return False
 
 
-def _markers(folder: str, entry: os.DirEntry[str]) -> Iterator[TableRoot]:
+def _table_roots(folder: str, entry: os.DirEntry[str]) -> Iterator[TableRoot]:
     if entry.name in LOG_FOLDERS and entry.is_dir():
         yield TableRoot(folder, LOG_FOLDERS[entry.name])
     elif entry.name == METADATA_FOLDER and entry.is_dir():
         # A folder that cannot be listed is reported when it is walked as any other folder.
         with suppress(OSError), os.scandir(entry.path) as inside:
-            if any(is_iceberg(each.name) for each in inside):
+            if any(is_iceberg(file.name) for file in inside):
                 yield TableRoot(folder, "iceberg")
 
 
@@ -189,14 +189,14 @@ def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterato
             if deep and entry.name not in without:
                 yield from _files(entry.path, deep=True)
         elif entry.is_file():
-            # No log can hold a name that is not valid UTF-8.
+            # Names that are not valid UTF-8 cannot be part of a log.
             with suppress(FileNotFoundError, UnicodeEncodeError):
                 entry.path.encode()
-                yield _listed(entry.path, entry.stat())
+                yield _to_listed_file(entry.path, entry.stat())
 
 
 def _name_problem(entry: os.DirEntry[str], kind: str) -> ListingProblem | None:
-    """The problem of a name that is not valid UTF-8, if it is one."""
+    """The problem for a name that is not valid UTF-8, or None."""
     try:
         entry.path.encode()
     except UnicodeEncodeError:
@@ -209,21 +209,21 @@ def _name_problem(entry: os.DirEntry[str], kind: str) -> ListingProblem | None:
 
 def _entry(entry: os.DirEntry[str]) -> Iterator[ListingItem]:
     try:
-        if (problem_of_name := _name_problem(entry, "file")) is not None:
-            yield problem_of_name
+        if (name_problem := _name_problem(entry, "file")) is not None:
+            yield name_problem
         elif entry.is_file():
-            yield _listed(entry.path, entry.stat())
+            yield _to_listed_file(entry.path, entry.stat())
     except OSError as problem:
-        # A file that vanished while the folder was read does not exist.
+        # The file was deleted during the listing.
         if problem.errno != errno.ENOENT:
-            yield _unlisted(entry.path, problem)
+            yield _listing_problem(entry.path, problem)
 
 
-def _listed(path: str, stat: os.stat_result) -> ListedFile:
+def _to_listed_file(path: str, stat: os.stat_result) -> ListedFile:
     return ListedFile(path, stat.st_size, stat.st_mtime_ns // 1000)
 
 
-def _unlisted(path: str, problem: OSError) -> ListingProblem:
+def _listing_problem(path: str, problem: OSError) -> ListingProblem:
     if isinstance(problem, PermissionError):
         return ListingProblem(
             path, "permission_denied", "No permission to list it; grant read access."

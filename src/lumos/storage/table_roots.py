@@ -1,4 +1,4 @@
-"""Recognises roots of Delta, Hudi and Iceberg tables by the names of folders and files."""
+"""Find the roots of Delta, Hudi and Iceberg tables by the names of folders and files."""
 
 import re
 from collections.abc import Iterable
@@ -6,18 +6,18 @@ from typing import Final, NamedTuple
 
 from lumos.storage.interface import TableKind, TableRoot, is_hidden
 
-# A folder of such a name holds the log of the table that is its parent.
+# The parent of such a folder is a table, and the folder contains its log.
 LOG_FOLDERS: Final[dict[str, TableKind]] = {"_delta_log": "delta", ".hoodie": "hudi"}
-# A common name; only files such as 00002-<uuid>.metadata.json make it Iceberg's.
+# A common name; only files such as 00002-<uuid>.metadata.json belong to Iceberg.
 METADATA_FOLDER: Final = "metadata"
 _ICEBERG: Final = re.compile(r"(?:v\d+|\d+-.+)(?:\.gz)?\.metadata\.json(?:\.gz)?\Z", re.ASCII)
-_NAMED_BY_WRITER: Final = re.compile(
+_GENERATED_NAME: Final = re.compile(
     r"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.gz)?\.metadata\.json(?:\.gz)?\Z", re.ASCII
 )
 
 
 class RelativeTableRoot(NamedTuple):
-    """A root, relative to the listed folder, and what kind of table it is."""
+    """The root of a table relative to the listed folder, and the kind of table."""
 
     root: str
     kind: TableKind
@@ -29,7 +29,7 @@ def is_iceberg(name: str) -> bool:
 
 
 def is_table_folder(folder: str) -> bool:
-    """Whether tables have folders of such a name, in addition to their log."""
+    """Whether tables have folders of this name, in addition to their log."""
     return "=" in folder or folder in ("data", METADATA_FOLDER)
 
 
@@ -38,8 +38,8 @@ def misplaced_metadata_folder(path: str) -> str | None:
     if ".metadata.json" not in path:
         return None
     folder, _, name = path.rpartition("/")
-    is_stray = _NAMED_BY_WRITER.match(name) and folder.rpartition("/")[2] != METADATA_FOLDER
-    return folder if is_stray else None
+    is_misplaced = _GENERATED_NAME.match(name) and folder.rpartition("/")[2] != METADATA_FOLDER
+    return folder if is_misplaced else None
 
 
 def table_root_in(path: str) -> RelativeTableRoot | None:
@@ -60,16 +60,16 @@ def table_root_in(path: str) -> RelativeTableRoot | None:
     return None
 
 
-def outermost_roots(markers: Iterable[TableRoot]) -> dict[str, tuple[TableKind, ...]]:
+def outermost_roots(roots: Iterable[TableRoot]) -> dict[str, tuple[TableKind, ...]]:
     """The kinds of table by root, without tables inside of other tables."""
     kinds: dict[str, set[TableKind]] = {}
-    for marker in markers:
-        kinds.setdefault(marker.folder, set()).add(marker.kind)
+    for table_root in roots:
+        kinds.setdefault(table_root.folder, set()).add(table_root.kind)
     found: dict[str, tuple[TableKind, ...]] = {}
-    around = ""
-    # By parts: some characters of names sort before a slash.
-    for root in sorted(kinds, key=lambda each: each.split("/")):
-        if not around or not root.startswith(around):
-            around = f"{root}/"
+    outer = ""
+    # Compare by path segments: some characters of names sort before a slash.
+    for root in sorted(kinds, key=lambda folder: folder.split("/")):
+        if not outer or not root.startswith(outer):
+            outer = f"{root}/"
             found[root] = tuple(sorted(kinds[root]))
     return found

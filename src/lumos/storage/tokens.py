@@ -11,7 +11,7 @@ from lumos.storage.errors import NoCredentials
 
 # The code of the error that an optional library is not installed.
 NO_LIBRARY: Final = "NoLibrary"
-_RENEWED_BEFORE_SECONDS: Final = 300.0
+_RENEWAL_MARGIN_SECONDS: Final = 300.0
 
 
 class Token(NamedTuple):
@@ -35,12 +35,12 @@ class TokenCache:
     def current(self) -> Token:
         """A token that is valid for some minutes."""
         with self._lock:
-            if self._last is None or _is_ending(self._last):
+            if self._last is None or _expires_soon(self._last):
                 self._last = self._fetch()
             return self._last
 
-    def scrubbed(self, text: str) -> str:
-        """The text without the token in use."""
+    def mask_secrets(self, text: str) -> str:
+        """The text with the current token masked."""
         return text.replace(self._last.text, MASK) if self._last else text
 
 
@@ -56,5 +56,5 @@ def vendor_module(name: str, *, library: str, extra: str) -> Any:
         ) from None
 
 
-def _is_ending(token: Token) -> bool:
-    return token.expires is not None and token.expires - time.time() < _RENEWED_BEFORE_SECONDS
+def _expires_soon(token: Token) -> bool:
+    return token.expires is not None and token.expires - time.time() < _RENEWAL_MARGIN_SECONDS

@@ -1,15 +1,15 @@
-"""The canonical spelling of a URI, of which engines and table formats have several."""
+"""Canonical URIs: engines and table formats write the same location in several ways."""
 
 import re
 from typing import Final
 
-_SAME: Final = {
+_SCHEME_ALIASES: Final = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs",
     "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss",
 }  # fmt: skip
 # Only at the start, since a local path may have folders such as `x:`.
 ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-# file:/x, file:///x and file://localhost/x are one.
+# file:/x, file:///x and file://localhost/x are the same.
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
 _BLOB_HOST: Final = re.compile(r"(?<=\.)blob(?=\.core\.)")
 
@@ -17,23 +17,23 @@ _HADOOP: Final = "hdfs://"
 
 
 def canonical(address: str, near: str = "") -> str:
-    """The URI of a file or folder as storages spell it; a local path stays as it is.
+    """The URI of a file or folder as storages write it; local paths are returned unchanged.
 
-    Logins in it are removed. URIs of Hadoop may lack the name node or its port; those are taken
-    from the URI `near` which they were found.
+    Credentials in it are removed. A missing name node or port of a Hadoop URI is taken from
+    `near`, the URI of the file that contains it.
     """
     local = _LOCAL.match(address)
     if local is not None:
         return address[local.end() :]
     match = ADDRESS.match(address)
     if match is None:
-        is_of_hadoop = near.startswith(_HADOOP) and address.startswith("/")
-        return f"{_authority(near)}{address}" if is_of_hadoop else address
-    scheme = _SAME.get(match[1].lower(), match[1].lower())
+        is_hadoop_path = near.startswith(_HADOOP) and address.startswith("/")
+        return f"{_authority(near)}{address}" if is_hadoop_path else address
+    scheme = _SCHEME_ALIASES.get(match[1].lower(), match[1].lower())
     host, slash, path = address[match.end() :].partition("/")
     host = _BLOB_HOST.sub("dfs", host) if scheme == "abfss" else host.rpartition("@")[2]
     found = f"{scheme}://{host}"
-    if found.startswith(_HADOOP) and near.startswith(_HADOOP) and _is_one(host, near):
+    if found.startswith(_HADOOP) and near.startswith(_HADOOP) and _may_be_same_host(host, near):
         found = _authority(near)
     return f"{found}{slash}{path}"
 
@@ -46,7 +46,7 @@ def absolute(path: str, root: str) -> str:
 
 
 def is_same_store(address: str, other: str) -> bool:
-    """Whether both lie on this machine, or in one bucket, container or file system."""
+    """Whether both are on this machine, or in the same bucket, container or file system."""
     if "://" not in address or "://" not in other:
         return "://" not in address and "://" not in other
     return _authority(address) == _authority(other)
@@ -56,8 +56,8 @@ def _authority(address: str) -> str:
     return "/".join(address.split("/", 3)[:3])
 
 
-def _is_one(host: str, near: str) -> bool:
-    """Whether a host may be the name node of a URI; missing parts match any."""
+def _may_be_same_host(host: str, near: str) -> bool:
+    """Whether a host may be the name node of a URI; missing parts match any value."""
     name, _, port = host.partition(":")
-    its_name, _, its_port = _authority(near).removeprefix(_HADOOP).partition(":")
-    return name in ("", its_name) and (not port or not its_port or port == its_port)
+    near_name, _, near_port = _authority(near).removeprefix(_HADOOP).partition(":")
+    return name in ("", near_name) and (not port or not near_port or port == near_port)

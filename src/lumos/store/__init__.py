@@ -1,4 +1,4 @@
-"""What Lumos knows: datasets, aspects, schema versions, change events, aliases, audit, scans."""
+"""The store: datasets, aspects, schema versions, change events, aliases, audit log and scans."""
 
 from lumos.store.database import Database
 from lumos.store.datasets import (

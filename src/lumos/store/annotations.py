@@ -15,7 +15,7 @@ from lumos.model.annotation import (
 )
 from lumos.store import tables
 from lumos.store.database import Database, hash_name
-from lumos.store.statements import portions, replace
+from lumos.store.statements import batches, replace
 
 
 class StoredAnnotations:
@@ -25,12 +25,12 @@ class StoredAnnotations:
         self._database = database
 
     def of(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
-        """The annotations of those of some datasets that have any, by URN."""
+        """The annotations of some datasets by URN; datasets without any are omitted."""
         with self._database.reading() as connection:
             return AnnotationRows(connection).of(urns)
 
     def of_source(self, source: str) -> dict[str, AnnotationsByReporter]:
-        """All annotations of the datasets of a source that not only their source annotates."""
+        """The annotations of datasets of a source that others have annotated too."""
         others = select(_ROW.urn).where(_ROW.reporter_key != _reporter_key(DATA_SOURCE))
         return self._of_source(source, _ROW.urn.in_(others))
 
@@ -50,11 +50,11 @@ class StoredAnnotations:
     def urns(self, reporter: str) -> tuple[str, ...]:
         """The datasets that a reporter has annotated."""
         statement = select(_ROW.urn).distinct().order_by(_ROW.urn)
-        chosen = statement.where(
+        by_reporter = statement.where(
             _ROW.reporter_key == _reporter_key(reporter), _ROW.reporter == reporter
         )
         with self._database.reading() as connection:
-            return tuple(connection.scalars(chosen))
+            return tuple(connection.scalars(by_reporter))
 
 
 class AnnotationRows:
@@ -63,52 +63,54 @@ class AnnotationRows:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._new: dict[tuple[str, str], dict[str, Any]] = {}
-        self._gone: set[tuple[str, str]] = set()
+        self._deleted: set[tuple[str, str]] = set()
 
     def get(self, urn: str) -> AnnotationsByReporter:
         """The annotations of a dataset."""
         return self.of([urn]).get(urn, {})
 
     def of(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
-        """The annotations of those of some datasets that have any, by URN."""
+        """The annotations of some datasets by URN; datasets without any are omitted."""
         self.flush()
         found: dict[str, AnnotationsByReporter] = {}
-        for some in portions(urns):
-            found |= _by_urn(self._connection.execute(_OF_DATASETS, {"urns": some}))
+        for batch in batches(urns):
+            found |= _by_urn(self._connection.execute(_SELECT_BY_URN, {"urns": batch}))
         return found
 
     def put(
         self, urn: str, annotations: AnnotationsByReporter, *, before: AnnotationsByReporter
     ) -> None:
-        """Replaces the annotations `before` of a dataset; only rows that differ are written."""
+        """Replace the annotations `before` of a dataset; only rows that differ are written."""
         for reporter, own in annotations.items():
             known = before.get(reporter, {})
-            for key, each in own.items():
-                if known.get(key) != each:
-                    row = _row(urn, reporter, key, each)
+            for key, annotation in own.items():
+                if known.get(key) != annotation:
+                    row = _row(urn, reporter, key, annotation)
                     self._new[urn, row["digest"]] = row
-                    self._gone.discard((urn, row["digest"]))
+                    self._deleted.discard((urn, row["digest"]))
         for reporter, own in before.items():
             for key in own.keys() - annotations.get(reporter, {}).keys():
                 name = urn, _digest(reporter, key)
-                self._gone.add(name)
+                self._deleted.add(name)
                 self._new.pop(name, None)
 
     def flush(self) -> None:
         """Write the rows that were collected so far."""
-        if self._gone:
-            gone = [{"the_urn": urn, "the_digest": digest} for urn, digest in sorted(self._gone)]
-            self._connection.execute(_DELETE, gone)
-            self._gone.clear()
+        if self._deleted:
+            deleted = [
+                {"the_urn": urn, "the_digest": digest} for urn, digest in sorted(self._deleted)
+            ]
+            self._connection.execute(_DELETE, deleted)
+            self._deleted.clear()
         if self._new:
             statement = replace(self._connection.dialect.name, tables.annotation)
             self._connection.execute(statement, list(self._new.values()))
             self._new.clear()
 
     def copy(self, urn: str, into: str) -> None:
-        """Copies the annotations of a dataset to another one that has none.
+        """Copy the annotations of a dataset to another one that has none.
 
-        What the data source reports about a dataset is not an annotation by others.
+        Reports of the data source do not count as annotations of the other dataset.
         """
         own = self.get(into)
         has_others = bool(own.keys() - {DATA_SOURCE})
@@ -165,7 +167,7 @@ _SELECT: Final = select(
     _ROW.author,
     _ROW.recorded_at,
 )
-_OF_DATASETS: Final = _SELECT.where(_ROW.urn.in_(_URNS))
+_SELECT_BY_URN: Final = _SELECT.where(_ROW.urn.in_(_URNS))
 _DELETE: Final = delete(tables.annotation).where(
     _ROW.urn == bindparam("the_urn"), _ROW.digest == bindparam("the_digest")
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from lumos.config import Settings
-from lumos.sources.addresses import normal
+from lumos.sources.addresses import canonical_address
 from lumos.store.database import Database
 from lumos.store.store import Store
 from lumos.store.transaction import Listener
@@ -36,7 +36,7 @@ class ConfiguredStore:
     def state_uri(self) -> str:
         """The location of scan manifests: `state_uri`, or a folder next to the store."""
         if self._settings.state_uri:
-            return normal(self._settings.state_uri, self._settings.sources)
+            return canonical_address(self._settings.state_uri, self._settings.sources)
         return str(self.sidecar_folder("state"))
 
     def sidecar_folder(self, name: str) -> Path:

@@ -167,7 +167,7 @@ class CostReader:
         table, alias = tables.cost_override, tables.alias.c
         statement = select(table).order_by(table.c.urn, table.c.type, table.c.since)
         with self._database.reading() as connection:
-            moved = {
+            new_urns = {
                 row.urn: row.dataset_urn
                 for row in connection.execute(
                     select(alias.urn, alias.dataset_urn).where(
@@ -176,7 +176,7 @@ class CostReader:
                 )
             }
             overrides = (StoredOverride(**row._mapping) for row in connection.execute(statement))
-            return tuple(each._replace(urn=moved.get(each.urn, each.urn)) for each in overrides)
+            return tuple(each._replace(urn=new_urns.get(each.urn, each.urn)) for each in overrides)
 
     def sizes(self, until: date) -> dict[str, StorageSize]:
         """The last known size of each dataset on or before a day, or else its first one.
@@ -186,7 +186,7 @@ class CostReader:
         table, alias, aspect = tables.storage_size, tables.alias.c, tables.aspect.c
         found: dict[str, StorageSize] = {}
         with self._database.reading() as connection:
-            moved = {
+            new_urns = {
                 row.urn: row.dataset_urn
                 for row in connection.execute(select(alias.urn, alias.dataset_urn))
             }
@@ -194,9 +194,9 @@ class CostReader:
         last = (until - EPOCH).days
         for page in self._pages(select(*columns)):
             for urn, day, total, classes in page:
-                name = moved.get(urn, urn)
+                name = new_urns.get(urn, urn)
                 known = found.get(name)
-                if known is None or _counts_more(day, known.day, last):
+                if known is None or _is_better_size(day, known.day, last):
                     found[name] = StorageSize(day, total, classes)
         with self._database.reading() as connection:
             imported = select(aspect.urn, aspect.updated_at, aspect.body).where(
@@ -243,8 +243,8 @@ class CostReader:
         with self._database.reading() as connection:
             rows = connection.execute(statement).all()
         return {
-            period: tuple(CostFigure(urn, row.type, *map(int, row[2:])) for row in several)
-            for period, several in groupby(rows, key=attrgetter("period"))
+            period: tuple(CostFigure(urn, row.type, *map(int, row[2:])) for row in group)
+            for period, group in groupby(rows, key=attrgetter("period"))
         }
 
     def totals(self) -> dict[str, dict[str, int]]:
@@ -255,11 +255,11 @@ class CostReader:
             .group_by(column.period, column.type)
             .order_by(column.period, column.type)
         )
-        spent: dict[str, dict[str, int]] = {}
+        totals: dict[str, dict[str, int]] = {}
         with self._database.reading() as connection:
             for period, type, own in connection.execute(statement):
-                spent.setdefault(period, {})[type] = int(own)
-        return spent
+                totals.setdefault(period, {})[type] = int(own)
+        return totals
 
     def datasets(self) -> Iterator[tuple[str, str, str]]:
         """The URN, platform and source of every live dataset."""
@@ -342,15 +342,15 @@ class CostWriter:
         replaced = {runs[_run(known.pop(key))] for key in outdated}
         self._remove(reporter, outdated)
         self._refuse_overlaps(reporter, rows, known)
-        fresh = {key: each for key, each in rows.items() if known.get(key) != each}
+        changed_rows = {key: each for key, each in rows.items() if known.get(key) != each}
         statement = replace(self._connection.dialect.name, tables.cost_meter)
-        remaining = iter(fresh.items())
-        while some := list(islice(remaining, _PAGE_SIZE)):
+        remaining = iter(changed_rows.items())
+        while batch := list(islice(remaining, _PAGE_SIZE)):
             self._connection.execute(
-                statement, [_meter_row(reporter, key, each, at) for key, each in some]
+                statement, [_meter_row(reporter, key, each, at) for key, each in batch]
             )
-        changed = sum(key in known or key in replaced for key in fresh)
-        return MeterChange(len(fresh) - changed, changed, len(rows) - len(fresh))
+        changed = sum(key in known or key in replaced for key in changed_rows)
+        return MeterChange(len(changed_rows) - changed, changed, len(rows) - len(changed_rows))
 
     def forget(self, reporter: str) -> int:
         """Delete all metered usage by a reporter; return the number of records."""
@@ -361,10 +361,10 @@ class CostWriter:
     def _remove(self, reporter: str, keys: Collection[str]) -> None:
         table = tables.cost_meter
         remaining = iter(sorted(keys))
-        while some := list(islice(remaining, _PAGE_SIZE)):
+        while batch := list(islice(remaining, _PAGE_SIZE)):
             self._connection.execute(
                 delete(table).where(
-                    table.c.reporter == reporter, among(self._connection, table.c.key, some)
+                    table.c.reporter == reporter, among(self._connection, table.c.key, batch)
                 )
             )
 
@@ -399,11 +399,11 @@ class CostWriter:
         total = sum(weights.values())
         self._connection.execute(delete(table).where(chosen))
         for each in overrides:
-            passed = given = 0
+            cumulative = assigned = 0
             for part in sorted(weights):
-                passed += weights[part]
-                share = each.amount * passed // total - given
-                given += share
+                cumulative += weights[part]
+                share = each.amount * cumulative // total - assigned
+                assigned += share
                 row = each._replace(urn=part, amount=share)._asdict()
                 self._connection.execute(add_if_new(self._connection.dialect.name, table), row)
 
@@ -423,8 +423,8 @@ class CostWriter:
         self._connection.execute(replace(dialect, tables.cost_period), row._asdict())
         count = 0
         remaining = (each for each in figures if any(each[2:]))
-        while some := list(islice(remaining, _PAGE_SIZE)):
-            rows = [{"period": period.name, **each._asdict()} for each in some]
+        while batch := list(islice(remaining, _PAGE_SIZE)):
+            rows = [{"period": period.name, **each._asdict()} for each in batch]
             self._connection.execute(figure.insert(), rows)
             count += len(rows)
         return count
@@ -478,7 +478,7 @@ def _meter_row(reporter: str, key: str, metered: MeteredUsage, at: datetime) -> 
     }
 
 
-def _counts_more(day: int, known: int, until: int) -> bool:
+def _is_better_size(day: int, known: int, until: int) -> bool:
     """Whether a size replaces the known one: the last before a day counts, else the first."""
     if day <= until:
         return known > until or day > known

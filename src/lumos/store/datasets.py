@@ -15,7 +15,7 @@ from lumos.model.urn import SCHEME
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.errors import UnknownDataset
-from lumos.store.statements import insert_if_new, portions
+from lumos.store.statements import batches, insert_if_new
 
 # `missing`: its files are gone; `split`: other datasets replaced it.
 DatasetState = Literal["live", "missing", "split"]
@@ -105,8 +105,8 @@ def schemas_by_hash(connection: Connection, hashes: Collection[str]) -> dict[str
     table = tables.schema_body.c
     return {
         row.hash: from_json(row.body, Schema)
-        for some in portions(hashes)
-        for row in connection.execute(select(table.hash, table.body).where(table.hash.in_(some)))
+        for batch in batches(hashes)
+        for row in connection.execute(select(table.hash, table.body).where(table.hash.in_(batch)))
     }
 
 

@@ -34,7 +34,7 @@ from lumos.store.datasets import (
     schema_record,
     schemas_by_hash,
 )
-from lumos.store.statements import portions
+from lumos.store.statements import batches
 
 
 class RecordedSchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,8 +107,8 @@ class SchemaReader:
         dataset = tables.dataset.c
         hashes: dict[str, str] = {}
         with self._database.reading() as connection:
-            for some in portions(urns):
-                known = (dataset.schema_hash.is_not(None)) & dataset.urn.in_(some)
+            for batch in batches(urns):
+                known = (dataset.schema_hash.is_not(None)) & dataset.urn.in_(batch)
                 rows = connection.execute(select(dataset.urn, dataset.schema_hash).where(known))
                 hashes |= {row.urn: row.schema_hash for row in rows}
             # Many datasets may have the same schema.
@@ -171,13 +171,16 @@ class SchemaReader:
     def with_last_versions(self) -> Iterator[VersionedDataset]:
         """All live datasets that have a schema, by URN."""
         version = tables.schema_version
-        ends = (
+        last_numbers = (
             select(version.c.urn, func.max(version.c.number).label("number"))
             .group_by(version.c.urn)
             .subquery()
         )
-        joined = tables.dataset.outerjoin(ends, ends.c.urn == tables.dataset.c.urn).outerjoin(
-            version, and_(version.c.urn == ends.c.urn, version.c.number == ends.c.number)
+        joined = tables.dataset.outerjoin(
+            last_numbers, last_numbers.c.urn == tables.dataset.c.urn
+        ).outerjoin(
+            version,
+            and_(version.c.urn == last_numbers.c.urn, version.c.number == last_numbers.c.number),
         )
         statement = (
             select(
@@ -202,7 +205,7 @@ _EVENT = tables.change_event.c
 
 
 _PAGE_SIZE = 500
-_MANY = 1000
+_MAX_LOOKUPS = 1000
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,18 +232,18 @@ class ChangeLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def events(self, wanted: EventFilter) -> Iterator[ChangeEvent]:
+    def events(self, filter: EventFilter) -> Iterator[ChangeEvent]:
         """The events that match the filter, newest first, read page by page."""
         with self._database.reading() as connection:
             streaming = connection.execution_options(yield_per=_PAGE_SIZE)
-            for body in streaming.scalars(_statement(connection, wanted)):
+            for body in streaming.scalars(_statement(connection, filter)):
                 yield from_json(body, ChangeEvent)
 
-    def steps(self, wanted: EventFilter) -> Iterator[RecordedStep]:
+    def steps(self, filter: EventFilter) -> Iterator[RecordedStep]:
         """The versions of these events; decoding only these is much faster."""
         with self._database.reading() as connection:
             streaming = connection.execution_options(yield_per=_PAGE_SIZE)
-            for body in streaming.scalars(_statement(connection, wanted)):
+            for body in streaming.scalars(_statement(connection, filter)):
                 yield from_json(body, RecordedStep)
 
     def urns(self, pattern: DatasetPattern) -> frozenset[str]:
@@ -290,7 +293,7 @@ class ChangeLog:
 
 
 def _may_match(pattern: DatasetPattern) -> ColumnElement[bool]:
-    """A condition that spares reading every dataset if the pattern names a single one."""
+    """A condition that narrows down the datasets if the pattern has no wildcards."""
     dataset = tables.dataset.c
     if pattern.is_open:
         return true()
@@ -300,20 +303,20 @@ def _may_match(pattern: DatasetPattern) -> ColumnElement[bool]:
     return or_(dataset.name == pattern.text, dataset.urn.contains(f"/{ending}", autoescape=True))
 
 
-def _statement(connection: Connection, wanted: EventFilter) -> Select[Any]:
+def _statement(connection: Connection, filter: EventFilter) -> Select[Any]:
     event = tables.change_event.c
     statement = select(event.body).order_by(event.recorded_at.desc(), event.sequence.desc())
-    if wanted.since is not None:
-        statement = statement.where(event.recorded_at >= wanted.since)
-    if wanted.until is not None:
-        statement = statement.where(event.recorded_at <= wanted.until)
-    if wanted.types:
-        statement = statement.where(event.type.in_([type.value for type in wanted.types]))
-    if wanted.breaking:
+    if filter.since is not None:
+        statement = statement.where(event.recorded_at >= filter.since)
+    if filter.until is not None:
+        statement = statement.where(event.recorded_at <= filter.until)
+    if filter.types:
+        statement = statement.where(event.type.in_([type.value for type in filter.types]))
+    if filter.breaking:
         statement = statement.where(event.breaking)
-    if wanted.urns is not None:
-        statement = statement.where(_is_one_of(connection, wanted.urns))
-    return statement if wanted.limit is None else statement.limit(wanted.limit)
+    if filter.urns is not None:
+        statement = statement.where(_is_one_of(connection, filter.urns))
+    return statement if filter.limit is None else statement.limit(filter.limit)
 
 
 def _is_one_of(connection: Connection, urns: frozenset[str]) -> ColumnElement[bool]:
@@ -321,7 +324,7 @@ def _is_one_of(connection: Connection, urns: frozenset[str]) -> ColumnElement[bo
     column: ColumnElement[str] = tables.change_event.c.urn
     if connection.dialect.name == "postgresql":
         return column == func.any(bindparam("urns", list(urns), type_=ARRAY(Text)))
-    if len(urns) > _MANY:
+    if len(urns) > _MAX_LOOKUPS:
         # The plus keeps SQLite from looking up each URN and sorting the results.
         column = literal_column("+change_event.urn", Text)
     every = func.json_each(to_json(sorted(urns)).decode()).table_valued("value")

@@ -16,7 +16,7 @@ from lumos.store.statements import insert_if_new, replace
 RunState: TypeAlias = Literal["running", "done", "settled", "rolling_back", "rolled_back"]
 StepState: TypeAlias = Literal["planned", "done", "undone"]
 
-_PAGE: Final = 200
+_PAGE_SIZE: Final = 200
 # The fastest level already compresses bodies to a quarter to a half of their size.
 _COMPRESSION_LEVEL: Final = 1
 
@@ -82,7 +82,7 @@ class ImportJournal:
             select(tables.import_step)
             .where(step.run == run, step.state != "undone")
             .order_by(step.kind, step.key)
-            .limit(_PAGE)
+            .limit(_PAGE_SIZE)
         )
         after: tuple[str, str] | None = None
         while True:
@@ -94,7 +94,7 @@ class ImportJournal:
             with self._database.reading() as connection:
                 rows = connection.execute(page).all()
             yield from map(_step, rows)
-            if len(rows) < _PAGE:
+            if len(rows) < _PAGE_SIZE:
                 return
             after = (rows[-1].kind, rows[-1].key)
 
@@ -183,7 +183,9 @@ class ImportJournalWriter:
                 insert_if_new(self._dialect, tables.import_step), row
             ).first()
             if is_new is None:
-                self._connection.execute(_REVISE, {f"the_{name}": row[name] for name in _REVISED})
+                self._connection.execute(
+                    _UPDATE_STEP, {f"the_{name}": row[name] for name in _UPDATED_COLUMNS}
+                )
 
     def mark(self, run: str, kind: str, keys: Iterable[str], state: StepState) -> None:
         """Record that steps were done or undone."""
@@ -227,8 +229,8 @@ _ANY_STEP: Final = (
 )
 _NEWEST: Final = select(func.coalesce(func.max(tables.import_run.c.sequence), 0))
 _STEP: Final = tables.import_step.c
-_REVISED: Final = ("run", "kind", "key", "state", "after")
-_REVISE: Final = (
+_UPDATED_COLUMNS: Final = ("run", "kind", "key", "state", "after")
+_UPDATE_STEP: Final = (
     update(tables.import_step)
     .where(
         _STEP.run == bindparam("the_run"),

@@ -65,26 +65,28 @@ class NotificationOutbox:
 
         After that time other senders may claim it, in case this one died.
         """
-        wanted = {"channels": list(channels), "now": now}
-        return self._claim(_due, wanted, sender=sender, until=until)
+        parameters = {"channels": list(channels), "now": now}
+        return self._claim(_due, parameters, sender=sender, until=until)
 
     def claim_after(
         self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> PostedNotification | None:
         """Claim the next unsent message after another one, due or not, also if it is dead."""
-        wanted = {"channels": list(channels), "now": now, "after": id}
-        return self._claim(_unsent, wanted, sender=sender, until=until)
+        parameters = {"channels": list(channels), "now": now, "after": id}
+        return self._claim(_unsent, parameters, sender=sender, until=until)
 
     def _claim(
         self,
-        which: Callable[[str], Executable],
-        wanted: dict[str, Any],
+        statement_for: Callable[[str], Executable],
+        parameters: dict[str, Any],
         *,
         sender: str,
         until: datetime,
     ) -> PostedNotification | None:
         with self._database.writing() as connection:
-            row = connection.execute(which(connection.dialect.name), wanted).one_or_none()
+            row = connection.execute(
+                statement_for(connection.dialect.name), parameters
+            ).one_or_none()
             if row is None:
                 return None
             values = {"claimed_by": sender, "claimed_until": until}
@@ -97,15 +99,15 @@ class NotificationOutbox:
 
     def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None:
         """Record why a claimed message was not sent, and when to retry, if at all."""
-        mine = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state != "sent")
+        is_claimed = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state != "sent")
         if due_at is None:
-            self._record(mine, state="dead", problem=problem)
+            self._record(is_claimed, state="dead", problem=problem)
         else:
-            self._record(mine, due_at=due_at, problem=problem)
+            self._record(is_claimed, due_at=due_at, problem=problem)
 
-    def _record(self, which: ColumnElement[bool], **values: Any) -> None:
+    def _record(self, condition: ColumnElement[bool], **values: Any) -> None:
         free = {"claimed_by": None, "claimed_until": None}
-        statement = update(table).where(which).values(tries=table.c.tries + 1, **free, **values)
+        statement = update(table).where(condition).values(tries=table.c.tries + 1, **free, **values)
         with self._database.writing() as connection:
             connection.execute(statement)
 
@@ -144,8 +146,8 @@ class NotificationOutbox:
         remaining = iter(event_ids)
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
         with self._database.reading() as connection:
-            while some := list(islice(remaining, _PAGE_SIZE)):
-                statement = select(*columns).where(table.c.event_id.in_(some)).order_by(table.c.id)
+            while batch := list(islice(remaining, _PAGE_SIZE)):
+                statement = select(*columns).where(table.c.event_id.in_(batch)).order_by(table.c.id)
                 for row in connection.execute(statement):
                     found.setdefault(row.event_id, []).append(row)
         return {event_id: _alert(rows) for event_id, rows in found.items()}

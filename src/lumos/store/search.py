@@ -25,13 +25,13 @@ from lumos.model.types import parse_type, quoted_name
 from lumos.model.urn import SCHEME
 from lumos.store import tables
 
-_RUN: Final = re.compile(r"[^\W_]+")
-# Faster than `_RUN` for ASCII text, which most names are.
+_WORD_RUN: Final = re.compile(r"[^\W_]+")
+# Faster than `_WORD_RUN` for ASCII text, which most names are.
 _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
-_TO_JOINED: Final = {**_TO_SPACES, ord("_"): "_", ord("-"): "_"}
+_TO_UNDERSCORES: Final = {**_TO_SPACES, ord("_"): "_", ord("-"): "_"}
 _TO_NOTHING: Final = dict.fromkeys(_TO_SPACES)
 _DIGIT: Final = re.compile(r"[0-9]")
-_WITHOUT_JOINTS: Final = {ord(mark): None for mark in "_-"}
+_WITHOUT_SEPARATORS: Final = {ord(mark): None for mark in "_-"}
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)+")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
 # Member names in the text of a type; the first alternative skips the symbols of enums.
@@ -70,7 +70,7 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True):
 def words(text: str) -> set[str]:
     """The words of a text: parts of paths and names; for camel case each part and the whole."""
     if not text.isascii():
-        return set(chain.from_iterable(map(_words_of_run, set(_RUN.findall(_plain(text))))))
+        return set(chain.from_iterable(map(_words_of_run, set(_WORD_RUN.findall(_plain(text))))))
     runs = set(text.translate(_TO_SPACES).split())
     if not text.islower():
         return set(chain.from_iterable(map(_words_of_run, runs)))
@@ -82,32 +82,32 @@ def compounds(text: str) -> list[str]:
     """Compound names without separators, such as `userclicks` for user_clicks."""
     if not text.isascii():
         found = _COMPOUND.findall(_plain(text))
-        return [_word(each.translate(_WITHOUT_JOINTS)) for each in found]
+        return [_word(each.translate(_WITHOUT_SEPARATORS)) for each in found]
     if "_" not in text and "-" not in text:
         return []
-    runs = text.lower().translate(_TO_JOINED).split()
+    runs = text.lower().translate(_TO_UNDERSCORES).split()
     joined = [run.strip("_") for run in runs if "_" in run]
     return [run.replace("_", "") for run in joined if "_" in run]
 
 
-def _whole(text: str) -> str:
+def _whole_word(text: str) -> str:
     """The name as one word, to find it first if it is the whole query."""
     if text.isascii():
         return text.translate(_TO_NOTHING).lower()
-    return "".join(map(_word, _RUN.findall(_plain(text))))
+    return "".join(map(_word, _WORD_RUN.findall(_plain(text))))
 
 
 def query_words(query: str) -> list[str]:
     """The words of a query, which must all match; a compound is split into its parts."""
-    return list(dict.fromkeys(map(_word, _RUN.findall(_plain(query)))))[:_MAX_WORDS]
+    return list(dict.fromkeys(map(_word, _WORD_RUN.findall(_plain(query)))))[:_MAX_WORDS]
 
 
 def _plain(text: str) -> str:
     """The text without accents."""
     if text.isascii():
         return text
-    marks = unicodedata.normalize("NFKD", text)
-    return "".join(mark for mark in marks if not unicodedata.combining(mark))
+    weights = unicodedata.normalize("NFKD", text)
+    return "".join(mark for mark in weights if not unicodedata.combining(mark))
 
 
 @lru_cache(maxsize=262_144)
@@ -213,18 +213,18 @@ def _index_row(dataset: SearchDocument) -> dict[str, Any]:
     folder, _, last = path.rpartition("/")
     texts = _texts(dataset)
     folders = list(map(_segment, folder.split("/")))
-    own = _joined(name)
-    words_in_path = [own if last == name else _joined(last), *[each[0] for each in folders]]
+    own = _to_words(name)
+    words_in_path = [own if last == name else _to_words(last), *[each[0] for each in folders]]
     compound = compounds(last if name in last else f"{name} {last}")
     for _, folder_compounds in folders:
         compound += folder_compounds
-    facets = [f"2{_whole(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
+    facets = [f"2{_whole_word(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
     return {
         "urn": urn,
         "name": own,
         "path": " ".join(words_in_path),
-        "fields": _joined(" ".join(chain.from_iterable(map(_field_names, fields)))),
-        "words": _joined(" ".join(texts)) if texts else "",
+        "fields": _to_words(" ".join(chain.from_iterable(map(_field_names, fields)))),
+        "words": _to_words(" ".join(texts)) if texts else "",
         "facets": " ".join(facets),
     }
 
@@ -244,7 +244,7 @@ def _member_names(type: str) -> tuple[str, ...]:
 @lru_cache(maxsize=65_536)
 def _segment(text: str) -> tuple[str, list[str]]:
     """The words and compounds of a folder name; cached because many datasets share it."""
-    return _joined(text), compounds(text)
+    return _to_words(text), compounds(text)
 
 
 def _texts(dataset: SearchDocument) -> list[str]:
@@ -277,7 +277,7 @@ def _facets(dataset: SearchDocument) -> list[str]:
     ]
 
 
-def _joined(text: str) -> str:
+def _to_words(text: str) -> str:
     if not (text.isascii() and text.islower()):
         return " ".join(words(text))
     # Every database splits lower-case text as Lumos does; only words such as `day2` need parts.
@@ -321,12 +321,12 @@ def refill(connection: Connection, datasets: Iterable[SearchDocument]) -> int:
     pending: Future[None] | None = None
     # SQLite indexes one batch without the GIL while Python splits the words of the next one.
     with ThreadPoolExecutor(1) as indexer:
-        while some := list(islice(entries, _BATCH)):
+        while batch := list(islice(entries, _BATCH)):
             if pending is not None:
                 pending.result()
-            _insert(connection, some)
-            pending = indexer.submit(_index, connection, count + 1, count + len(some))
-            count += len(some)
+            _insert(connection, batch)
+            pending = indexer.submit(_index, connection, count + 1, count + len(batch))
+            count += len(batch)
     if pending is not None:
         pending.result()
     return count
@@ -432,42 +432,42 @@ class SearchHits(msgspec.Struct, frozen=True):
 
 def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> SearchHits:
     """Find the datasets with every word of the query, each as a prefix."""
-    wanted = query_words(query)
+    query_terms = query_words(query)
     required = facets.tokens()
-    if not wanted and not required:
+    if not query_terms and not required:
         return SearchHits((), 0, all_counted=True)
     statements = _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE
-    most = max(limit, _MAX_CANDIDATES)
+    limit_candidates = max(limit, _MAX_CANDIDATES)
     candidates: dict[int, tuple[int, str, str]] = {}
-    named: dict[str, Any] = {}
-    if wanted:
-        named = {
-            "whole": _exact(connection, f"2{''.join(wanted)}", required),
-            "name": _match(connection, wanted, ("name",), required),
-            "path": _match(connection, wanted, ("name", "path"), required),
-            "most": most,
+    by_name_parameters: dict[str, Any] = {}
+    if query_terms:
+        by_name_parameters = {
+            "whole": _exact(connection, f"2{''.join(query_terms)}", required),
+            "name": _match(connection, query_terms, ("name",), required),
+            "path": _match(connection, query_terms, ("name", "path"), required),
+            "most": limit_candidates,
         }
-        for id, *candidate in connection.execute(statements.named, named).all():
+        for id, *candidate in connection.execute(statements.by_name, by_name_parameters).all():
             candidates.setdefault(id, tuple(candidate))
     if len(candidates) >= limit:
-        by_name = {"q": named["path"], "most": MAX_COUNTED}
+        by_name = {"q": by_name_parameters["path"], "most": MAX_COUNTED}
         total = connection.execute(statements.counted, by_name).scalar_one()
         all_counted = False
     else:
         most_counted = max(limit, MAX_COUNTED)
-        anywhere = {"q": _match(connection, wanted, _ANYWHERE, required), "most": most_counted}
+        anywhere = {"q": _match(connection, query_terms, _ANYWHERE, required), "most": most_counted}
         ids = [row[0] for row in connection.execute(statements.ids, anywhere).all()]
-        others = [id for id in ids if id not in candidates][:most]
+        others = [id for id in ids if id not in candidates][:limit_candidates]
         for id, *entry in connection.execute(statements.entries, {"ids": others}).all():
             candidates[id] = (_ELSEWHERE, *entry)
         total = len(ids)
         all_counted = total < most_counted
-    ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, wanted))
+    ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, query_terms))
     best = tuple(urn for _, urn, _ in ranked[:limit])
     return SearchHits(best, max(total, len(candidates)), all_counted)
 
 
-def matching_fields(schema: SearchSchema, wanted: Sequence[str]) -> tuple[str, ...]:
+def matching_fields(schema: SearchSchema, query_terms: Sequence[str]) -> tuple[str, ...]:
     """The paths of the fields that match the most words of a query, such as `meta.priority`.
 
     The last name of a path must match a word: `meta` finds the column, not the fields inside it.
@@ -478,16 +478,16 @@ def matching_fields(schema: SearchSchema, wanted: Sequence[str]) -> tuple[str, .
         if text.isascii():
             # Checking for the substring is faster than splitting names into words.
             folded = text.lower()
-            for word in wanted:
+            for word in query_terms:
                 if word in folded:
                     break
             else:
                 continue
         for path, name in _named_paths(field):
-            if _matches(name, wanted):
-                counted[path] = _matches(path, wanted)
-    most = max(counted.values(), default=0)
-    return tuple(path for path, count in counted.items() if count == most)[:_MAX_FIELDS]
+            if _matches(name, query_terms):
+                counted[path] = _matches(path, query_terms)
+    limit_candidates = max(counted.values(), default=0)
+    return tuple(path for path, count in counted.items() if count == limit_candidates)[:_MAX_FIELDS]
 
 
 def _named_paths(field: SearchField) -> Iterator[tuple[str, str]]:
@@ -500,10 +500,10 @@ def _named_paths(field: SearchField) -> Iterator[tuple[str, str]]:
         )
 
 
-def _matches(name: str, wanted: Sequence[str]) -> int:
+def _matches(name: str, query_terms: Sequence[str]) -> int:
     """The number of query words that a word of the name begins with."""
-    have = words(name)
-    return sum(any(word.startswith(each) for word in have) for each in wanted)
+    name_words = words(name)
+    return sum(any(word.startswith(each) for word in name_words) for each in query_terms)
 
 
 def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
@@ -511,8 +511,8 @@ def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
 
     Reads the whole vocabulary of the index.
     """
-    wanted = query_words(query)
-    misspelt = [word for word in wanted if not find(connection, word, Facets(), limit=1).total]
+    query_terms = query_words(query)
+    misspelt = [word for word in query_terms if not find(connection, word, Facets(), limit=1).total]
     if not 0 < len(misspelt) <= _MAX_MISSPELT:
         return None
     nearest: dict[str, str] = {}
@@ -520,17 +520,17 @@ def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
         if (found := _nearest_word(connection, word)) is None:
             return None
         nearest[word] = found
-    corrected = _RUN.sub(lambda run: nearest.get(_word(run[0]), run[0]), _plain(query))
+    corrected = _WORD_RUN.sub(lambda run: nearest.get(_word(run[0]), run[0]), _plain(query))
     return corrected if find(connection, corrected, facets, limit=1).total else None
 
 
 def _nearest_word(connection: Connection, misspelt: str) -> str | None:
     """The most similar word of the index; of several, the one in most datasets."""
-    meant = _readable(misspelt)
-    if len(meant) < _MIN_MISSPELT_LENGTH:
+    intended = _readable(misspelt)
+    if len(intended) < _MIN_MISSPELT_LENGTH:
         return None
     third = -(-len(misspelt) // 3)
-    slack = 2 * len(misspelt) // len(meant)
+    slack = 2 * len(misspelt) // len(intended)
     # One or two wrong letters leave at least one third of the word intact.
     parameters = {
         "first": misspelt[:third],
@@ -541,17 +541,17 @@ def _nearest_word(connection: Connection, misspelt: str) -> str | None:
     }
     statement = _POSTGRES_WORDS if connection.dialect.name == "postgresql" else _SQLITE_WORDS
     ranked: list[tuple[float, int, str]] = []
-    compared = SequenceMatcher(autojunk=False)
-    compared.set_seq2(meant)
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(intended)
     for token, datasets in connection.execute(statement, parameters):
         word = _readable(token.removeprefix("1"))
         if not word[:1].isalpha():
             continue
-        compared.set_seq1(word)
-        if compared.quick_ratio() >= _MIN_SIMILARITY:
-            ranked.append((-compared.ratio(), -datasets, word))
-    unlikeness, _, word = min(ranked, default=(0.0, 0, ""))
-    return word if -unlikeness >= _MIN_SIMILARITY else None
+        matcher.set_seq1(word)
+        if matcher.quick_ratio() >= _MIN_SIMILARITY:
+            ranked.append((-matcher.ratio(), -datasets, word))
+    negative_similarity, _, word = min(ranked, default=(0.0, 0, ""))
+    return word if -negative_similarity >= _MIN_SIMILARITY else None
 
 
 def _readable(word: str) -> str:
@@ -563,10 +563,10 @@ def _letter(code_point: int) -> str:
     return chr(code_point) if 127 < code_point < 0x110000 else ""
 
 
-def _rank(candidate: tuple[int, str, str], wanted: list[str]) -> tuple[Any, ...]:
+def _rank(candidate: tuple[int, str, str], query_terms: list[str]) -> tuple[Any, ...]:
     tier, urn, name = candidate
     # An exact match comes before a name that only begins with the query.
-    covered = sum(map(len, wanted)) / max(len(name), 1)
+    covered = sum(map(len, query_terms)) / max(len(name), 1)
     return (tier, -covered, len(urn), urn)
 
 
@@ -575,7 +575,7 @@ class _Statements(NamedTuple):
 
     ids: TextClause
     counted: TextClause
-    named: TextClause
+    by_name: TextClause
     entries: TextClause
 
 
@@ -590,7 +590,7 @@ _SQLITE: Final = _Statements(
     counted=text(
         "SELECT count(*) FROM (SELECT 1 FROM search_names WHERE search_names MATCH :q LIMIT :most)"
     ),
-    named=text(
+    by_name=text(
         "SELECT entry.id, tier, urn, name FROM ("
         "SELECT rowid AS id, 0 AS tier FROM search_names WHERE search_names MATCH :whole "
         "UNION ALL SELECT rowid, 1 FROM search_names WHERE search_names MATCH :name "
@@ -607,7 +607,7 @@ _POSTGRES: Final = _Statements(
         "SELECT count(*) FROM (SELECT 1 FROM search_entry "
         "WHERE vector @@ cast(:q AS tsquery) LIMIT :most) AS found"
     ),
-    named=text(
+    by_name=text(
         "SELECT id, tier, urn, name FROM ("
         "SELECT id, 0 AS tier, urn, name FROM search_entry "
         "WHERE vector @@ cast(:whole AS tsquery) "
@@ -642,13 +642,13 @@ def _exact(connection: Connection, facet: str, required: list[str]) -> str:
 
 
 def _match(
-    connection: Connection, wanted: list[str], columns: tuple[str, ...], required: list[str]
+    connection: Connection, query_terms: list[str], columns: tuple[str, ...], required: list[str]
 ) -> str:
     """A match expression; words are only letters and digits, so nothing needs escaping."""
     if connection.dialect.name == "postgresql":
-        marks = "".join(_WEIGHTS[column] for column in columns)
-        found = [f"('{word}':*{marks} | '1{word}':D)" for word in wanted]
+        weights = "".join(_WEIGHTS[column] for column in columns)
+        found = [f"('{word}':*{weights} | '1{word}':D)" for word in query_terms]
         return " & ".join([*found, *(f"'{facet}':D" for facet in required)])
     filter = " ".join(columns)
-    found = [f'({{{filter}}} : "{word}"* OR facets : "1{word}")' for word in wanted]
+    found = [f'({{{filter}}} : "{word}"* OR facets : "1{word}")' for word in query_terms]
     return " AND ".join([*found, *(f'facets : "{facet}"' for facet in required)])

@@ -26,11 +26,11 @@ from lumos.model.json_codec import to_json
 _MAX_PARAMETERS: Final = 500
 
 
-def portions(keys: Collection[str]) -> Iterator[list[str]]:
+def batches(keys: Collection[str]) -> Iterator[list[str]]:
     """The keys, sorted, in lists that are short enough for one statement."""
-    wanted = sorted(keys)
-    for start in range(0, len(wanted), _MAX_PARAMETERS):
-        yield wanted[start : start + _MAX_PARAMETERS]
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), _MAX_PARAMETERS):
+        yield ordered[start : start + _MAX_PARAMETERS]
 
 
 @cache
@@ -65,13 +65,13 @@ def among(
     connection: Connection, column: ColumnElement[Any], values: Iterable[int] | Iterable[str]
 ) -> ColumnElement[bool]:
     """Whether the column has one of the values; any number of values is one parameter."""
-    wanted = list(values)
+    listed = list(values)
     if connection.dialect.name == "postgresql":
         kind = ARRAY(Text if isinstance(column.type, String) else BigInteger)
-        return column == func.any(bindparam(None, wanted, type_=kind))
+        return column == func.any(bindparam(None, listed, type_=kind))
     # SQLite reads text from JSON only up to the first NUL.
-    with_nul = [value for value in wanted if isinstance(value, str) and "\0" in value]
-    plain = [value for value in wanted if value not in with_nul] if with_nul else wanted
+    with_nul = [value for value in listed if isinstance(value, str) and "\0" in value]
+    plain = [value for value in listed if value not in with_nul] if with_nul else listed
     unpacked = func.json_each(to_json(plain).decode()).table_valued("value")
     condition = column.in_(select(unpacked.c.value))
     return or_(condition, column.in_(with_nul)) if with_nul else condition

@@ -56,13 +56,13 @@ from lumos.store.journal import ImportJournal
 from lumos.store.lineage.reader import LineageReader
 from lumos.store.notification_outbox import NotificationOutbox
 from lumos.store.search import Facets, SearchHits
-from lumos.store.statements import insert_if_new, portions
+from lumos.store.statements import batches, insert_if_new
 from lumos.store.transaction import Completer, Listener, Transaction, schema_row
 from lumos.store.usage import UsageReader
 
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
-_PAUSE: Final = 0.05
+_FIRST_WAIT: Final = 0.05
 # The number of candidates that the error for an ambiguous name lists.
 _MAX_CANDIDATES: Final = 5
 # Built once: building a statement takes longer than running it.
@@ -153,7 +153,7 @@ class Store:
                     return action(transaction)
             except StoreContended:
                 # Give the other writer time to finish.
-                time.sleep(random.uniform(0, _PAUSE * 2**attempt))
+                time.sleep(random.uniform(0, _FIRST_WAIT * 2**attempt))
         with self.transaction() as transaction:
             return action(transaction)
 
@@ -317,8 +317,8 @@ class Store:
         with self._database.reading() as connection:
             return {
                 row.urn: known_dataset(row)
-                for some in portions(urns)
-                for row in connection.execute(statement, {"urns": some})
+                for batch in batches(urns)
+                for row in connection.execute(statement, {"urns": batch})
             }
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
@@ -326,12 +326,12 @@ class Store:
         table = tables.dataset.c
         with self._database.reading() as connection:
             own: dict[str, str] = {}
-            for some in portions(urns):
-                rows = connection.execute(_NAMES_OF.where(table.urn.in_(_URNS)), {"urns": some})
+            for batch in batches(urns):
+                rows = connection.execute(_NAMES_OF.where(table.urn.in_(_URNS)), {"urns": batch})
                 own |= {row.urn: row.name for row in rows}
             names = {own.get(urn) or name_in(urn) for urn in urns}
-            for some in portions(names):
-                rows = connection.execute(_NAMES_OF.where(table.name.in_(_URNS)), {"urns": some})
+            for batch in batches(names):
+                rows = connection.execute(_NAMES_OF.where(table.name.in_(_URNS)), {"urns": batch})
                 own |= {row.urn: row.name for row in rows}
         return own
 
@@ -348,14 +348,14 @@ class Store:
         with self._database.reading() as connection:
             rows = [
                 row
-                for some in portions(urns)
-                for row in connection.execute(statement, {"urns": some})
+                for batch in batches(urns)
+                for row in connection.execute(statement, {"urns": batch})
             ]
             # Many datasets may have the same schema.
             schemas = {
                 row.hash: row.body
-                for some in portions({row.hash for row in rows})
-                for row in connection.execute(bodies, {"urns": some})
+                for batch in batches({row.hash for row in rows})
+                for row in connection.execute(bodies, {"urns": batch})
             }
         return {
             row.urn: RecordedShapes(format=row.format, schema=schemas[row.hash], memory=row.memory)
@@ -371,8 +371,8 @@ class Store:
         with self._database.reading() as connection:
             return {
                 urn: from_json(body, ASPECT_TYPES[name])
-                for some in portions(urns)
-                for urn, body in connection.execute(statement, {"urns": some})
+                for batch in batches(urns)
+                for urn, body in connection.execute(statement, {"urns": batch})
             }
 
     def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:

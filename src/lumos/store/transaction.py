@@ -68,7 +68,7 @@ class Transaction:
         self._written: dict[str, None] = {}
         self._saved_schemas: set[str] = set()
         self._sizes: dict[str, dict[str, Any]] = {}
-        self._memories: dict[str, dict[str, Any]] = {}
+        self._schema_memories: dict[str, dict[str, Any]] = {}
         self.new_events: list[ChangeEvent] = []
         self.annotations = AnnotationRows(connection)
         self.lineage = LineageWriter(connection)
@@ -156,8 +156,8 @@ class Transaction:
         self.lineage.finish()
         if self._sizes:
             self._execute(replace(self._dialect, tables.storage_size), list(self._sizes.values()))
-        if self._memories:
-            rows = list(self._memories.values())
+        if self._schema_memories:
+            rows = list(self._schema_memories.values())
             self._execute(replace(self._dialect, tables.schema_memory), rows)
         written = list(self._written)
         search.remove(self._connection, written)
@@ -214,7 +214,7 @@ class Transaction:
 
         Listeners are not called for events that are not new, such as the history of an imported
         dataset. `recorded_at` is the position among all events if it differs from the time of the
-        event: a reader that asks for events since a time must also get those found out later.
+        event: readers of events since a time must also get events that were discovered later.
         """
         row = {
             "event_id": event.event_id,
@@ -269,7 +269,7 @@ class Transaction:
     def save_schema_memory(self, urn: str, body: bytes, schema: Schema) -> None:
         """Replace the state of scans about a dataset's schemas when the transaction ends."""
         hash = self.save_schema(schema)
-        self._memories[urn] = {"urn": urn, "schema_hash": hash, "body": body}
+        self._schema_memories[urn] = {"urn": urn, "schema_hash": hash, "body": body}
 
     def save_alias(self, urn: str, *, of: str, reason: str, at: datetime) -> None:
         """Make an earlier URN an alias of a dataset; its own aliases are moved as well."""
@@ -300,17 +300,17 @@ class Transaction:
         self._mark_written(to)
         self.save_alias(known.urn, of=to, reason="renamed", at=at)
 
-    def absorb(self, known: KnownDataset, *, into: str, at: datetime) -> None:
+    def merge_into(self, known: KnownDataset, *, into: str, at: datetime) -> None:
         """Merge a dataset into another, which is then found under both URNs."""
         self.save(msgspec.structs.replace(known, state="missing", updated_at=at))
         self.lineage.flush()
         self._copy_annotations(known.urn, into)
         self._move_usage(known.urn, into, at=at)
-        self.lineage.absorb(known.urn, into)
+        self.lineage.merge_into(known.urn, into)
         self._mark_written(into)
         self.save_alias(known.urn, of=into, reason="merged", at=at)
 
-    def retire(self, known: KnownDataset, *, at: datetime) -> None:
+    def mark_split(self, known: KnownDataset, *, at: datetime) -> None:
         """Mark a dataset as split into others; its history and edges stay."""
         self.save(msgspec.structs.replace(known, state="split", updated_at=at))
 

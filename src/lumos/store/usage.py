@@ -127,12 +127,12 @@ class UsageReader:
     def views(self) -> list[tuple[str, str]]:
         """Pairs of a table or view and a view that selects from it, by any reporter."""
         edge = tables.lineage_edge.c
-        above, below = tables.lineage_node.alias(), tables.lineage_node.alias()
+        upstream_node, downstream_node = tables.lineage_node.alias(), tables.lineage_node.alias()
         statement = (
-            select(above.c.urn, below.c.urn)
+            select(upstream_node.c.urn, downstream_node.c.urn)
             .select_from(tables.lineage_edge)
-            .join(above, above.c.id == edge.upstream)
-            .join(below, below.c.id == edge.downstream)
+            .join(upstream_node, upstream_node.c.id == edge.upstream)
+            .join(downstream_node, downstream_node.c.id == edge.downstream)
             .where(edge.type == "VIEW")
             .distinct()
         )
@@ -162,8 +162,8 @@ class UsageReader:
         wanted = sorted(days)
         with self._database.reading() as connection:
             for start in range(0, len(wanted), _PAGE_SIZE):
-                some = wanted[start : start + _PAGE_SIZE]
-                statement = select(column["keys"]).where(column.day.in_(some))
+                batch = wanted[start : start + _PAGE_SIZE]
+                statement = select(column["keys"]).where(column.day.in_(batch))
                 yield from connection.scalars(statement, execution_options={"yield_per": 10})
 
     def counted_keys_by(self, reporter: str) -> "array[int]":
@@ -192,13 +192,13 @@ class UsageWriter:
 
         Former URNs are resolved.
         """
-        touched: set[str] = set()
+        changed_urns: set[str] = set()
         statement = replace(self._connection.dialect.name, tables.usage_reads)
         ordered = sorted(reads, key=attrgetter("urn"))
         moved = self._moved({each.urn for each in ordered})
-        for urn, several in groupby(ordered, key=attrgetter("urn")):
+        for urn, group in groupby(ordered, key=attrgetter("urn")):
             now = moved.get(urn, urn)
-            added = [each._replace(urn=now, reporter=reporter) for each in several]
+            added = [each._replace(urn=now, reporter=reporter) for each in group]
             days = [each.day for each in added]
             known = {
                 _key(each): each
@@ -213,8 +213,8 @@ class UsageWriter:
             rows = [_row(each) for key, each in known.items() if key in changed]
             for start in range(0, len(rows), _PAGE_SIZE):
                 self._connection.execute(statement, rows[start : start + _PAGE_SIZE])
-            touched.add(now)
-        return touched
+            changed_urns.add(now)
+        return changed_urns
 
     def _delete_sums(self, newer: Iterable[Reads]) -> None:
         column = tables.usage_reads.c
@@ -250,23 +250,23 @@ class UsageWriter:
     def forget(self, reporter: str) -> set[str]:
         """Delete everything by a reporter; return the URNs that had reads."""
         table = tables.usage_reads
-        touched = set(
+        changed_urns = set(
             self._connection.scalars(
                 select(table.c.urn).distinct().where(table.c.reporter == reporter)
             )
         )
         for each in (table, tables.usage_log):
             self._connection.execute(delete(each).where(each.c.reporter == reporter))
-        return touched
+        return changed_urns
 
     def forget_before(self, day: date) -> set[str]:
         """Delete everything before a day; return the URNs that had reads."""
         reads, log = tables.usage_reads, tables.usage_log
         old = reads.c.day < day
-        touched = set(self._connection.scalars(select(reads.c.urn).distinct().where(old)))
+        changed_urns = set(self._connection.scalars(select(reads.c.urn).distinct().where(old)))
         self._connection.execute(delete(log).where(log.c.day < day))
         self._connection.execute(delete(reads).where(old))
-        return touched
+        return changed_urns
 
     def move(self, urn: str, into: str) -> bool:
         """Move the reads of one dataset to another; False if there are none."""
@@ -293,8 +293,8 @@ class UsageWriter:
         found = 0
         wanted = sorted(urns)
         for start in range(0, len(wanted), _PAGE_SIZE):
-            some = wanted[start : start + _PAGE_SIZE]
-            known = select(tables.dataset.c.urn).where(tables.dataset.c.urn.in_(some))
+            batch = wanted[start : start + _PAGE_SIZE]
+            known = select(tables.dataset.c.urn).where(tables.dataset.c.urn.in_(batch))
             for urn in self._connection.scalars(known).all():
                 self._derive(urn, at)
                 self._changed(urn)
@@ -324,22 +324,24 @@ class UsageWriter:
     def _update_last_accessed(self, urn: str, usage: Usage) -> None:
         """Update imported timestamps if the last read is later."""
         extras = tables.extras
-        here = (extras.c.urn == urn, extras.c.name == "timestamps")
-        body = self._connection.execute(select(extras.c.body).where(*here)).scalar()
+        is_timestamps = (extras.c.urn == urn, extras.c.name == "timestamps")
+        body = self._connection.execute(select(extras.c.body).where(*is_timestamps)).scalar()
         imported = None if body is None else from_json(body, Timestamps | None)  # type: ignore[arg-type]
         if imported is None or usage.last_accessed is None:
             return
         if imported.last_accessed is None or imported.last_accessed < usage.last_accessed:
             newer = msgspec.structs.replace(imported, last_accessed=usage.last_accessed)
-            self._connection.execute(update(extras).where(*here).values(body=to_json(newer)))
+            self._connection.execute(
+                update(extras).where(*is_timestamps).values(body=to_json(newer))
+            )
 
     def _moved(self, urns: Collection[str]) -> dict[str, str]:
         alias, wanted = tables.alias.c, sorted(urns)
         found: dict[str, str] = {}
         for start in range(0, len(wanted), _PAGE_SIZE):
-            some = wanted[start : start + _PAGE_SIZE]
+            batch = wanted[start : start + _PAGE_SIZE]
             rows = self._connection.execute(
-                select(alias.urn, alias.dataset_urn).where(alias.urn.in_(some))
+                select(alias.urn, alias.dataset_urn).where(alias.urn.in_(batch))
             )
             found |= {row.urn: row.dataset_urn for row in rows}
         return found
@@ -356,8 +358,8 @@ def usage_of(reads: Iterable[Reads]) -> Usage | None:
         readers[each.reader] = Reader(
             name=each.reader,
             reads=before.reads + each.reads,
-            bytes=_added(before.bytes, each.bytes),
-            rows=_added(before.rows, each.rows),
+            bytes=_add_optional(before.bytes, each.bytes),
+            rows=_add_optional(before.rows, each.rows),
             last_read=max(each.last_read, before.last_read or each.last_read),
         )
         for name, times in each.columns.items():
@@ -404,23 +406,23 @@ def _sum(one: Reads, other: Reads) -> Reads:
         columns[name] = columns.get(name, 0) + times
     return one._replace(
         reads=one.reads + other.reads,
-        bytes=_added(one.bytes, other.bytes),
-        rows=_added(one.rows, other.rows),
+        bytes=_add_optional(one.bytes, other.bytes),
+        rows=_add_optional(one.rows, other.rows),
         last_read=max(one.last_read, other.last_read),
         columns=columns,
     )
 
 
-def _added(one: int | None, other: int | None) -> int | None:
+def _add_optional(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
 
 
 # Built once: building a statement takes longer than running it.
-_WANTED: Final[BindParameter[str]] = bindparam("urn")
+_URN: Final[BindParameter[str]] = bindparam("urn")
 _READS_OF: Final = (
     select(tables.usage_reads)
     .where(
-        tables.usage_reads.c.urn == _WANTED,
+        tables.usage_reads.c.urn == _URN,
         tables.usage_reads.c.day >= bindparam("since", type_=tables.DayColumn),
         tables.usage_reads.c.day <= bindparam("until", type_=tables.DayColumn),
     )

@@ -44,7 +44,7 @@ def legacy(*datasets: tuple[str, str, str, str, int]) -> GroupingState:
                 count,
             )
         )
-    return LegacyGrouping(file_sets=places).upgraded(summaries)
+    return LegacyGrouping(file_sets=places).upgrade(summaries)
 
 
 TABLE = "t | csv | id:int name total:float | "
@@ -109,7 +109,7 @@ def grouped_when(before: GroupingState, known: Iterable[str], *lines: str) -> Gr
         {each.schema.full: each.schema for each in some},
         hints=HintMatcher((), root=ROOT),
         before=before,
-        was_there=set(known).__contains__,
+        was_listed=set(known).__contains__,
     )
 
 

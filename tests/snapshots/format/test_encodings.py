@@ -84,10 +84,12 @@ def test_a_dataset_need_not_be_an_entry(tmp_path: Path) -> None:
 def test_the_content_hash_can_be_worked_out_by_anybody(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "a.jsonl", FACTS, many(1))
     line = (tmp_path / "a.jsonl").read_bytes().splitlines()[-1]
-    body, _, seal = (
+    body, _, content_hash = (
         line.removeprefix(b'{"dataset":').removesuffix(b"}").partition(b',"content_hash":')
     )
-    assert hashlib.sha256(body + b"}").hexdigest() == msgspec.json.decode(seal.removesuffix(b"}"))
+    assert hashlib.sha256(body + b"}").hexdigest() == msgspec.json.decode(
+        content_hash.removesuffix(b"}")
+    )
 
 
 @pytest.mark.parametrize("name", ["estate.xml", "estate", "estate.json.gz"])
@@ -125,7 +127,7 @@ def test_a_folder_with_other_things_is_not_replaced(
         folder.mkdir()
     (folder / foreign).write_text(text)
     before = all_bytes(folder)
-    with pytest.raises(SnapshotError, match="with other things"):
+    with pytest.raises(SnapshotError, match="with other files"):
         write_snapshot(folder, FACTS, many(2))
     assert all_bytes(folder) == before
 

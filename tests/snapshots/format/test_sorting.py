@@ -31,10 +31,10 @@ print(found, int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024)
 def test_what_is_too_much_for_the_memory_comes_back_in_order(most: int) -> None:
     keys = [f"lumos://s3/{number}" for number in range(200)]
     random.Random(5).shuffle(keys)
-    with EntrySorter(DATASETS, most_in_memory=most) as sorter:
+    with EntrySorter(DATASETS, max_in_memory=most) as sorter:
         for key in keys:
             sorter.add(key, f'{{"urn":"{key}"}}'.encode(), key.rjust(64, "0"))
-        found = list(sorter.in_order())
+        found = list(sorter.sorted_entries())
     assert found == [
         (key, f'{{"urn":"{key}"}}'.encode(), key.rjust(64, "0")) for key in sorted(keys)
     ]
@@ -48,7 +48,7 @@ def test_the_same_bytes_are_written_however_much_fits_into_the_memory(
     write_snapshot(tmp_path / "a.jsonl", FACTS, entries)
     monkeypatch.setattr(
         "lumos.snapshots.format.writer.EntrySorter",
-        lambda kind: EntrySorter(kind, most_in_memory=5000),
+        lambda kind: EntrySorter(kind, max_in_memory=5000),
     )
     write_snapshot(tmp_path / "b.jsonl", FACTS, entries)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()

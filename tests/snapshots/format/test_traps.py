@@ -103,7 +103,7 @@ def test_a_comparison_refuses_a_side_that_lacks_entries(
     else:
         _without_the_last_dataset(tmp_path / name)
     sides = (tmp_path / name, whole) if side == "source" else (whole, tmp_path / name)
-    with pytest.raises(TruncatedSnapshot, match="should have 3 datasets and has 2"):
+    with pytest.raises(TruncatedSnapshot, match="Expected 3 datasets, found 2"):
         compared(*sides)
 
 
@@ -135,7 +135,7 @@ def test_a_comparison_refuses_entries_that_nobody_counted(tmp_path: Path) -> Non
     file = written(tmp_path)
     more = file.read_text().splitlines()[-1].replace("customers", "customers2")
     file.write_text(file.read_text() + more + "\n")
-    with pytest.raises(EditedSnapshot, match="should have 2 datasets and has 3"):
+    with pytest.raises(EditedSnapshot, match="Expected 2 datasets, found 3"):
         compared(file, written(tmp_path, "whole.jsonl"))
 
 

@@ -213,7 +213,10 @@ class Migrations:
     def _sides(
         catalogs: SnapshotCatalogs, source: str, target: str
     ) -> Iterator[tuple[SnapshotCatalog, SnapshotCatalog]]:
-        with closing(catalogs.to_read(source)) as here, closing(catalogs.named(target)) as there:
+        with (
+            closing(catalogs.named_for_reading(source)) as here,
+            closing(catalogs.named(target)) as there,
+        ):
             if here.name == there.name:
                 raise MisuseError(f"'{source}' and '{target}' are the same catalog, {here.name}.")
             yield here, there

@@ -108,9 +108,9 @@ def committed_nodes(
     committed = committed_of(settings)
     nodes: set[int] = set()
     unmatched: list[str] = []
-    words = [text for each in committed for text in (*each.datasets, *each.patterns)]
+    patterns = [text for each in committed for text in (*each.datasets, *each.patterns)]
     for text, found in (
-        *_match_patterns(words, cost_nodes),
+        *_match_patterns(patterns, cost_nodes),
         *_tagged(store, cost_nodes, committed),
     ):
         nodes |= found
@@ -123,9 +123,9 @@ def committed_nodes(
     return nodes, remarks
 
 
-def _match_patterns(words: list[str], cost_nodes: CostNodes) -> Iterator[tuple[str, set[int]]]:
+def _match_patterns(patterns: list[str], cost_nodes: CostNodes) -> Iterator[tuple[str, set[int]]]:
     names = {urn: job.name for urn, job in cost_nodes.jobs.items()}
-    for text in words:
+    for text in patterns:
         pattern = DatasetPattern(text)
         yield (
             f"'{text}'",
@@ -192,10 +192,12 @@ def build_inputs(
     `schedules` (such as `weekly` or `0.5x`, by job) replace the known values in a what-if
     report.
     """
-    price_list = prices_of(settings).changed(prices or {})
+    price_list = prices_of(settings).with_changes(prices or {})
     cost_nodes = load_nodes(store)
     finder = NodeFinder(store, settings, cost_nodes)
-    storage = StorageCosts(store, price_list, period, cost_nodes, moves=finder.moved(moves or {}))
+    storage = StorageCosts(
+        store, price_list, period, cost_nodes, moves=finder.resolve_moves(moves or {})
+    )
     compute = ComputeCosts(store, price_list, period, finder, schedules=schedules or {})
     missing = {*storage.missing, *compute.missing}
     if missing:

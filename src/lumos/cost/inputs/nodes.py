@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # For jobs with more pairs of inputs and outputs, direct edges between those are kept.
-_MOST_PAIRS = 10_000
+_MAX_PAIRS = 10_000
 
 
 class CostNodes:
@@ -32,14 +32,14 @@ class CostNodes:
     def __init__(
         self,
         urns: list[str],
-        places: dict[str, int],
+        node_by_urn: dict[str, int],
         datasets: dict[str, tuple[str, str]],
         jobs: "dict[str, Job]",
         is_job: Bools,
         edges: Integers,
     ) -> None:
         self.urns = urns
-        self.node_by_urn = places
+        self.node_by_urn = node_by_urn
         # The platform and the source of each live dataset.
         self.datasets = datasets
         self.jobs = jobs
@@ -49,8 +49,8 @@ class CostNodes:
     def edge(self, upstream: int, downstream: int) -> int | None:
         """The number of an edge, or None."""
         first, last = np.searchsorted(self.upstream, [upstream, upstream + 1])
-        place = int(first + np.searchsorted(self.downstream[first:last], downstream))
-        return place if place < last and self.downstream[place] == downstream else None
+        position = int(first + np.searchsorted(self.downstream[first:last], downstream))
+        return position if position < last and self.downstream[position] == downstream else None
 
     def readers(self, node: int) -> list[int]:
         """The nodes that read a node."""
@@ -72,10 +72,10 @@ class CostNodes:
         edges = [(node, each) for each in outputs if self.edge(node, each) is None]
         if edges:
             both = np.stack([self.upstream, self.downstream], axis=1)
-            every = _unique_edges(
+            all_edges = _unique_edges(
                 np.concatenate([both, np.array(edges, dtype=np.int64)]), len(self.urns)
             )
-            self.upstream, self.downstream = every[:, 0].copy(), every[:, 1].copy()
+            self.upstream, self.downstream = all_edges[:, 0].copy(), all_edges[:, 1].copy()
         return node
 
 
@@ -94,15 +94,15 @@ def load_nodes(store: "Store") -> CostNodes:
     for job in jobs.values():
         lineage_only.update(urn for urn in (*job.inputs, *job.outputs) if urn not in datasets)
     urns = sorted(chain(datasets, lineage_only))
-    places = {urn: number for number, urn in enumerate(urns)}
+    node_by_urn = {urn: number for number, urn in enumerate(urns)}
     lookup = np.zeros(len(is_used), dtype=np.int64)
     for number, urn in _nodes_with_edges(store, is_used):
-        lookup[number] = places[urn]
+        lookup[number] = node_by_urn[urn]
     is_job = np.zeros(len(urns), dtype=np.bool_)
-    is_job[[places[urn] for urn in jobs]] = True
+    is_job[[node_by_urn[urn] for urn in jobs]] = True
     is_job[lookup[triples[triples[:, 2] != 0, 2]]] = True
-    edges = _edges(triples, lookup, places, jobs.values(), len(urns))
-    return CostNodes(urns, places, datasets, jobs, is_job, edges)
+    edges = _edges(triples, lookup, node_by_urn, jobs.values(), len(urns))
+    return CostNodes(urns, node_by_urn, datasets, jobs, is_job, edges)
 
 
 def _datasets(store: "Store") -> dict[str, tuple[str, str]]:
@@ -124,7 +124,7 @@ def _nodes_with_edges(store: "Store", is_used: Bools) -> Iterator[tuple[int, str
 def _edges(
     triples: Integers,
     lookup: Integers,
-    places: dict[str, int],
+    node_by_urn: dict[str, int],
     jobs: "Iterable[Job]",
     nodes: int,
 ) -> Integers:
@@ -135,37 +135,41 @@ def _edges(
     triples = triples[triples[:, 0] != triples[:, 1]]
     by_job = triples[:, 2] != 0
     up, down, job = (lookup[triples[:, column]] for column in range(3))
-    through = np.stack([up[by_job], down[by_job]], axis=1)
-    into = np.stack([up[by_job], job[by_job]], axis=1)
-    out_of = np.stack([job[by_job], down[by_job]], axis=1)
-    flows, flown, own = (_pairs(each) for each in _flows(jobs, places))
+    connected = np.stack([up[by_job], down[by_job]], axis=1)
+    job_inputs = np.stack([up[by_job], job[by_job]], axis=1)
+    job_outputs = np.stack([job[by_job], down[by_job]], axis=1)
+    flows, connected_by_jobs, own_inputs = (_pairs(each) for each in _flows(jobs, node_by_urn))
     # A job may read one of its outputs to produce another output.
-    own = own[_is_among(_edge_codes(own, nodes), _edge_codes(into, nodes))]
-    through = np.concatenate([through, flown])
+    own_inputs = own_inputs[
+        _is_among(_edge_codes(own_inputs, nodes), _edge_codes(job_inputs, nodes))
+    ]
+    connected = np.concatenate([connected, connected_by_jobs])
     direct = np.stack([up[~by_job], down[~by_job]], axis=1)
-    past = _is_among(_edge_codes(direct, nodes), _edge_codes(through, nodes))
-    return _unique_edges(np.concatenate([into, out_of, flows, own, direct[~past]]), nodes)
+    is_redundant = _is_among(_edge_codes(direct, nodes), _edge_codes(connected, nodes))
+    return _unique_edges(
+        np.concatenate([job_inputs, job_outputs, flows, own_inputs, direct[~is_redundant]]), nodes
+    )
 
 
 _Pairs: TypeAlias = list[tuple[int, int]]
 
 
-def _flows(jobs: "Iterable[Job]", places: dict[str, int]) -> tuple[_Pairs, _Pairs, _Pairs]:
+def _flows(jobs: "Iterable[Job]", node_by_urn: dict[str, int]) -> tuple[_Pairs, _Pairs, _Pairs]:
     """Edges of jobs, pairs of datasets that jobs connect, and inputs that are also outputs."""
     edges: _Pairs = []
-    ways: _Pairs = []
-    own: _Pairs = []
+    connected: _Pairs = []
+    own_inputs: _Pairs = []
     for job in jobs:
-        node = places[job.urn]
-        outputs = {places[urn] for urn in job.outputs}
-        inputs = {places[urn] for urn in job.inputs}
+        node = node_by_urn[job.urn]
+        outputs = {node_by_urn[urn] for urn in job.outputs}
+        inputs = {node_by_urn[urn] for urn in job.inputs}
         reads = inputs - outputs
         edges += [(each, node) for each in reads]
         edges += [(node, each) for each in outputs]
-        own += [(each, node) for each in inputs & outputs]
-        if len(reads) * len(outputs) <= _MOST_PAIRS:
-            ways += product(reads, outputs)
-    return edges, ways, own
+        own_inputs += [(each, node) for each in inputs & outputs]
+        if len(reads) * len(outputs) <= _MAX_PAIRS:
+            connected += product(reads, outputs)
+    return edges, connected, own_inputs
 
 
 def _pairs(pairs: _Pairs) -> Integers:
@@ -226,7 +230,7 @@ class NodeFinder:
         except (UnknownDataset, AmbiguousName) as problem:
             raise MisuseError(f"{where} in the configuration names '{name}'. {problem}") from None
 
-    def moved(self, moves: Mapping[str, str]) -> dict[str, str]:
+    def resolve_moves(self, moves: Mapping[str, str]) -> dict[str, str]:
         """Storage classes by dataset URN."""
         found = {}
         for name, storage_class in moves.items():
@@ -281,7 +285,9 @@ class NodeFinder:
             return tuple(self._nodes.node_by_urn[urn] for urn in parts)
         if (node := self._jobs_by_urn.get(name)) is not None:
             return (node,)
-        outputs = sorted({node for place in metered.outputs for node in self._dataset_at(place)})
+        outputs = sorted(
+            {node for position in metered.outputs for node in self._dataset_at(position)}
+        )
         return (self._nodes.add_job(_job_urn(metered), outputs),) if outputs else ()
 
     def _dataset(self, name: str) -> tuple[int, ...]:
@@ -292,11 +298,11 @@ class NodeFinder:
         node = None if urn is None else self._nodes.node_by_urn.get(urn)
         return () if node is None else (node,)
 
-    def _dataset_at(self, place: str) -> tuple[int, ...]:
+    def _dataset_at(self, position: str) -> tuple[int, ...]:
         """The dataset at a location."""
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
-        found = self._names.find(LocationReference(uri=place))
+        found = self._names.find(LocationReference(uri=position))
         is_there = found.way is ResolutionMethod.PLACE and found.urn in self._nodes.datasets
         return (self._nodes.node_by_urn[found.urn],) if is_there else ()
 
@@ -310,18 +316,18 @@ class NodeFinder:
     def _jobs_by_name(self) -> dict[str, str]:
         """Jobs by unambiguous names, with and without their namespace."""
         found: dict[str, str] = {}
-        twice: set[str] = set()
+        ambiguous: set[str] = set()
         for urn, job in self._nodes.jobs.items():
             for name in job_names(job):
                 if found.setdefault(name, urn) != urn:
-                    twice.add(name)
-        return {name: urn for name, urn in found.items() if name not in twice}
+                    ambiguous.add(name)
+        return {name: urn for name, urn in found.items() if name not in ambiguous}
 
     @cached_property
     def _jobs_by_urn(self) -> dict[str, int]:
         """Jobs that are known from edges only, by all unambiguous ends of their URNs."""
         found: dict[str, int] = {}
-        twice: set[str] = set()
+        ambiguous: set[str] = set()
         for node in np.flatnonzero(self._nodes.is_job).tolist():
             urn = self._nodes.urns[node]
             if urn in self._nodes.jobs:
@@ -330,8 +336,8 @@ class NodeFinder:
             for start in range(len(segments)):
                 name = "/".join(segments[start:])
                 if found.setdefault(name, node) != node:
-                    twice.add(name)
-        return {name: node for name, node in found.items() if name not in twice}
+                    ambiguous.add(name)
+        return {name: node for name, node in found.items() if name not in ambiguous}
 
     @cached_property
     def _jobs_by_application(self) -> dict[str, tuple[str, ...]]:

@@ -86,8 +86,8 @@ def reads_known_since(
     for urn, reader, first in store.costs.first_reads():
         source = source_of(urn)
         if source is not None and reader not in jobs:
-            place = location_of(urn, source)
-            found[place] = min(found.get(place, first), first)
+            location = location_of(urn, source)
+            found[location] = min(found.get(location, first), first)
     return found
 
 
@@ -145,12 +145,14 @@ def _edge_weights(
         known = by_node[node].get(edge)
         by_node[node][edge] = read if known is None else _sum(known, read)
         last_read[edge] = np.fmax(last_read[edge], at.timestamp())
-    for several in by_node.values():
-        reads = list(several.values())
+    for reads_by_edge in by_node.values():
+        reads = list(reads_by_edge.values())
         measures = ([each.bytes for each in reads], [each.rows for each in reads])
         counts = [each.reads for each in reads]
-        chosen = next((each for each in measures if None not in each and any(each)), counts)
-        for each, weight in zip(reads, chosen, strict=True):
+        weights_of_reads = next(
+            (each for each in measures if None not in each and any(each)), counts
+        )
+        for each, weight in zip(reads, weights_of_reads, strict=True):
             assert weight is not None
             weights[each.edge] = float(weight)
     return weights, last_read

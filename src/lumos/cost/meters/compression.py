@@ -16,17 +16,17 @@ from lumos.errors import LumosError
 LONGEST_LINE: Final = 64 * 1024 * 1024
 # Event logs compress to a fiftieth at best; a larger ratio is a decompression bomb.
 _MAX_RATIO: Final = 1000
-_STEP: Final = 1024 * 1024
+_BUFFER_BYTES: Final = 1024 * 1024
 # The zstd library drops a whole chunk if the file is truncated in it, so chunks are short.
-_SHORT_STEP: Final = 4096
-_LARGEST_BLOCK: Final = 32 * 1024 * 1024
+_CHUNK_BYTES: Final = 4096
+_MAX_BLOCK_BYTES: Final = 32 * 1024 * 1024
 
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_GZIP: Final = b"\x1f\x8b"
-_BZIP2: Final = b"BZh"
-_LZ4_OF_JAVA: Final = b"LZ4Block"
-_SNAPPY_OF_JAVA: Final = b"\x82SNAPPY\x00"
-_LZF: Final = b"ZV"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_BZIP2_MAGIC: Final = b"BZh"
+_LZ4_JAVA_MAGIC: Final = b"LZ4Block"
+_SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
+_LZF_MAGIC: Final = b"ZV"
 _DECOMPRESSION_ERRORS: Final = (
     EOFError,
     OSError,
@@ -54,10 +54,10 @@ def open_decompressed(path: str) -> Iterator[BinaryIO]:
         stored.seek(0)
         unpack = _decompressor(path, head)
         if unpack is None:
-            yield io.BufferedReader(stored, _STEP)
+            yield io.BufferedReader(stored, _BUFFER_BYTES)
             return
         limit = LONGEST_LINE + _MAX_RATIO * os.fstat(stored.fileno()).st_size
-        yield io.BufferedReader(_LimitedStream(unpack(stored), path, limit), _STEP)
+        yield io.BufferedReader(_LimitedStream(unpack(stored), path, limit), _BUFFER_BYTES)
 
 
 def read_lines(path: str) -> Iterator[bytes]:
@@ -70,17 +70,17 @@ def read_lines(path: str) -> Iterator[bytes]:
 
 
 def _decompressor(path: str, head: bytes) -> Callable[[BinaryIO], Any] | None:
-    if head.startswith(_ZSTD):
+    if head.startswith(_ZSTD_MAGIC):
         return _zstd
-    if head.startswith(_GZIP):
+    if head.startswith(_GZIP_MAGIC):
         return lambda stored: gzip.GzipFile(fileobj=stored)
-    if head.startswith(_BZIP2):
+    if head.startswith(_BZIP2_MAGIC):
         return bz2.BZ2File
-    if head.startswith(_LZ4_OF_JAVA):
+    if head.startswith(_LZ4_JAVA_MAGIC):
         return lambda stored: _BlockStream(_lz4_blocks(stored))
-    if head.startswith(_SNAPPY_OF_JAVA):
+    if head.startswith(_SNAPPY_JAVA_MAGIC):
         return lambda stored: _BlockStream(_snappy_blocks(stored))
-    if head.startswith(_LZF):
+    if head.startswith(_LZF_MAGIC):
         raise UnreadableMeter(
             path, "it is compressed with lzf; write logs with zstd, lz4 or snappy instead"
         )
@@ -99,20 +99,20 @@ class _LimitedStream(io.RawIOBase):
     def __init__(self, stream: Any, path: str, limit: int) -> None:
         self._stream = stream
         self._path = path
-        self._left = limit
+        self._remaining_bytes = limit
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         try:
-            data = self._stream.read(min(len(buffer), _SHORT_STEP))
+            data = self._stream.read(min(len(buffer), _CHUNK_BYTES))
         except _DECOMPRESSION_ERRORS as problem:
             if self._is_truncated(problem):
                 return 0
             raise UnreadableMeter(self._path, f"its data is damaged ({problem})") from None
-        self._left -= len(data)
-        if self._left < 0:
+        self._remaining_bytes -= len(data)
+        if self._remaining_bytes < 0:
             raise UnreadableMeter(self._path, "its decompressed size is implausible")
         buffer[: len(data)] = data
         return len(data)
@@ -146,11 +146,15 @@ def _lz4_blocks(stored: BinaryIO) -> Iterator[bytes]:
 
     while head := stored.read(21):
         if len(head) < 21:
-            raise EOFError("the last block is cut off")
-        mark, token, packed, size, _ = struct.unpack("<8sBiii", head)
-        if mark != _LZ4_OF_JAVA or not 0 <= size <= _LARGEST_BLOCK or not 0 <= packed <= size + 64:
-            raise ValueError("a block of lz4 has no head")
-        data = _read_exactly(stored, packed)
+            raise EOFError("the last block is truncated")
+        magic, token, compressed_size, size, _ = struct.unpack("<8sBiii", head)
+        if (
+            magic != _LZ4_JAVA_MAGIC
+            or not 0 <= size <= _MAX_BLOCK_BYTES
+            or not 0 <= compressed_size <= size + 64
+        ):
+            raise ValueError("an lz4 block has an invalid header")
+        data = _read_exactly(stored, compressed_size)
         is_plain = token & 0xF0 == 0x10
         if size:
             yield (
@@ -166,29 +170,29 @@ def _snappy_blocks(stored: BinaryIO) -> Iterator[bytes]:
 
     _read_exactly(stored, 16)
     while head := stored.read(4):
-        if head == _SNAPPY_OF_JAVA[:4]:
+        if head == _SNAPPY_JAVA_MAGIC[:4]:
             # Appended streams repeat the header.
             _read_exactly(stored, 12)
             continue
-        (packed,) = struct.unpack(">i", head)
-        if not 0 <= packed <= _LARGEST_BLOCK:
-            raise ValueError("a block of snappy has no size")
-        data = _read_exactly(stored, packed)
+        (compressed_size,) = struct.unpack(">i", head)
+        if not 0 <= compressed_size <= _MAX_BLOCK_BYTES:
+            raise ValueError("a snappy block has an invalid size")
+        data = _read_exactly(stored, compressed_size)
         size = _snappy_size(data)
         yield pa.decompress(data, decompressed_size=size, codec="snappy", asbytes=True)
 
 
 def _snappy_size(data: bytes) -> int:
     size = 0
-    for place, byte in enumerate(data[:5]):
-        size |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80 and size <= _LARGEST_BLOCK:
+    for index, byte in enumerate(data[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80 and size <= _MAX_BLOCK_BYTES:
             return size
-    raise ValueError("a block of snappy says no size")
+    raise ValueError("a snappy block has an invalid size")
 
 
 def _read_exactly(stored: BinaryIO, size: int) -> bytes:
     data = stored.read(size)
     if len(data) < size:
-        raise EOFError("the last block is cut off")
+        raise EOFError("the last block is truncated")
     return data

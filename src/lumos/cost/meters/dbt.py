@@ -14,10 +14,10 @@ from lumos.model.cost import MeteredUsage
 ENGINE: Final = "dbt"
 _SECONDS_PER_HOUR: Final = 3600
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
-_NEVER_RAN: Final = frozenset(("skipped", "no-op", "not run"))
+_SKIPPED_STATUSES: Final = frozenset(("skipped", "no-op", "not run"))
 # Keys of adapter responses with the bytes that a statement read.
-_BY_BYTES: Final = frozenset(("bigquery", "athena"))
-_BYTES: Final = ("bytes_billed", "bytes_processed", "data_scanned_in_bytes")
+_BYTE_ADAPTERS: Final = frozenset(("bigquery", "athena"))
+_BYTE_KEYS: Final = ("bytes_billed", "bytes_processed", "data_scanned_in_bytes")
 
 
 class _Timing(msgspec.Struct):
@@ -58,20 +58,22 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
         run = msgspec.json.decode(data, type=RunResults)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise UnreadableMeter(name, f"it is not a run_results.json ({problem})") from None
-    ran = [each for each in run.results if each.status.lower() not in _NEVER_RAN]
-    busy = sum(each.execution_time for each in ran)
-    share = min(1.0, run.elapsed_time / busy) if run.elapsed_time > 0 and busy > 0 else 1.0
-    return list(_metered(run, ran, share, name=name, engine=engine or ENGINE))
+    executed = [each for each in run.results if each.status.lower() not in _SKIPPED_STATUSES]
+    total_time = sum(each.execution_time for each in executed)
+    share = (
+        min(1.0, run.elapsed_time / total_time) if run.elapsed_time > 0 and total_time > 0 else 1.0
+    )
+    return list(_metered(run, executed, share, name=name, engine=engine or ENGINE))
 
 
 def _metered(
-    run: RunResults, ran: Sequence[_Result], share: float, *, name: str, engine: str
+    run: RunResults, executed: Sequence[_Result], share: float, *, name: str, engine: str
 ) -> Iterator[MeteredUsage]:
     # Views read nothing, and many adapters then omit the key.
-    reads_bytes = engine in _BY_BYTES or any(
-        key in each.adapter_response for each in ran for key in _BYTES
+    reads_bytes = engine in _BYTE_ADAPTERS or any(
+        key in each.adapter_response for each in executed for key in _BYTE_KEYS
     )
-    for each in ran:
+    for each in executed:
         seconds = max(each.execution_time, 0.0)
         started, ended = _time_range(each, run.metadata.generated_at, seconds, name)
         invocation = run.metadata.invocation_id or started.isoformat()
@@ -101,22 +103,22 @@ def _time_range(
 def _quantities(
     result: _Result, seconds: float, *, reads_bytes: bool
 ) -> Iterator[tuple[str, Decimal]]:
-    yield "hour", _rounded(seconds, _SECONDS_PER_HOUR)
+    yield "hour", _quantity(seconds, _SECONDS_PER_HOUR)
     response = result.adapter_response
-    for key in _BYTES:
+    for key in _BYTE_KEYS:
         if isinstance(response.get(key), int) and response[key] >= 0:
-            yield "gb_processed", _rounded(response[key], GB)
+            yield "gb_processed", _quantity(response[key], GB)
             break
     else:
         if reads_bytes:
             yield "gb_processed", Decimal(0)
     if isinstance(response.get("slot_ms"), int) and response["slot_ms"] >= 0:
-        yield "slot_hour", _rounded(response["slot_ms"], _MILLISECONDS_PER_HOUR)
+        yield "slot_hour", _quantity(response["slot_ms"], _MILLISECONDS_PER_HOUR)
 
 
-def _rounded(value: float, unit: int) -> Decimal:
+def _quantity(value: float, unit: int) -> Decimal:
     return (Decimal(repr(value)) / unit).quantize(Decimal("1e-9")).normalize() + 0
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def _utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

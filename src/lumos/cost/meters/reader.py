@@ -15,10 +15,10 @@ from lumos.model.cost import MeteredUsage
 
 MeterKind = Literal["spark", "dbt", "table"]
 _ROLLING: Final = "eventlog_v2_"
-_PART: Final = re.compile(r"events_(\d+)_")
+_PART_NAME: Final = re.compile(r"events_(\d+)_")
 _COMPACT: Final = ".compact"
-_HEAD: Final = 64 * 1024
-_LARGEST_RESULTS: Final = 1024**3
+_HEAD_BYTES: Final = 64 * 1024
+_MAX_RESULTS_BYTES: Final = 1024**3
 
 
 class MeterFile(NamedTuple):
@@ -101,9 +101,9 @@ def _rolling_log(folder: str) -> MeterFile | None:
     numbered = sorted(
         (int(match.group(1)), _COMPACT not in name, name)
         for name in os.listdir(folder)
-        if (match := _PART.match(name))
+        if (match := _PART_NAME.match(name))
     )
-    compacted = [place for place, each in enumerate(numbered) if not each[1]]
+    compacted = [index for index, each in enumerate(numbered) if not each[1]]
     if compacted:
         first = numbered[compacted[-1]]
         numbered = [first, *(each for each in numbered if each[0] > first[0])]
@@ -122,7 +122,7 @@ def _compaction_remarks(meter: MeterFile) -> Iterator[str]:
 def _detect_kind(path: str) -> MeterFile | None:
     try:
         with open_decompressed(path) as stream:
-            head = stream.read(_HEAD)
+            head = stream.read(_HEAD_BYTES)
     except (OSError, UnreadableMeter):
         return None
     if head.startswith(FIRST_EVENT):
@@ -135,7 +135,7 @@ def _detect_kind(path: str) -> MeterFile | None:
 
 def _content(meter: MeterFile) -> bytes:
     with open_decompressed(meter.paths[0]) as stream:
-        data = stream.read(_LARGEST_RESULTS + 1)
-    if len(data) > _LARGEST_RESULTS:
+        data = stream.read(_MAX_RESULTS_BYTES + 1)
+    if len(data) > _MAX_RESULTS_BYTES:
         raise UnreadableMeter(meter.name, "it is larger than 1 GB")
     return data

@@ -104,7 +104,7 @@ class _EventLog:
         self._app: _Event | None = None
         self._ended = 0
         self._latest = 0
-        self._added: dict[str, tuple[int, int]] = {}
+        self._executors: dict[str, tuple[int, int]] = {}
         self._core_milliseconds = 0
         self._bytes_read = 0
         self._outputs: dict[str, None] = {}
@@ -127,37 +127,37 @@ class _EventLog:
         self._latest = max(self._latest, event.at)
         handle(self, event)
 
-    def started(self, event: _Event) -> None:
+    def on_application_start(self, event: _Event) -> None:
         self._app = event
 
-    def finished(self, event: _Event) -> None:
+    def on_application_end(self, event: _Event) -> None:
         self._ended = event.at
 
-    def added(self, event: _Event) -> None:
+    def on_executor_added(self, event: _Event) -> None:
         if event.executor and event.info:
-            self._added[event.executor] = (event.at, max(event.info.cores, 0))
+            self._executors[event.executor] = (event.at, max(event.info.cores, 0))
 
-    def removed(self, event: _Event) -> None:
-        if event.executor in self._added:
-            since, cores = self._added.pop(event.executor)
+    def on_executor_removed(self, event: _Event) -> None:
+        if event.executor in self._executors:
+            since, cores = self._executors.pop(event.executor)
             self._core_milliseconds += cores * max(event.at - since, 0)
 
-    def staged(self, event: _Event) -> None:
+    def on_stage_completed(self, event: _Event) -> None:
         for each in event.stage.accumulables if event.stage else ():
             if each.name == _READ:
-                self._bytes_read += _whole(each.value)
+                self._bytes_read += _to_integer(each.value)
 
-    def configured(self, event: _Event) -> None:
+    def on_environment_update(self, event: _Event) -> None:
         self._properties = event.properties or {}
 
-    def planned(self, event: _Event) -> None:
+    def on_sql_execution_start(self, event: _Event) -> None:
         if event.plan is None or len(self._outputs) >= _MAX_OUTPUTS:
             return
         for node in _nodes(event.plan):
             if match := _WRITES.match(node.simpleString):
                 self._outputs[match.group(1)] = None
 
-    def ignore(self, event: _Event) -> None:
+    def on_other_event(self, event: _Event) -> None:
         """Only the time of the event counts."""
 
     def application(self, name: str, engine: str) -> Application:
@@ -166,14 +166,14 @@ class _EventLog:
             raise UnreadableMeter(name, "it has no application start event")
         end = max(self._ended or self._latest, app.timestamp)
         cores = self._core_milliseconds + sum(
-            count * max(end - since, 0) for since, count in self._added.values()
+            count * max(end - since, 0) for since, count in self._executors.values()
         )
         cores += self._driver_cores() * (end - app.timestamp)
         run = app.app_id or f"{app.app_name}-{app.timestamp}"
         quantities = {
-            "core_hour": _rounded(cores, _MILLISECONDS_PER_HOUR),
-            "hour": _rounded(end - app.timestamp, _MILLISECONDS_PER_HOUR),
-            "gb_processed": _rounded(self._bytes_read, GB),
+            "core_hour": _quantity(cores, _MILLISECONDS_PER_HOUR),
+            "hour": _quantity(end - app.timestamp, _MILLISECONDS_PER_HOUR),
+            "gb_processed": _quantity(self._bytes_read, GB),
         }
         metered = MeteredUsage(
             target=app.app_name or run,
@@ -191,7 +191,7 @@ class _EventLog:
         if self._properties.get("spark.submit.deployMode") != "cluster":
             return 0
         cores = self._properties.get("spark.driver.cores", "1")
-        return _whole(cores) or 1
+        return _to_integer(cores) or 1
 
     def _remarks(self, name: str) -> Iterator[str]:
         if not self._ended:
@@ -204,33 +204,33 @@ class _EventLog:
 
 
 _HANDLERS: Final = {
-    "SparkListenerApplicationStart": _EventLog.started,
-    "SparkListenerApplicationEnd": _EventLog.finished,
-    "SparkListenerExecutorAdded": _EventLog.added,
-    "SparkListenerExecutorRemoved": _EventLog.removed,
-    "SparkListenerStageCompleted": _EventLog.staged,
-    "SparkListenerEnvironmentUpdate": _EventLog.configured,
-    "SparkListenerSQLExecutionStart": _EventLog.planned,
-    "SparkListenerSQLExecutionEnd": _EventLog.ignore,
-    "SparkListenerJobEnd": _EventLog.ignore,
+    "SparkListenerApplicationStart": _EventLog.on_application_start,
+    "SparkListenerApplicationEnd": _EventLog.on_application_end,
+    "SparkListenerExecutorAdded": _EventLog.on_executor_added,
+    "SparkListenerExecutorRemoved": _EventLog.on_executor_removed,
+    "SparkListenerStageCompleted": _EventLog.on_stage_completed,
+    "SparkListenerEnvironmentUpdate": _EventLog.on_environment_update,
+    "SparkListenerSQLExecutionStart": _EventLog.on_sql_execution_start,
+    "SparkListenerSQLExecutionEnd": _EventLog.on_other_event,
+    "SparkListenerJobEnd": _EventLog.on_other_event,
 }
 
 
 def _nodes(plan: _Plan) -> Iterable[_Plan]:
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
+    stack = [plan]
+    while stack:
+        node = stack.pop()
         yield node
-        waiting.extend(node.children)
+        stack.extend(node.children)
 
 
-def _whole(value: object) -> int:
+def _to_integer(value: object) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value) if len(value) <= _MAX_DIGITS else 0
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _rounded(value: int, unit: int) -> Decimal:
+def _quantity(value: int, unit: int) -> Decimal:
     return (Decimal(value) / unit).quantize(Decimal("1e-9")).normalize() + 0
 
 

@@ -31,7 +31,7 @@ _NAMES: Final = {
 }  # fmt: skip
 _FIELDS: Final = {name: field for field, names in _NAMES.items() for name in names}
 _DELIMITERS: Final = (",", ";", "\t", "|")
-_PROBLEMS_SHOWN: Final = 10
+_MAX_LISTED: Final = 10
 _MAX_QUANTITY: Final = 10**15
 
 
@@ -41,8 +41,8 @@ class BadRows(MisuseError):
     def __init__(self, path: str, problems: Sequence[tuple[int, str]]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        shown = "\n".join(f"  line {line}: {text}" for line, text in problems[:_PROBLEMS_SHOWN])
-        more = len(problems) - _PROBLEMS_SHOWN
+        shown = "\n".join(f"  line {line}: {text}" for line, text in problems[:_MAX_LISTED])
+        more = len(problems) - _MAX_LISTED
         rest = f"\n  and {more:,} more" if more > 0 else ""
         super().__init__(f"{path} was not imported:\n{shown}{rest}")
 
@@ -238,9 +238,9 @@ def _overlaps(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
     by_subject: dict[object, list[MeteredRow]] = {}
     for row in rows:
         by_subject.setdefault(row.metered.subject, []).append(row)
-    for several in by_subject.values():
-        several.sort(key=lambda row: (row.metered.started_at, row.line))
-        for before, after in pairwise(several):
+    for rows_of_subject in by_subject.values():
+        rows_of_subject.sort(key=lambda row: (row.metered.started_at, row.line))
+        for before, after in pairwise(rows_of_subject):
             if before.metered.overlaps(after.metered):
                 line, other = max(before.line, after.line), min(before.line, after.line)
                 name = after.metered.target

@@ -33,11 +33,11 @@ from lumos.model.money import micros
 from lumos.model.report import FORMAT_VERSION, Report
 
 # Finding similar names among more takes too long.
-_MOST_COMPARED: Final = 5000
-_NONE: Final = float("nan")
+_MAX_COMPARED: Final = 5000
+_NAN: Final = float("nan")
 _DIGITS: Final = 6
 # Larger reports are written in parts, since a whole one would take gigabytes of memory.
-_AT_ONCE: Final = 20_000
+_BATCH_SIZE: Final = 20_000
 
 
 class ModelDataset(Report, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class ComputedModel:
     @property
     def is_large(self) -> bool:
         """Whether the report should be written in parts."""
-        return self._model.graph.nodes > _AT_ONCE
+        return self._model.graph.nodes > _BATCH_SIZE
 
     def report(self) -> ModelReport:
         """The complete report."""
@@ -116,10 +116,10 @@ class ComputedModel:
         before, field, after = empty.partition(b'"datasets":[')
         yield before + field
         datasets = self._datasets()
-        part = list(islice(datasets, _AT_ONCE))
+        part = list(islice(datasets, _BATCH_SIZE))
         while part:
             yield to_json(part)[1:-1]
-            part = list(islice(datasets, _AT_ONCE))
+            part = list(islice(datasets, _BATCH_SIZE))
             yield b"," if part else b""
         yield after
 
@@ -137,27 +137,27 @@ def compute(file: Path) -> ComputedModel:
 
 def read(file: Path) -> CostModelInput:
     """The model in a JSON or YAML file; raises InvalidModel if it cannot be computed."""
-    written = ModelFile(file)
-    method = written.method or DEFAULT_METHOD
+    model_file = ModelFile(file)
+    method = model_file.method or DEFAULT_METHOD
     if method not in METHODS:
-        raise written.invalid(str(UnknownName("method", method, METHODS)))
-    nodes = _Nodes(written)
-    edges = _Edges(written, nodes)
-    _note_unknown_types(written, set(nodes.costs), set(edges.shares))
+        raise model_file.invalid(str(UnknownName("method", method, METHODS)))
+    nodes = _Nodes(model_file)
+    edges = _Edges(model_file, nodes)
+    _report_unknown_types(model_file, set(nodes.costs), set(edges.shares))
     types = (*nodes.costs, *(each for each in edges.shares if each not in nodes.costs))
-    types = tuple(sorted(types or COST_TYPES[:2], key=_usual_first))
-    count = len(nodes.place)
+    types = tuple(sorted(types or COST_TYPES[:2], key=_type_order))
+    count = len(nodes.node_by_urn)
     own = np.zeros((len(types), count), dtype=np.int64)
     for row, name in enumerate(types):
         if name in nodes.costs:
-            places, amounts = nodes.costs[name]
-            own[row, np.array(places)] = amounts
+            nodes_with_cost, amounts = nodes.costs[name]
+            own[row, np.array(nodes_with_cost)] = amounts
     upstream, downstream = np.array(edges.upstream), np.array(edges.downstream)
     edges.check_duplicates(upstream, downstream)
     live = unread_nodes(count, upstream, downstream)
     live[list(nodes.live)] = list(nodes.live.values())
     graph = CostGraph(
-        urns=list(nodes.place),
+        urns=list(nodes.node_by_urn),
         types=types,
         is_job=np.isin(np.arange(count), nodes.jobs),
         costs=own,
@@ -169,52 +169,54 @@ def read(file: Path) -> CostModelInput:
         last_read=np.array(edges.last_read),
     )
     return CostModelInput(
-        graph=graph, method=method, unattributed=nodes.unattributed, remarks=written.remarks
+        graph=graph, method=method, unattributed=nodes.unattributed, remarks=model_file.remarks
     )
 
 
-def _note_unknown_types(written: ModelFile, costs: set[str], shares: set[str]) -> None:
+def _report_unknown_types(model_file: ModelFile, costs: set[str], shares: set[str]) -> None:
     """Add remarks on shares of cost types that do not occur, which may be misspelled."""
     for name in sorted(shares - costs - set(COST_TYPES)):
         hint = did_you_mean(name, costs)
-        written.remarks.append(f"Shares of '{name}' are ignored: no cost has that type.{hint}")
+        model_file.remarks.append(f"Shares of '{name}' are ignored: no cost has that type.{hint}")
 
 
-def _usual_first(name: str) -> tuple[int, str]:
-    places: dict[str, int] = {usual: place for place, usual in enumerate(COST_TYPES)}
-    return places.get(name, len(places)), name
+def _type_order(name: str) -> tuple[int, str]:
+    nodes_with_cost: dict[str, int] = {
+        name_of_type: node_by_urn for node_by_urn, name_of_type in enumerate(COST_TYPES)
+    }
+    return nodes_with_cost.get(name, len(nodes_with_cost)), name
 
 
 def _mix(currencies: dict[str, str]) -> str:
-    (first, here), (second, there) = currencies.items()
+    (first, first_source), (second, second_source) = currencies.items()
     return (
-        f"The costs of {here} are in {first} and those of {there} in {second}. Write all of them "
-        "in one currency."
+        f"The costs of {first_source} are in {first} and those of {second_source} in {second}. "
+        "Write all of them in one currency."
     )
 
 
 class _Nodes:
     """The datasets and jobs of the file by node number."""
 
-    def __init__(self, written: ModelFile) -> None:
-        self.place: dict[str, int] = {}
+    def __init__(self, model_file: ModelFile) -> None:
+        self.node_by_urn: dict[str, int] = {}
         self.costs: dict[str, tuple[array[int], array[int]]] = {}
         self.live: dict[int, bool] = {}
         self.jobs: list[int] = []
         self.unattributed: dict[str, int] = {}
-        self._written = written
-        currencies = {written.currency.upper(): "the model"} if written.currency else {}
-        for entry in chain.from_iterable(written.nodes()):
-            if entry.urn in self.place or entry.urn in self.unattributed:
-                raise written.invalid(
+        self._model_file = model_file
+        currencies = {model_file.currency.upper(): "the model"} if model_file.currency else {}
+        for entry in chain.from_iterable(model_file.nodes()):
+            if entry.urn in self.node_by_urn or entry.urn in self.unattributed:
+                raise model_file.invalid(
                     f"The URN '{entry.urn}' is listed twice under datasets. Keep one."
                 )
             if entry.currency is not None:
                 currencies.setdefault(entry.currency.upper(), entry.urn)
             if len(currencies) > 1:
-                raise written.invalid(_mix(currencies))
+                raise model_file.invalid(_mix(currencies))
             if not entry.urn:
-                raise written.invalid("A dataset needs a URN that is not empty.")
+                raise model_file.invalid("A dataset needs a URN that is not empty.")
             amounts = {
                 name: self._micros(entry.urn, name, amount)
                 for name, amount in (entry.costs or {}).items()
@@ -222,17 +224,17 @@ class _Nodes:
             if entry.urn in RESERVED:
                 self.unattributed[entry.urn] = sum(amounts.values())
                 continue
-            node = self.place[entry.urn] = len(self.place)
+            node = self.node_by_urn[entry.urn] = len(self.node_by_urn)
             for name, amount in amounts.items():
-                places, units = self.costs.setdefault(name, (array("q"), array("q")))
-                places.append(node)
+                nodes_with_cost, units = self.costs.setdefault(name, (array("q"), array("q")))
+                nodes_with_cost.append(node)
                 units.append(amount)
             if entry.live is not None:
                 self.live[node] = entry.live
             if entry.kind == "job":
                 self.jobs.append(node)
-        if not self.place and not self.unattributed:
-            raise written.invalid(
+        if not self.node_by_urn and not self.unattributed:
+            raise model_file.invalid(
                 "The model is empty. It needs at least one entry under 'datasets'."
             )
 
@@ -240,14 +242,14 @@ class _Nodes:
         try:
             return micros(amount)
         except MisuseError as error:
-            raise self._written.invalid(f"The {name} cost of '{urn}': {error}") from None
+            raise self._model_file.invalid(f"The {name} cost of '{urn}': {error}") from None
 
 
 class _Edges:
     """The edges of the file by node numbers."""
 
-    def __init__(self, written: ModelFile, nodes: _Nodes) -> None:
-        self._written = written
+    def __init__(self, model_file: ModelFile, nodes: _Nodes) -> None:
+        self._model_file = model_file
         self._nodes = nodes
         # Arrays instead of lists, so that millions of edges fit into memory.
         self.upstream = array("q")
@@ -255,14 +257,16 @@ class _Edges:
         self.weights = array("d")
         self.last_read = array("d")
         self.shares: dict[str, dict[int, float]] = {}
-        self._of_all_types: dict[int, float] = {}
-        place = nodes.place.get
-        for batch in written.edges():
+        self._uniform_shares: dict[int, float] = {}
+        node_by_urn = nodes.node_by_urn.get
+        for batch in model_file.edges():
             start = len(self.upstream)
-            ends = [(place(edge.upstream, -1), place(edge.downstream, -1)) for edge in batch]
+            ends = [
+                (node_by_urn(edge.upstream, -1), node_by_urn(edge.downstream, -1)) for edge in batch
+            ]
             self.upstream.extend(end[0] for end in ends)
             self.downstream.extend(end[1] for end in ends)
-            self.weights.extend(_NONE if edge.bytes is None else edge.bytes for edge in batch)
+            self.weights.extend(_NAN if edge.bytes is None else edge.bytes for edge in batch)
             self.last_read.extend(edge.read_at() for edge in batch)
             for number, (edge, pair) in enumerate(zip(batch, ends, strict=True), start=start):
                 if -1 in pair or edge.share is not None or edge.shares is not None:
@@ -270,7 +274,7 @@ class _Edges:
         negative = np.flatnonzero(np.array(self.weights) < 0)
         if len(negative):
             number = int(negative[0])
-            raise written.invalid(
+            raise model_file.invalid(
                 f"edges[{number}]: the bytes read must not be negative, as "
                 f"{self.weights[number]:g} is."
             )
@@ -278,23 +282,23 @@ class _Edges:
     def explicit(self, types: tuple[str, ...]) -> Floats:
         """[k, m], or one row if no edge has shares by cost type."""
         rows = np.full((len(types) if self.shares else 1, len(self.upstream)), np.nan)
-        rows[:, list(self._of_all_types)] = list(self._of_all_types.values())
+        rows[:, list(self._uniform_shares)] = list(self._uniform_shares.values())
         for row, name in enumerate(types if self.shares else ()):
-            given = self.shares.get(name, {})
-            rows[row, list(given)] = list(given.values())
+            shares_of_type = self.shares.get(name, {})
+            rows[row, list(shares_of_type)] = list(shares_of_type.values())
         return rows
 
     def check_duplicates(self, upstream: Integers, downstream: Integers) -> None:
         """Raise if an edge is listed twice."""
-        keys = upstream * max(len(self._nodes.place), 1) + downstream
+        keys = upstream * max(len(self._nodes.node_by_urn), 1) + downstream
         order = np.argsort(keys, kind="stable")
         repeated = np.flatnonzero(np.diff(keys[order]) == 0)
         if len(repeated):
-            first, again = (int(order[repeated[0] + step]) for step in (0, 1))
-            urns = list(self._nodes.place)
-            raise self._written.invalid(
+            first, second = (int(order[repeated[0] + step]) for step in (0, 1))
+            urns = list(self._nodes.node_by_urn)
+            raise self._model_file.invalid(
                 f"The edge {urns[upstream[first]]} -> {urns[downstream[first]]} is listed twice, "
-                f"as edges[{first}] and edges[{again}]. Keep one, with the sum of both."
+                f"as edges[{first}] and edges[{second}]. Keep one, with the sum of both."
             )
 
     def _add_shares(self, entry: ModelEdge, number: int, ends: tuple[int, int]) -> None:
@@ -303,24 +307,26 @@ class _Edges:
         if -1 in ends:
             raise self._unknown(entry.upstream if ends[0] < 0 else entry.downstream, edge)
         if entry.share is not None and entry.shares is not None:
-            raise self._written.invalid(f"{edge}: give either 'share', or 'shares' by cost type.")
+            raise self._model_file.invalid(
+                f"{edge}: give either 'share', or 'shares' by cost type."
+            )
         if entry.share is not None:
-            self._of_all_types[number] = self._share(entry.share, edge)
+            self._uniform_shares[number] = self._share(entry.share, edge)
         for name, share in (entry.shares or {}).items():
             self.shares.setdefault(name, {})[number] = self._share(share, f"{edge}, {name}")
 
     def _unknown(self, urn: str, edge: str) -> MisuseError:
         if urn in RESERVED:
-            return self._written.invalid(
+            return self._model_file.invalid(
                 f"{edge}: {urn} is never attributed along lineage. Remove the edge."
             )
-        known = list(self._nodes.place)
-        hint = did_you_mean(urn, known) if len(known) <= _MOST_COMPARED else ""
-        return self._written.invalid(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
+        known = list(self._nodes.node_by_urn)
+        hint = did_you_mean(urn, known) if len(known) <= _MAX_COMPARED else ""
+        return self._model_file.invalid(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
 
     def _share(self, share: float, edge: str) -> float:
         if not 0 <= share <= 1 + NOISE:
-            raise self._written.invalid(
+            raise self._model_file.invalid(
                 f"{edge}: the share must be a number from 0 to 1, such as 0.6, not {share:g}."
             )
         return min(share, 1.0)

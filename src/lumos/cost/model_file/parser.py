@@ -27,7 +27,7 @@ MAX_YAML_BYTES: Final = 50 * 1024 * 1024
 MAX_DEPTH: Final = 50
 # Limits the values after expansion of aliases, which share memory.
 MAX_NODES: Final = 3_000_000
-_WHOLE: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
+_INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _CORE: Final = "tag:yaml.org,2002:"
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -93,9 +93,9 @@ class _Loader(_Parser):  # type: ignore[misc]
                 seen.add(key.value)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
-    def whole(self, node: yaml.ScalarNode) -> Decimal:
+    def integer(self, node: yaml.ScalarNode) -> Decimal:
         """Decimal notation only: YAML 1.1 reads 010 as 8 and 1:30 as 90."""
-        if not _WHOLE.fullmatch(node.value):
+        if not _INTEGER.fullmatch(node.value):
             reason = f"invalid number '{node.value}', write it as 12"
             raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
         return self.number(node)
@@ -113,20 +113,20 @@ class _Loader(_Parser):  # type: ignore[misc]
         return value
 
 
-_Loader.add_constructor(f"{_CORE}int", _Loader.whole)
+_Loader.add_constructor(f"{_CORE}int", _Loader.integer)
 _Loader.add_constructor(f"{_CORE}float", _Loader.number)
 _Loader.add_constructor(f"{_CORE}timestamp", _Loader.construct_yaml_str)
 
 
 MAX_BYTES: Final = 1024 * 1024 * 1024
-_AT_ONCE: Final = 50_000
+_BATCH_SIZE: Final = 50_000
 _AFTER_KEY: Final = b'":'
 _BEFORE_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 _YAML_ENDINGS: Final = frozenset({".yaml", ".yml"})
-_PLACE: Final = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_ERROR_PATTERN: Final = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _BYTE: Final = re.compile(r"^JSON is malformed: (?P<reason>.*) \(byte (?P<byte>\d+)\)$")
 # Type names of the decoder and their descriptions for users.
-_WORDS: Final = {
+_TYPE_NAMES: Final = {
     "decimal": "a number such as 12.5",
     "float": "a number",
     "str": "text",
@@ -175,15 +175,15 @@ class _WrittenModel(msgspec.Struct, forbid_unknown_fields=True):
     currency: str | None = None
 
 
-class _AnyModel(_WrittenModel, forbid_unknown_fields=False):
+class _LenientModel(_WrittenModel, forbid_unknown_fields=False):
     pass
 
 
-class _AnyNode(ModelNode, frozen=True, forbid_unknown_fields=False):
+class _LenientNode(ModelNode, frozen=True, forbid_unknown_fields=False):
     pass
 
 
-class _AnyEdge(ModelEdge, frozen=True, forbid_unknown_fields=False):
+class _LenientEdge(ModelEdge, frozen=True, forbid_unknown_fields=False):
     pass
 
 
@@ -194,7 +194,7 @@ class ModelFile:
         self.file = file
         self.remarks: list[str] = []
         content = _content(file)
-        written = self._decoded(content, _WrittenModel, _AnyModel)
+        written = self._decode(content, _WrittenModel, _LenientModel)
         self._check_duplicates(_outer_mapping(content), "the file")
         self.method: str | None = written.method
         self.currency: str | None = written.currency
@@ -205,15 +205,17 @@ class ModelFile:
         """The datasets and jobs in batches."""
         for start, batch in _batches(self._datasets):
             self._check_keys(batch, "datasets", start)
-            yield self._decoded(
-                batch, list[ModelNode], list[_AnyNode], name="datasets", start=start
+            yield self._decode(
+                batch, list[ModelNode], list[_LenientNode], name="datasets", start=start
             )
 
     def edges(self) -> Iterator[list[ModelEdge]]:
         """The edges in batches."""
         for start, batch in _batches(self._edges):
             self._check_keys(batch, "edges", start)
-            yield self._decoded(batch, list[ModelEdge], list[_AnyEdge], name="edges", start=start)
+            yield self._decode(
+                batch, list[ModelEdge], list[_LenientEdge], name="edges", start=start
+            )
 
     def invalid(self, reason: str) -> InvalidModel:
         """An error on this file, to be raised."""
@@ -225,27 +227,27 @@ class ModelFile:
         Comparing the number of keys before and after re-encoding is the fastest check.
         """
         try:
-            once = msgspec.json.encode(msgspec.json.decode(batch))
+            check_pairs = msgspec.json.encode(msgspec.json.decode(batch))
         except msgspec.DecodeError:
             return
         spaced = any(space in batch for space in _BEFORE_COLONS)
-        if not spaced and once.count(_AFTER_KEY) == batch.count(_AFTER_KEY):
+        if not spaced and check_pairs.count(_AFTER_KEY) == batch.count(_AFTER_KEY):
             return
         raw = self._datasets if name == "datasets" else self._edges
-        for number in range(start, min(start + _AT_ONCE, len(raw))):
+        for number in range(start, min(start + _BATCH_SIZE, len(raw))):
             self._check_duplicates(bytes(raw[number]), f"{name}[{number}]")
 
-    def _check_duplicates(self, content: bytes, place: str) -> None:
-        def once(pairs: list[tuple[str, object]]) -> None:
+    def _check_duplicates(self, content: bytes, position: str) -> None:
+        def check_pairs(pairs: list[tuple[str, object]]) -> None:
             seen: set[str] = set()
             for key, _ in pairs:
                 if key in seen:
-                    raise self.invalid(f"{place}: the key '{key}' is listed twice. Keep one.")
+                    raise self.invalid(f"{position}: the key '{key}' is listed twice. Keep one.")
                 seen.add(key)
 
-        json.loads(content, object_pairs_hook=once, parse_int=str, parse_float=str)
+        json.loads(content, object_pairs_hook=check_pairs, parse_int=str, parse_float=str)
 
-    def _decoded(
+    def _decode(
         self, content: bytes, kind: Any, lenient: Any, *, name: str = "", start: int = 0
     ) -> Any:
         """The decoded value; unknown keys are ignored with a remark."""
@@ -258,18 +260,18 @@ class ModelFile:
             found = msgspec.json.decode(content, type=lenient)
         except msgspec.ValidationError as error:
             raise self.invalid(_error_message(error, name, start)) from None
-        self._note_unknown(msgspec.json.decode(content), lenient, name)
+        self._report_unknown_keys(msgspec.json.decode(content), lenient, name)
         return found
 
-    def _note_unknown(self, plain: Any, kind: Any, name: str) -> None:
+    def _report_unknown_keys(self, plain: Any, kind: Any, name: str) -> None:
         entries = plain if name else [plain]
         fields = msgspec.structs.fields(get_args(kind)[0] if name else kind)
         known = [field.encode_name for field in fields]
         used = {key for entry in entries for key in entry}
-        place = f" of {name}" if name else ""
+        position = f" of {name}" if name else ""
         for key in sorted(used.difference(known)):
             hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
-            remark = f"Unknown key '{key}'{place} is ignored.{hint}"
+            remark = f"Unknown key '{key}'{position} is ignored.{hint}"
             if remark not in self.remarks:
                 self.remarks.append(remark)
 
@@ -283,26 +285,26 @@ def _outer_mapping(content: bytes) -> bytes:
 
 
 def _batches(raw: list[msgspec.Raw]) -> Iterator[tuple[int, bytes]]:
-    for start in range(0, len(raw), _AT_ONCE):
-        yield start, b"[%s]" % b",".join(map(bytes, raw[start : start + _AT_ONCE]))
+    for start in range(0, len(raw), _BATCH_SIZE):
+        yield start, b"[%s]" % b",".join(map(bytes, raw[start : start + _BATCH_SIZE]))
 
 
 def _error_message(error: msgspec.ValidationError, name: str, start: int) -> str:
     """The error of the decoder as a message with the position in the file."""
-    found = _PLACE.match(str(error))
+    found = _ERROR_PATTERN.match(str(error))
     assert found is not None
     reason, path = found["reason"], found["path"] or ""
     number = re.match(r"\[(\d+)\]", path)
     if name and number is not None:
         path = f"{name}[{start + int(number[1])}]{path[number.end() :]}"
-    place = path.replace("[...]", "").removeprefix(".") or "the file"
-    words = re.sub(r"`([^`]*)`", lambda quoted: _describe_types(quoted[1]), reason)
-    return f"{place}: {words}. See: lumos cost model --help"
+    position = path.replace("[...]", "").removeprefix(".") or "the file"
+    text = re.sub(r"`([^`]*)`", lambda quoted: _describe_types(quoted[1]), reason)
+    return f"{position}: {text}. See: lumos cost model --help"
 
 
 def _describe_types(type_names: str) -> str:
     names = [each for each in type_names.split(" | ") if each != "null"] or ["null"]
-    return " or ".join(_WORDS.get(each, f"'{each}'") for each in names)
+    return " or ".join(_TYPE_NAMES.get(each, f"'{each}'") for each in names)
 
 
 def _content(file: Path) -> bytes:

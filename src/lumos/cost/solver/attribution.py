@@ -14,7 +14,7 @@ from lumos.cost.solver.topology import Adjacency, Topology, build_topology, stab
 from lumos.errors import MisuseError
 from lumos.model.cost import DEFAULT_METHOD, AttributionMethod
 
-_LARGEST: Final = 9e18
+_MAX_AMOUNT: Final = 9e18
 
 
 class AmountsTooLarge(MisuseError):
@@ -51,19 +51,19 @@ def attribute(graph: CostGraph, method: AttributionMethod = DEFAULT_METHOD) -> A
     order = build_topology(graph.nodes, graph.upstream, graph.downstream)
     divided, closed = close_cycles(graph, order, compute_shares(graph, method))
     own = graph.costs.astype(np.float64)
-    if np.abs(own).sum() > _LARGEST:
+    if np.abs(own).sum() > _MAX_AMOUNT:
         raise AmountsTooLarge("The amounts add up to more than 9 x 10^12, the largest sum allowed.")
     exact = propagate(graph, order, own, divided.values)
     sums = np.abs(exact).sum(axis=0)
-    if sums.max(initial=0.0) > _LARGEST:
+    if sums.max(initial=0.0) > _MAX_AMOUNT:
         node = int(np.argmax(sums))
         raise AmountsTooLarge(
             f"A lineage cycle with {graph.urns[node]} retains so little of its cost that amounts "
             "in it become too large to be computed. Allocate explicit shares to the edges that "
             "lead back, so that less cost circulates."
         )
-    retained = _retained(graph, divided.kept * exact)
-    loaded = np.where(divided.kept == 1.0, retained, np.rint(exact).astype(np.int64))
+    retained = _retained(graph, divided.retained * exact)
+    loaded = np.where(divided.retained == 1.0, retained, np.rint(exact).astype(np.int64))
     assumed = np.zeros_like(exact)
     if divided.assumed.any():
         rows = 1 if divided.uniform else len(graph.types)
@@ -77,7 +77,7 @@ def attribute(graph: CostGraph, method: AttributionMethod = DEFAULT_METHOD) -> A
         shares=divided,
         components=_components(graph, order, exact, divided.values, closed),
         assumed=np.rint(assumed).astype(np.int64),
-        assumed_amount=np.rint((divided.kept * assumed).sum(axis=1)).astype(np.int64),
+        assumed_amount=np.rint((divided.retained * assumed).sum(axis=1)).astype(np.int64),
     )
 
 
@@ -125,9 +125,9 @@ def _components(
             for amounts, share in zip(exact, values, strict=True)
         ]
     )
-    whole = np.rint(loaded).astype(np.int64)
+    rounded = np.rint(loaded).astype(np.int64)
     return [
-        Component(members=members, loaded=whole[:, number], closed=closed[:, number])
+        Component(members=members, loaded=rounded[:, number], closed=closed[:, number])
         for number, members in enumerate(order.cycles)
     ]
 
@@ -148,8 +148,8 @@ def contributions(graph: CostGraph, attribution: Attribution, node: int) -> Cont
     """What each upstream node contributes to the loaded cost of a node."""
     shares = attribution.shares.values
     edges = np.flatnonzero((graph.upstream != graph.downstream) & (shares > 0).any(axis=0))
-    against = Adjacency(graph.nodes, graph.downstream[edges], graph.upstream[edges])
-    nodes = np.flatnonzero(against.origins(np.array([node])) >= 0)
+    reversed_graph = Adjacency(graph.nodes, graph.downstream[edges], graph.upstream[edges])
+    nodes = np.flatnonzero(reversed_graph.origins(np.array([node])) >= 0)
     reach = _reach(graph, shares, edges, nodes, node)
     own = graph.costs[:, nodes]
     amounts = [
@@ -165,42 +165,42 @@ def _reach(graph: CostGraph, shares: Floats, edges: Integers, nodes: Integers, n
     Computed in reverse: one unit that flows from `node` against the edges arrives at each node
     with exactly that share.
     """
-    place = np.full(graph.nodes, -1, dtype=np.int64)
-    place[nodes] = np.arange(len(nodes))
-    kept = edges[(place[graph.upstream[edges]] >= 0) & (place[graph.downstream[edges]] >= 0)]
-    against = replace(
+    index = np.full(graph.nodes, -1, dtype=np.int64)
+    index[nodes] = np.arange(len(nodes))
+    kept = edges[(index[graph.upstream[edges]] >= 0) & (index[graph.downstream[edges]] >= 0)]
+    reversed_graph = replace(
         graph,
         urns=[""] * len(nodes),
         is_job=graph.is_job[nodes],
         live=graph.live[nodes],
         costs=graph.costs[:, nodes],
-        upstream=place[graph.downstream[kept]],
-        downstream=place[graph.upstream[kept]],
+        upstream=index[graph.downstream[kept]],
+        downstream=index[graph.upstream[kept]],
         explicit=np.full((1, len(kept)), np.nan),
         weights=np.full((1, len(kept)), np.nan),
         last_read=graph.last_read[kept],
     )
     unit = np.zeros((len(graph.types), len(nodes)))
-    unit[:, place[node]] = 1.0
-    order = build_topology(against.nodes, against.upstream, against.downstream)
-    return propagate(against, order, unit, shares[:, kept])
+    unit[:, index[node]] = 1.0
+    order = build_topology(reversed_graph.nodes, reversed_graph.upstream, reversed_graph.downstream)
+    return propagate(reversed_graph, order, unit, shares[:, kept])
 
 
 def _round_to_total(amounts: Floats, total: int) -> Integers:
     """Amounts rounded to add up to a total; the largest rounding errors absorb the rest."""
-    whole = np.rint(amounts).astype(np.int64)
-    missing = total - int(whole.sum())
+    rounded = np.rint(amounts).astype(np.int64)
+    missing = total - int(rounded.sum())
     step = 1 if missing > 0 else -1
-    gives_way = np.argsort(step * (whole - amounts), kind="stable")
+    adjustable = np.argsort(step * (rounded - amounts), kind="stable")
     while missing:
-        some = gives_way[: abs(missing)]
-        whole[some] += step
-        missing -= step * len(some)
-    return whole
+        batch = adjustable[: abs(missing)]
+        rounded[batch] += step
+        missing -= step * len(batch)
+    return rounded
 
 
 # How many paths are examined for each path of the result.
-_EFFORT: Final = 500
+_PATHS_PER_RESULT: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,28 +265,32 @@ class _Search:
         self.exhausted = False
 
     def largest(self, node: int, limit: int) -> list[_PartialPath]:
-        turn = count()
+        sequence = count()
         start = _PartialPath((), node, frozenset([node]), np.ones(len(self._graph.types)))
-        to_follow = [(-self._upper_bound(start), next(turn), start)]
+        open_paths = [(-self._upper_bound(start), next(sequence), start)]
         found: list[tuple[float, int, _PartialPath]] = []
         result: list[_PartialPath] = []
-        for _ in range(_EFFORT * limit):
+        for _ in range(_PATHS_PER_RESULT * limit):
             # A candidate is final when no open path has a larger upper bound.
             while (
-                found and len(result) < limit and (not to_follow or found[0][0] <= to_follow[0][0])
+                found
+                and len(result) < limit
+                and (not open_paths or found[0][0] <= open_paths[0][0])
             ):
                 result.append(heapq.heappop(found)[2])
-            if not to_follow or len(result) == limit:
+            if not open_paths or len(result) == limit:
                 break
-            partial = heapq.heappop(to_follow)[2]
+            partial = heapq.heappop(open_paths)[2]
             amount = float(np.abs(self._amounts(partial)).sum())
             if amount:
-                heapq.heappush(found, (-amount, next(turn), partial))
+                heapq.heappush(found, (-amount, next(sequence), partial))
             for extension in self._extensions(partial):
-                heapq.heappush(to_follow, (-self._upper_bound(extension), next(turn), extension))
+                heapq.heappush(
+                    open_paths, (-self._upper_bound(extension), next(sequence), extension)
+                )
         while found and len(result) < limit:
             result.append(heapq.heappop(found)[2])
-        self.exhausted = not to_follow and not found
+        self.exhausted = not open_paths and not found
         return result
 
     def path(self, partial: _PartialPath, node: int) -> AttributionPath:
@@ -307,9 +311,9 @@ class _Search:
         return float((np.maximum(np.abs(loaded), np.abs(own)) * partial.factor).sum())
 
     def _extensions(self, partial: _PartialPath) -> list[_PartialPath]:
-        into = self._edges[self._starts[partial.start] : self._starts[partial.start + 1]]
+        incoming = self._edges[self._starts[partial.start] : self._starts[partial.start + 1]]
         extensions = []
-        for edge in into.tolist():
+        for edge in incoming.tolist():
             origin = int(self._graph.upstream[edge])
             factor = partial.factor * self._shares[:, edge]
             if origin not in partial.seen and factor.any():

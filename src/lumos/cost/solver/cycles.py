@@ -19,82 +19,82 @@ class Elimination:
     """
 
     def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
-        self._behind: list[dict[int, float]] = [{} for _ in range(size)]
-        self._before: list[set[int]] = [set() for _ in range(size)]
+        self._successors: list[dict[int, float]] = [{} for _ in range(size)]
+        self._predecessors: list[set[int]] = [set() for _ in range(size)]
         for source, target, carried in zip(at.tolist(), to.tolist(), share.tolist(), strict=True):
             if carried:
-                self._behind[source][target] = carried
-                self._before[target].add(source)
-        self._taken: list[tuple[int, float, list[tuple[int, float]]]] = []
+                self._successors[source][target] = carried
+                self._predecessors[target].add(source)
+        self._eliminated: list[tuple[int, float, list[tuple[int, float]]]] = []
 
-    def reduce(self, inflow: list[float], *, most: int) -> Integers:
-        """Eliminate nodes that add at most `most` edges; return the remaining nodes.
+    def reduce(self, inflow: list[float], *, max_new_edges: int) -> Integers:
+        """Eliminate nodes that add at most `max_new_edges` edges; return the remaining nodes.
 
         `inflow` is updated to the inflow of the remaining nodes.
         """
-        waiting = [(self._effort(node), node) for node in range(len(inflow))]
-        heapq.heapify(waiting)
-        left = [True] * len(inflow)
-        while waiting:
-            effort, node = heapq.heappop(waiting)
-            if not left[node] or effort != self._effort(node):
+        queue = [(self._effort(node), node) for node in range(len(inflow))]
+        heapq.heapify(queue)
+        remaining = [True] * len(inflow)
+        while queue:
+            effort, node = heapq.heappop(queue)
+            if not remaining[node] or effort != self._effort(node):
                 continue
-            if effort > most:
+            if effort > max_new_edges:
                 break
-            left[node] = False
-            touched = self._take_out(node, inflow)
-            for other in touched:
-                heapq.heappush(waiting, (self._effort(other), other))
-        return np.flatnonzero(left)
+            remaining[node] = False
+            affected = self._eliminate(node, inflow)
+            for other in affected:
+                heapq.heappush(queue, (self._effort(other), other))
+        return np.flatnonzero(remaining)
 
-    def remaining(self, left: Integers) -> tuple[Integers, Integers, Floats]:
+    def remaining(self, remaining: Integers) -> tuple[Integers, Integers, Floats]:
         """The edges among the remaining nodes, renumbered."""
-        place = {node: number for number, node in enumerate(left.tolist())}
+        index_of = {node: number for number, node in enumerate(remaining.tolist())}
         edges = [
-            (place[node], place[other], carried)
-            for node in left.tolist()
-            for other, carried in self._behind[node].items()
+            (index_of[node], index_of[other], carried)
+            for node in remaining.tolist()
+            for other, carried in self._successors[node].items()
         ]
         at, to, share = zip(*edges, strict=True) if edges else ((), (), ())
         return np.array(at, np.int64), np.array(to, np.int64), np.array(share, np.float64)
 
     def restore(self, loaded: list[float]) -> None:
         """Compute the amounts of eliminated nodes from those of the others."""
-        for node, scale, sources in reversed(self._taken):
+        for node, scale, sources in reversed(self._eliminated):
             amount = loaded[node]
             for source, carried in sources:
                 amount += carried * loaded[source]
             loaded[node] = amount * scale
 
     def _effort(self, node: int) -> int:
-        return len(self._before[node]) * len(self._behind[node])
+        return len(self._predecessors[node]) * len(self._successors[node])
 
-    def _take_out(self, node: int, inflow: list[float]) -> set[int]:
-        behind = self._behind[node]
-        before = self._before[node]
-        scale = 1.0 / (1.0 - behind.pop(node, 0.0))
-        before.discard(node)
-        sources = [(source, self._behind[source].pop(node)) for source in before]
-        self._taken.append((node, scale, sources))
-        for target, carried in behind.items():
-            self._before[target].discard(node)
+    def _eliminate(self, node: int, inflow: list[float]) -> set[int]:
+        successors = self._successors[node]
+        predecessors = self._predecessors[node]
+        scale = 1.0 / (1.0 - successors.pop(node, 0.0))
+        predecessors.discard(node)
+        sources = [(source, self._successors[source].pop(node)) for source in predecessors]
+        self._eliminated.append((node, scale, sources))
+        for target, carried in successors.items():
+            self._predecessors[target].discard(node)
             inflow[target] += inflow[node] * scale * carried
         for source, arriving in sources:
-            passed = self._behind[source]
-            for target, carried in behind.items():
-                passed[target] = passed.get(target, 0.0) + arriving * scale * carried
-                self._before[target].add(source)
-        return before.union(behind)
+            targets = self._successors[source]
+            for target, carried in successors.items():
+                targets[target] = targets.get(target, 0.0) + arriving * scale * carried
+                self._predecessors[target].add(source)
+        return predecessors.union(successors)
 
 
 # Restarts continue while they improve; a larger residual is not accepted.
 PRECISION: Final = 1e-12
-_ENOUGH: Final = 1e-14
+_GOOD_PRECISION: Final = 1e-14
 _STEPS: Final = 60
 _STEP_GOAL: Final = 1e-8
 # With a residual like this after the trial restarts, convergence is unlikely.
 _TRIALS: Final = 2
-_HOPELESS: Final = 1e-3
+_DIVERGENCE: Final = 1e-3
 
 
 class IterativeSolver:
@@ -109,19 +109,19 @@ class IterativeSolver:
         found = best = inflow
         nearest = np.inf
         for start in range(starts):
-            missing = inflow - self._staying(found)
+            missing = inflow - self._residual_of(found)
             scale = max(np.abs(found).max(), np.abs(inflow).max(), 1.0)
             residual = float(np.abs(missing).max() / scale)
             if residual < nearest:
                 best, nearest = found, residual
             elif nearest <= PRECISION:
                 break
-            if nearest <= _ENOUGH or (start > _TRIALS and nearest > _HOPELESS):
+            if nearest <= _GOOD_PRECISION or (start > _TRIALS and nearest > _DIVERGENCE):
                 break
-            found = best + self._improvement(inflow - self._staying(best))
+            found = best + self._improvement(inflow - self._residual_of(best))
         return best, nearest
 
-    def _staying(self, amounts: Floats) -> Floats:
+    def _residual_of(self, amounts: Floats) -> Floats:
         carried = np.bincount(self._to, self._share * amounts[self._at], minlength=self._size)
         return amounts - carried
 
@@ -131,15 +131,15 @@ class IterativeSolver:
         product = float(shadow @ residual)
         goal = float(np.abs(missing).max()) * _STEP_GOAL
         for _ in range(_STEPS):
-            ahead = self._pairs.solved(direction)
-            moved = self._staying(ahead)
+            ahead = self._pairs.solve(direction)
+            moved = self._residual_of(ahead)
             along = float(shadow @ moved)
             if along == 0.0:
                 break
             step = product / along
             half = residual - step * moved
-            aside = self._pairs.solved(half)
-            turned = self._staying(aside)
+            aside = self._pairs.solve(half)
+            turned = self._residual_of(aside)
             norm = float(turned @ turned)
             weight = float(turned @ half) / norm if norm else 0.0
             found = found + step * ahead + weight * aside
@@ -157,11 +157,13 @@ class _Pairs:
     """Preconditioner that solves pairs of nodes which pass cost to each other."""
 
     def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
-        there, back = at * size + to, to * size + at
-        order = np.argsort(there)
-        found = np.minimum(np.searchsorted(there[order], back), len(there) - 1)
+        forward_codes, backward_codes = at * size + to, to * size + at
+        order = np.argsort(forward_codes)
+        found = np.minimum(
+            np.searchsorted(forward_codes[order], backward_codes), len(forward_codes) - 1
+        )
         opposite = order[found]
-        mutual = np.flatnonzero((there[opposite] == back) & (at < to))
+        mutual = np.flatnonzero((forward_codes[opposite] == backward_codes) & (at < to))
         mutual = mutual[np.argsort(-share[mutual] * share[opposite[mutual]])]
         # A pair is used if it is the tightest one of both its nodes.
         rank = np.arange(len(mutual))
@@ -170,22 +172,22 @@ class _Pairs:
         np.minimum.at(tightest, to[mutual], rank)
         chosen = mutual[(tightest[at[mutual]] == rank) & (tightest[to[mutual]] == rank)]
         self._one, self._other = at[chosen], to[chosen]
-        self._there, self._back = share[chosen], share[opposite[chosen]]
-        self._stays = 1.0 - self._there * self._back
+        self._forward_share, self._backward_share = share[chosen], share[opposite[chosen]]
+        self._pair_factor = 1.0 - self._forward_share * self._backward_share
 
-    def solved(self, inflow: Floats) -> Floats:
+    def solve(self, inflow: Floats) -> Floats:
         """The loaded costs if only these pairs passed on cost."""
         loaded = inflow.copy()
         one, other = inflow[self._one], inflow[self._other]
-        loaded[self._one] = (one + self._back * other) / self._stays
-        loaded[self._other] = (other + self._there * one) / self._stays
+        loaded[self._one] = (one + self._backward_share * other) / self._pair_factor
+        loaded[self._other] = (other + self._forward_share * one) / self._pair_factor
         return loaded
 
 
 # Largest cycle that is solved as a dense matrix.
 _MAX_DENSE: Final = 600
 # How many edges the elimination of a node may add.
-_NEW_EDGES: Final = 12
+_MAX_NEW_EDGES: Final = 12
 _STARTS: Final = 10
 _MORE_STARTS: Final = 200
 
@@ -208,12 +210,12 @@ def solve_cycles(
     """Solve these cycles in place: `loaded` holds own cost and inflow, and gets the loaded cost."""
     sizes = np.array([len(order.cycles[cycle]) for cycle in cycles])
     for size in np.unique(sizes).tolist():
-        alike = cycles[sizes == size]
+        same_size = cycles[sizes == size]
         if size > _MAX_DENSE:
-            for cycle in alike.tolist():
+            for cycle in same_size.tolist():
                 _solve_large(loaded, graph, order, cycle, values)
         else:
-            _solve_dense(loaded, graph, order, alike, values)
+            _solve_dense(loaded, graph, order, same_size, values)
 
 
 def _solve_dense(
@@ -225,9 +227,9 @@ def _solve_dense(
     counts = [len(order.inner[cycle]) for cycle in cycles]
     stack = np.repeat(np.arange(len(cycles)), counts)
     size = members.shape[1]
-    place = np.empty(graph.nodes, dtype=np.int64)
-    place[members] = np.arange(size)
-    at, to = place[graph.upstream[edges]], place[graph.downstream[edges]]
+    index_of = np.empty(graph.nodes, dtype=np.int64)
+    index_of[members] = np.arange(size)
+    at, to = index_of[graph.upstream[edges]], index_of[graph.downstream[edges]]
     for amounts, share in zip(loaded, values, strict=True):
         system = np.tile(np.eye(size), (len(cycles), 1, 1))
         np.subtract.at(system, (stack, to, at), share[edges])
@@ -253,21 +255,21 @@ def _solve_large(
 
 def _solve_reduced(elimination: Elimination, inflow: Floats) -> Floats:
     amounts: list[float] = inflow.tolist()
-    left = elimination.reduce(amounts, most=_NEW_EDGES)
-    if len(left):
-        at, to, share = elimination.remaining(left)
-        inflow_left = np.array(amounts)[left]
-        if len(left) <= _MAX_DENSE:
-            system = np.eye(len(left))
+    remaining = elimination.reduce(amounts, max_new_edges=_MAX_NEW_EDGES)
+    if len(remaining):
+        at, to, share = elimination.remaining(remaining)
+        inflow_left = np.array(amounts)[remaining]
+        if len(remaining) <= _MAX_DENSE:
+            system = np.eye(len(remaining))
             np.subtract.at(system, (to, at), share)
             found = np.linalg.solve(system, inflow_left)
         else:
-            found, residual = IterativeSolver(len(left), at, to, share).solution(
+            found, residual = IterativeSolver(len(remaining), at, to, share).solution(
                 inflow_left, _MORE_STARTS
             )
             if residual > PRECISION:
                 raise CycleNotSolved(len(inflow), residual)
-        for node, amount in zip(left.tolist(), found.tolist(), strict=True):
+        for node, amount in zip(remaining.tolist(), found.tolist(), strict=True):
             amounts[node] = amount
     elimination.restore(amounts)
     return np.array(amounts)

@@ -63,27 +63,29 @@ class CostGraph:
     ) -> "CostGraph":
         """A small graph from names: own cost in micro-units by node and type."""
         urns = list(costs)
-        place = {urn: number for number, urn in enumerate(urns)}
-        named = tuple(types or dict.fromkeys(name for own in costs.values() for name in own))
-        upstream = np.array([place[pair[0]] for pair in edges], dtype=np.int64)
-        downstream = np.array([place[pair[1]] for pair in edges], dtype=np.int64)
-        ends = unread_nodes(len(urns), upstream, downstream)
+        node_by_urn = {urn: number for number, urn in enumerate(urns)}
+        cost_types = tuple(types or dict.fromkeys(name for own in costs.values() for name in own))
+        upstream = np.array([node_by_urn[pair[0]] for pair in edges], dtype=np.int64)
+        downstream = np.array([node_by_urn[pair[1]] for pair in edges], dtype=np.int64)
+        end_uses = unread_nodes(len(urns), upstream, downstream)
         for urn, flag in (live or {}).items():
-            ends[place[urn]] = flag
-        explicit = np.full((len(named), len(edges)), np.nan)
+            end_uses[node_by_urn[urn]] = flag
+        explicit = np.full((len(cost_types), len(edges)), np.nan)
         for number, pair in enumerate(edges):
-            given = (shares or {}).get(pair, {})
-            for row, name in enumerate(named):
-                share = given.get(name) if isinstance(given, Mapping) else given
+            edge_shares = (shares or {}).get(pair, {})
+            for row, name in enumerate(cost_types):
+                share = edge_shares.get(name) if isinstance(edge_shares, Mapping) else edge_shares
                 explicit[row, number] = np.nan if share is None else share
-        of_edge = np.array([(weights or {}).get(pair, np.nan) for pair in edges], dtype=np.float64)
+        edge_weights = np.array(
+            [(weights or {}).get(pair, np.nan) for pair in edges], dtype=np.float64
+        )
         read = np.array([(last_read or {}).get(pair, np.nan) for pair in edges], dtype=np.float64)
-        own = [[costs[urn].get(name, 0) for urn in urns] for name in named]
+        own = [[costs[urn].get(name, 0) for urn in urns] for name in cost_types]
         return cls(
-            urns=urns, types=named, is_job=np.isin(urns, list(jobs)),
-            costs=np.array(own, dtype=np.int64).reshape(len(named), len(urns)), live=ends,
+            urns=urns, types=cost_types, is_job=np.isin(urns, list(jobs)),
+            costs=np.array(own, dtype=np.int64).reshape(len(cost_types), len(urns)), live=end_uses,
             upstream=upstream, downstream=downstream, explicit=explicit,
-            weights=of_edge.reshape(1, -1), last_read=read,
+            weights=edge_weights.reshape(1, -1), last_read=read,
         )  # fmt: skip
 
     @property
@@ -99,6 +101,6 @@ class CostGraph:
 
 def unread_nodes(nodes: int, upstream: Integers, downstream: Integers) -> Bools:
     """The nodes that no other node reads; by default these are end uses."""
-    ends = np.ones(nodes, dtype=np.bool_)
-    ends[upstream[upstream != downstream]] = False
-    return ends
+    end_uses = np.ones(nodes, dtype=np.bool_)
+    end_uses[upstream[upstream != downstream]] = False
+    return end_uses

@@ -33,7 +33,7 @@ class EndUseSets:
         np.add.at(sums, self._set_of[known], amounts[known])
         return dict(zip(self._numbers, sums.tolist(), strict=True))
 
-    def serving(self, sets: list[EndUses]) -> Integers:
+    def nodes_of(self, sets: list[EndUses]) -> Integers:
         """The nodes that belong to one of these sets, in ascending order."""
         numbers = [self._numbers[members] for members in sets]
         return np.flatnonzero(np.isin(self._set_of, numbers))
@@ -53,7 +53,7 @@ def all_end_sets(graph: CostGraph) -> EndUseSets:
     needed = bits > 0
     masks, set_of = np.unique(bits[needed], return_inverse=True)
     sets = {
-        frozenset(int(end) for place, end in enumerate(ends) if mask >> place & 1): number
+        frozenset(int(end) for position, end in enumerate(ends) if mask >> position & 1): number
         for number, mask in enumerate(masks.tolist())
     }
     numbers = np.full(graph.nodes, -1, dtype=np.int64)
@@ -61,27 +61,27 @@ def all_end_sets(graph: CostGraph) -> EndUseSets:
     return EndUseSets(needed, numbers, sets)
 
 
-def small_end_sets(graph: CostGraph, most: int) -> EndUseSets:
-    """The sets of at most `most` end uses; nodes with larger sets have none."""
-    against = Adjacency(graph.nodes, graph.downstream, graph.upstream)
-    needed: Bools = against.origins(np.flatnonzero(graph.live)) >= 0
+def small_end_sets(graph: CostGraph, max_size: int) -> EndUseSets:
+    """The sets of at most `max_size` end uses; nodes with larger sets have none."""
+    upstream_adjacency = Adjacency(graph.nodes, graph.downstream, graph.upstream)
+    needed: Bools = upstream_adjacency.origins(np.flatnonzero(graph.live)) >= 0
     order = _reverse_topology(graph)
-    joining = _SetJoin(graph, most)
+    set_join = _SetJoin(graph, max_size)
     for level in order.levels:
         nodes = level.nodes[needed[level.nodes]]
-        joining.join([[node] for node in nodes[order.cycle_of[nodes] < 0].tolist()])
+        set_join.join([[node] for node in nodes[order.cycle_of[nodes] < 0].tolist()])
         cycles = order.cycle_of[nodes]
-        joining.join([order.cycles[cycle].tolist() for cycle in cycles[cycles >= 0].tolist()])
-    return EndUseSets(needed, joining.set_of, joining.numbers)
+        set_join.join([order.cycles[cycle].tolist() for cycle in cycles[cycles >= 0].tolist()])
+    return EndUseSets(needed, set_join.set_of, set_join.numbers)
 
 
 class _SetJoin:
     """Joins the sets of downstream nodes, beginning with nodes without readers."""
 
-    def __init__(self, graph: CostGraph, most: int) -> None:
-        self._along = Adjacency(graph.nodes, graph.upstream, graph.downstream)
+    def __init__(self, graph: CostGraph, max_size: int) -> None:
+        self._downstream = Adjacency(graph.nodes, graph.upstream, graph.downstream)
         self._live = graph.live
-        self._most = most
+        self._max_size = max_size
         self._too_many = np.zeros(graph.nodes, dtype=np.bool_)
         self._sets: list[EndUses] = []
         self.numbers: dict[EndUses, int] = {}
@@ -90,21 +90,25 @@ class _SetJoin:
     def join(self, groups: list[list[int]]) -> None:
         """Assign the joined set to each group: a single node or the members of a cycle."""
         nodes = np.array([node for group in groups for node in group], dtype=np.int64)
-        targets, steps = self._along.next_to(nodes)
+        targets, steps = self._downstream.next_to(nodes)
         ends = np.cumsum(steps)
         known: list[int] = self.set_of[targets].tolist()
-        above: list[bool] = self._too_many[targets].tolist()
+        is_too_large: list[bool] = self._too_many[targets].tolist()
         until: list[int] = ends.tolist()
         is_end: list[bool] = self._live[nodes].tolist()
         found = np.full(len(nodes), -1, dtype=np.int64)
-        first = at = 0
+        first = position_in_nodes = 0
         for group in groups:
-            last = at + len(group)
+            last = position_in_nodes + len(group)
             through = slice(first, until[last - 1])
-            if not any(above[through]):
-                own = [node for node, live in zip(group, is_end[at:last], strict=True) if live]
-                found[at:last] = self._number(own, set(known[through]))
-            at, first = last, through.stop
+            if not any(is_too_large[through]):
+                own = [
+                    node
+                    for node, live in zip(group, is_end[position_in_nodes:last], strict=True)
+                    if live
+                ]
+                found[position_in_nodes:last] = self._number(own, set(known[through]))
+            position_in_nodes, first = last, through.stop
         self.set_of[nodes] = found
         self._too_many[nodes] = found < 0
 
@@ -113,7 +117,7 @@ class _SetJoin:
         if len(joined) == 1 and not own:
             return joined.pop()
         members = frozenset(own).union(*(self._sets[number] for number in joined))
-        if len(members) > self._most:
+        if len(members) > self._max_size:
             return -1
         number = self.numbers.setdefault(members, len(self._sets))
         if number == len(self._sets):
@@ -127,9 +131,9 @@ def _reverse_topology(graph: CostGraph) -> Topology:
 
 
 # Up to this number of end uses all subsets are tried: 65,536.
-_EXACT: Final = 16
+_MAX_EXACT_ENDS: Final = 16
 # With more candidates, sets that save little are not examined.
-_CANDIDATES: Final = 3000
+_MAX_CANDIDATES: Final = 3000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,7 +164,7 @@ class RetirementPlan:
 def plan_retirement(graph: CostGraph, top: int, avoidable: Bools | None = None) -> RetirementPlan:
     """At most `top` end uses whose retirement together saves most."""
     costs = avoidable_costs(graph, avoidable)
-    exact = int(graph.live.sum()) <= _EXACT
+    exact = int(graph.live.sum()) <= _MAX_EXACT_ENDS
     sets = all_end_sets(graph) if exact else small_end_sets(graph, top)
     values = sets.values(costs.sum(axis=0))
     chosen = _best(values, top) if exact else _greedy(values, top)
@@ -188,44 +192,45 @@ def _best(values: dict[EndUses, int], top: int) -> EndUses:
     sets = np.arange(len(sums))
     sizes = np.bitwise_count(sets)
     allowed = np.flatnonzero(sizes <= top)
-    most = allowed[sums[allowed] == sums[allowed].max()]
+    best = allowed[sums[allowed] == sums[allowed].max()]
     # Among equal savings, retire the fewest end uses.
-    found = int(most[np.argmin(sizes[most])])
+    found = int(best[np.argmin(sizes[best])])
     return frozenset(end for end in ends if found >> bit[end] & 1)
 
 
 def _greedy(values: dict[EndUses, int], top: int) -> EndUses:
     """The better of two greedy choices: by savings, and by savings per end use."""
-    of_end: dict[int, list[EndUses]] = {}
+    sets_of_end: dict[int, list[EndUses]] = {}
     for members in values:
         for end in members:
-            of_end.setdefault(end, []).append(members)
+            sets_of_end.setdefault(end, []).append(members)
 
-    def alone(members: EndUses) -> float:
+    def savings_per_end(members: EndUses) -> float:
         inside = sum(values.get(frozenset([end]), 0) for end in members)
         return (inside + (values[members] if len(members) > 1 else 0)) / len(members)
 
-    def freed(added: EndUses, chosen: EndUses) -> int:
-        together = chosen | added
-        inside = {other for end in added for other in of_end[end] if other <= together}
+    def savings_of_added(added: EndUses, chosen: EndUses) -> int:
+        all_chosen = chosen | added
+        inside = {other for end in added for other in sets_of_end[end] if other <= all_chosen}
         return sum(values[other] for other in inside)
 
-    candidates = heapq.nlargest(_CANDIDATES, values, key=alone)
+    candidates = heapq.nlargest(_MAX_CANDIDATES, values, key=savings_per_end)
     plans = []
     for weight in (0.0, 1.0):
         chosen: EndUses = frozenset()
         while True:
-            best, most = chosen, 0.0
+            best, best_value = chosen, 0.0
             for members in candidates:
                 added = members - chosen
                 if added and len(chosen) + len(added) <= top:
-                    worth = freed(added, chosen) / len(added) ** weight
-                    best, most = (chosen | members, worth) if worth > most else (best, most)
+                    value = savings_of_added(added, chosen) / len(added) ** weight
+                    if value > best_value:
+                        best, best_value = chosen | members, value
             if best == chosen:
                 break
             chosen = best
         plans.append(chosen)
-    return max(plans, key=lambda plan: freed(plan, frozenset()))
+    return max(plans, key=lambda plan: savings_of_added(plan, frozenset()))
 
 
 def _groups(
@@ -235,12 +240,12 @@ def _groups(
     inside = [members for members in values if members <= chosen]
     parts: list[EndUses] = []
     for members in inside:
-        touching = [part for part in parts if part & members]
+        overlapping = [part for part in parts if part & members]
         parts = [part for part in parts if not part & members]
-        parts.append(members.union(*touching))
+        parts.append(members.union(*overlapping))
     groups = []
     for part in parts:
-        gone = sets.serving([members for members in inside if members <= part])
+        gone = sets.nodes_of([members for members in inside if members <= part])
         saved = costs[:, gone].sum(axis=1)
         if saved.sum() > 0:
             ends = np.array(sorted(part), dtype=np.int64)

@@ -30,17 +30,17 @@ class PostDominators:
         nodes = graph.nodes
         self._sink = nodes
         self._live = graph.live
-        against = Adjacency(nodes, graph.downstream, graph.upstream)
-        self.needed: Bools = against.origins(np.flatnonzero(graph.live)) >= 0
+        upstream_adjacency = Adjacency(nodes, graph.downstream, graph.upstream)
+        self.needed: Bools = upstream_adjacency.origins(np.flatnonzero(graph.live)) >= 0
         self.parent: Integers = np.full(nodes + 1, UNNEEDED, dtype=np.int64)
         self.parent[nodes] = nodes
         self._depth = np.zeros(nodes + 1, dtype=np.int64)
         # Skip pointers, with which ancestors are found in logarithmic time.
         self._skip = np.full(nodes + 1, nodes, dtype=np.int64)
-        kept = self.needed[graph.upstream] & self.needed[graph.downstream]
-        kept &= graph.upstream != graph.downstream
-        at, to = graph.upstream[kept], graph.downstream[kept]
-        self._ways = Adjacency(nodes, at, to)
+        is_kept = self.needed[graph.upstream] & self.needed[graph.downstream]
+        is_kept &= graph.upstream != graph.downstream
+        at, to = graph.upstream[is_kept], graph.downstream[is_kept]
+        self._successors = Adjacency(nodes, at, to)
         order = build_topology(nodes, to, at)
         for level in order.levels:
             self._attach(level, order)
@@ -59,9 +59,11 @@ class PostDominators:
         """Attach the nodes of a level to those of earlier levels."""
         single = level.nodes[(order.cycle_of[level.nodes] < 0) & self.needed[level.nodes]]
         if len(single):
-            targets, steps = self._ways.next_to(single)
+            targets, steps = self._successors.next_to(single)
             owner = np.repeat(np.arange(len(single)), steps)
-            self._place(single, self._above(targets, owner, np.flatnonzero(self._live[single])))
+            self._attach_nodes(
+                single, self._common_ancestors(targets, owner, np.flatnonzero(self._live[single]))
+            )
         if len(level.cycles):
             self._attach_cycles([order.cycles[cycle] for cycle in level.cycles])
 
@@ -75,23 +77,25 @@ class PostDominators:
         cycle_of = np.repeat(np.arange(len(cycles)), sizes)
         number = np.full(self._sink, -1, dtype=np.int64)
         number[members] = np.arange(len(members))
-        targets, steps = self._ways.next_to(members)
+        targets, steps = self._successors.next_to(members)
         owner = np.repeat(np.arange(len(members)), steps)
         # Members of other cycles on this level are not reachable from here.
         inside = number[targets] >= 0
         live = np.flatnonzero(self._live[members])
         exits, of_exits = targets[~inside], cycle_of[owner[~inside]]
-        above = self._above(exits, of_exits, cycle_of[live])[cycle_of]
+        above = self._common_ancestors(exits, of_exits, cycle_of[live])[cycle_of]
         leaves = np.zeros(len(members), dtype=np.bool_)
         leaves[owner[~inside]] = True
         leaves[live] = True
         parent, depth = _trees_in_cycles(sizes, owner[inside], number[targets[inside]], leaves)
         for layer in range(int(depth.max()) + 1):
-            here = np.flatnonzero(depth == layer)
-            below = members[parent[here]]
-            self._place(members[here], np.where(parent[here] < 0, above[here], below))
+            layer_nodes = np.flatnonzero(depth == layer)
+            below = members[parent[layer_nodes]]
+            self._attach_nodes(
+                members[layer_nodes], np.where(parent[layer_nodes] < 0, above[layer_nodes], below)
+            )
 
-    def _above(self, targets: Integers, owner: Integers, live: Integers) -> Integers:
+    def _common_ancestors(self, targets: Integers, owner: Integers, live: Integers) -> Integers:
         """For each owner the deepest common ancestor of its targets, and of the sink if live."""
         if len(live):
             targets = np.concatenate([targets, np.full(len(live), self._sink)])
@@ -115,25 +119,25 @@ class PostDominators:
             first, second = one[active], other[active]
             climbs = self._depth[first] >= self._depth[second]
             deep, shallow = np.where(climbs, first, second), np.where(climbs, second, first)
-            skip, skip_beside = self._skip[deep], self._skip[shallow]
+            skip, other_skip = self._skip[deep], self._skip[shallow]
             level = self._depth[deep] == self._depth[shallow]
             # Nodes of equal depth skip to equal depths; if they coincide there, a deeper one may
             # too.
-            far = np.where(level, skip != skip_beside, self._depth[skip] >= self._depth[shallow])
+            far = np.where(level, skip != other_skip, self._depth[skip] >= self._depth[shallow])
             one[active] = np.where(far, skip, self.parent[deep])
-            beside = np.where(far, skip_beside, self.parent[shallow])
-            other[active] = np.where(level, beside, shallow)
+            other_node = np.where(far, other_skip, self.parent[shallow])
+            other[active] = np.where(level, other_node, shallow)
             active = active[one[active] != other[active]]
         return one
 
-    def _place(self, nodes: Integers, parents: Integers) -> None:
+    def _attach_nodes(self, nodes: Integers, parents: Integers) -> None:
         self.parent[nodes] = parents
         depth = self._depth
         depth[nodes] = depth[parents] + 1
         skip = self._skip[parents]
-        twice = self._skip[skip]
-        even = depth[parents] - depth[skip] == depth[skip] - depth[twice]
-        self._skip[nodes] = np.where(even, twice, parents)
+        skip_of_skip = self._skip[skip]
+        even = depth[parents] - depth[skip] == depth[skip] - depth[skip_of_skip]
+        self._skip[nodes] = np.where(even, skip_of_skip, parents)
 
 
 def _trees_in_cycles(
@@ -182,20 +186,20 @@ def _tree_in_cycle(at: Integers, to: Integers, leaves: Bools) -> tuple[list[int]
     while changed:
         changed = False
         for node in order[1:]:
-            meeting = -1
+            ancestor = -1
             for target in successors[node]:
                 if parent[target] < 0:
                     continue
-                if meeting < 0:
-                    meeting = target
+                if ancestor < 0:
+                    ancestor = target
                 other = target
-                while meeting != other:
-                    if rank[meeting] > rank[other]:
-                        meeting = parent[meeting]
+                while ancestor != other:
+                    if rank[ancestor] > rank[other]:
+                        ancestor = parent[ancestor]
                     else:
                         other = parent[other]
-            if meeting != parent[node]:
-                parent[node] = meeting
+            if ancestor != parent[node]:
+                parent[node] = ancestor
                 changed = True
     depth = [0] * (size + 1)
     for node in order[1:]:
@@ -254,22 +258,22 @@ def savings_of(
     A node is gone if it led to an end use before and no longer does. End uses that break still
     count: their owners go on paying for their other inputs.
     """
-    with_edges = Adjacency(graph.nodes, graph.upstream, graph.downstream)
-    against = Adjacency(graph.nodes, graph.downstream, graph.upstream)
+    downstream_adjacency = Adjacency(graph.nodes, graph.upstream, graph.downstream)
+    upstream_adjacency = Adjacency(graph.nodes, graph.downstream, graph.upstream)
     ends = np.flatnonzero(graph.live)
-    out = np.zeros(graph.nodes, dtype=np.bool_)
-    out[list(removed)] = True
-    end_before = against.origins(ends)
-    end_after = against.origins(ends, closed=out)
-    gone = out | ((end_before >= 0) & (end_after < 0))
-    broken = with_edges.origins(np.flatnonzero(gone)) >= 0
-    upstream = against.origins(np.flatnonzero(out)) >= 0
+    is_removed = np.zeros(graph.nodes, dtype=np.bool_)
+    is_removed[list(removed)] = True
+    end_before = upstream_adjacency.origins(ends)
+    end_after = upstream_adjacency.origins(ends, closed=is_removed)
+    gone = is_removed | ((end_before >= 0) & (end_after < 0))
+    broken = downstream_adjacency.origins(np.flatnonzero(gone)) >= 0
+    upstream = upstream_adjacency.origins(np.flatnonzero(is_removed)) >= 0
     staying = np.flatnonzero(upstream & ~gone)
-    due = avoidable_costs(graph, avoidable)[:, gone].sum(axis=1)
+    saved = avoidable_costs(graph, avoidable)[:, gone].sum(axis=1)
     return Savings(
-        saved=due,
-        unavoidable=graph.costs[:, gone].sum(axis=1) - due,
-        removed=np.flatnonzero(out),
+        saved=saved,
+        unavoidable=graph.costs[:, gone].sum(axis=1) - saved,
+        removed=np.flatnonzero(is_removed),
         gone=np.flatnonzero(gone),
         broken=np.flatnonzero(broken & ~gone),
         staying=staying,

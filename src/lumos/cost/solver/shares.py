@@ -13,8 +13,8 @@ from lumos.model.cost import AttributionMethod
 # Upper bound of floating-point errors in sums of shares that users write as decimals.
 NOISE: Final = 1e-9
 # Outside of these, sums of weights or their reciprocals may overflow.
-_LARGEST: Final = 1e300
-_SMALLEST: Final = 1e-300
+_MAX_SUM: Final = 1e300
+_MIN_SUM: Final = 1e-300
 
 
 class InvalidShare(MisuseError):
@@ -27,7 +27,7 @@ class Shares:
 
     values: Floats
     """[k, m] share of the upstream cost that the downstream node takes on."""
-    kept: Floats
+    retained: Floats
     """[k, n] share that the node retains."""
     assumed: Bools
     """[k, m] whether the share is an equal split because usage is unknown."""
@@ -46,50 +46,50 @@ def compute_shares(graph: CostGraph, method: AttributionMethod) -> Shares:
     weighted = method == "lineage_weighted"
     rows = max(len(graph.explicit), len(graph.weights) if weighted else 1)
     values = np.empty((rows, graph.edges))
-    kept = np.empty((rows, graph.nodes))
+    retained = np.empty((rows, graph.nodes))
     assumed = np.zeros((rows, graph.edges), dtype=np.bool_)
-    moving = graph.upstream != graph.downstream
-    nothing_set = _Division(graph, moving, np.ones(graph.nodes))
+    is_flow = graph.upstream != graph.downstream
+    default_division = _ShareDivision(graph, is_flow, np.ones(graph.nodes))
     for row in range(rows):
-        given = graph.explicit[min(row, len(graph.explicit) - 1)]
-        set_by_people = ~np.isnan(given) & moving
-        division = nothing_set
+        explicit = graph.explicit[min(row, len(graph.explicit) - 1)]
+        is_explicit = ~np.isnan(explicit) & is_flow
+        division = default_division
         values[row] = 0.0
-        if set_by_people.any():
-            values[row] = np.where(set_by_people, given, 0.0)
-            left = _left(graph, values[row], row)
-            division = _Division(graph, moving & ~set_by_people, left)
+        if is_explicit.any():
+            values[row] = np.where(is_explicit, explicit, 0.0)
+            remaining = _remaining_shares(graph, values[row], row)
+            division = _ShareDivision(graph, is_flow & ~is_explicit, remaining)
         match method:
             case "equal_split":
-                kept[row] = division.equally(values[row])
+                retained[row] = division.equally(values[row])
             case "lineage_weighted":
                 weights = graph.weights[min(row, len(graph.weights) - 1)]
-                kept[row] = division.by_weight(weights, values[row], assumed[row])
+                retained[row] = division.by_weight(weights, values[row], assumed[row])
             case "last_touch":
-                kept[row] = division.by_last_read(values[row], assumed[row])
+                retained[row] = division.by_last_read(values[row], assumed[row])
             case _:
                 assert_never(method)
     types = len(graph.types)
     return Shares(
         values=np.broadcast_to(values, (types, graph.edges)),
-        kept=np.broadcast_to(kept, (types, graph.nodes)),
+        retained=np.broadcast_to(retained, (types, graph.nodes)),
         assumed=np.broadcast_to(assumed, (types, graph.edges)),
     )
 
 
-class _Division:
+class _ShareDivision:
     """Divides the remaining share of each node among its free edges; returns what nodes retain."""
 
-    def __init__(self, graph: CostGraph, free: Bools, left: Floats) -> None:
+    def __init__(self, graph: CostGraph, free: Bools, remaining: Floats) -> None:
         self._graph = graph
         # A full slice avoids copies of the largest arrays.
         self._free: Integers | slice = slice(None) if free.all() else np.flatnonzero(free)
-        self._left = left
+        self._remaining_shares = remaining
         self._source = graph.upstream[self._free]
         self._readers = np.bincount(self._source, minlength=graph.nodes)
         parts = self._readers + graph.live
-        self._equal = np.divide(left, parts, out=np.zeros(graph.nodes), where=parts > 0)
-        without = np.where(self._readers == 0, left, 0.0)
+        self._equal = np.divide(remaining, parts, out=np.zeros(graph.nodes), where=parts > 0)
+        without = np.where(self._readers == 0, remaining, 0.0)
         self._kept = np.where(graph.live & (self._readers > 0), self._equal, without)
 
     def equally(self, values: Floats) -> Floats:
@@ -103,17 +103,17 @@ class _Division:
         if (weights < 0).any() or np.isinf(weights).any():
             raise InvalidShare("Weights of edges must be finite and not negative.")
         sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
-        if ((sums > _LARGEST) | ((sums > 0) & (sums < _SMALLEST))).any():
-            weights = self._of_largest(weights)
+        if ((sums > _MAX_SUM) | ((sums > 0) & (sums < _MIN_SUM))).any():
+            weights = self._relative_to_largest(weights)
             sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
         unknown = ~(sums > 0) & (self._readers > 0)
-        shared = self._left - self._kept
+        shared = self._remaining_shares - self._kept
         scale = np.divide(shared, sums, out=np.zeros(len(sums)), where=sums > 0)
         values[self._free] = scale.take(self._source) * weights
         self._assume(unknown, values, assumed)
         return self._kept
 
-    def _of_largest(self, weights: Floats) -> Floats:
+    def _relative_to_largest(self, weights: Floats) -> Floats:
         """Weights relative to the largest weight of their node, to avoid extreme sums."""
         largest = np.zeros(self._graph.nodes)
         np.fmax.at(largest, self._source, weights)
@@ -131,43 +131,43 @@ class _Division:
         unknown = np.isneginf(latest) & (self._readers > 0)
         last = (times == latest[self._source]) & ~unknown[self._source]
         count = np.bincount(self._source[last], minlength=nodes)
-        values[self._free] = last * (self._left / np.maximum(count, 1))[self._source]
+        values[self._free] = last * (self._remaining_shares / np.maximum(count, 1))[self._source]
         self._assume(unknown, values, assumed)
         return np.where(unknown | (self._readers == 0), self._kept, 0.0)
 
     def _assume(self, unknown: Bools, values: Floats, assumed: Bools) -> None:
         if unknown.any():
-            instead = unknown[self._source]
+            is_assumed = unknown[self._source]
             equal = self._equal[self._source]
-            values[self._free] = np.where(instead, equal, values[self._free])
+            values[self._free] = np.where(is_assumed, equal, values[self._free])
             # A single reader gets everything whatever its weight, so its share is not assumed.
-            assumed[self._free] = instead & (self._readers > 1)[self._source]
+            assumed[self._free] = is_assumed & (self._readers > 1)[self._source]
 
 
-def _left(graph: CostGraph, values: Floats, row: int) -> Floats:
+def _remaining_shares(graph: CostGraph, values: Floats, row: int) -> Floats:
     """The share that explicit shares leave at each node; rounding noise counts as zero."""
-    wrong = (values < 0) | (values > 1 + NOISE)
-    if wrong.any():
-        edge = int(np.argmax(wrong))
+    is_invalid = (values < 0) | (values > 1 + NOISE)
+    if is_invalid.any():
+        edge = int(np.argmax(is_invalid))
         raise InvalidShare(
             f"The share {values[edge]:g} of the edge {graph.urns[graph.upstream[edge]]} -> "
             f"{graph.urns[graph.downstream[edge]]} must be a number from 0 to 1, such as 0.6."
         )
-    taken = np.bincount(graph.upstream, values, minlength=graph.nodes)
-    if (taken > 1 + NOISE).any():
-        node = int(np.argmax(taken))
+    explicit_sums = np.bincount(graph.upstream, values, minlength=graph.nodes)
+    if (explicit_sums > 1 + NOISE).any():
+        node = int(np.argmax(explicit_sums))
         differs = f" of {graph.types[row]} cost" if len(graph.explicit) > 1 else ""
         raise InvalidShare(
             f"The shares{differs} on the edges out of {graph.urns[node]} add up to "
-            f"{taken[node]:.6g}. They must add up to at most 1."
+            f"{explicit_sums[node]:.6g}. They must add up to at most 1."
         )
-    left: Floats = np.subtract(1.0, taken, dtype=np.float64)
-    whole = left < NOISE
-    if whole.any():
+    remaining: Floats = np.subtract(1.0, explicit_sums, dtype=np.float64)
+    is_exhausted = remaining < NOISE
+    if is_exhausted.any():
         # Scale the shares so that they add up to exactly 1, otherwise the noise would be lost.
-        values /= np.where(whole, taken, 1.0)[graph.upstream]
-    left[whole] = 0.0
-    return left
+        values /= np.where(is_exhausted, explicit_sums, 1.0)[graph.upstream]
+    remaining[is_exhausted] = 0.0
+    return remaining
 
 
 def close_cycles(graph: CostGraph, order: Topology, divided: Shares) -> tuple[Shares, Bools]:
@@ -185,15 +185,15 @@ def close_cycles(graph: CostGraph, order: Topology, divided: Shares) -> tuple[Sh
     closed[:] = np.array([is_closed for _, is_closed in found])
     if not any(len(edges) for edges, _ in found):
         return divided, closed
-    values, kept = divided.values[:rows].copy(), divided.kept[:rows].copy()
+    values, retained = divided.values[:rows].copy(), divided.retained[:rows].copy()
     for row, (edges, _) in enumerate(found):
         values[row][edges] = 0.0
         closed_nodes = np.unique(graph.upstream[edges])
         carried = np.bincount(graph.upstream, values[row], minlength=graph.nodes)
-        kept[row][closed_nodes] = 1.0 - carried[closed_nodes]
+        retained[row][closed_nodes] = 1.0 - carried[closed_nodes]
     changed = Shares(
         values=np.broadcast_to(values, divided.values.shape),
-        kept=np.broadcast_to(kept, divided.kept.shape),
+        retained=np.broadcast_to(retained, divided.retained.shape),
         assumed=divided.assumed,
     )
     return changed, closed
@@ -203,9 +203,9 @@ def _circulating_edges(graph: CostGraph, order: Topology, values: Floats) -> tup
     """The edges on which cost would circulate forever, and which cycles are closed."""
     count = len(order.cycles)
     inner = np.concatenate(order.inner)
-    circling = np.bincount(graph.upstream[inner], values[inner], minlength=graph.nodes)
-    leaking = (circling < 1.0 - NOISE) & (order.cycle_of >= 0)
-    leaks = np.bincount(order.cycle_of[leaking], minlength=count) > 0
+    circulating_share = np.bincount(graph.upstream[inner], values[inner], minlength=graph.nodes)
+    is_leaking = (circulating_share < 1.0 - NOISE) & (order.cycle_of >= 0)
+    leaks = np.bincount(order.cycle_of[is_leaking], minlength=count) > 0
     blocked = inner[values[inner] <= 0.0]
     blocks = np.bincount(order.cycle_of[graph.upstream[blocked]], minlength=count) > 0
     is_closed = ~leaks & ~blocks
@@ -224,19 +224,21 @@ def _circulating_in_cycle(
     members: Integers, source: Integers, target: Integers, share: Floats
 ) -> Bools:
     """The edges inside of those parts of a cycle that no cost leaves."""
-    at, to = np.searchsorted(members, source), np.searchsorted(members, target)
+    source_index, target_index = np.searchsorted(members, source), np.searchsorted(members, target)
     size = len(members)
-    open_to = share > 0.0
-    lets_out = np.bincount(at, share, minlength=size) < 1.0 - NOISE
+    carries_cost = share > 0.0
+    has_outflow = np.bincount(source_index, share, minlength=size) < 1.0 - NOISE
     while True:
-        also = np.zeros(size, dtype=np.bool_)
-        also[at[open_to & lets_out[to]]] = True
-        if not (also & ~lets_out).any():
+        newly_open = np.zeros(size, dtype=np.bool_)
+        newly_open[source_index[carries_cost & has_outflow[target_index]]] = True
+        if not (newly_open & ~has_outflow).any():
             break
-        lets_out |= also
-    stuck = ~lets_out
-    among = open_to & stuck[at] & stuck[to]
-    labels = strong_components(stuck, at[among], to[among])
-    passing = np.zeros(size, dtype=np.bool_)
-    passing[labels[at[among & (labels[at] != labels[to])]]] = True
-    return among & ~passing[labels[at]]
+        has_outflow |= newly_open
+    is_closed_part = ~has_outflow
+    is_inner = carries_cost & is_closed_part[source_index] & is_closed_part[target_index]
+    labels = strong_components(is_closed_part, source_index[is_inner], target_index[is_inner])
+    is_passing = np.zeros(size, dtype=np.bool_)
+    is_passing[labels[source_index[is_inner & (labels[source_index] != labels[target_index])]]] = (
+        True
+    )
+    return is_inner & ~is_passing[labels[source_index]]

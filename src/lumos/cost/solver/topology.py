@@ -8,7 +8,10 @@ from lumos.cost.solver.graph import Bools, Integers
 
 
 class LevelPeeling:
-    """The levels of `edges` by topological sorting; `left` are the nodes on or behind a cycle."""
+    """The levels of `edges` by topological sorting.
+
+    `on_cycle` are the nodes on cycles or downstream of them.
+    """
 
     def __init__(
         self, present: Bools, upstream: Integers, downstream: Integers, edges: Integers
@@ -18,22 +21,22 @@ class LevelPeeling:
         order = stable_order(source, nodes)
         target, edges = target[order], edges[order]
         starts = np.concatenate(([0], np.cumsum(np.bincount(source, minlength=nodes))))
-        waiting = np.bincount(target, minlength=nodes)
+        in_degrees = np.bincount(target, minlength=nodes)
         mark = np.empty(nodes, dtype=np.int64)
-        frontier = np.flatnonzero((waiting == 0) & present)
+        frontier = np.flatnonzero((in_degrees == 0) & present)
         self.levels: list[tuple[Integers, Integers]] = []
         while len(frontier):
             first = starts[frontier]
             leaving = spans(first, starts[frontier + 1] - first)
             self.levels.append((frontier, edges[leaving]))
             reached = target[leaving]
-            np.subtract.at(waiting, reached, 1)
-            free = reached[waiting[reached] == 0]
-            turn = np.arange(len(free))
-            mark[free] = turn
-            frontier = free[mark[free] == turn]
-        self.left: Bools = waiting > 0
-        self.complete = not self.left.any()
+            np.subtract.at(in_degrees, reached, 1)
+            free = reached[in_degrees[reached] == 0]
+            sequence = np.arange(len(free))
+            mark[free] = sequence
+            frontier = free[mark[free] == sequence]
+        self.on_cycle: Bools = in_degrees > 0
+        self.complete = not self.on_cycle.any()
 
 
 def spans(starts: Integers, lengths: Integers) -> Integers:
@@ -77,10 +80,10 @@ class Adjacency:
             targets = targets[free]
             origin[targets] = np.repeat(origin[frontier], steps)[free]
             # Of several edges to one node, the last one counts.
-            turn = np.arange(len(targets))
+            sequence = np.arange(len(targets))
             order = np.empty(len(origin), dtype=np.int64)
-            order[targets] = turn
-            frontier = targets[order[targets] == turn]
+            order[targets] = sequence
+            frontier = targets[order[targets] == sequence]
         return origin
 
     def next_to(self, nodes: Integers) -> tuple[Integers, Integers]:
@@ -119,9 +122,9 @@ def _between_cycles(
 ) -> tuple[Integers, Integers]:
     """The edges on cycles or on paths between cycles."""
     for _ in range(2):
-        left = LevelPeeling(present, source, target, np.arange(len(source))).left
-        stays = left[source] & left[target]
-        source, target = target[stays], source[stays]
+        on_cycle = LevelPeeling(present, source, target, np.arange(len(source))).on_cycle
+        is_kept = on_cycle[source] & on_cycle[target]
+        source, target = target[is_kept], source[is_kept]
     return source, target
 
 
@@ -222,28 +225,28 @@ def build_topology(nodes: int, upstream: Integers, downstream: Integers) -> Topo
     peeled = LevelPeeling(np.ones(nodes, dtype=np.bool_), upstream, downstream, moving)
     if peeled.complete:
         return _assemble(peeled, [], cycle_of, [])
-    cycles = _cycles(peeled.left, upstream, downstream)
-    stands_for = np.arange(nodes)
+    cycles = _cycles(peeled.on_cycle, upstream, downstream)
+    representative = np.arange(nodes)
     for number, members in enumerate(cycles):
         cycle_of[members] = number
-        stands_for[members] = members[0]
-    source, target = stands_for[upstream], stands_for[downstream]
+        representative[members] = members[0]
+    source, target = representative[upstream], representative[downstream]
     between = np.flatnonzero(source != target)
-    peeled = LevelPeeling(stands_for == np.arange(nodes), source, target, between)
+    peeled = LevelPeeling(representative == np.arange(nodes), source, target, between)
     within = moving[source[moving] == target[moving]]
-    of_edge = cycle_of[upstream[within]]
-    bounds = np.cumsum(np.bincount(of_edge, minlength=len(cycles)))[:-1]
-    inner = np.split(within[stable_order(of_edge, len(cycles))], bounds)
+    edge_cycles = cycle_of[upstream[within]]
+    bounds = np.cumsum(np.bincount(edge_cycles, minlength=len(cycles)))[:-1]
+    inner = np.split(within[stable_order(edge_cycles, len(cycles))], bounds)
     return _assemble(peeled, cycles, cycle_of, inner)
 
 
-def _cycles(left: Bools, upstream: Integers, downstream: Integers) -> list[Integers]:
+def _cycles(on_cycle: Bools, upstream: Integers, downstream: Integers) -> list[Integers]:
     """The members of each component with more than one node."""
-    edges = left[upstream] & left[downstream] & (upstream != downstream)
-    labels = strong_components(left, upstream[edges], downstream[edges])
-    sizes = np.bincount(labels, minlength=len(left))
+    edges = on_cycle[upstream] & on_cycle[downstream] & (upstream != downstream)
+    labels = strong_components(on_cycle, upstream[edges], downstream[edges])
+    sizes = np.bincount(labels, minlength=len(on_cycle))
     members = np.flatnonzero(sizes[labels] > 1)
-    members = members[stable_order(labels[members], len(left))]
+    members = members[stable_order(labels[members], len(on_cycle))]
     return np.split(members, np.flatnonzero(np.diff(labels[members])) + 1)
 
 

@@ -21,9 +21,9 @@ from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 
 # Files that share at least this part of their fields are related.
-_RELATED: Final = 0.5
+_MIN_RELATED_SHARE: Final = 0.5
 # With more schemas than this under one pattern, containment is not checked.
-_MOST_COMPARED: Final = 500
+_MAX_COMPARED: Final = 500
 
 T = TypeVar("T", bound=Hashable)
 Fields = frozenset[str]
@@ -65,16 +65,16 @@ def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
         groups.join(item, first_with.setdefault(fields, item))
     every = list(first_with)
     numbers = DisjointSets(range(len(every)))
-    for number, near in _candidates(every, share):
+    for number, neighbours_of in _candidates(every, share):
         # Most candidates are linked already; set operations skip them at once.
-        near -= numbers.members(number)
-        while near:
-            other = near.pop()
+        neighbours_of -= numbers.members(number)
+        while neighbours_of:
+            other = neighbours_of.pop()
             common = len(every[number] & every[other])
             if common >= share * (len(every[number]) + len(every[other]) - common):
                 numbers.join(number, other)
                 groups.join(first_with[every[number]], first_with[every[other]])
-                near -= numbers.members(number)
+                neighbours_of -= numbers.members(number)
     return groups.sets()
 
 
@@ -82,41 +82,45 @@ def split_by_columns(
     dataset: str,
     file_sets: Sequence[FileSet],
     schemas: SchemasByFingerprint,
-    kept: ColumnSplit | None = None,
-    own: Mapping[str, Sequence[FileSet]] | None = None,
+    earlier_split: ColumnSplit | None = None,
+    earlier_datasets: Mapping[str, Sequence[FileSet]] | None = None,
 ) -> tuple[dict[str, list[FileSet]], ColumnSplit | None]:
     """The datasets of the files of one pattern, and the decision for the next scan.
 
     Only values that are neither dates nor counts may name datasets, and only if files of
     different values share less than half of their fields. Along dates and counts, columns merely
-    drift. `own` are the datasets that an earlier decision, `kept`, separated.
+    drift. `earlier_datasets` are the datasets that an earlier decision, `earlier_split`, separated.
     """
     labels = sorted(
         label
         for label in {label for file_set in file_sets for label in file_set.others}
         if not label.startswith(WITH_DATE)
         # In dated files, an identifier that occurs on one date only carries no more information.
-        and (not label.startswith(IN_DATED_NAMES) or _recurs(label, file_sets))
+        and (not label.startswith(IN_DATED_NAMES) or _occurs_on_several_dates(label, file_sets))
     )
     if not labels:
-        return {dataset: list(file_sets)}, kept
+        return {dataset: list(file_sets)}, earlier_split
     fields = {
         full: leaf_fields(schemas[full])
         for full in sorted({file_set.full for file_set in file_sets})
     }
-    best = min(_find_splits(file_sets, fields, labels), key=lambda way: way.rank, default=None)
-    if kept is not None and kept.label in labels:
+    best = min(_find_splits(file_sets, fields, labels), key=lambda split: split.rank, default=None)
+    if earlier_split is not None and earlier_split.label in labels:
         # An earlier scan split by this value, so it also names new datasets.
-        some = [file_set for file_set in file_sets if kept.label in file_set.others]
-        apart = best.clusters if best is not None and best.label == kept.label else [some]
-        best = _Split(kept.label, apart)
+        some = [file_set for file_set in file_sets if earlier_split.label in file_set.others]
+        split_clusters = (
+            best.clusters if best is not None and best.label == earlier_split.label else [some]
+        )
+        best = _Split(earlier_split.label, split_clusters)
     if best is None:
-        return {dataset: list(file_sets)}, kept
+        return {dataset: list(file_sets)}, earlier_split
     known = {
         path: {leaf_fields(schemas[file_set.full]) for file_set in some}
-        for path, some in (own or {}).items()
+        for path, some in (earlier_datasets or {}).items()
     }
-    named, datasets = _named(dataset, best, {} if kept is None else kept.datasets, fields, known)
+    named, datasets = _name_clusters(
+        dataset, best, {} if earlier_split is None else earlier_split.datasets, fields, known
+    )
     # Files without the value get the path of the pattern.
     rest = [file_set for file_set in file_sets if best.label not in file_set.others]
     if rest:
@@ -197,12 +201,12 @@ def _find_splits(
     Files of one value belong together, and files that share half of their fields. A schema that is
     contained in exactly one other belongs to it: contained in several, it belongs to none of them.
     """
-    alike = clusters(fields, share=_RELATED) if len(set(fields.values())) > 1 else []
-    if len(alike) < 2:
+    similar = clusters(fields, share=_MIN_RELATED_SHARE) if len(set(fields.values())) > 1 else []
+    if len(similar) < 2:
         return
     contained = (
         [(left, right) for left, right in permutations(fields, 2) if fields[left] <= fields[right]]
-        if len(fields) <= _MOST_COMPARED
+        if len(fields) <= _MAX_COMPARED
         else []
     )
     for label in labels:
@@ -212,7 +216,7 @@ def _find_splits(
         for file_set in some:
             for value in file_set.others[label]:
                 sets.join(file_set.full, first_with.setdefault(value, file_set.full))
-        for first, *others in alike:
+        for first, *others in similar:
             for other in others:
                 sets.join(first, other)
         neighbours: dict[str, set[str]] = {}
@@ -221,21 +225,21 @@ def _find_splits(
             if len(pair) == 2:
                 for each in pair:
                     neighbours.setdefault(each, set()).update(pair - {each})
-        for near, others_near in neighbours.items():
-            if len(others_near) == 1 and neighbours[next(iter(others_near))] == {near}:
-                sets.join(near, next(iter(others_near)))
+        for root, adjacent in neighbours.items():
+            if len(adjacent) == 1 and neighbours[next(iter(adjacent))] == {root}:
+                sets.join(root, next(iter(adjacent)))
         found: dict[str, list[FileSet]] = {}
         for file_set in some:
             found.setdefault(sets.find(file_set.full), []).append(file_set)
-        of_rest = {
+        rest_roots = {
             sets.find(file_set.full) for file_set in file_sets if label not in file_set.others
         }
-        if len(found) > 1 or (of_rest and of_rest.isdisjoint(found)):
-            with_rest = [some for key, some in found.items() if key in of_rest]
-            yield _Split(label, list(found.values()), with_rest if of_rest else None)
+        if len(found) > 1 or (rest_roots and rest_roots.isdisjoint(found)):
+            with_rest = [some for key, some in found.items() if key in rest_roots]
+            yield _Split(label, list(found.values()), with_rest if rest_roots else None)
 
 
-def _recurs(label: str, file_sets: Sequence[FileSet]) -> bool:
+def _occurs_on_several_dates(label: str, file_sets: Sequence[FileSet]) -> bool:
     """Whether a value occurs in files of several dates."""
     dated = {
         pair for file_set in file_sets for pair in file_set.others.get(f"{WITH_DATE}{label}", ())
@@ -243,10 +247,10 @@ def _recurs(label: str, file_sets: Sequence[FileSet]) -> bool:
     return len({pair.partition(WITH_DATE)[0] for pair in dated}) < len(dated)
 
 
-def _named(
+def _name_clusters(
     dataset: str,
-    way: _Split,
-    kept: Mapping[str, str],
+    split: _Split,
+    earlier_split: Mapping[str, str],
     fields: Mapping[str, Fields],
     known: Mapping[str, Collection[Fields]],
 ) -> tuple[dict[str, list[FileSet]], dict[str, str]]:
@@ -257,26 +261,28 @@ def _named(
     all others are named by their first value.
     """
     ranked = sorted(
-        way.clusters,
-        key=lambda some: (-len(way.values(some)), -sum(file_set.file_count for file_set in some)),
+        split.clusters,
+        key=lambda some: (-len(split.values(some)), -sum(file_set.file_count for file_set in some)),
     )
     named: dict[str, list[FileSet]] = {}
-    datasets = dict(kept)
+    datasets = dict(earlier_split)
     for number, some in enumerate(ranked):
-        values = way.values(some)
-        earlier = Counter(kept[value] for value in values if value in kept)
+        values = split.values(some)
+        earlier = Counter(earlier_split[value] for value in values if value in earlier_split)
         related = _most_related({fields[file_set.full] for file_set in some}, known)
         if earlier:
             path = earlier.most_common(1)[0][0]
         elif related is not None:
             path = related
-        elif len(values) > MOST_VALUES or (not kept and way.is_named_by_pattern(number, some)):
+        elif len(values) > MOST_VALUES or (
+            not earlier_split and split.is_named_by_pattern(number, some)
+        ):
             path = dataset
         else:
-            named_by = f"{way.label}={values[0]}" if way.is_key else values[0]
+            named_by = f"{split.label}={values[0]}" if split.is_key else values[0]
             path = f"{dataset}/{named_by}"
         named.setdefault(path, []).extend(some)
-        datasets |= {value: path for value in values[:MOST_VALUES] if value not in kept}
+        datasets |= {value: path for value in values[:MOST_VALUES] if value not in earlier_split}
     return named, datasets
 
 
@@ -290,7 +296,7 @@ def _most_related(
         if others
     }
     best = max(sorted(shares), key=lambda path: shares[path], default=None)
-    return best if best is not None and shares[best] >= _RELATED else None
+    return best if best is not None and shares[best] >= _MIN_RELATED_SHARE else None
 
 
 def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, set[int]]]:
@@ -306,8 +312,8 @@ def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, se
             with_field[field].add(number)
     for number, fields in enumerate(every):
         rarest = sorted(fields, key=lambda field: (counts[field], field))
-        looked_up = rarest[: len(fields) - ceil(share * len(fields)) + 1]
-        yield number, set().union(*(with_field[field] for field in looked_up))
+        lookup_fields = rarest[: len(fields) - ceil(share * len(fields)) + 1]
+        yield number, set().union(*(with_field[field] for field in lookup_fields))
 
 
 def _leaves(path: str, type: DataType) -> Iterator[str]:
@@ -323,8 +329,8 @@ def _leaves(path: str, type: DataType) -> Iterator[str]:
             yield path
 
 
-_FEWEST_FIELDS: Final = 2
-_SIMILAR: Final = 0.9
+_MIN_FIELDS: Final = 2
+_MIN_SIMILAR_SHARE: Final = 0.9
 # A number after a word; `v1` is a word of its own.
 _NUMBERED: Final = re.compile(r"(.*[^\W\d_][\W_]*?)(?<!\d)\d+\Z")
 _VERSION: Final = re.compile(r"(?:(?:\A|[\W_])[vV]|(?<=[a-z])V)\d+\Z")
@@ -377,14 +383,16 @@ def find_similar(groups: Groups, fields: FieldsByFingerprint) -> Iterator[list[G
     """Sets of groups with nearly the same columns; groups of a single column are left out."""
     if len(groups) < 2:
         return
-    of_group: dict[GroupKey, Fields] = {}
+    fields_of_group: dict[GroupKey, Fields] = {}
     for key, file_sets in groups.items():
         every = frozenset().union(
             *(fields[full] for full in {file_set.full for file_set in file_sets})
         )
-        if len(every) >= _FEWEST_FIELDS:
-            of_group[key] = every
-    yield from (some for some in clusters(of_group, share=_SIMILAR) if len(some) > 1)
+        if len(every) >= _MIN_FIELDS:
+            fields_of_group[key] = every
+    yield from (
+        some for some in clusters(fields_of_group, share=_MIN_SIMILAR_SHARE) if len(some) > 1
+    )
 
 
 class _EarlierJoins:

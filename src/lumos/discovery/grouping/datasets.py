@@ -35,7 +35,7 @@ _BY_HINT: Final = "\0hint"
 # If one pattern has files of two formats, the first format in this order has the plain path.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
-_IN_WORDS: Final = {
+_KIND_NAMES: Final = {
     "hive": "partition values", "n": "numbers", "number": "numbers", "id": "identifiers",
     "uuid": "identifiers", "region": "regions", "ip": "addresses",
 }  # fmt: skip
@@ -51,10 +51,10 @@ class GroupingRule(NamedTuple):
 class DatasetGroup(NamedTuple):
     """The file sets of one dataset, its location, and the rule that grouped them.
 
-    `key` is the path that the pattern gives, and the format. `names` are the templates of the
-    folders and, last, of the files. `renamed_from`, `merged_from` and `split_from` are the datasets
-    of the last scan that this one continues. `wanted` is the path that a hint gives, if another
-    dataset has it.
+    `key` is the path from the pattern, and the format. `names` are the templates of the folders
+    and, last, of the files. `renamed_from`, `merged_from` and `split_from` are the datasets of the
+    last scan that this one continues. `wanted` is the path from a hint if another dataset already
+    has it.
     """
 
     dataset: str
@@ -95,19 +95,19 @@ def group_files(
     before: GroupingState | None = None,
     tables: Collection[str] = (),
     joins_similar: bool = False,
-    was_there: Callable[[str], bool] = lambda _path: True,
+    was_listed: Callable[[str], bool] = lambda _path: True,
     recorded_formats: Callable[[Collection[str]], Mapping[str, str | None]] = lambda _paths: {},
 ) -> GroupingResult:
     """Group file sets into datasets.
 
-    `tables` are roots of table formats, whose paths no other dataset may have. `was_there` returns
+    `tables` are roots of table formats, whose paths no other dataset may have. `was_listed` returns
     whether the last scan listed a file, `recorded_formats` the formats of recorded datasets.
     """
     before = before or GroupingState()
-    every = sorted(file_sets, key=lambda each: each.key)
-    hinted = [each for each in every if hinted_location(each.pattern) is not None]
+    all_file_sets = sorted(file_sets, key=lambda each: each.key)
+    hinted = [each for each in all_file_sets if hinted_location(each.pattern) is not None]
     data, sidecars = _data_and_sidecars(
-        (each for each in every if hinted_location(each.pattern) is None), schemas
+        (each for each in all_file_sets if hinted_location(each.pattern) is None), schemas
     )
     groups, splits = _by_pattern(data, schemas, before)
     own = {path for split in splits for path in split.own_datasets}
@@ -121,29 +121,29 @@ def group_files(
         groups.setdefault(key, []).append(each)
         rules[key] = "hint"
     if before.is_upgrade:
-        before = _keep_earlier_paths(groups, before, tables, hints=hints, was_there=was_there)
+        before = _restore_earlier_paths(groups, before, tables, hints=hints, was_listed=was_listed)
     formats = Counter(path for path, _ in groups)
     contested = [path for path, count in formats.items() if count > 1]
     recorded = recorded_formats(contested) if contested else {}
     names = _paths(groups, before, tables, recorded, root=hints.root)
     predecessors = find_predecessors(
-        {names[key]: some for key, some in groups.items()},
+        {names[key]: members for key, members in groups.items()},
         before,
-        place=hints.place,
-        was_there=was_there,
+        place_file=hints.place,
+        was_listed=was_listed,
     )
     taken = {*tables, *(path for key, path in names.items() if not _is_by_hint(key))}
     found = [
         _group(
             names[key],
             key,
-            some,
+            members,
             rules.get(key, "pattern"),
             predecessors.get(names[key]),
             hints.root,
             wanted=_plain(key) if _is_by_hint(key) and _plain(key) in taken else None,
         )
-        for key, some in groups.items()
+        for key, members in groups.items()
     ]
     found.sort(key=lambda each: each.dataset)
     state = GroupingState(
@@ -166,17 +166,18 @@ def _by_pattern(
     splits = {split.dataset: split for split in before.splits}
     own = {path for split in before.splits for path in split.own_datasets}
     groups: dict[GroupKey, list[FileSet]] = {}
-    for (path, format), some in sorted(by_path.items()):
-        if path in own or (len(some) == 1 and path not in splits):
-            groups.setdefault((path, format), []).extend(some)
+    for (path, format), members in sorted(by_path.items()):
+        if path in own or (len(members) == 1 and path not in splits):
+            groups.setdefault((path, format), []).extend(members)
             continue
-        kept = splits.get(path)
-        members = {
-            each: by_path.get((each, format), ()) for each in (kept.own_datasets if kept else ())
+        earlier = splits.get(path)
+        separated = {
+            dataset: by_path.get((dataset, format), ())
+            for dataset in (earlier.own_datasets if earlier else ())
         }
-        parts, split = split_by_columns(path, some, schemas, kept, members)
-        for part, places_of_part in parts.items():
-            groups.setdefault((part, format), []).extend(places_of_part)
+        parts, split = split_by_columns(path, members, schemas, earlier, separated)
+        for part, part_members in parts.items():
+            groups.setdefault((part, format), []).extend(part_members)
         if split is not None:
             splits[path] = split
     return groups, list(splits.values())
@@ -197,24 +198,24 @@ def _paths(
     """
     paths: dict[GroupKey, str] = {}
     used = set(tables)
-    fresh: list[GroupKey] = []
-    of_hints = {
+    unnamed: list[GroupKey] = []
+    hinted_datasets = {
         (each.base, each.format): each.dataset
         for each in before.file_sets
         if hinted_location(each.pattern) is not None
     }
-    instead: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for key in sorted(groups, key=lambda each: (_rank(each[1]), each)):
         earlier = before.names.get(_name_key(*key))
         if earlier is None and _is_by_hint(key):
-            earlier = of_hints.get((_plain(key), key[1]))
+            earlier = hinted_datasets.get((_plain(key), key[1]))
         if earlier is None or earlier in used:
-            fresh.append(key)
+            unnamed.append(key)
             continue
         paths[key] = earlier
         used.add(earlier)
         if _is_by_hint(key):
-            instead.setdefault(_plain(key), earlier.removesuffix(f"/*.{key[1]}"))
+            replacements.setdefault(_plain(key), earlier.removesuffix(f"/*.{key[1]}"))
     known = before.datasets
     last = {
         file_set.dataset: file_set.format
@@ -223,11 +224,11 @@ def _paths(
     }
     taken_by = {**last, **recorded}
     # Datasets that are recorded or of the last scan come first, in their format, and hints last.
-    fresh.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
-    for key in fresh:
+    unnamed.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
+    for key in unnamed:
         path, format = _plain(key), key[1]
         if _is_by_hint(key):
-            path = instead.setdefault(path, _free_path(path, used, root))
+            path = replacements.setdefault(path, _free_path(path, used, root))
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
         chosen = next((each for each in choices if each not in used), f"{path}/{len(used)}")
         paths[key] = chosen
@@ -254,35 +255,35 @@ def _free_path(path: str, used: Collection[str], root: str) -> str:
     return next(other for each in free_names(name) if (other := f"{folder}/{each}") not in used)
 
 
-def _keep_earlier_paths(
+def _restore_earlier_paths(
     groups: Mapping[GroupKey, Sequence[FileSet]],
     before: GroupingState,
     tables: Collection[str],
     *,
     hints: HintMatcher,
-    was_there: Callable[[str], bool],
+    was_listed: Callable[[str], bool],
 ) -> GroupingState:
     """The state of an earlier version, with the paths of datasets whose files stay together."""
     paths = _paths(groups, before, tables, {}, root=hints.root)
     key_of_path = {path: key for key, path in paths.items()}
-    went_to = find_destinations(
+    destinations = find_destinations(
         {path: groups[key] for path, key in key_of_path.items()},
         before,
-        place=hints.place,
-        was_there=was_there,
+        place_file=hints.place,
+        was_listed=was_listed,
     )
     names: dict[str, str] = {}
     # If several datasets became one, the one with most files overwrites the others.
-    for old, targets in sorted(went_to.items(), key=lambda each: sum(each[1].values())):
+    for old, targets in sorted(destinations.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
             names[_name_key(*key_of_path[next(iter(targets))])] = old
     # Datasets without files in this scan keep their paths in case the files come back.
-    away: dict[str, set[str]] = {}
+    absent: dict[str, set[str]] = {}
     for each in before.file_sets:
-        if each.dataset not in went_to:
+        if each.dataset not in destinations:
             key = _name_key(hints.place(each.first_path).dataset, each.format)
-            away.setdefault(each.dataset, set()).add(key)
-    for old, keys in away.items():
+            absent.setdefault(each.dataset, set()).add(key)
+    for old, keys in absent.items():
         if len(keys) == 1:
             names.setdefault(keys.pop(), old)
     return msgspec.structs.replace(before, names=names)
@@ -343,8 +344,8 @@ def _group(
     *,
     wanted: str | None,
 ) -> DatasetGroup:
-    usual = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
-    folders, stem, ending = levels(usual.first_path)
+    typical = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
+    folders, stem, ending = levels(typical.first_path)
     earlier = predecessors or Predecessors()
     is_pattern = rule == "pattern"
     find_location = joined_location if rule == "similar" else location_of
@@ -353,9 +354,9 @@ def _group(
         location=find_location(file_sets, root),
         file_sets=file_sets,
         key=key,
-        name=(name_of(usual.first_path) or None) if is_pattern else _name_of_path(dataset),
+        name=(name_of(typical.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(
-            *(level.template.text for level in folders[root_depth(root, usual.first_path) :]),
+            *(level.template.text for level in folders[root_depth(root, typical.first_path) :]),
             stem.text,
         ),
         ending=ending,
@@ -370,13 +371,13 @@ def _group(
 def _rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
     match name:
         case "hint":
-            return GroupingRule("hint", "a hint says so")
+            return GroupingRule("hint", "a hint defines this dataset")
         case "columns":
-            return GroupingRule("columns", "files with this value have columns of their own")
+            return GroupingRule("columns", "files with this value have different columns")
         case "similar":
             return GroupingRule("similar", "the source joins datasets that have the same columns")
     kinds = dict.fromkeys(
-        _IN_WORDS.get(kind, "dates")
+        _KIND_NAMES.get(kind, "dates")
         for file_set in file_sets
         for kind in _PLACEHOLDER.findall(file_set.pattern)
         if kind not in BRACES

@@ -16,7 +16,9 @@ ENDINGS: Final = {
     "an unfinished or put-aside copy": "tmp temp bak swp orig part partial filepart crdownload",
     "a description": "schema ddl md rst html htm pdf",
 }
-_BY_ENDING: Final = {ending: what for what, some in ENDINGS.items() for ending in some.split()}
+_KIND_BY_EXTENSION: Final = {
+    ending: what for what, extensions in ENDINGS.items() for ending in extensions.split()
+}
 _TEXT_FORMATS: Final = ("csv", "json")
 _DESCRIPTION: Final = "a description"
 _MANIFEST: Final = "a marker or manifest of a writer"
@@ -33,7 +35,7 @@ class _Kind(NamedTuple):
     names: re.Pattern[str]
     columns: str = ""
     formats: tuple[str, ...] = ("json",)
-    most_columns: int | None = None
+    max_columns: int | None = None
     has_records: bool = False
 
     def matches(self, name: str, columns: frozenset[str], *, is_one: bool) -> bool:
@@ -41,8 +43,8 @@ class _Kind(NamedTuple):
         return (
             (is_one or self.has_records)
             and self.names.fullmatch(name) is not None
-            and (self.most_columns is None or len(columns) <= self.most_columns)
-            and any(columns.issuperset(each.split()) for each in self.columns.split("|"))
+            and (self.max_columns is None or len(columns) <= self.max_columns)
+            and any(columns.issuperset(names.split()) for names in self.columns.split("|"))
         )
 
 
@@ -67,7 +69,7 @@ _KINDS: Final = (
             r"(?:\.(?:txt|md|rst|html))?"
         ),
         formats=_TEXT_FORMATS,
-        most_columns=1,
+        max_columns=1,
         has_records=True,
     ),
     _Kind(
@@ -115,7 +117,7 @@ _KINDS: Final = (
         _MANIFEST,
         _names(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-manifest\.csv"),
         formats=("csv",),
-        most_columns=1,
+        max_columns=1,
         has_records=True,
     ),
     # dbt, Snowplow, and the identifier of a Spark stream in its checkpoint.
@@ -126,9 +128,9 @@ _KINDS: Final = (
     ),
     _Kind(_MANIFEST, _names(r"semantic_manifest\.json"), "semantic_models"),
     _Kind(_MANIFEST, _names(r"shredding_complete\.json"), "schema data"),
-    _Kind(_MANIFEST, _names(r"metadata"), "id", most_columns=1),
+    _Kind(_MANIFEST, _names(r"metadata"), "id", max_columns=1),
 )
-_KINDS_OF_FORMAT: Final = {
+_KINDS_BY_FORMAT: Final = {
     format: tuple(kind for kind in _KINDS if format in kind.formats)
     for format in ("avro", *_TEXT_FORMATS)
 }
@@ -138,11 +140,11 @@ def describe_sidecar(file_set: FileSet, schemas: SchemasByFingerprint) -> str | 
     """What the files of a file set are if they only accompany data, such as `a checksum`."""
     name = file_set.first_path.rpartition("/")[2]
     ending = name.rpartition(".")[2].lower() if "." in name else ""
-    if ending in _BY_ENDING:
-        return _BY_ENDING[ending]
+    if ending in _KIND_BY_EXTENSION:
+        return _KIND_BY_EXTENSION[ending]
     if name.endswith("~"):
         return "an unfinished or put-aside copy"
-    kinds = _KINDS_OF_FORMAT.get(file_set.format)
+    kinds = _KINDS_BY_FORMAT.get(file_set.format)
     if kinds is None:
         return None
     columns = frozenset(field.name for field in schemas[file_set.full].fields)

@@ -23,7 +23,7 @@ class RememberedFiles(NamedTuple):
     last_path: str
     file_count: int
 
-    def may_hold(self, file_set: FileSet) -> bool:
+    def may_include(self, file_set: FileSet) -> bool:
         """Whether these files may include those of a file set: same format, folder and depth."""
         return (
             self.format == file_set.format
@@ -52,9 +52,9 @@ class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
         """The datasets of the last scan."""
         return frozenset(file_set.dataset for file_set in self.file_sets)
 
-    def inheriting(self, other: "GroupingState") -> "GroupingState":
-        """The state with the names and decisions of a scan of a folder above."""
-        splits = {each.dataset: each for each in (*self.splits, *other.splits)}
+    def with_inherited(self, other: "GroupingState") -> "GroupingState":
+        """The state with the names and decisions of a scan of a parent folder."""
+        splits = {split.dataset: split for split in (*self.splits, *other.splits)}
         return msgspec.structs.replace(
             self, names={**self.names, **other.names}, splits=list(splits.values())
         )
@@ -67,9 +67,9 @@ class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
         default_factory=list, name="places"
     )
 
-    def upgraded(self, summaries: Iterable[FileSet]) -> GroupingState:
+    def upgrade(self, summaries: Iterable[FileSet]) -> GroupingState:
         """The grouping in its current form; `summaries` are the file sets of all parts."""
-        datasets = {each[:4]: each[4] for each in self.file_sets if not each[5]}
+        datasets = {entry[:4]: entry[4] for entry in self.file_sets if not entry[5]}
         return GroupingState(file_sets=list(_remembered(summaries, datasets)), is_upgrade=True)
 
 
@@ -93,10 +93,10 @@ def _find_by_wildcard(file_set: FileSet, datasets: Mapping[FileSetKey, str]) -> 
     names = f"{file_set.base}/{file_set.pattern}".split("/")
     for (base, pattern, format, full), dataset in datasets.items():
         if "{name}" in pattern and (format, full) == (file_set.format, file_set.full):
-            wanted = f"{base}/{pattern}".split("/")
-            if len(wanted) == len(names) and all(
+            pattern_names = f"{base}/{pattern}".split("/")
+            if len(pattern_names) == len(names) and all(
                 name == other or other.startswith("{name}")
-                for name, other in zip(names, wanted, strict=True)
+                for name, other in zip(names, pattern_names, strict=True)
             ):
                 return dataset
     return None
@@ -114,31 +114,31 @@ def find_predecessors(
     datasets: Mapping[str, Sequence[FileSet]],
     before: GroupingState,
     *,
-    place: Callable[[str], Placement],
-    was_there: Callable[[str], bool],
+    place_file: Callable[[str], Placement],
+    was_listed: Callable[[str], bool],
 ) -> dict[str, Predecessors]:
     """The predecessors of each dataset that has any.
 
-    `was_there` returns whether the last scan listed a file.
+    `was_listed` returns whether the last scan listed a file.
     """
     if datasets.keys() == before.datasets or not before.file_sets:
         return {}
-    went_to = find_destinations(datasets, before, place=place, was_there=was_there)
+    destinations = find_destinations(datasets, before, place_file=place_file, was_listed=was_listed)
     sources: dict[str, list[str]] = {}
     found: dict[str, Predecessors] = {}
-    for old, targets in went_to.items():
-        fresh = [path for path in targets if path not in before.datasets]
+    for old, targets in destinations.items():
+        new_datasets = [path for path in targets if path not in before.datasets]
         if old in datasets:
-            parts = [old, *fresh] if fresh else []
+            parts = [old, *new_datasets] if new_datasets else []
         elif len(targets) == 1:
             sources.setdefault(next(iter(targets)), []).append(old)
             continue
         else:
-            parts = fresh
+            parts = new_datasets
         for path in parts:
             found.setdefault(path, Predecessors(split_from=old))
     for path, olds in sources.items():
-        olds.sort(key=lambda old: (-went_to[old][path], old))
+        olds.sort(key=lambda old: (-destinations[old][path], old))
         if path in before.datasets or path in found:
             found[path] = found.get(path, Predecessors())._replace(merged_from=tuple(olds))
         else:
@@ -150,18 +150,18 @@ def find_destinations(
     datasets: Mapping[str, Sequence[FileSet]],
     before: GroupingState,
     *,
-    place: Callable[[str], Placement],
-    was_there: Callable[[str], bool],
+    place_file: Callable[[str], Placement],
+    was_listed: Callable[[str], bool],
 ) -> dict[str, Counter[str]]:
     """For each dataset of the last scan, the datasets of its files now, with file counts."""
     owner = {
-        (each.base, each.pattern, each.format): dataset
+        (file_set.base, file_set.pattern, file_set.format): dataset
         for dataset, file_sets in datasets.items()
-        for each in file_sets
+        for file_set in file_sets
     }
     found: dict[str, Counter[str]] = {}
 
-    def note(old: RememberedFiles, dataset: str) -> None:
+    def count_files(old: RememberedFiles, dataset: str) -> None:
         found.setdefault(old.dataset, Counter())[dataset] += old.file_count
 
     by_base: dict[str, list[RememberedFiles]] = {}
@@ -170,16 +170,16 @@ def find_destinations(
         if old.dataset in datasets and not before.is_upgrade:
             continue
         for path in {old.first_path, old.last_path}:
-            placed = place(path)
-            dataset = owner.get((placed.base, placed.pattern, old.format))
+            placement = place_file(path)
+            dataset = owner.get((placement.base, placement.pattern, old.format))
             if dataset is not None:
-                note(old, dataset)
+                count_files(old, dataset)
     # A file set of the last scan may now belong to more datasets than its first and last file show.
     reached = {dataset for targets in found.values() for dataset in targets}
     for dataset in sorted(datasets.keys() - before.datasets - reached):
-        known = [each for each in datasets[dataset] if was_there(each.first_path)]
+        known = [file_set for file_set in datasets[dataset] if was_listed(file_set.first_path)]
         for old in _candidates(known, by_base)[:1]:
-            note(old, dataset)
+            count_files(old, dataset)
     return found
 
 
@@ -188,12 +188,12 @@ def _candidates(
 ) -> list[RememberedFiles]:
     """The file sets of the last scan that may include some files, the likeliest first."""
     candidates: dict[RememberedFiles, None] = {}
-    for each in file_sets:
-        folder = each.first_path
+    for file_set in file_sets:
+        folder = file_set.first_path
         while "/" in folder:
             folder = folder.rpartition("/")[0]
             candidates |= dict.fromkeys(
-                old for old in by_base.get(folder, ()) if old.may_hold(each)
+                old for old in by_base.get(folder, ()) if old.may_include(file_set)
             )
     fulls = {file_set.full for file_set in file_sets}
     return sorted(candidates, key=lambda old: (old.full not in fulls, -len(old.base), old.dataset))

@@ -56,12 +56,12 @@ def suggest_joins(
     found = _similar_datasets(file_sets, FieldsByFingerprint(schemas))
     if not found:
         return ()
-    lake = _Lake(grouping, root, tables)
-    every: list[Suggestion] = []
+    index = _FileIndex(grouping, root, tables)
+    candidates: list[Suggestion] = []
     for keys, is_accepted in found:
         members = sorted((by_key[key] for key in keys), key=lambda each: each.dataset)
-        patterns, name = lake.hint_for(members)
-        every.append(
+        patterns, name = index.hint_for(members)
+        candidates.append(
             Suggestion(
                 datasets=tuple(each.dataset for each in members),
                 names=tuple(each.name or each.dataset.rpartition("/")[2] for each in members),
@@ -71,7 +71,7 @@ def suggest_joins(
                 join_similar=is_accepted,
             )
         )
-    return tuple(sorted(every, key=lambda each: (-len(each.datasets), each.datasets)))
+    return tuple(sorted(candidates, key=lambda each: (-len(each.datasets), each.datasets)))
 
 
 def _similar_datasets(
@@ -87,29 +87,31 @@ def _similar_datasets(
         folder = folder_of_files(path, some) or path.rpartition("/")[0]
         neighbours.setdefault((folder, format), {})[path, format] = some
     joined = join_similar(file_sets, fields).members.values()
-    every = [(keys, True) for keys in joined]
-    every += ((keys, False) for some in neighbours.values() for keys in find_similar(some, fields))
-    every.sort(key=lambda each: (-len(each[0]), not each[1], min(each[0])))
-    taken: set[GroupKey] = set()
+    candidates = [(keys, True) for keys in joined]
+    candidates += (
+        (keys, False) for some in neighbours.values() for keys in find_similar(some, fields)
+    )
+    candidates.sort(key=lambda each: (-len(each[0]), not each[1], min(each[0])))
+    used: set[GroupKey] = set()
     found: list[tuple[list[GroupKey], bool]] = []
-    for keys, is_joined in every:
-        rest = [key for key in keys if key not in taken]
+    for keys, is_joined in candidates:
+        rest = [key for key in keys if key not in used]
         if len(rest) > 1:
-            taken.update(rest)
+            used.update(rest)
             found.append((rest, is_joined and len(rest) == len(keys)))
     return found
 
 
-class _Lake:
+class _FileIndex:
     """All files and datasets of a root, to check what a pattern would match."""
 
     def __init__(self, grouping: GroupingResult, root: str, tables: Collection[str]) -> None:
         self._root = root
         self._datasets = {*tables, *(each.dataset for each in grouping.groups)}
-        every = [file_set for each in grouping.groups for file_set in each.file_sets]
+        candidates = [file_set for each in grouping.groups for file_set in each.file_sets]
         self._files = sorted(
             (levels, file_set.key)
-            for file_set in (*every, *grouping.sidecars)
+            for file_set in (*candidates, *grouping.sidecars)
             for levels in _file_levels(file_set, root)
         )
         # Files by the folder before their first `*`: any pattern in that folder may match them.
@@ -133,13 +135,16 @@ class _Lake:
         if any(_SPECIAL.intersection(path) for path in paths):
             return (), name
         own = {each.key for each in file_sets}
-        listed = sorted(
+        locations_of_members = sorted(
             {each for file_set in file_sets for each in locations(file_set, self._root)}
         )
         are_files = {len(path.split("/")) for path in paths} == {
-            len(each.split("/")) for each in listed
+            len(each.split("/")) for each in locations_of_members
         }
-        for patterns in (*self._globs(listed, own, are_files=are_files), listed):
+        for patterns in (
+            *self._globs(locations_of_members, own, are_files=are_files),
+            locations_of_members,
+        ):
             hint = FileHint(path=tuple(patterns))
             takes_all = all(map(HintMatcher([hint], root=self._root).matching, paths))
             others = (other for each in patterns for other in self._others(each.split("/"), own))
@@ -148,9 +153,9 @@ class _Lake:
         return (), name
 
     def _globs(
-        self, listed: Sequence[str], own: Collection[FileSetKey], *, are_files: bool
+        self, locations_of_members: Sequence[str], own: Collection[FileSetKey], *, are_files: bool
     ) -> Iterator[list[str]]:
-        paths = [each.split("/") for each in listed]
+        paths = [each.split("/") for each in locations_of_members]
         if len({len(path) for path in paths}) > 1:
             return
         names = [sorted(set(level)) for level in zip(*paths, strict=True)]
@@ -159,8 +164,8 @@ class _Lake:
             yield ["/".join(by_words)]
         folder = [each[0] for each in names[:-1]]
         if all(len(each) == 1 for each in names[:-1]):
-            there = self._others([*folder, "*"], own)
-            if not any(len(each) == len(names) or not are_files for each in there):
+            others = self._others([*folder, "*"], own)
+            if not any(len(each) == len(names) or not are_files for each in others):
                 yield ["/".join([*folder, any_name(names[-1])])]
 
     def _others(self, pattern: Sequence[str], own: Collection[FileSetKey]) -> Iterator[Levels]:

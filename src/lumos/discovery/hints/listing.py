@@ -12,7 +12,7 @@ from lumos.config.hint_file import SCAN
 from lumos.config.sources import DatasetHint, FileStoreSettings
 from lumos.discovery.targets import file_roots, is_below
 from lumos.errors import MisuseError
-from lumos.sources.addresses import is_address, normal
+from lumos.sources.addresses import canonical_address, is_address
 from lumos.store import Store, StoredHint
 
 IN_STORE: Final = "store"
@@ -120,7 +120,7 @@ def to_absolute(pattern: str, settings: Settings) -> str:
     if fixed < len(names) and (is_address(pattern) or WILD.search("/".join(names[:fixed]))):
         raise MisuseError(f"'{pattern}': '..' is only allowed at the beginning of a local path.")
     if is_address(pattern):
-        return normal(pattern, settings.sources)
+        return canonical_address(pattern, settings.sources)
     return os.path.abspath(pattern)
 
 

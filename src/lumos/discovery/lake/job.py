@@ -102,7 +102,7 @@ def scan_lake(
     known = manifests.read(before)
     known.grouping = manifests.grouping_of(known)
     if inherited is not None:
-        known.grouping = known.grouping.inheriting(inherited)
+        known.grouping = known.grouping.with_inherited(inherited)
     splits = tuple(known.grouping.splits)
     job = ScanJob(
         selection, left_out or state, manifests.parts, state_access, column_stats, (), splits
@@ -278,7 +278,7 @@ class _Scan:
             before=_without_owned(known.grouping, owned_paths),
             tables=roots,
             joins_similar=job.selection.join_similar,
-            was_there=ListedFiles(known.parts, job.state_access).has,
+            was_listed=ListedFiles(known.parts, job.state_access).has,
             recorded_formats=self._recorded_formats,
         )
         merged = self._merge_schemas(grouping.groups, schemas)

@@ -93,7 +93,7 @@ class ManifestStore:
                 _log.warning(
                     "Part %s of a manifest is lost; its datasets start a new history.", part.path
                 )
-        return manifest.settled.upgraded(summaries)
+        return manifest.settled.upgrade(summaries)
 
     def write(self, name: str, manifest: ScanManifest) -> None:
         self._storage.write(f"{self._folder}/{name}", msgspec.msgpack.encode(manifest))

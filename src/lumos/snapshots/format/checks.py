@@ -1,4 +1,4 @@
-"""Checks entries one by one, and what is summed up of all of them."""
+"""Check the entries of a snapshot one by one, and its counts and hashes."""
 
 import re
 from collections import Counter
@@ -14,13 +14,13 @@ from lumos.model.dataset import Quality, Versioning
 from lumos.model.urn import SCHEME, InvalidUrn, Urn
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.snapshots.format.codec import (
+    HashedEntry,
     MalformedJson,
-    SealedEntry,
     canonical,
+    decode_entry,
     decode_plain,
     digest,
-    entry_of,
-    refuse_repeated,
+    refuse_duplicate_keys,
 )
 from lumos.snapshots.format.document import (
     DATASETS,
@@ -34,25 +34,25 @@ from lumos.snapshots.format.document import (
 from lumos.snapshots.format.encodings import SnapshotContainer
 from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.manifest import ManifestBuilder
-from lumos.snapshots.format.reader import order_error, unseal_stored
+from lumos.snapshots.format.reader import order_error, split_stored
 from lumos.snapshots.format.references import ReferenceIndex
 
-# A URN of this form has but one spelling; others are taken apart and put together again.
-# The default environment is never spelled out.
+# URNs of this form are canonical; others are parsed and formatted again. The default environment is
+# omitted in canonical URNs.
 _PLAIN_URN: Final = re.compile(
     r"lumos://[a-z][a-z0-9_.+-]*(@[\w.~=:@+,-]+)?/[\w.~=:@+,/-]+(\?env=(?!PROD\Z)[A-Z][A-Z0-9_-]*)?",
     re.ASCII,
 )
 _NO_DATASET: Final = f"There is no {DATASETS.singular} "
-# What a snapshot of the store says that it was exported from.
-_STORE: Final = "local"
+# The platform in snapshots of the store.
+_STORE_PLATFORM: Final = "local"
 _SINGULAR: Final = {kind.plural: kind.singular for kind in KINDS}
 
 Severity = Literal["error", "warning"]
 
 
 class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong, or with `warning` only odd; `path` leads into the file."""
+    """A problem of a snapshot; `path` is the path inside the file."""
 
     code: str
     path: str
@@ -61,12 +61,12 @@ class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: SnapshotError) -> "SnapshotProblem":
-        """What an error says."""
+        """The problem for an error."""
         return cls(code=error.code, path=error.path, text=error.problem)
 
     @property
     def is_lineage(self) -> bool:
-        """Whether lineage leads to a dataset or a job that is not there."""
+        """Whether lineage refers to a missing dataset or job."""
         return self.code == "reference" and self.text.startswith(_NO_DATASET)
 
     def __str__(self) -> str:
@@ -74,9 +74,9 @@ class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryCheck:
-    """One pass over the entries of a container, which sums up what it sees.
+    """Checks the entries of a container in one pass and counts them.
 
-    An upgraded container is one that was written in an earlier version of the format.
+    An upgraded container was written in an earlier version of the format.
     """
 
     def __init__(
@@ -85,30 +85,30 @@ class EntryCheck:
         container: SnapshotContainer,
         header: SnapshotHeader,
         *,
-        tally: ManifestBuilder,
+        totals: ManifestBuilder,
         references: ReferenceIndex,
     ) -> None:
         self._file = file
         self._container = container
         self._header = header
-        self._tally = tally
+        self._totals = totals
         self._references = references
-        # What has been told already and would show in the sums once more.
-        self._told: set[str] = set()
-        # How many entries of each kind could not be read.
+        # Paths of reported problems, which also make the sums wrong.
+        self._reported: set[str] = set()
+        # The number of unreadable entries of each kind.
         self.broken: Counter[str] = Counter()
 
     @property
     def has_damage(self) -> bool:
-        """Whether something was found that makes the sums wrong."""
-        return bool(self._told)
+        """Whether a problem was found that makes the sums wrong."""
+        return bool(self._reported)
 
     def entries(self, kind: EntryKind) -> Iterator[SnapshotProblem]:
-        """What is wrong with the entries of a kind."""
+        """The problems of the entries of a kind."""
         try:
             yield from self._entries(kind)
         except SnapshotError as error:
-            yield from self._once(error)
+            yield from self._report_once(error)
 
     def _entries(self, kind: EntryKind) -> Iterator[SnapshotProblem]:
         seen: set[str] = set()
@@ -116,11 +116,11 @@ class EntryCheck:
         for stored in self._container.entries(kind):
             if isinstance(stored, SnapshotError):
                 self.broken[kind.plural] += 1
-                yield from self._once(stored)
+                yield from self._report_once(stored)
                 continue
             try:
-                sealed = unseal_stored(stored)
-                value = entry_of(kind, self._container.present(kind, sealed.body))
+                stored_entry = split_stored(stored)
+                value = decode_entry(kind, self._container.upgrade_entry(kind, stored_entry.body))
             except MalformedJson as problem:
                 self.broken[kind.plural] += 1
                 yield self._malformed(kind, stored.position, problem)
@@ -129,76 +129,82 @@ class EntryCheck:
             key = getattr(value, kind.key)
             is_out_of_order = self._container.streamed and key < last
             if key in seen or is_out_of_order:
-                place = self._container.place(kind, stored.position)
+                entry_path = self._container.path_of(kind, stored.position)
                 before = key if key in seen else last
-                yield SnapshotProblem.of(order_error(self._file, place, kind, key, before))
+                yield SnapshotProblem.of(order_error(self._file, entry_path, kind, key, before))
             seen.add(key)
             last = key
             if kind is DATASETS and not _PLAIN_URN.fullmatch(key):
                 yield from self._urn(stored.position, key)
             for path, code, text, is_error in implausible_values(key, value):
-                place = f"{self._container.place(kind, stored.position)}.{path}"
+                entry_path = f"{self._container.path_of(kind, stored.position)}.{path}"
                 severity: Severity = "error" if is_error else "warning"
-                yield SnapshotProblem(code=code, path=place, text=text, severity=severity)
-            # Sealed as it stands, an entry needs no closer look.
-            if (found := digest(sealed.body)) != sealed.content_hash:
-                found = digest(self._container.as_written(kind, canonical(value)))
-                yield from self._content(kind, stored.position, key, sealed, found)
-            self._tally.add(kind, value, found)
+                yield SnapshotProblem(code=code, path=entry_path, text=text, severity=severity)
+            # If the hash matches the JSON as it is, no further checks are needed.
+            if (found := digest(stored_entry.body)) != stored_entry.content_hash:
+                found = digest(self._container.downgrade_entry(kind, canonical(value)))
+                yield from self._content(kind, stored.position, key, stored_entry, found)
+            self._totals.add(kind, value, found)
             self._references.add(kind, stored.position, key, value)
 
     def _content(
-        self, kind: EntryKind, position: int, key: str, sealed: SealedEntry, found: str
+        self, kind: EntryKind, position: int, key: str, stored_entry: HashedEntry, found: str
     ) -> Iterator[SnapshotProblem]:
-        """What is odd with an entry that was not sealed as it stands; its layout may be all."""
-        place = self._container.place(kind, position)
-        if sealed.content_hash is not None and found != sealed.content_hash:
-            text = f"'{key}' is not what its content hash says: it was edited or damaged."
-            yield SnapshotProblem(code="hash", path=place, text=text)
-            self._told.add(place)
-        elif sealed.content_hash is None and self._header.hashes is not None:
-            yield SnapshotProblem(code="hash", path=place, text=f"'{key}' has no content hash.")
+        """Problems of an entry whose JSON does not match its hash; only the layout may differ."""
+        entry_path = self._container.path_of(kind, position)
+        if stored_entry.content_hash is not None and found != stored_entry.content_hash:
+            text = f"'{key}' does not match its content hash: it was edited or damaged."
+            yield SnapshotProblem(code="hash", path=entry_path, text=text)
+            self._reported.add(entry_path)
+        elif stored_entry.content_hash is None and self._header.hashes is not None:
+            yield SnapshotProblem(
+                code="hash", path=entry_path, text=f"'{key}' has no content hash."
+            )
         try:
-            refuse_repeated(sealed.body)
-            # What nobody reads need not even be text, but a snapshot is to be JSON throughout.
-            plain = decode_plain(self._container.present(kind, sealed.body))
+            refuse_duplicate_keys(stored_entry.body)
+            # Also decode values that are not read: the whole snapshot must be valid JSON.
+            plain = decode_plain(self._container.upgrade_entry(kind, stored_entry.body))
         except MalformedJson as problem:
             yield self._malformed(kind, position, problem)
             return
         if self._container.is_legacy:
             return
         for path in unknown_keys(kind, plain):
-            yield _unread(f"{place}{path}")
+            yield _unknown_key_problem(f"{entry_path}{path}")
 
     def _urn(self, position: int, key: str) -> Iterator[SnapshotProblem]:
-        path = f"{self._container.place(DATASETS, position)}.urn"
+        path = f"{self._container.path_of(DATASETS, position)}.urn"
         try:
-            right = str(Urn.parse(key))
+            canonical_urn = str(Urn.parse(key))
         except InvalidUrn as error:
             yield SnapshotProblem(code="urn", path=path, text=f"{error}.")
             return
-        if right != key:
-            yield SnapshotProblem(code="urn", path=path, text=f"'{key}' is spelled '{right}'.")
+        if canonical_urn != key:
+            yield SnapshotProblem(
+                code="urn", path=path, text=f"'{key}' must be written '{canonical_urn}'."
+            )
 
     def _malformed(self, kind: EntryKind, position: int, problem: MalformedJson) -> SnapshotProblem:
-        place = self._container.place(kind, position)
-        self._told.add(place)
+        entry_path = self._container.path_of(kind, position)
+        self._reported.add(entry_path)
         code = "truncated" if problem.cut_off else "format"
-        return SnapshotProblem(code=code, path=f"{place}{problem.path}", text=f"{problem.problem}.")
+        return SnapshotProblem(
+            code=code, path=f"{entry_path}{problem.path}", text=f"{problem.problem}."
+        )
 
-    def _once(self, error: SnapshotError) -> Iterator[SnapshotProblem]:
-        if str(error) not in self._told:
-            self._told.add(str(error))
+    def _report_once(self, error: SnapshotError) -> Iterator[SnapshotProblem]:
+        if str(error) not in self._reported:
+            self._reported.add(str(error))
             yield SnapshotProblem.of(error)
 
 
 def unknown_header_keys(container: SnapshotContainer) -> Iterator[SnapshotProblem]:
-    """Keys beside those of the header that nobody reads."""
-    for key in container.strangers:
-        yield _unread(key)
+    """Warnings for unknown keys next to those of the header."""
+    for key in container.unknown_keys:
+        yield _unknown_key_problem(key)
 
 
-def _unread(path: str) -> SnapshotProblem:
+def _unknown_key_problem(path: str) -> SnapshotProblem:
     text = "Unknown key; its value is ignored."
     return SnapshotProblem(code="unknown_key", path=path, text=text, severity="warning")
 
@@ -209,91 +215,92 @@ def check_missing(
     counts: SnapshotCounts,
     broken: Mapping[str, int],
 ) -> Iterator[SnapshotProblem]:
-    """Where there are fewer entries than the header says, those counted that cannot be read."""
+    """Problems if there are fewer entries than the header says; unreadable ones are counted."""
     for kind in KINDS:
-        wanted = getattr(header.counts, kind.plural) if header.counts else 0
+        expected = getattr(header.counts, kind.plural) if header.counts else 0
         found = getattr(counts, kind.plural)
-        if found + broken.get(kind.plural, 0) < wanted:
-            yield _miscounted(container, kind.plural, wanted, found)
+        if found + broken.get(kind.plural, 0) < expected:
+            yield _count_problem(container, kind.plural, expected, found)
 
 
 def check_manifest(
     container: SnapshotContainer,
     header: SnapshotHeader,
-    tally: ManifestBuilder,
+    totals: ManifestBuilder,
 ) -> Iterator[SnapshotProblem]:
-    """Where counts and hashes are not those of what was seen."""
-    counted = tuple(_counts(container, header, tally))
+    """Problems if the counts or hashes of the header do not match the entries."""
+    counted = tuple(_counts(container, header, totals))
     yield from counted
-    # Another number of entries has other hashes anyway.
+    # With a wrong count, the hashes cannot match either.
     if not any(problem.severity == "error" for problem in counted):
-        yield from _hashes(container, header, tally)
+        yield from _hashes(container, header, totals)
 
 
 def _counts(
     container: SnapshotContainer,
     header: SnapshotHeader,
-    tally: ManifestBuilder,
+    totals: ManifestBuilder,
 ) -> Iterator[SnapshotProblem]:
     if header.counts is None:
         text = "It has no counts, so its completeness cannot be verified."
         yield SnapshotProblem(
-            code="count", path=container.header_place("counts"), text=text, severity="warning"
+            code="count", path=container.header_path("counts"), text=text, severity="warning"
         )
         return
-    found = msgspec.structs.asdict(tally.counts)
-    for name, wanted in decode_plain(container.header)["counts"].items():
-        if name not in found or wanted == found[name]:
+    found = msgspec.structs.asdict(totals.counts)
+    for name, expected in decode_plain(container.header)["counts"].items():
+        if name not in found or expected == found[name]:
             continue
-        # Layouts before format 1.0 count but a part, and edges in a way of their own. Who takes the
-        # hashes out has edited what is counted inside of entries.
-        is_of_entries = name == DATASETS.plural or (name in _SINGULAR and not container.is_legacy)
-        is_error = is_of_entries or (header.hashes is not None and not container.is_legacy)
-        yield _miscounted(container, name, wanted, found[name], is_error=is_error)
+        # Legacy layouts have incomplete counts and count edges differently. Without hashes, the
+        # counts of values inside entries may be outdated after an edit.
+        is_entry_count = name == DATASETS.plural or (name in _SINGULAR and not container.is_legacy)
+        is_error = is_entry_count or (header.hashes is not None and not container.is_legacy)
+        yield _count_problem(container, name, expected, found[name], is_error=is_error)
 
 
-def _miscounted(
-    container: SnapshotContainer, name: str, wanted: int, found: int, *, is_error: bool = True
+def _count_problem(
+    container: SnapshotContainer, name: str, expected: int, found: int, *, is_error: bool = True
 ) -> SnapshotProblem:
     return SnapshotProblem(
         code="count",
-        path=container.header_place(f"counts.{name}"),
-        text=f"It should have {wanted} {_words(name)} and has {found}.",
+        path=container.header_path(f"counts.{name}"),
+        text=f"Expected {expected} {_describe(name)}, found {found}.",
         severity="error" if is_error else "warning",
     )
 
 
 def _hashes(
-    container: SnapshotContainer, header: SnapshotHeader, tally: ManifestBuilder
+    container: SnapshotContainer, header: SnapshotHeader, totals: ManifestBuilder
 ) -> Iterator[SnapshotProblem]:
-    told = header.hashes
-    if told is None:
+    hashes = header.hashes
+    if hashes is None:
         if not container.is_legacy:
             text = "It has no hashes, so edits cannot be detected."
             yield SnapshotProblem(code="hash", path="hashes", text=text, severity="warning")
         return
-    found = tally.hashes(header)
-    of_the_header = ("header", "overall") if container.is_legacy else ()
+    found = totals.hashes(header)
+    skipped = ("header", "overall") if container.is_legacy else ()
     differing = [
         name
         for name in SnapshotHashes.__struct_fields__
-        if name not in of_the_header and getattr(found, name) != getattr(told, name)
+        if name not in skipped and getattr(found, name) != getattr(hashes, name)
     ]
     for name in differing:
         if name != "overall" or len(differing) == 1:
-            text = f"The {_words(name)} are not what this hash says: something was edited."
+            text = f"The {_describe(name)} do not match this hash: something was edited."
             yield SnapshotProblem(code="hash", path=f"hashes.{name}", text=text)
 
 
 def dangling_problem(
     header: SnapshotHeader, path: str, kinds: tuple[str, ...], key: str
 ) -> SnapshotProblem:
-    """That a reference leads nowhere: an error in lineage, unless only a part was exported.
+    """The problem of a reference without a target.
 
-    Other catalogs hold lineage to datasets that they do not know themselves.
+    It is an error in the lineage of a full snapshot of the store. Other catalogs may have lineage
+    to datasets that they do not contain.
     """
     what = " or ".join(_SINGULAR[name] for name in kinds)
-    is_whole = header.scope == "all" and header.platform in (None, _STORE)
+    is_whole = header.scope == "all" and header.platform in (None, _STORE_PLATFORM)
     is_error = DATASETS.plural in kinds and is_whole
     return SnapshotProblem(
         code="reference",
@@ -303,16 +310,16 @@ def dangling_problem(
     )
 
 
-def _words(name: str) -> str:
-    spoken = {"header": "facts of the header", "overall": "contents", "glossary": "terms"}
-    return spoken.get(name, name.replace("_", " "))
+def _describe(name: str) -> str:
+    descriptions = {"header": "facts of the header", "overall": "contents", "glossary": "terms"}
+    return descriptions.get(name, name.replace("_", " "))
 
 
-_SCHEME_OF_URN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S", re.ASCII)
+_URN_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S", re.ASCII)
 
 
 class ImplausibleValue(NamedTuple):
-    """Something odd at a path inside an entry; what comes from other catalogs is no error."""
+    """An implausible value at a path inside an entry; values of other catalogs are no errors."""
 
     path: str
     code: str
@@ -321,11 +328,11 @@ class ImplausibleValue(NamedTuple):
 
 
 def implausible_values(key: str, value: Any) -> Iterator[ImplausibleValue]:
-    """All that is odd with an entry."""
+    """The implausible values of an entry."""
     if isinstance(value, CatalogEntry):
         yield from _of_dataset(value)
-    elif isinstance(value, Job) and not _SCHEME_OF_URN.match(key):
-        yield ImplausibleValue("urn", "urn", f"'{key}' is no URN.")
+    elif isinstance(value, Job) and not _URN_SCHEME.match(key):
+        yield ImplausibleValue("urn", "urn", f"'{key}' is not a URN.")
     if getattr(value, "name", key) == "":
         yield ImplausibleValue("name", "value", "The name is empty.")
 
@@ -334,16 +341,16 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
     if (schema := dataset.schema) is not None:
         names = [field.name for field in schema.fields]
         if len(set(names)) != len(names):
-            for index, name in _again(names):
+            for index, name in _duplicates(names):
                 text = f"The column '{name}' is duplicated."
                 yield ImplausibleValue(
                     f"schema.fields[{index}].name", "duplicate", text, is_error=True
                 )
     if not _is_of_platform(dataset.urn, dataset.platform):
-        text = f"It is '{dataset.platform}', and its URN says otherwise."
+        text = f"The platform '{dataset.platform}' does not match the URN."
         yield ImplausibleValue("platform", "value", text)
     if dataset.lineage is not None and len(dataset.lineage.upstream) > 1:
-        for index, urn in _again([edge.urn for edge in dataset.lineage.upstream]):
+        for index, urn in _duplicates([edge.urn for edge in dataset.lineage.upstream]):
             text = f"The edge from '{urn}' is duplicated."
             yield ImplausibleValue(f"lineage.upstream[{index}].urn", "duplicate", text)
     if dataset.versioning is not None:
@@ -352,8 +359,8 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
         yield from _of_quality(dataset.quality)
 
 
-def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The names that stood there before, with their places."""
+def _duplicates(names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The duplicates in a list, with their indexes."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
@@ -363,7 +370,7 @@ def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 def _is_of_platform(urn: str, platform: str) -> bool:
     start = len(SCHEME) + len(platform)
-    # What is no URN at all is told as such.
+    # Invalid URNs are reported separately.
     return not urn.startswith(SCHEME) or (
         urn.startswith(platform, len(SCHEME)) and urn[start : start + 1] in ("/", "@")
     )

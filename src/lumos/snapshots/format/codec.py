@@ -1,8 +1,8 @@
-"""Entries and headers as canonical JSON, and the content hashes that seal them.
+"""Canonical JSON of entries and headers, and content hashes.
 
-Canonical JSON has no spaces, its keys in the order of the format and those of free maps sorted,
-and leaves out what is not known. The hash of an entry is SHA-256 of that, and stands as its last
-key, `content_hash`.
+Canonical JSON has no spaces, the keys in the order of the format, the keys of free-form maps
+sorted, and no unknown values. The hash of an entry is the SHA-256 of its canonical JSON, and is
+stored as its last key, `content_hash`.
 """
 
 import hashlib
@@ -22,16 +22,16 @@ from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
 Value = TypeVar("Value")
 
 HASH_KEY: Final = "content_hash"
-_SEAL: Final = f',"{HASH_KEY}":"'.encode()
-_DIGITS: Final = 64
-_TAIL: Final = len(_SEAL) + _DIGITS + len(b'"}')
+_HASH_START: Final = f',"{HASH_KEY}":"'.encode()
+_HASH_LENGTH: Final = 64
+_HASH_SUFFIX_LENGTH: Final = len(_HASH_START) + _HASH_LENGTH + len(b'"}')
 _KEY_STARTS: Final = {kind.key: f'{{"{kind.key}":"'.encode() for kind in KINDS}
-_KNOWN_TYPES: Final = 65_536
-_AT: Final = re.compile(r" - at `(?P<root>key in )?\$(?P<path>.*)`\Z", re.DOTALL)
+_MAX_CACHED_TYPES: Final = 65_536
+_ERROR_PATH: Final = re.compile(r" - at `(?P<root>key in )?\$(?P<path>.*)`\Z", re.DOTALL)
 
 
 class MalformedJson(Exception):
-    """JSON that is not what the format asks for; `path` is like `.schema.fields[0]`."""
+    """JSON that does not have the expected format; `path` is like `.schema.fields[0]`."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -44,21 +44,21 @@ class MalformedJson(Exception):
         return "truncated" in self.problem
 
 
-class SealedEntry(NamedTuple):
-    """The JSON of an entry without its hash, and the hash that stands in it."""
+class HashedEntry(NamedTuple):
+    """The JSON of an entry without its hash, and the hash."""
 
     body: bytes
     content_hash: str | None
 
 
-# The only values that msgspec does not know are types, and those stand as their text.
+# Data types are the only values that msgspec cannot encode; they are written as text.
 _encoder: Final = msgspec.json.Encoder(enc_hook=attrgetter("text"), order="deterministic")
 _types: Final[dict[str, DataType]] = {}
 
 canonical = _encoder.encode
 
 
-def _from_wire(type: type[Any], value: Any) -> Any:
+def _decode_type(type: type[Any], value: Any) -> Any:
     try:
         return _types[value]
     except (KeyError, TypeError):
@@ -68,14 +68,14 @@ def _from_wire(type: type[Any], value: Any) -> Any:
         parsed = parse_type(value)
     except MisuseError as problem:
         reason = problem.problem if isinstance(problem, SchemaSyntaxError) else problem
-        raise ValueError(f"'{value}' is no type: {reason}") from None
-    if len(_types) < _KNOWN_TYPES:
+        raise ValueError(f"'{value}' is not a type: {reason}") from None
+    if len(_types) < _MAX_CACHED_TYPES:
         _types[value] = parsed
     return parsed
 
 
 _decoders: Final = {
-    kind.plural: msgspec.json.Decoder(kind.type, dec_hook=_from_wire) for kind in KINDS
+    kind.plural: msgspec.json.Decoder(kind.type, dec_hook=_decode_type) for kind in KINDS
 }
 _headers: Final = msgspec.json.Decoder(SnapshotHeader)
 
@@ -85,89 +85,92 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def seal(body: bytes, content_hash: str, *, before: bytes = b"", after: bytes = b"") -> bytes:
-    """The JSON of an entry with its hash as the last key, and what is to stand around it."""
+def add_hash(body: bytes, content_hash: str, *, before: bytes = b"", after: bytes = b"") -> bytes:
+    """Add the hash as the last key, and text before and after the entry."""
     return b'%b%b,"content_hash":"%b"}%b' % (before, body[:-1], content_hash.encode(), after)
 
 
-def unseal(stored: bytes) -> SealedEntry:
-    """An entry and its hash apart, wherever among its keys the hash stands."""
-    if stored[-_TAIL : -_TAIL + len(_SEAL)] == _SEAL and stored.endswith(b'"}'):
-        return SealedEntry(
-            stored[:-_TAIL] + b"}", stored[-_DIGITS - 2 : -2].decode("ascii", "replace")
+def split_hash(stored: bytes) -> HashedEntry:
+    """Split an entry into its JSON and its hash, which may be any of its keys."""
+    if stored[
+        -_HASH_SUFFIX_LENGTH : -_HASH_SUFFIX_LENGTH + len(_HASH_START)
+    ] == _HASH_START and stored.endswith(b'"}'):
+        return HashedEntry(
+            stored[:-_HASH_SUFFIX_LENGTH] + b"}",
+            stored[-_HASH_LENGTH - 2 : -2].decode("ascii", "replace"),
         )
     if HASH_KEY.encode() not in stored:
-        return SealedEntry(stored, None)
-    refuse_repeated(stored)
+        return HashedEntry(stored, None)
+    refuse_duplicate_keys(stored)
     plain = decode_plain(stored)
     if not isinstance(plain, dict) or HASH_KEY not in plain:
-        return SealedEntry(stored, None)
+        return HashedEntry(stored, None)
     content_hash = plain.pop(HASH_KEY)
     if not isinstance(content_hash, str):
         raise MalformedJson(f".{HASH_KEY}", f"Expected `str`, got {content_hash!r}")
-    return SealedEntry(msgspec.json.encode(plain), content_hash)
+    return HashedEntry(msgspec.json.encode(plain), content_hash)
 
 
-def matches(sealed: SealedEntry, written: Callable[[], bytes]) -> bool:
-    """Whether an entry has the content that its hash says, however its JSON is laid out.
+def has_valid_hash(stored: HashedEntry, canonical_json: Callable[[], bytes]) -> bool:
+    """Whether an entry matches its hash, in any layout of its JSON.
 
-    One without a hash has. A key that stands twice is no matter of layout. `written` gives the
+    An entry without a hash is valid. Duplicate keys are refused. `canonical_json` returns the
     canonical JSON of the entry in the version of its file.
     """
-    if sealed.content_hash is not None and digest(sealed.body) == sealed.content_hash:
+    if stored.content_hash is not None and digest(stored.body) == stored.content_hash:
         return True
-    refuse_repeated(sealed.body)
-    return sealed.content_hash is None or sealed.content_hash == digest(written())
+    refuse_duplicate_keys(stored.body)
+    return stored.content_hash is None or stored.content_hash == digest(canonical_json())
 
 
-def entry_of(kind: EntryKind, body: bytes) -> Any:
-    """The entry of that kind."""
+def decode_entry(kind: EntryKind, body: bytes) -> Any:
+    """Decode an entry of a kind."""
     try:
-        return _zoned(kind.type, _decoders[kind.plural].decode(body))
+        return _require_time_zones(kind.type, _decoders[kind.plural].decode(body))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
-        raise _found_in(body, _malformed(problem)) from None
+        raise _with_full_path(body, _malformed(problem)) from None
 
 
-def _found_in(body: bytes, problem: MalformedJson) -> MalformedJson:
-    """A problem with all keys in its path."""
-    if UNNAMED not in problem.path:
+def _with_full_path(body: bytes, problem: MalformedJson) -> MalformedJson:
+    """The problem, with all keys in its path."""
+    if UNNAMED_KEY not in problem.path:
         return problem
     return MalformedJson(
         locate_path(decode_plain(body), problem.path, problem.problem), problem.problem
     )
 
 
-def header_of(data: bytes) -> SnapshotHeader:
-    """The header."""
+def decode_header(data: bytes) -> SnapshotHeader:
+    """Decode a header."""
     try:
-        return _zoned(SnapshotHeader, _headers.decode(data))
+        return _require_time_zones(SnapshotHeader, _headers.decode(data))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
         raise _malformed(problem) from None
 
 
-def refuse_repeated(data: bytes, *, levels: int | None = None) -> None:
-    """Fails where a key stands twice in an object, in so many levels of JSON or in all."""
+def refuse_duplicate_keys(data: bytes, *, levels: int | None = None) -> None:
+    """Raise an error for duplicate keys in the given number of levels, or in all levels."""
     try:
-        path = repeated_key(data, levels=levels)
+        path = find_duplicate_key(data, levels=levels)
     except (ValueError, RecursionError) as problem:
         raise _malformed(problem) from None
     if path is not None:
         raise MalformedJson(path, "The key is duplicated")
 
 
-def _zoned(type: type[Value], value: Value) -> Value:
+def _require_time_zones(type: type[Value], value: Value) -> Value:
     if (path := find_naive_time(type, value)) is not None:
         raise MalformedJson(path, "Expected a time with its zone, such as 2024-01-15T10:30:00Z")
     return value
 
 
 def decode_plain(data: bytes | msgspec.Raw) -> Any:
-    """JSON as dictionaries, lists and scalars."""
+    """Decode JSON to dictionaries, lists and scalars."""
     return decode_json(data, Any)
 
 
 def decode_json(data: bytes | msgspec.Raw, type: Any) -> Any:
-    """JSON as values of a type that says only how it is laid out."""
+    """Decode JSON to a type that only describes its layout."""
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
@@ -175,7 +178,7 @@ def decode_json(data: bytes | msgspec.Raw, type: Any) -> Any:
 
 
 def key_of(kind: EntryKind, body: bytes) -> str:
-    """The URN or name of an entry, without decoding the rest where its JSON is canonical."""
+    """The URN or name of an entry; canonical JSON is not decoded."""
     start = _KEY_STARTS[kind.key]
     if body.startswith(start):
         text = body[len(start) : body.find(b'"', len(start))]
@@ -191,164 +194,164 @@ def _malformed(problem: Exception) -> MalformedJson:
     if isinstance(problem, RecursionError):
         return MalformedJson("", "it nests too deeply")
     text = str(problem)
-    at = _AT.search(text)
+    at = _ERROR_PATH.search(text)
     return MalformedJson(at["path"], text[: at.start()]) if at else MalformedJson("", text)
 
 
-UNNAMED: Final = "[...]"
+UNNAMED_KEY: Final = "[...]"
 _STEP: Final = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]|(?P<unnamed>\[\.\.\.\])")
-_GOT: Final = re.compile(r"got `(\w+)`")
-_MISSING: Final = re.compile(r"missing required field `(\w+)`")
-_NAMES: Final = {
+_ACTUAL_TYPE: Final = re.compile(r"got `(\w+)`")
+_MISSING_FIELD: Final = re.compile(r"missing required field `(\w+)`")
+_JSON_TYPES: Final = {
     str: "str", bool: "bool", int: "int", float: "float", list: "array", dict: "object",
     type(None): "null",
 }  # fmt: skip
 
 
 def locate_path(plain: Any, path: str, problem: str) -> str:
-    """The path with the keys that it does not name, as far as they can be told."""
+    """The path with its unnamed keys filled in, as far as they can be determined."""
     steps = list(_STEP.finditer(path))
-    return next(_paths(plain, steps, "", _is_it(problem)), path)
+    return next(_paths(plain, steps, "", _value_filter(problem)), path)
 
 
-def _is_it(problem: str) -> Callable[[Any], bool]:
-    if got := _GOT.search(problem):
-        return lambda value: _NAMES.get(type(value)) == got[1]
-    if missing := _MISSING.search(problem):
+def _value_filter(problem: str) -> Callable[[Any], bool]:
+    if got := _ACTUAL_TYPE.search(problem):
+        return lambda value: _JSON_TYPES.get(type(value)) == got[1]
+    if missing := _MISSING_FIELD.search(problem):
         return lambda value: isinstance(value, dict) and missing[1] not in value
     return lambda _: True
 
 
 def _paths(
-    value: Any, steps: list[re.Match[str]], path: str, is_it: Callable[[Any], bool]
+    value: Any, steps: list[re.Match[str]], path: str, is_match: Callable[[Any], bool]
 ) -> Iterator[str]:
-    """All paths that the steps can mean and that lead to such a value."""
+    """All paths that fit the steps and lead to a matching value."""
     if not steps:
-        if is_it(value):
+        if is_match(value):
             yield path
         return
     step, *rest = steps
     if step["unnamed"] and isinstance(value, dict):
-        for key, each in value.items():
-            yield from _paths(each, rest, f"{path}.{key}", is_it)
+        for key, child in value.items():
+            yield from _paths(child, rest, f"{path}.{key}", is_match)
     elif step["key"] and isinstance(value, dict) and step["key"] in value:
-        yield from _paths(value[step["key"]], rest, path + step[0], is_it)
+        yield from _paths(value[step["key"]], rest, path + step[0], is_match)
     elif step["index"] and isinstance(value, list) and int(step["index"]) < len(value):
-        yield from _paths(value[int(step["index"])], rest, path + step[0], is_it)
+        yield from _paths(value[int(step["index"])], rest, path + step[0], is_match)
 
 
-class _Repeated(dict[str, Any]):
-    """An object, and the key that stands in it twice."""
+class _DuplicateKeys(dict[str, Any]):
+    """An object with a duplicate key."""
 
     key: str
 
 
-def repeated_key(data: bytes, *, levels: int | None = None) -> str | None:
-    """The path to the first key that stands twice, in so many levels of JSON or in all."""
-    # Numbers stay text: how long they are says nothing here.
+def find_duplicate_key(data: bytes, *, levels: int | None = None) -> str | None:
+    """The path to the first duplicate key in the given number of levels, or in all levels."""
+    # Numbers stay text: parsing long numbers is slow, and their values do not matter here.
     plain = json.loads(data, object_pairs_hook=_object, parse_int=str, parse_float=str)
-    return next(_repetition_paths(plain, "", levels), None)
+    return next(_duplicate_paths(plain, "", levels), None)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     plain = dict(pairs)
     if len(plain) == len(pairs):
         return plain
-    repeated = _Repeated(plain)
+    duplicate = _DuplicateKeys(plain)
     names = [name for name, _ in pairs]
-    repeated.key = next(name for name in names if names.count(name) > 1)
-    return repeated
+    duplicate.key = next(name for name in names if names.count(name) > 1)
+    return duplicate
 
 
-def _repetition_paths(plain: Any, path: str, levels: int | None) -> Iterator[str]:
+def _duplicate_paths(plain: Any, path: str, levels: int | None) -> Iterator[str]:
     if levels == 0:
         return
     below = None if levels is None else levels - 1
-    if isinstance(plain, _Repeated):
+    if isinstance(plain, _DuplicateKeys):
         yield f"{path}.{plain.key}"
     if isinstance(plain, dict):
         for key, value in plain.items():
-            yield from _repetition_paths(value, f"{path}.{key}", below)
+            yield from _duplicate_paths(value, f"{path}.{key}", below)
     elif isinstance(plain, list):
         for index, value in enumerate(plain):
-            yield from _repetition_paths(value, f"{path}[{index}]", below)
+            yield from _duplicate_paths(value, f"{path}[{index}]", below)
 
 
-# Gives the path to the first time without a zone inside of a value.
-_Look: TypeAlias = Callable[[Any], str | None]
+# Returns the path to the first time without a zone inside a value.
+_TimeFinder: TypeAlias = Callable[[Any], str | None]
 
 
 def find_naive_time(type: Any, value: object) -> str | None:
-    """The path to a time in a value of that type that does not say in which zone it is."""
-    look = _of_type(type)
-    return None if look is None else look(value)
+    """The path to the first time without a zone in a value of this type."""
+    find = _finder_of_type(type)
+    return None if find is None else find(value)
 
 
 @cache
-def _of_type(type: Any) -> _Look | None:
-    return _look(msgspec.inspect.type_info(type))
+def _finder_of_type(type: Any) -> _TimeFinder | None:
+    return _time_finder(msgspec.inspect.type_info(type))
 
 
-def _look(shape: msgspec.inspect.Type) -> _Look | None:
-    """How to look through values of a shape; nothing where they cannot hold a time."""
+def _time_finder(shape: msgspec.inspect.Type) -> _TimeFinder | None:
+    """A function that finds times without a zone; None if the type cannot contain times."""
     match shape:
         case msgspec.inspect.DateTimeType():
-            return _at_time
+            return _naive
         case msgspec.inspect.StructType():
             return _in_fields(shape.fields)
         case msgspec.inspect.VarTupleType() | msgspec.inspect.ListType():
-            return _in_items(_look(shape.item_type))
+            return _in_items(_time_finder(shape.item_type))
         case msgspec.inspect.DictType():
-            return _in_values(_look(shape.value_type))
+            return _in_values(_time_finder(shape.value_type))
         case msgspec.inspect.UnionType():
-            looks = [look for option in shape.types if (look := _look(option)) is not None]
-            assert len(looks) < 2, "nobody can tell which of several a value is"
-            return looks[0] if looks else None
+            finders = [find for option in shape.types if (find := _time_finder(option)) is not None]
+            assert len(finders) < 2, "ambiguous union"
+            return finders[0] if finders else None
         case _:
             return None
 
 
-def _at_time(value: Any) -> str | None:
+def _naive(value: Any) -> str | None:
     return "" if value.tzinfo is None else None
 
 
-def _in_fields(fields: Iterable[msgspec.inspect.Field]) -> _Look | None:
-    looks = [
-        (attrgetter(field.name), f".{field.encode_name}", look)
+def _in_fields(fields: Iterable[msgspec.inspect.Field]) -> _TimeFinder | None:
+    finders = [
+        (attrgetter(field.name), f".{field.encode_name}", find)
         for field in fields
-        if (look := _look(field.type)) is not None
+        if (find := _time_finder(field.type)) is not None
     ]
 
-    def look_through(value: Any) -> str | None:
-        for part, name, look in looks:
-            if (inside := part(value)) and (path := look(inside)) is not None:
+    def find_path(value: Any) -> str | None:
+        for get_field, name, find in finders:
+            if (field_value := get_field(value)) and (path := find(field_value)) is not None:
                 return name + path
         return None
 
-    return look_through if looks else None
+    return find_path if finders else None
 
 
-def _in_items(look: _Look | None) -> _Look | None:
-    if look is None:
+def _in_items(find: _TimeFinder | None) -> _TimeFinder | None:
+    if find is None:
         return None
 
-    def look_through(value: Any) -> str | None:
+    def find_path(value: Any) -> str | None:
         for index, item in enumerate(value):
-            if (path := look(item)) is not None:
+            if (path := find(item)) is not None:
                 return f"[{index}]{path}"
         return None
 
-    return look_through
+    return find_path
 
 
-def _in_values(look: _Look | None) -> _Look | None:
-    if look is None:
+def _in_values(find: _TimeFinder | None) -> _TimeFinder | None:
+    if find is None:
         return None
 
-    def look_through(value: Any) -> str | None:
+    def find_path(value: Any) -> str | None:
         for key, item in value.items():
-            if (path := look(item)) is not None:
+            if (path := find(item)) is not None:
                 return f".{key}{path}"
         return None
 
-    return look_through
+    return find_path

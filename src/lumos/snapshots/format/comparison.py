@@ -1,6 +1,6 @@
-"""Compares two snapshots, streaming both in the order of their keys.
+"""Compare two snapshots, streaming both in the order of their keys.
 
-Entries whose JSON is the same are never decoded.
+Entries with equal JSON are never decoded.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lumos.snapshots.format.codec import MalformedJson, canonical, entry_of
+from lumos.snapshots.format.codec import MalformedJson, canonical, decode_entry
 from lumos.snapshots.format.differences import (
     COMPARED,
     Difference,
@@ -31,22 +31,22 @@ def compare(
     aspects: Iterable[str] = COMPARED,
     kinds: Iterable[EntryKind] = KINDS,
 ) -> Iterator[Difference]:
-    """What differs between two snapshots, by kind and key.
+    """The differences between two snapshots, by kind and key.
 
-    What one of them does not speak of is no difference: aspects that were left out of it, and
-    datasets outside of its selection or untouched since its base.
+    Aspects that one snapshot omits are not compared, nor are datasets outside of its selection or
+    unchanged since its base.
     """
-    old, new = _opened(before), _opened(after)
+    old, new = _open(before), _open(after)
     for snapshot in (old, new):
         snapshot.check_header()
-    left_out = {*old.header.omitted, *new.header.omitted}
-    looked_at = tuple(aspect for aspect in aspects if aspect not in left_out)
+    omitted_aspects = {*old.header.omitted, *new.header.omitted}
+    aspects_to_compare = tuple(aspect for aspect in aspects if aspect not in omitted_aspects)
     for kind in kinds:
-        if is_compared(kind, looked_at):
-            yield from _Comparison(kind, old, new, judge, looked_at).differences()
+        if is_compared(kind, aspects_to_compare):
+            yield from _Comparison(kind, old, new, judge, aspects_to_compare).differences()
 
 
-def _opened(snapshot: str | Path | OpenSnapshot) -> OpenSnapshot:
+def _open(snapshot: str | Path | OpenSnapshot) -> OpenSnapshot:
     return snapshot if isinstance(snapshot, OpenSnapshot) else open_snapshot(snapshot)
 
 
@@ -71,51 +71,51 @@ class _Comparison:
 
     def differences(self) -> Iterator[Difference]:
         old, new = self._before.records(self._kind), self._after.records(self._kind)
-        was, now = next(old, None), next(new, None)
-        while was is not None or now is not None:
-            if now is None or (was is not None and was.key < now.key):
-                yield from self._gone(was)
-                was = next(old, None)
-            elif was is None or now.key < was.key:
-                yield from self._come(now)
-                now = next(new, None)
+        old_record, new_record = next(old, None), next(new, None)
+        while old_record is not None or new_record is not None:
+            if new_record is None or (old_record is not None and old_record.key < new_record.key):
+                yield from self._removed(old_record)
+                old_record = next(old, None)
+            elif old_record is None or new_record.key < old_record.key:
+                yield from self._added(new_record)
+                new_record = next(new, None)
             else:
-                if was.body != now.body:
-                    yield from self._changed(was, now)
-                was, now = next(old, None), next(new, None)
+                if old_record.body != new_record.body:
+                    yield from self._changed(old_record, new_record)
+                old_record, new_record = next(old, None), next(new, None)
 
-    def _gone(self, record: EntryRecord | None) -> Iterator[Difference]:
+    def _removed(self, record: EntryRecord | None) -> Iterator[Difference]:
         assert record is not None
         if not self._after_is_part and not self._is_deleted(self._before, record):
             yield entry_difference(self._kind, record.key, added=False)
 
-    def _come(self, record: EntryRecord) -> Iterator[Difference]:
+    def _added(self, record: EntryRecord) -> Iterator[Difference]:
         if not self._before_is_part and not self._is_deleted(self._after, record):
             yield entry_difference(self._kind, record.key, added=True)
 
-    def _changed(self, was: EntryRecord, now: EntryRecord) -> Iterator[Difference]:
-        before = self._before.entry(self._kind, was)
-        after = self._after.entry(self._kind, now)
+    def _changed(self, old_record: EntryRecord, new_record: EntryRecord) -> Iterator[Difference]:
+        before = self._before.entry(self._kind, old_record)
+        after = self._after.entry(self._kind, new_record)
         if is_deleted(before) or is_deleted(after):
             if is_deleted(before) != is_deleted(after):
-                yield entry_difference(self._kind, was.key, added=is_deleted(before))
+                yield entry_difference(self._kind, old_record.key, added=is_deleted(before))
             return
         yield from differences_of(
-            self._kind, was.key, before, after, judge=self._judge, aspects=self._aspects
+            self._kind, old_record.key, before, after, judge=self._judge, aspects=self._aspects
         )
 
     def _is_deleted(self, snapshot: OpenSnapshot, record: EntryRecord) -> bool:
-        might_be = self._kind is DATASETS and b'"deleted"' in record.body
-        return might_be and is_deleted(snapshot.entry(self._kind, record))
+        may_be_deleted = self._kind is DATASETS and b'"deleted"' in record.body
+        return may_be_deleted and is_deleted(snapshot.entry(self._kind, record))
 
 
 def is_deleted(value: Any) -> bool:
-    """Whether an entry only says that there is none any more."""
+    """Whether an entry marks a deleted dataset."""
     return bool(getattr(value, "deleted", False))
 
 
 def is_part(header: SnapshotHeader, *, of: SnapshotHeader) -> bool:
-    """Whether a snapshot may lack what the other one has without its being gone."""
+    """Whether a snapshot may lack entries of the other one that were not removed."""
     is_other_selection = header.scope == "selected" and header.selection != of.selection
     return header.scope == "incremental" or is_other_selection
 
@@ -128,17 +128,20 @@ def difference_rows(
     judge: Judge,
     aspects: Iterable[str] = COMPARED,
 ) -> list[dict[str, Any]]:
-    """What differs of one dataset as rows of a table, from both JSONs; None is not there."""
+    """The differences of one dataset as rows of a table; None is a missing side."""
     if before is None or after is None:
         found = [entry_difference(DATASETS, urn, added=before is None)]
     else:
         try:
-            old, new = entry_of(DATASETS, before), entry_of(DATASETS, after)
+            old, new = decode_entry(DATASETS, before), decode_entry(DATASETS, after)
         except MalformedJson as problem:
             raise SnapshotError(urn, problem.path, f"{problem.problem}.") from None
         found = list(differences_of(DATASETS, urn, old, new, judge=judge, aspects=aspects))
     return [
-        msgspec.structs.asdict(each)
-        | {"before": canonical(each.before).decode(), "after": canonical(each.after).decode()}
-        for each in found
+        msgspec.structs.asdict(difference)
+        | {
+            "before": canonical(difference.before).decode(),
+            "after": canonical(difference.after).decode(),
+        }
+        for difference in found
     ]

@@ -1,8 +1,8 @@
-"""What differs between two states of an entry, aspect by aspect, and how much it matters.
+"""The differences between two states of an entry by aspect, with their impact.
 
-Breaking is what others build on and is gone or worse: a dataset, a column, an edge of lineage, the
-last owner, a compliance label, a check that passed. Non-breaking is what came, and what went
-without taking others along. The rest is informational.
+Breaking: something that others rely on was removed or became worse, such as a dataset, a column, an
+edge of lineage, the last owner, a compliance label, or a passed check. Non-breaking: additions, and
+removals that do not affect others. Everything else is informational.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -42,10 +42,10 @@ Impact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference: in which aspect of what, where in the aspect, and both sides of it.
+    """A difference: the entry, the aspect, the path inside the aspect, and both values.
 
-    `kind` is the word for the entry and `key` its URN or name. The aspect is `entry` where the
-    whole entry came or went. Types stand as their canonical text.
+    `kind` is the kind of the entry and `key` its URN or name. The aspect is `entry` if the whole
+    entry was added or removed. Types are written as canonical text.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedChange(Protocol):
-    """What a judge of schemas says of one change."""
+    """A change between two schemas, with its verdict."""
 
     @property
     def path(self) -> str: ...
@@ -76,14 +76,14 @@ class JudgedChange(Protocol):
     def notes(self) -> tuple[str, ...]: ...
 
 
-# Gives the judged changes of a dataset, from its URN, both of its schemas and its format.
+# Returns the judged changes of a dataset, from its URN, both schemas and its format.
 Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
 
-# What people and catalogs say of data: what a comparison looks at unless it is told otherwise.
+# Compared by default: what people and catalogs record about data.
 COMPARED: Final = (
     *("schema", "lineage", "ownership", "documentation", "governance", "quality", "raw"),
 )
-# Where data lies, and what was measured and when.
+# Compared on request: locations and measurements.
 OPTIONAL_ASPECTS: Final = (
     *("name", "format"),
     *(name for name in ASPECTS if name not in COMPARED),
@@ -92,17 +92,17 @@ OPTIONAL_ASPECTS: Final = (
 
 _IMPACTS: Final[dict[Verdict, Impact]] = {
     Verdict.BREAKING: "breaking",
-    # What cannot be determined is never called safe.
+    # Undetermined changes are never considered safe.
     Verdict.UNDETERMINED: "breaking",
     Verdict.COMPATIBLE: "non-breaking",
     Verdict.INFORMATIONAL: "informational",
 }
-_FIELDS_BESIDE: Final = ("properties", "schedule", "cost", "runs", "raw")
-_OF_MAPPINGS: Final = ("derivation", "cast_to", "positional", "star", "file", "line")
-_OF_USES: Final = ("cast_to", "negated", "file", "line")
-_RANKS: Final = {"PASSED": 0, "WARNING": 1, "FAILED": 2}
-# Which aspect of datasets the entries of another kind serve.
-_SERVES: Final = {
+_OPTIONAL_FIELDS: Final = ("properties", "schedule", "cost", "runs", "raw")
+_MAPPING_FIELDS: Final = ("derivation", "cast_to", "positional", "star", "file", "line")
+_USE_FIELDS: Final = ("cast_to", "negated", "file", "line")
+_STATUS_RANKS: Final = {"PASSED": 0, "WARNING": 1, "FAILED": 2}
+# The aspect of datasets that entries of another kind belong to.
+_ASPECT_OF_KIND: Final = {
     GLOSSARY: "governance",
     USERS: "ownership",
     GROUPS: "ownership",
@@ -123,7 +123,7 @@ class AspectDifference(NamedTuple):
 
 
 class ImpactRule(NamedTuple):
-    """How much it matters that a part came, went or changed."""
+    """The impact of adding, removing or changing a value."""
 
     added: Impact
     removed: Impact
@@ -131,33 +131,35 @@ class ImpactRule(NamedTuple):
 
 
 _MINOR: Final = ImpactRule(added="informational", removed="non-breaking")
-_RELIED_ON: Final = ImpactRule(added="non-breaking", removed="breaking")
-# What only one catalog knows matters to that catalog.
-_TOLD: Final = ImpactRule(added="informational", removed="informational")
+_REQUIRED: Final = ImpactRule(added="non-breaking", removed="breaking")
+# Values of one catalog only matter to that catalog.
+_CATALOG_SPECIFIC: Final = ImpactRule(added="informational", removed="informational")
 
 
 def is_compared(kind: EntryKind, aspects: Iterable[str]) -> bool:
-    """Whether entries of that kind are looked at where those aspects are."""
-    return kind is DATASETS or _SERVES[kind] in aspects
+    """Whether entries of a kind are compared when these aspects are compared."""
+    return kind is DATASETS or _ASPECT_OF_KIND[kind] in aspects
 
 
 def entry_difference(kind: EntryKind, key: str, *, added: bool) -> Difference:
-    """That an entry came or went."""
-    effect = _RELIED_ON if kind in (DATASETS, JOBS) else _TOLD if kind is OTHERS else _MINOR
+    """The difference for an added or removed entry."""
+    rule = (
+        _REQUIRED if kind in (DATASETS, JOBS) else _CATALOG_SPECIFIC if kind is OTHERS else _MINOR
+    )
     return Difference(
         kind=kind.singular,
         key=key,
         aspect="entry",
         path="",
         change="added" if added else "removed",
-        impact=effect.added if added else effect.removed,
+        impact=rule.added if added else rule.removed,
     )
 
 
 def differences_of(
     kind: EntryKind, key: str, before: Any, after: Any, *, judge: Judge, aspects: Iterable[str]
 ) -> Iterator[Difference]:
-    """What differs between two states of an entry that is there before and after."""
+    """The differences between two states of an existing entry."""
     parts = (
         _of_dataset(before, after, judge, aspects)
         if kind is DATASETS
@@ -180,7 +182,7 @@ def _of_dataset(
             empty, comparer = _COMPARERS[aspect]
             found = comparer(old or empty, new or empty)
         else:
-            found = _parts(to_plain(old), to_plain(new), _EFFECTS.get(aspect, _MINOR))
+            found = _compare_keys(to_plain(old), to_plain(new), _RULES.get(aspect, _MINOR))
         for each in found:
             yield aspect, each
 
@@ -190,7 +192,7 @@ def _of_other_kind(
 ) -> Iterator[tuple[str, AspectDifference]]:
     for name in kind.type.__struct_fields__:
         old, new = getattr(before, name), getattr(after, name)
-        if old == new or (name in _FIELDS_BESIDE and name not in aspects):
+        if old == new or (name in _OPTIONAL_FIELDS and name not in aspects):
             continue
         if name == "raw":
             yield from ((name, each) for each in _raw(old, new))
@@ -198,18 +200,18 @@ def _of_other_kind(
         if name == "owners" and kind is OTHERS:
             old, new = (tuple(f"{each.kind} {each.name}" for each in side) for side in (old, new))
         if isinstance(old, tuple) and name != "runs":
-            effect = _RELIED_ON if kind is JOBS else _MINOR
-            found = _labels(name, old, new, effect)
+            rule = _REQUIRED if kind is JOBS else _MINOR
+            found = _compare_labels(name, old, new, rule)
         else:
-            found = _value(name, to_plain(old), to_plain(new), _MINOR)
+            found = _compare_values(name, to_plain(old), to_plain(new), _MINOR)
         for each in found:
-            yield _SERVES[kind], each
+            yield _ASPECT_OF_KIND[kind], each
 
 
 def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator[AspectDifference]:
     old, new = before.schema, after.schema
     if old is None or new is None:
-        yield from _value("", old and str(old), new and str(new), _RELIED_ON)
+        yield from _compare_values("", old and str(old), new and str(new), _REQUIRED)
         return
     try:
         changes = tuple(judge(after.urn, old, new, after.format))
@@ -221,10 +223,10 @@ def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator
         if each.consumer is Verdict.UNDETERMINED:
             notes = (*notes, "undetermined")
         impact = _IMPACTS[each.consumer]
-        if each.kind == "tags" and _is_unmarked(each.before, each.after):
+        if each.kind == "tags" and _lost_pii_tag(each.before, each.after):
             impact = "breaking"
         yield AspectDifference(each.path, each.kind, impact, each.before, each.after, notes)
-    labels = tuple(_field_labels(old, new))
+    labels = tuple(_compare_common_fields(old, new))
     yield from labels
     if not changes and not labels:
         yield AspectDifference(
@@ -232,155 +234,163 @@ def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator
         )
 
 
-def _field_labels(before: Schema, after: Schema) -> Iterator[AspectDifference]:
-    """What is said of fields that both schemas have, beside descriptions and tags."""
+def _compare_common_fields(before: Schema, after: Schema) -> Iterator[AspectDifference]:
+    """Differences in labels of fields that both schemas have, other than descriptions and tags."""
     others = {field.name: field for field in after.fields}
     for field in before.fields:
         now = others.get(field.name)
         if now is None or field == now:
             continue
-        yield from _labels_of(quoted_name(field.name), field, now)
-        old, new = (_by(side.nested, _path) for side in (field, now))
+        yield from _compare_field_labels(quoted_name(field.name), field, now)
+        old, new = (_index(side.nested, _path) for side in (field, now))
         for path in dict.fromkeys((*old, *new)):
             nothing = NestedField(path=str(path))
-            yield from _labels_of(str(path), old.get(path, nothing), new.get(path, nothing))
+            yield from _compare_field_labels(
+                str(path), old.get(path, nothing), new.get(path, nothing)
+            )
 
 
-def _labels_of(
+def _compare_field_labels(
     path: str, before: Field | NestedField, after: Field | NestedField
 ) -> Iterator[AspectDifference]:
-    yield from _labels(f"{path}.compliance", before.compliance, after.compliance, _RELIED_ON)
-    yield from _labels(f"{path}.terms", before.terms, after.terms, _MINOR)
+    yield from _compare_labels(f"{path}.compliance", before.compliance, after.compliance, _REQUIRED)
+    yield from _compare_labels(f"{path}.terms", before.terms, after.terms, _MINOR)
     sides = before.properties, after.properties
-    for place, was, now in _paired(f"{path}.properties", *sides):
-        yield from _value(place, was, now, _MINOR)
+    for item_path, was, now in _pairs(f"{path}.properties", *sides):
+        yield from _compare_values(item_path, was, now, _MINOR)
 
 
 def _lineage(before: Lineage, after: Lineage) -> Iterator[AspectDifference]:
     for side in ("upstream", "downstream"):
-        edges = _by(getattr(before, side), _urn), _by(getattr(after, side), _urn)
-        for path, old, new in _paired(side, *edges):
+        edges = _index(getattr(before, side), _urn), _index(getattr(after, side), _urn)
+        for path, old, new in _pairs(side, *edges):
             if old is None or new is None:
-                yield from _value(path, old and old.type, new and new.type, _RELIED_ON)
+                yield from _compare_values(path, old and old.type, new and new.type, _REQUIRED)
             else:
-                yield from _value(f"{path}.type", old.type, new.type, _MINOR)
+                yield from _compare_values(f"{path}.type", old.type, new.type, _MINOR)
                 yield from _columns(path, old, new)
 
 
 def _columns(path: str, before: UpstreamEdge, after: UpstreamEdge) -> Iterator[AspectDifference]:
-    old, new = _by(before.columns, _mapped), _by(after.columns, _mapped)
-    for place, was, now in _paired(f"{path}.columns", old, new):
-        told = was and (was.transformation or ""), now and (now.transformation or "")
-        yield from _value(place, *told, _RELIED_ON)
-        yield from _facts(place, was, now, _OF_MAPPINGS)
-    uses = _by(before.uses, _used), _by(after.uses, _used)
-    for place, was, now in _paired(f"{path}.uses", *uses):
-        yield from _value(place, was and was.usage, now and now.usage, _MINOR)
-        yield from _facts(place, was, now, _OF_USES)
+    old, new = _index(before.columns, _mapping_key), _index(after.columns, _mapping_key)
+    for item_path, was, now in _pairs(f"{path}.columns", old, new):
+        transformations = was and (was.transformation or ""), now and (now.transformation or "")
+        yield from _compare_values(item_path, *transformations, _REQUIRED)
+        yield from _compare_fields(item_path, was, now, _MAPPING_FIELDS)
+    uses = _index(before.uses, _use_key), _index(after.uses, _use_key)
+    for item_path, was, now in _pairs(f"{path}.uses", *uses):
+        yield from _compare_values(item_path, was and was.usage, now and now.usage, _MINOR)
+        yield from _compare_fields(item_path, was, now, _USE_FIELDS)
 
 
-def _facts(path: str, before: Any, after: Any, names: Iterable[str]) -> Iterator[AspectDifference]:
-    """What two values for the same say differently."""
+def _compare_fields(
+    path: str, before: Any, after: Any, names: Iterable[str]
+) -> Iterator[AspectDifference]:
+    """The fields that differ between two values."""
     if before is not None and after is not None:
         for name in names:
             old, new = getattr(before, name), getattr(after, name)
-            yield from _value(f"{path}.{name}", old, new, _MINOR)
+            yield from _compare_values(f"{path}.{name}", old, new, _MINOR)
 
 
 def _ownership(before: Ownership, after: Ownership) -> Iterator[AspectDifference]:
     last = ImpactRule(added="non-breaking", removed="non-breaking" if after.owners else "breaking")
     old, new = _owners(before.owners), _owners(after.owners)
-    for path, was, now in _paired("owners", old, new):
-        yield from _value(path, was, now, last)
+    for path, was, now in _pairs("owners", old, new):
+        yield from _compare_values(path, was, now, last)
 
 
 def _documentation(before: Documentation, after: Documentation) -> Iterator[AspectDifference]:
     for name in Documentation.__struct_fields__:
-        # Rules and people find data by its domain.
-        effect = _MINOR._replace(changed="non-breaking") if name == "domain" else _MINOR
-        yield from _value(name, getattr(before, name), getattr(after, name), effect)
+        # Rules and searches refer to domains.
+        rule = _MINOR._replace(changed="non-breaking") if name == "domain" else _MINOR
+        yield from _compare_values(name, getattr(before, name), getattr(after, name), rule)
 
 
 def _governance(before: Governance, after: Governance) -> Iterator[AspectDifference]:
-    yield from _labels("compliance", before.compliance, after.compliance, _RELIED_ON)
-    yield from _labels("terms", before.terms, after.terms, _MINOR)
-    for found in _labels("tags", before.tags, after.tags, _MINOR):
-        is_unmarked = found.change == "removed" and _is_unmarked((found.before,), ())
-        yield found._replace(impact="breaking") if is_unmarked else found
+    yield from _compare_labels("compliance", before.compliance, after.compliance, _REQUIRED)
+    yield from _compare_labels("terms", before.terms, after.terms, _MINOR)
+    for found in _compare_labels("tags", before.tags, after.tags, _MINOR):
+        lost_pii_tag = found.change == "removed" and _lost_pii_tag((found.before,), ())
+        yield found._replace(impact="breaking") if lost_pii_tag else found
 
 
-def _is_unmarked(before: Iterable[Any] | None, after: Iterable[Any] | None) -> bool:
-    """Whether the mark of private data is gone: the data stays as private as it was."""
+def _lost_pii_tag(before: Iterable[Any] | None, after: Iterable[Any] | None) -> bool:
+    """Whether a PII tag was removed, although the data is still personal."""
     old, new = ({str(tag).casefold() for tag in tags or ()} for tags in (before, after))
     return "pii" in old - new
 
 
 def _quality(before: Quality, after: Quality) -> Iterator[AspectDifference]:
     yield from _score("score", before.score, after.score)
-    for path, old, new in _paired("dimensions", before.dimensions, after.dimensions):
+    for path, old, new in _pairs("dimensions", before.dimensions, after.dimensions):
         yield from _score(path, old, new)
-    checks = _by(before.checks, _name), _by(after.checks, _name)
-    for path, was, now in _paired("checks", *checks):
+    checks = _index(before.checks, _name), _index(after.checks, _name)
+    for path, was, now in _pairs("checks", *checks):
         if was is None or now is None:
-            yield from _value(path, was and was.status, now and now.status, _MINOR)
+            yield from _compare_values(path, was and was.status, now and now.status, _MINOR)
         elif was.status != now.status:
-            is_worse = _RANKS[now.status] > _RANKS[was.status]
+            is_worse = _STATUS_RANKS[now.status] > _STATUS_RANKS[was.status]
             worse: Impact = "breaking" if now.status == "FAILED" else "non-breaking"
             impact = worse if is_worse else "informational"
             yield AspectDifference(path, "changed", impact, was.status, now.status)
         else:
-            yield from _value(f"{path}.details", was.details, now.details, _MINOR)
+            yield from _compare_values(f"{path}.details", was.details, now.details, _MINOR)
     for name in ("measured_at", "freshness", "validator"):
         old, new = to_plain(getattr(before, name)), to_plain(getattr(after, name))
-        yield from _value(name, old, new, _MINOR)
+        yield from _compare_values(name, old, new, _MINOR)
     yield from _profile(before.profile, after.profile)
 
 
 def _profile(before: Profile | None, after: Profile | None) -> Iterator[AspectDifference]:
-    """What was counted; values stay where they are, and so they are in no comparison."""
+    """Differences in counts; values are never compared, because they are data."""
     for name in ("measured_at", "rows", "sampled"):
         old, new = (to_plain(getattr(each, name, None)) for each in (before, after))
-        yield from _value(f"profile.{name}", old, new, _MINOR)
+        yield from _compare_values(f"profile.{name}", old, new, _MINOR)
     columns = [{} if each is None else each.columns for each in (before, after)]
-    for path, was, now in _paired("profile.columns", *columns):
+    for path, was, now in _pairs("profile.columns", *columns):
         for name in ("nulls", "nans", "misfits", "distinct"):
             old, new = (None if each is None else getattr(each, name) for each in (was, now))
-            yield from _value(f"{path}.{name}", old, new, _MINOR)
+            yield from _compare_values(f"{path}.{name}", old, new, _MINOR)
 
 
 def _score(path: str, before: float | None, after: float | None) -> Iterator[AspectDifference]:
     is_lower = before is not None and after is not None and after < before
     changed: Impact = "non-breaking" if is_lower else "informational"
-    yield from _value(path, before, after, ImpactRule("informational", "non-breaking", changed))
+    yield from _compare_values(
+        path, before, after, ImpactRule("informational", "non-breaking", changed)
+    )
 
 
-def _labels(
-    path: str, before: Iterable[str], after: Iterable[str], effect: ImpactRule
+def _compare_labels(
+    path: str, before: Iterable[str], after: Iterable[str], rule: ImpactRule
 ) -> Iterator[AspectDifference]:
-    """Names whose order says nothing."""
+    """Differences between two lists of names; their order does not matter."""
     old, new = dict.fromkeys(before), dict.fromkeys(after)
     for name in old:
         if name not in new:
-            yield AspectDifference(path, "removed", effect.removed, before=name)
+            yield AspectDifference(path, "removed", rule.removed, before=name)
     for name in new:
         if name not in old:
-            yield AspectDifference(path, "added", effect.added, after=name)
+            yield AspectDifference(path, "added", rule.added, after=name)
 
 
-def _parts(before: Any, after: Any, effect: ImpactRule) -> Iterator[AspectDifference]:
-    """The keys of a mapping one by one, and anything else as a whole."""
+def _compare_keys(before: Any, after: Any, rule: ImpactRule) -> Iterator[AspectDifference]:
+    """Compare mappings key by key, and other values as a whole."""
     if isinstance(before or {}, Mapping) and isinstance(after or {}, Mapping):
         for name in dict.fromkeys((*(before or {}), *(after or {}))):
-            yield from _value(name, (before or {}).get(name), (after or {}).get(name), effect)
+            yield from _compare_values(
+                name, (before or {}).get(name), (after or {}).get(name), rule
+            )
     else:
-        yield from _value("", before, after, effect)
+        yield from _compare_values("", before, after, rule)
 
 
 def _raw(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[AspectDifference]:
-    """The records that each catalog has for itself, one by one."""
+    """Compare the records of each catalog one by one."""
     old, new = _records(before), _records(after)
     for path in dict.fromkeys((*old, *new)):
-        yield from _value(path, old.get(path), new.get(path), _TOLD)
+        yield from _compare_values(path, old.get(path), new.get(path), _CATALOG_SPECIFIC)
 
 
 def _records(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -391,26 +401,28 @@ def _records(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _value(path: str, before: Any, after: Any, effect: ImpactRule) -> Iterator[AspectDifference]:
+def _compare_values(
+    path: str, before: Any, after: Any, rule: ImpactRule
+) -> Iterator[AspectDifference]:
     if before == after:
         return
     if before is None:
-        yield AspectDifference(path, "added", effect.added, after=after)
+        yield AspectDifference(path, "added", rule.added, after=after)
     elif after is None:
-        yield AspectDifference(path, "removed", effect.removed, before=before)
+        yield AspectDifference(path, "removed", rule.removed, before=before)
     else:
-        yield AspectDifference(path, "changed", effect.changed, before, after)
+        yield AspectDifference(path, "changed", rule.changed, before, after)
 
 
-def _paired(
+def _pairs(
     path: str, before: Mapping[Any, Any], after: Mapping[Any, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Both sides of all that either side has, with the path of each."""
+    """The values of both sides for each key of either side, with its path."""
     for key in dict.fromkeys((*before, *after)):
         yield f"{path}[{key}]", before.get(key), after.get(key)
 
 
-def _by(values: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Hashable, Any]:
+def _index(values: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Hashable, Any]:
     return {key(value): value for value in values}
 
 
@@ -422,11 +434,11 @@ def _path(note: NestedField) -> str:
     return note.path
 
 
-def _mapped(column: ColumnMapping) -> str:
+def _mapping_key(column: ColumnMapping) -> str:
     return f"{column.upstream} -> {column.downstream}"
 
 
-def _used(use: ColumnUse) -> str:
+def _use_key(use: ColumnUse) -> str:
     about = "" if use.downstream is None else f" -> {use.downstream}"
     clause = "" if use.expression is None else f": {use.expression}"
     return f"{use.upstream} {use.usage}{about}{clause}"
@@ -437,11 +449,11 @@ def _name(named: Any) -> str:
 
 
 def _owners(owners: Iterable[Owner]) -> dict[str, list[str]]:
-    """The kinds of responsibility of each owner."""
+    """The types of ownership of each owner."""
     types: dict[str, list[str]] = {}
     for owner in owners:
         types.setdefault(f"{owner.kind} {owner.name}", []).append(owner.type)
-    return {name: sorted(held) for name, held in types.items()}
+    return {name: sorted(owner_types) for name, owner_types in types.items()}
 
 
 _COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[AspectDifference]]]]] = {
@@ -452,7 +464,7 @@ _COMPARERS: Final[dict[str, tuple[Any, Callable[[Any, Any], Iterator[AspectDiffe
     "quality": (Quality(), _quality),
     "raw": ({}, _raw),
 }
-_EFFECTS: Final = {
+_RULES: Final = {
     "format": ImpactRule("informational", "informational", "breaking"),
     "location": ImpactRule("informational", "non-breaking", "breaking"),
     "definition": ImpactRule("non-breaking", "non-breaking", "non-breaking"),

@@ -1,4 +1,4 @@
-"""What a snapshot begins with, and which kinds of entries follow."""
+"""The header of a snapshot, and its kinds of entries."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +16,7 @@ Scope: TypeAlias = Literal["all", "selected", "incremental"]
 
 
 class SnapshotSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which datasets a `selected` snapshot was asked for."""
+    """The filters of a `selected` snapshot."""
 
     patterns: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -24,17 +24,17 @@ class SnapshotSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class SnapshotBase(msgspec.Struct, frozen=True, kw_only=True):
-    """The snapshot that an `incremental` one goes on from, known by its overall hash."""
+    """The base of an `incremental` snapshot, identified by its overall hash."""
 
     exported_at: datetime
     hash: str
 
 
 class SnapshotCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a snapshot holds.
+    """The number of entries in a snapshot.
 
-    `deleted` are among `datasets`; an edge counts where it stands as upstream; owners and tags are
-    different names on datasets.
+    `deleted` datasets are included in `datasets`; edges are counted once, as upstream edges;
+    `owners` and `tags` count distinct names on datasets.
     """
 
     datasets: int = 0
@@ -50,9 +50,10 @@ class SnapshotCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
-    """SHA-256 in hexadecimal: of the header's facts, of all that is of one kind, and of both.
+    """SHA-256 hashes of the header, of each kind, and of both together.
 
-    The hash of a kind is the sum of its entries' content hashes, so that no order matters.
+    The hash of a kind is the sum of the content hashes of its entries, so that it does not depend
+    on their order.
     """
 
     header: str
@@ -66,9 +67,10 @@ class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What whoever exports says of a snapshot: when and from where it was taken, and of what.
+    """The facts about an export: time, source and scope.
 
-    `omitted` names aspects that were left out on purpose, so that their absence means nothing.
+    `omitted` are aspects that were left out on purpose: their absence does not mean that they are
+    empty.
     """
 
     exported_at: datetime
@@ -84,7 +86,7 @@ class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a snapshot begins with: its format, its facts and its manifest."""
+    """The header of a snapshot: its format, facts, counts and hashes."""
 
     format: Literal["lumos-snapshot"]
     format_version: str
@@ -103,14 +105,14 @@ class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def facts(self) -> SnapshotFacts:
-        """What was said of the snapshot when it was exported."""
+        """The facts about the export."""
         return SnapshotFacts(
             **{name: getattr(self, name) for name in SnapshotFacts.__struct_fields__}
         )
 
 
 class EntryKind(NamedTuple):
-    """One kind of entries: the key of their list, the word for one of them, their type and name."""
+    """A kind of entries: the key of its list, the singular, the type and the key field."""
 
     plural: str
     singular: str
@@ -124,23 +126,20 @@ GROUPS: Final = EntryKind("groups", "group", Group, "name")
 JOBS: Final = EntryKind("jobs", "job", Job, "urn")
 OTHERS: Final = EntryKind("others", "other", CatalogEntity, "urn")
 DATASETS: Final = EntryKind("datasets", "dataset", CatalogEntry, "urn")
-# In the order in which they stand in a file: datasets are many, and what they refer to is known
-# by then.
+# In the order of the file. Datasets come last, after the entries that they refer to.
 KINDS: Final = (GLOSSARY, USERS, GROUPS, JOBS, OTHERS, DATASETS)
 
 
 def unknown_keys(kind: EntryKind, plain: object) -> Iterator[str]:
-    """The paths of all keys in an entry's JSON that an entry of that kind does not have."""
+    """The paths of all keys in the JSON of an entry that its kind does not have."""
     for path, _, name in _unknown(_shape(kind), plain, ""):
         yield f"{path}.{name}"
 
 
-def take_unknown(kind: EntryKind, plain: object) -> dict[str, Any]:
-    """All that an entry of that kind has no place for, taken out of its JSON, by its path."""
-    strangers = list(_unknown(_shape(kind), plain, ""))
-    return {
-        f"{path}.{name}".removeprefix("."): parent.pop(name) for path, parent, name in strangers
-    }
+def pop_unknown_keys(kind: EntryKind, plain: object) -> dict[str, Any]:
+    """Remove unknown keys from the JSON of an entry; returns their values by path."""
+    found = list(_unknown(_shape(kind), plain, ""))
+    return {f"{path}.{name}".removeprefix("."): parent.pop(name) for path, parent, name in found}
 
 
 @cache
@@ -151,7 +150,7 @@ def _shape(kind: EntryKind) -> msgspec.inspect.Type:
 def _unknown(
     shape: msgspec.inspect.Type, plain: object, path: str
 ) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The keys, each with the object that it stands in and the path of that."""
+    """Unknown keys, each with the path of its parent and the parent."""
     match shape, plain:
         case msgspec.inspect.StructType(), dict():
             fields = {field.encode_name: field.type for field in shape.fields}

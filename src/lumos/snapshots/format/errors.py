@@ -1,4 +1,4 @@
-"""What can be wrong with a snapshot, each with a path into its file."""
+"""Errors of snapshots, each with a path into the file."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from lumos.errors import LumosError, MisuseError
 
 
 class SnapshotError(LumosError):
-    """A snapshot that cannot be used; `path` leads into its file."""
+    """A snapshot that cannot be used; `path` is the path inside its file."""
 
     code = "format"
 
@@ -18,53 +18,52 @@ class SnapshotError(LumosError):
 
 
 class NotASnapshot(SnapshotError):
-    """A file that is something else."""
+    """The file is not a snapshot."""
 
     code = "not_a_snapshot"
 
 
 class NewerSnapshot(SnapshotError):
-    """A snapshot in a format that a later Lumos wrote."""
+    """The format was written by a newer version of Lumos."""
 
     code = "newer_version"
 
 
 class TruncatedSnapshot(SnapshotError):
-    """A snapshot whose end is missing."""
+    """The end of the snapshot is missing."""
 
     code = "truncated"
 
 
 class EditedSnapshot(SnapshotError):
-    """A snapshot whose content is not what its hashes and counts say."""
+    """The contents do not match the hashes or counts."""
 
     code = "hash"
 
 
 class DuplicateEntry(SnapshotError):
-    """The same name or URN stands twice."""
+    """A name or URN is duplicated."""
 
     code = "duplicate"
 
 
 class EntryOutOfOrder(SnapshotError):
-    """Entries of a streamed snapshot that do not stand in the order of their names or URNs."""
+    """The entries of a streamed snapshot are not ordered by name or URN."""
 
     code = "order"
 
 
 class SnapshotTooLarge(SnapshotError):
-    """More data than a reader should take in at once, such as a small file that unfolds to much."""
+    """The snapshot is too large to read, for example after decompression."""
 
     code = "too_large"
 
 
 class UnknownEncoding(MisuseError):
-    """A file name that does not tell how a snapshot is or should be encoded."""
+    """The extension of the file is not one of a snapshot."""
 
     def __init__(self, path: str | Path, endings: tuple[str, ...]) -> None:
         self.path = str(path)
         super().__init__(
-            f"'{path}' does not say how the snapshot is encoded. "
-            f"Give it one of these endings: {', '.join(endings)}"
+            f"'{path}' has no extension of a snapshot. Use one of: {', '.join(endings)}"
         )

@@ -1,8 +1,8 @@
-"""The two layouts that snapshots had before format 1.0, and the way from them to it.
+"""Convert the two layouts that snapshots had before format 1.0.
 
-One keeps everything below `lumos_snapshot` (`quality_score`, `version_history`, URNs of DataHub);
-the other begins with `lumos_version` (lineage as plain URNs, owners as `user` or `group`, scores
-in per cent). What format 1.0 has no place for is carried along below `founding`, by its path.
+One has everything below `lumos_snapshot` (`quality_score`, `version_history`, URNs of DataHub); the
+other starts with `lumos_version` (lineage as plain URNs, owners as `user` or `group`, scores in per
+cent). Values that format 1.0 does not have are stored below `founding`, by their path.
 """
 
 import re
@@ -23,10 +23,10 @@ from lumos.snapshots.format.document import (
     GLOSSARY,
     JOBS,
     EntryKind,
-    take_unknown,
+    pop_unknown_keys,
 )
 
-_COUNTED: Final = ("datasets", "lineage_edges", "owners", "tags")
+_COUNT_NAMES: Final = ("datasets", "lineage_edges", "owners", "tags")
 
 NESTED: Final = "lumos_snapshot"
 FLAT: Final = "lumos_version"
@@ -34,7 +34,7 @@ HEADER_KEYS: Final = (
     *(FLAT, "version", "export_timestamp", "source_platform", "statistics", "metadata"),
 )
 LEGACY_EXTRAS: Final = "founding"
-# Where what the header says of a snapshot stands in either layout.
+# The paths of header values in both layouts.
 NESTED_PATHS: Final = {
     "exported_at": f"{NESTED}.exported_at",
     "scope": f"{NESTED}.metadata.export_scope",
@@ -43,7 +43,7 @@ NESTED_PATHS: Final = {
 }
 FLAT_PATHS: Final = {
     "exported_at": "export_timestamp",
-    **{f"counts.{name}": f"statistics.{name}" for name in _COUNTED},
+    **{f"counts.{name}": f"statistics.{name}" for name in _COUNT_NAMES},
 }
 
 _DATAHUB_DATASET: Final = re.compile(
@@ -51,33 +51,33 @@ _DATAHUB_DATASET: Final = re.compile(
     re.DOTALL,
 )
 _DATAHUB_NAME: Final = re.compile(r"urn:li:[A-Za-z]+:(?P<name>.+)", re.DOTALL)
-# Types are read in the words of a dataset's own platform, and then in those of the others.
+# Types are parsed in the dialect of the platform of the dataset first, then in the others.
 _DIALECTS: Final[tuple[Dialect, ...]] = ("postgres", "hive", "snowflake", "bigquery")
 _LINEAGE_TYPES: Final = ("TRANSFORMED", "COPIED", "VIEW")
-# Says no more than on which side of the dataset the other one stands.
+# These types only repeat the direction of the edge.
 _DIRECTIONS: Final = ("produces", "consumes")
-_PER_CENT: Final = 100
+_PERCENT: Final = 100
 
 
 class LegacyObject(NamedTuple):
-    """A part of a founding layout, and the path to it; every key that is taken is accounted for."""
+    """An object of a legacy layout and its path; values are removed when they are converted."""
 
     path: str
     values: dict[str, Any]
 
     def take(self, *names: str) -> Any:
-        """The value under the first of the names that is there."""
+        """Remove and return the first value that exists under these names."""
         for name in names:
             if (value := self.values.pop(name, None)) is not None:
                 return value
         return None
 
     def part(self, name: str) -> "LegacyObject":
-        """The object under a name, or an empty one."""
+        """Remove and return the object under a name, or an empty one."""
         return legacy_object(f"{self.path}.{name}", self.values.pop(name, None))
 
     def items(self, name: str) -> list[tuple[str, Any]]:
-        """The list under a name, each with its path."""
+        """Remove and return the list under a name; each item has its path."""
         value = self.values.pop(name, None)
         path = f"{self.path}.{name}"
         if value is None:
@@ -87,27 +87,27 @@ class LegacyObject(NamedTuple):
         return [(f"{path}[{index}]", each) for index, each in enumerate(value)]
 
     def time(self, *names: str) -> str | None:
-        """The time under the first of the names that is there, in UTC where it has no zone."""
+        """Remove and return the first time under these names, in UTC if it has no zone."""
         for name in names:
             if (value := self.values.pop(name, None)) is not None:
                 return _time(f"{self.path}.{name}", value)
         return None
 
     def rest(self, **converted: Any) -> dict[str, Any]:
-        """What was converted, beside all that nobody took."""
+        """The converted values and all remaining ones."""
         return {
             name: value for name, value in self.values.items() if value is not None
         } | without_empty(**converted)
 
     def number(self, *names: str) -> float | None:
-        """The number under the first of the names that is there."""
+        """Remove and return the first number under these names."""
         for name in names:
             if (value := self.values.pop(name, None)) is not None:
                 return _number(f"{self.path}.{name}", value)
         return None
 
     def numbers(self) -> dict[str, float]:
-        """All numbers that are left."""
+        """Remove and return all remaining numbers."""
         found = {name: value for name, value in self.values.items() if _is_number(value)}
         for name in found:
             del self.values[name]
@@ -115,7 +115,7 @@ class LegacyObject(NamedTuple):
 
 
 def legacy_object(path: str, value: object) -> LegacyObject:
-    """A value that must be an object, or nothing."""
+    """An object, or an empty one for None."""
     if value is None:
         return LegacyObject(path, {})
     if not isinstance(value, dict):
@@ -138,14 +138,14 @@ def header_of_flat(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The header of the layout that begins with `lumos_version`."""
     head = legacy_object("", dict(plain))
     sums = head.part("statistics")
-    return _header(head, {name: sums.take(name) for name in _COUNTED}, scope=None)
+    return _header(head, {name: sums.take(name) for name in _COUNT_NAMES}, scope=None)
 
 
 def _header(head: LegacyObject, counts: Mapping[str, Any], *, scope: object) -> dict[str, Any]:
     exported_at = head.time("exported_at", "export_timestamp")
     if exported_at is None:
         key = "exported_at" if head.path else "export_timestamp"
-        raise MalformedJson(f"{head.path}.{key}", "It does not say when it was exported")
+        raise MalformedJson(f"{head.path}.{key}", "Missing export time")
     return without_empty(
         format=FORMAT,
         format_version="1.1",
@@ -159,7 +159,7 @@ def _header(head: LegacyObject, counts: Mapping[str, Any], *, scope: object) -> 
 
 
 def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
-    """An entry of either layout as format 1.0 has it."""
+    """Convert an entry of either layout to format 1.0."""
     if kind is DATASETS:
         converted, rest = _dataset(legacy_object("", plain))
     elif kind is JOBS:
@@ -167,11 +167,11 @@ def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
     else:
         named = legacy_object("", {"name": plain} if isinstance(plain, str) else plain)
         converted, rest = _named(kind, named), {}
-    strangers = take_unknown(kind, converted)
-    carried = rest | strangers
-    # A part that held nothing else is none.
+    extras = pop_unknown_keys(kind, converted)
+    legacy_extras = rest | extras
+    # Drop parts that are empty now.
     return without_empty(**converted) | without_empty(
-        raw={LEGACY_EXTRAS: carried} if carried else None
+        raw={LEGACY_EXTRAS: legacy_extras} if legacy_extras else None
     )
 
 
@@ -191,13 +191,13 @@ def _named(kind: EntryKind, named: LegacyObject) -> dict[str, Any]:
 
 
 def _plain_name(name: Any) -> Any:
-    """The name in a URN of DataHub, and any other name as it is."""
+    """The name in a URN of DataHub; other names are returned unchanged."""
     match = _DATAHUB_NAME.fullmatch(name) if isinstance(name, str) else None
     return name if match is None else match["name"]
 
 
 def _dataset(dataset: LegacyObject) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A dataset, and those of its keys that are none of a dataset's."""
+    """The converted dataset, and the remaining keys."""
     urn = Urn.parse(_urn(".urn", dataset.take("urn"), dataset.take("environment")))
     # The database is a part of the URN's path.
     database = dataset.take("database")
@@ -231,7 +231,7 @@ def _dataset(dataset: LegacyObject) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def without_empty(**values: Any) -> dict[str, Any]:
-    """The values that say something."""
+    """The values that are not empty."""
     return {name: value for name, value in values.items() if value not in (None, {}, [])}
 
 
@@ -306,7 +306,7 @@ def _owner(path: str, value: object) -> dict[str, Any]:
         group = _plain_name(urn) if ":corpGroup:" in urn else group
         user = _plain_name(urn) if group is None else user
     if group is None and user is None:
-        raise MalformedJson(path, "An owner has a `urn`, a `user` or a `group`")
+        raise MalformedJson(path, "Expected an owner with a `urn`, a `user` or a `group`")
     return owner.rest(
         name=user if group is None else group,
         kind=None if group is None else "group",
@@ -380,8 +380,8 @@ def _quality(quality: LegacyObject) -> dict[str, Any]:
 
 
 def _share(per_cent: float | None) -> float | None:
-    # The division must not add digits that nobody measured: 99.2 is 0.992.
-    return None if per_cent is None else round(per_cent / _PER_CENT, 12)
+    # Rounded, because the division can add digits: 99.2 is 0.992.
+    return None if per_cent is None else round(per_cent / _PERCENT, 12)
 
 
 def _timestamps(timestamps: LegacyObject) -> dict[str, Any]:
@@ -392,12 +392,14 @@ def _timestamps(timestamps: LegacyObject) -> dict[str, Any]:
 def _urn(path: str, value: object, environment: object = None) -> str:
     if not isinstance(value, str):
         raise MalformedJson(path, f"Expected `str`, got {value!r}")
-    wanted = str(environment or DEFAULT_ENVIRONMENT)
+    default_environment = str(environment or DEFAULT_ENVIRONMENT)
     try:
         if value.startswith(SCHEME):
             urn = Urn.parse(value)
             is_default = urn.environment == DEFAULT_ENVIRONMENT
-            return str(msgspec.structs.replace(urn, environment=wanted) if is_default else urn)
+            return str(
+                msgspec.structs.replace(urn, environment=default_environment) if is_default else urn
+            )
         if match := _DATAHUB_DATASET.fullmatch(value):
             segments = match["name"].split(separator_of(match["platform"]))
             return str(Urn.of(match["platform"], segments, environment=match["env"]))

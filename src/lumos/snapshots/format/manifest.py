@@ -1,4 +1,4 @@
-"""Counts and hashes of a snapshot, summed up an entry at a time."""
+"""Counts and hashes of a snapshot, updated entry by entry."""
 
 import hashlib
 from typing import Any
@@ -23,10 +23,10 @@ _MODULUS = 1 << 256
 
 
 class ManifestBuilder:
-    """What has been seen of a snapshot so far."""
+    """Counts entries and sums up their hashes."""
 
     def __init__(self) -> None:
-        self._found: dict[str, int] = {kind.plural: 0 for kind in KINDS}
+        self._counts: dict[str, int] = {kind.plural: 0 for kind in KINDS}
         self._sums: dict[str, int] = {kind.plural: 0 for kind in KINDS}
         self._deleted = 0
         self._edges = 0
@@ -34,8 +34,8 @@ class ManifestBuilder:
         self._tags: set[str] = set()
 
     def add(self, kind: EntryKind, value: Any, content_hash: str) -> None:
-        """Counts an entry."""
-        self._found[kind.plural] += 1
+        """Count an entry."""
+        self._counts[kind.plural] += 1
         self._sums[kind.plural] += int(content_hash, 16)
         if kind is DATASETS:
             if (lineage := value.lineage) is not None:
@@ -49,9 +49,9 @@ class ManifestBuilder:
                 self._deleted += 1
 
     def summary(self) -> dict[str, Any]:
-        """What has been seen, as plain values for `absorb`."""
+        """The counts and sums as plain values, for `add_summary`."""
         return {
-            "found": self._found,
+            "found": self._counts,
             "sums": {name: f"{total % _MODULUS:x}" for name, total in self._sums.items()},
             "deleted": self._deleted,
             "edges": self._edges,
@@ -59,10 +59,10 @@ class ManifestBuilder:
             "tags": sorted(self._tags),
         }
 
-    def absorb(self, summary: dict[str, Any]) -> None:
-        """Adds what another tally has seen."""
+    def add_summary(self, summary: dict[str, Any]) -> None:
+        """Add the summary of another builder."""
         for name, found in summary["found"].items():
-            self._found[name] += found
+            self._counts[name] += found
             self._sums[name] += int(summary["sums"][name], 16)
         self._deleted += summary["deleted"]
         self._edges += summary["edges"]
@@ -71,9 +71,9 @@ class ManifestBuilder:
 
     @property
     def counts(self) -> SnapshotCounts:
-        """How much has been seen."""
+        """The counts so far."""
         return SnapshotCounts(
-            **self._found,
+            **self._counts,
             deleted=self._deleted,
             lineage_edges=self._edges,
             owners=len(self._owners),
@@ -81,24 +81,24 @@ class ManifestBuilder:
         )
 
     def hashes(self, header: SnapshotHeader) -> SnapshotHashes:
-        """The hashes of all that has been seen, under a header."""
+        """The hashes of the entries so far, with a header."""
         sums = {name: f"{total % _MODULUS:064x}" for name, total in self._sums.items()}
         return hashes_of(header, sums)
 
 
-def header_of_facts(facts: SnapshotFacts, tally: ManifestBuilder) -> SnapshotHeader:
-    """The header of a snapshot that holds what was counted."""
+def header_of_facts(facts: SnapshotFacts, totals: ManifestBuilder) -> SnapshotHeader:
+    """The header of a snapshot with these entries."""
     header = SnapshotHeader(
         format=FORMAT,
         format_version=FORMAT_VERSION,
-        counts=tally.counts,
+        counts=totals.counts,
         **msgspec.structs.asdict(facts),
     )
-    return msgspec.structs.replace(header, hashes=tally.hashes(header))
+    return msgspec.structs.replace(header, hashes=totals.hashes(header))
 
 
 def hashes_of(header: SnapshotHeader, sums: dict[str, str]) -> SnapshotHashes:
-    """The hashes of a snapshot, from the sums of its entries' hashes."""
+    """The hashes of a snapshot, from the sums of the hashes of its entries."""
     own = facts_hash(header)
     lines = [f"header {own}", *(f"{kind.plural} {sums[kind.plural]}" for kind in KINDS)]
     overall = hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -106,7 +106,7 @@ def hashes_of(header: SnapshotHeader, sums: dict[str, str]) -> SnapshotHashes:
 
 
 def facts_hash(header: SnapshotHeader) -> str:
-    """Of all that the header says but when it was exported: the same state has the same hash."""
+    """The hash of the header without the export time, so that equal states have equal hashes."""
     plain = msgspec.to_builtins(header)
-    facts = {name: each for name, each in plain.items() if name not in ("exported_at", "hashes")}
+    facts = {name: value for name, value in plain.items() if name not in ("exported_at", "hashes")}
     return hashlib.sha256(canonical(facts)).hexdigest()

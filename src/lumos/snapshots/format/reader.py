@@ -1,4 +1,4 @@
-"""Opens snapshots and gives their entries one by one."""
+"""Open snapshots and read their entries one by one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, Self
 
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.snapshots.format.codec import (
+    HashedEntry,
     MalformedJson,
-    SealedEntry,
     canonical,
-    entry_of,
-    header_of,
+    decode_entry,
+    decode_header,
+    has_valid_hash,
     key_of,
-    matches,
-    refuse_repeated,
-    unseal,
+    refuse_duplicate_keys,
+    split_hash,
 )
 from lumos.snapshots.format.document import (
     DATASETS,
@@ -40,28 +40,28 @@ from lumos.snapshots.format.versions import upgrade_container
 
 
 class EntryRecord(NamedTuple):
-    """An entry before it is decoded: its place and key, its JSON, and what its file has of it."""
+    """An entry before it is decoded: its position, key and JSON, and its stored JSON and hash."""
 
     position: int
     key: str
     body: bytes
-    sealed: SealedEntry
+    stored: HashedEntry
 
 
 class OpenSnapshot:
-    """An opened snapshot; its entries come in the order of their names or URNs.
+    """An opened snapshot; entries are ordered by name or URN.
 
-    Whatever is wrong with an entry is raised when it is reached, with the path to it.
+    Errors in an entry are raised when it is reached, with its path.
     """
 
     def __init__(self, file: Path, container: SnapshotContainer) -> None:
         self.file = file
         self.container = container
         try:
-            self.header: SnapshotHeader = header_of(container.header)
+            self.header: SnapshotHeader = decode_header(container.header)
         except MalformedJson as problem:
-            place = container.header_place(problem.path.removeprefix("."))
-            raise self.wrong(place, problem) from None
+            entry_path = container.header_path(problem.path.removeprefix("."))
+            raise self.format_error(entry_path, problem) from None
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +72,7 @@ class OpenSnapshot:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Nothing stays open between reads; the block says where the snapshot is in use."""
+        """Do nothing: no file stays open between reads."""
 
     def datasets(self) -> Iterator[CatalogEntry]:
         """All datasets."""
@@ -95,95 +95,95 @@ class OpenSnapshot:
         return self.entries(JOBS)
 
     def others(self) -> Iterator[CatalogEntity]:
-        """All that Lumos has no kind for."""
+        """All entries of kinds that Lumos does not model."""
         return self.entries(OTHERS)
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
-        """All entries of a kind, each held against its hash, and all against their count."""
+        """All entries of a kind; their hashes and their number are checked."""
         for record in self.records(kind):
             yield self.entry(kind, record)
 
     def entry(self, kind: EntryKind, record: EntryRecord) -> Any:
-        """The entry of a record, which must be what its hash says."""
-        place = self.container.place(kind, record.position)
+        """Decode a record and check its hash."""
+        entry_path = self.container.path_of(kind, record.position)
         try:
-            value = entry_of(kind, record.body)
-            is_same = matches(
-                record.sealed, lambda: self.container.as_written(kind, canonical(value))
+            value = decode_entry(kind, record.body)
+            is_unchanged = has_valid_hash(
+                record.stored, lambda: self.container.downgrade_entry(kind, canonical(value))
             )
         except MalformedJson as problem:
-            raise self.wrong(f"{place}{problem.path}", problem) from None
-        if not is_same:
+            raise self.format_error(f"{entry_path}{problem.path}", problem) from None
+        if not is_unchanged:
             raise EditedSnapshot(
-                self.file, place, f"'{record.key}' is not what its content hash says."
+                self.file, entry_path, f"'{record.key}' does not match its content hash."
             )
         return value
 
     def records(self, kind: EntryKind) -> Iterator[EntryRecord]:
-        """All entries of a kind, in their order, none of them twice, and as many as are told."""
+        """All records of a kind in order; raises an error for duplicates or wrong counts."""
         stored = self.container.entries(kind)
         found = 0
-        taken = (self._record(kind, each) for each in stored)
-        records = taken if self.container.streamed else iter(sorted(taken, key=_by_key))
+        unordered = (self._record(kind, entry) for entry in stored)
+        records = unordered if self.container.streamed else iter(sorted(unordered, key=_by_key))
         last = None
         for record in records:
             if last is not None and record.key <= last:
-                place = self.container.place(kind, record.position)
-                raise order_error(self.file, place, kind, record.key, last)
+                entry_path = self.container.path_of(kind, record.position)
+                raise order_error(self.file, entry_path, kind, record.key, last)
             last = record.key
             found += 1
             yield record
         self.check_count(kind, found)
 
     def check_count(self, kind: EntryKind, found: int) -> None:
-        """Fails where there are fewer or more entries of a kind than the header says."""
+        """Raise an error if the number of entries differs from the header."""
         counts = self.header.counts
-        wanted = getattr(counts, kind.plural) if counts else found
-        place = self.container.header_place(f"counts.{kind.plural}")
-        text = f"It should have {wanted} {kind.plural} and has {found}"
-        if found < wanted:
-            raise TruncatedSnapshot(self.file, place, f"{text}: its end is missing.")
-        # Earlier layouts did not count everything.
-        if found > wanted and self.header.hashes is not None:
-            raise EditedSnapshot(self.file, place, f"{text}: some were added.")
+        expected = getattr(counts, kind.plural) if counts else found
+        entry_path = self.container.header_path(f"counts.{kind.plural}")
+        text = f"Expected {expected} {kind.plural}, found {found}"
+        if found < expected:
+            raise TruncatedSnapshot(self.file, entry_path, f"{text}: its end is missing.")
+        # Legacy layouts did not count everything.
+        if found > expected and self.header.hashes is not None:
+            raise EditedSnapshot(self.file, entry_path, f"{text}: some were added.")
 
     def check_header(self) -> None:
-        """Fails where the facts of the header are not what its hash says."""
-        told = self.header.hashes
+        """Raise an error if the header does not match its hash."""
+        hashes = self.header.hashes
         is_legacy = self.container.is_legacy
-        if told is not None and not is_legacy and facts_hash(self.header) != told.header:
-            text = "The facts of the header are not what this hash says: something was edited."
+        if hashes is not None and not is_legacy and facts_hash(self.header) != hashes.header:
+            text = "The header does not match this hash: it was edited."
             raise EditedSnapshot(self.file, "hashes.header", text)
 
     def _record(self, kind: EntryKind, stored: StoredJson | SnapshotError) -> EntryRecord:
         if isinstance(stored, SnapshotError):
             raise stored
         try:
-            sealed = unseal_stored(stored)
-            body = self.container.present(kind, sealed.body)
-            return EntryRecord(stored.position, key_of(kind, body), body, sealed)
+            hashed = split_stored(stored)
+            body = self.container.upgrade_entry(kind, hashed.body)
+            return EntryRecord(stored.position, key_of(kind, body), body, hashed)
         except MalformedJson as problem:
-            place = self.container.place(kind, stored.position)
-            raise self.wrong(f"{place}{problem.path}", problem) from None
+            entry_path = self.container.path_of(kind, stored.position)
+            raise self.format_error(f"{entry_path}{problem.path}", problem) from None
 
-    def wrong(self, path: str, problem: MalformedJson) -> SnapshotError:
-        """The error for JSON that is not what the format asks for."""
+    def format_error(self, path: str, problem: MalformedJson) -> SnapshotError:
+        """The error for JSON that does not have the expected format."""
         error = TruncatedSnapshot if problem.cut_off else SnapshotError
         return error(self.file, path, f"{problem.problem}.")
 
 
 def open_snapshot(path: str | Path) -> OpenSnapshot:
-    """Opens a snapshot in any of the encodings and layouts; use it as a context manager."""
+    """Open a snapshot in any encoding and layout; use it as a context manager."""
     file = Path(path)
     return OpenSnapshot(file, open_container(file))
 
 
 def open_container(file: Path) -> SnapshotContainer:
-    """Opens a file or folder, brought to the present version of the format."""
+    """Open a file or folder, upgraded to the current version of the format."""
     encoding = encoding_of(file)
     try:
         container = encoding.open(file)
-        refuse_repeated(container.header)
+        refuse_duplicate_keys(container.header)
     except MalformedJson as problem:
         raise SnapshotError(file, problem.path.removeprefix("."), f"{problem.problem}.") from None
     except FileNotFoundError:
@@ -193,18 +193,18 @@ def open_container(file: Path) -> SnapshotContainer:
     return upgrade_container(file, container)
 
 
-def unseal_stored(stored: StoredJson) -> SealedEntry:
-    """An entry as it was stored, and its hash, apart from each other."""
+def split_stored(stored: StoredJson) -> HashedEntry:
+    """Split a stored entry into its JSON and its hash."""
     _, body, content_hash = stored
-    return unseal(body) if content_hash is None else SealedEntry(body, content_hash)
+    return split_hash(body) if content_hash is None else HashedEntry(body, content_hash)
 
 
-def order_error(file: Path, place: str, kind: EntryKind, key: str, last: str) -> SnapshotError:
-    """The error for an entry that does not come after the one before it."""
+def order_error(file: Path, entry_path: str, kind: EntryKind, key: str, last: str) -> SnapshotError:
+    """The error for an entry that is out of order or a duplicate."""
     if key == last:
-        return DuplicateEntry(file, place, f"The {kind.singular} '{key}' is duplicated.")
-    text = f"'{key}' must not follow '{last}': entries are ordered by their {kind.key}s."
-    return EntryOutOfOrder(file, place, text)
+        return DuplicateEntry(file, entry_path, f"The {kind.singular} '{key}' is duplicated.")
+    text = f"'{key}' must not follow '{last}': entries are ordered by {kind.key}."
+    return EntryOutOfOrder(file, entry_path, text)
 
 
 def _by_key(record: EntryRecord) -> str:

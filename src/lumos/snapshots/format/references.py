@@ -1,4 +1,4 @@
-"""What entries refer to, and which of it a snapshot does not hold."""
+"""References between entries, and those that a snapshot does not resolve."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -8,7 +8,7 @@ from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.snapshots.format.codec import MalformedJson, key_of
 from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, EntryKind
 
-# What data flows between; a job is a node of lineage as well.
+# Nodes of lineage: datasets and jobs.
 _NODES: Final = (DATASETS.plural, JOBS.plural)
 _TERMS: Final = (GLOSSARY.plural,)
 _USERS: Final = (USERS.plural,)
@@ -18,7 +18,7 @@ _PEOPLE: Final = (USERS.plural, GROUPS.plural)
 
 
 class EntryReference(NamedTuple):
-    """That an entry names another one: in which of its lists and where there, and whom it names."""
+    """A reference of an entry: the path and index inside the entry, and the target."""
 
     path: str
     number: int | None
@@ -26,23 +26,23 @@ class EntryReference(NamedTuple):
     key: str
 
     @property
-    def place(self) -> str:
+    def full_path(self) -> str:
         """The path inside the entry."""
         return self.path if self.number is None else f"{self.path}[{self.number}]"
 
     @property
     def is_checked(self) -> bool:
-        """Whether it must lead somewhere: a term may be in a group that only its catalog knows."""
+        """Whether the target must exist: the parent of a term may only exist in its catalog."""
         return self.path != _PARENT
 
     @property
     def is_lineage(self) -> bool:
-        """Whether data flows along it."""
+        """Whether it is an edge of lineage."""
         return self.kinds is _NODES
 
 
 class DanglingReference(NamedTuple):
-    """A reference that leads nowhere, and the entry that it stands in."""
+    """A reference without a target, and the entry that contains it."""
 
     kind: EntryKind
     position: int
@@ -50,41 +50,41 @@ class DanglingReference(NamedTuple):
 
 
 class ReferenceIndex:
-    """The entries seen so far, and the references that none of them resolves yet."""
+    """The entries seen so far, and the references that are not resolved yet."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[str]] = {
             kind.plural: set() for kind in (GLOSSARY, USERS, GROUPS, JOBS, DATASETS)
         }
-        self._open: list[DanglingReference] = []
+        self._unresolved: list[DanglingReference] = []
 
     def add(self, kind: EntryKind, position: int, key: str, value: Any) -> None:
-        """Takes an entry and what it refers to."""
+        """Add an entry and its references."""
         if kind.plural in self._known:
             self._known[kind.plural].add(key)
         for reference in references_of(value):
             if not reference.is_checked:
                 continue
-            # Datasets come last: whatever people and words there are have been seen by then.
-            is_settled = kind is DATASETS and reference.kinds is not _NODES
-            if not self._resolves(reference) and (not is_settled or self._lists(reference)):
-                self._open.append(DanglingReference(kind, position, reference))
+            # Datasets come last, after all users, groups and terms.
+            is_complete = kind is DATASETS and reference.kinds is not _NODES
+            if not self._resolves(reference) and (not is_complete or self._lists(reference)):
+                self._unresolved.append(DanglingReference(kind, position, reference))
 
     def add_broken(self, kind: EntryKind, body: bytes) -> None:
-        """Takes an entry that cannot be read: whoever refers to it is not wrong for that."""
+        """Add an entry that cannot be decoded, so that references to it are not reported."""
         with suppress(MalformedJson):
             if kind.plural in self._known:
                 self._known[kind.plural].add(key_of(kind, body))
 
     def dangling(self) -> Iterator[DanglingReference]:
-        """What is unresolved now that all has been seen.
+        """The references that no entry resolves, once all entries were added.
 
-        Of people and words that the snapshot does not list at all, nobody can say what is missing.
+        Kinds that the snapshot does not list at all are not checked, except for lineage.
         """
-        for each in self._open:
-            is_listed = each.reference.is_lineage or self._lists(each.reference)
-            if is_listed and not self._resolves(each.reference):
-                yield each
+        for entry in self._unresolved:
+            is_listed = entry.reference.is_lineage or self._lists(entry.reference)
+            if is_listed and not self._resolves(entry.reference):
+                yield entry
 
     def _resolves(self, reference: EntryReference) -> bool:
         return any(reference.key in self._known[name] for name in reference.kinds)
@@ -94,7 +94,7 @@ class ReferenceIndex:
 
 
 def references_of(value: Any) -> Iterable[EntryReference]:
-    """All that an entry refers to."""
+    """All references of an entry."""
     match value:
         case CatalogEntry():
             return _of_dataset(value)

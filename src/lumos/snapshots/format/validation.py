@@ -1,4 +1,4 @@
-"""Whether a snapshot is whole and sound: every problem, with the path to it."""
+"""Validate a snapshot: every problem, with the path to it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,48 +19,48 @@ from lumos.snapshots.format.references import ReferenceIndex
 
 
 class Validation:
-    """The problems of a snapshot, found while somebody goes through them.
+    """The problems of a snapshot, found during iteration.
 
-    When all have been seen, `counts` says what the snapshot holds.
+    `counts` is complete when the iteration has ended.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.file = Path(path)
         self.header: SnapshotHeader | None = None
-        self._tally = ManifestBuilder()
+        self._totals = ManifestBuilder()
 
     @property
     def counts(self) -> SnapshotCounts:
-        """How much was found so far."""
-        return self._tally.counts
+        """The counts of the entries seen so far."""
+        return self._totals.counts
 
     def __iter__(self) -> Iterator[SnapshotProblem]:
-        self._tally = ManifestBuilder()
+        self._totals = ManifestBuilder()
         try:
             snapshot = open_snapshot(self.file)
         except SnapshotError as error:
             yield SnapshotProblem.of(error)
             return
         self.header = snapshot.header
-        yield from _problems(snapshot, self._tally)
+        yield from _problems(snapshot, self._totals)
 
 
 def validate(path: str | Path) -> Validation:
-    """Checks format, required fields, order, hashes, counts and references; iterate over it."""
+    """Check format, required fields, order, hashes, counts and references; iterate over it."""
     return Validation(path)
 
 
-def _problems(snapshot: OpenSnapshot, tally: ManifestBuilder) -> Iterator[SnapshotProblem]:
+def _problems(snapshot: OpenSnapshot, totals: ManifestBuilder) -> Iterator[SnapshotProblem]:
     container, header = snapshot.container, snapshot.header
     references = ReferenceIndex()
-    check = EntryCheck(snapshot.file, container, header, tally=tally, references=references)
+    check = EntryCheck(snapshot.file, container, header, totals=totals, references=references)
     yield from unknown_header_keys(container)
     for kind in KINDS:
         yield from check.entries(kind)
     if check.has_damage:
-        yield from check_missing(container, header, tally.counts, check.broken)
+        yield from check_missing(container, header, totals.counts, check.broken)
     else:
-        yield from check_manifest(container, header, tally)
+        yield from check_manifest(container, header, totals)
     for kind, position, reference in references.dangling():
-        path = f"{container.place(kind, position)}.{reference.place}"
+        path = f"{container.path_of(kind, position)}.{reference.full_path}"
         yield dangling_problem(header, path, reference.kinds, reference.key)

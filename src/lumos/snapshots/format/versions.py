@@ -1,7 +1,7 @@
-"""From the version that a snapshot has to the present one, a step at a time.
+"""Upgrade snapshots to the current version of the format, step by step.
 
-A later version adds its step to `STEPS`: how a header and how an entry of the version before it
-are to be changed. Streams are upgraded as they are read.
+A new version adds a step to `STEPS` that converts headers and entries of the previous version.
+Streams are upgraded while they are read.
 """
 
 import re
@@ -21,21 +21,21 @@ _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 
 class FormatUpgrade(NamedTuple):
-    """What leads from one version to the next; both functions take and give plain JSON.
+    """The step from one version to the next; the functions convert plain JSON.
 
-    `paths` maps paths of the next version's header to those of this version. `former` renames the
-    keys of an entry back, so that its hash can be checked if its JSON has another layout.
+    `paths` maps paths of the new header to paths of the old one. `downgrade` converts an entry
+    back, so that its hash can be checked if the layout differs.
     """
 
     to: str
     header: Callable[[Mapping[str, Any]], dict[str, Any]]
     entry: Callable[[EntryKind, Any], Any]
     paths: Mapping[str, str] = {}
-    former: Callable[[EntryKind, Any], Any] | None = None
+    downgrade: Callable[[EntryKind, Any], Any] | None = None
 
 
 def _entry_of_1_0(_kind: EntryKind, entry: Any) -> Any:
-    """Format 1.0 called `raw` `carried`, and had nothing else in entries of `others`."""
+    """Rename `carried` to `raw`; entries of `others` had no other keys in format 1.0."""
     if not isinstance(entry, dict):
         return entry
     return {"raw" if key == "carried" else key: value for key, value in entry.items()}
@@ -60,7 +60,7 @@ STEPS: Final[dict[str, FormatUpgrade]] = {
         "1.1", legacy_layout.header_of_flat, legacy_layout.convert_entry, legacy_layout.FLAT_PATHS
     ),
     # The header stays as it is, so that its hash can be checked.
-    "1.0": FormatUpgrade("1.1", dict, _entry_of_1_0, former=_entry_as_in_1_0),
+    "1.0": FormatUpgrade("1.1", dict, _entry_of_1_0, downgrade=_entry_as_in_1_0),
 }
 
 
@@ -69,16 +69,16 @@ def upgrade_container(
     container: SnapshotContainer,
     *,
     steps: Mapping[str, FormatUpgrade] = STEPS,
-    present: str = FORMAT_VERSION,
+    current: str = FORMAT_VERSION,
 ) -> SnapshotContainer:
-    """The container as if it had been written in the present version."""
+    """The container, upgraded to the current version."""
     try:
         header = decode_plain(container.header)
         version = _version(file, header)
         path: list[FormatUpgrade] = []
-        while version != present:
+        while version != current:
             if version not in steps:
-                raise _unreadable(file, version, present)
+                raise _version_error(file, version, current)
             path.append(steps[version])
             version = steps[version].to
         return UpgradedContainer(container, header, path) if path else container
@@ -87,7 +87,7 @@ def upgrade_container(
 
 
 class UpgradedContainer(SnapshotContainer):
-    """A container whose header and entries are brought to the present version."""
+    """A container whose header and entries are upgraded to the current version."""
 
     def __init__(
         self, inner: SnapshotContainer, header: dict[str, Any], steps: list[FormatUpgrade]
@@ -98,40 +98,40 @@ class UpgradedContainer(SnapshotContainer):
             header = step.header(header)
         self.header = canonical(header)
         self.streamed = inner.streamed
-        self.is_legacy = any(step.former is None for step in steps)
-        self.strangers = inner.strangers
+        self.is_legacy = any(step.downgrade is None for step in steps)
+        self.unknown_keys = inner.unknown_keys
 
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         return self.inner.entries(kind)
 
-    def present(self, kind: EntryKind, body: bytes) -> bytes:
+    def upgrade_entry(self, kind: EntryKind, body: bytes) -> bytes:
         entry = decode_plain(body)
         for step in self._steps:
             entry = step.entry(kind, entry)
         return canonical(entry)
 
-    def as_written(self, kind: EntryKind, body: bytes) -> bytes:
+    def downgrade_entry(self, kind: EntryKind, body: bytes) -> bytes:
         # Values stay byte for byte, and keys in their order.
         entry: Any = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         for step in reversed(self._steps):
-            if step.former is not None:
-                entry = step.former(kind, entry)
+            if step.downgrade is not None:
+                entry = step.downgrade(kind, entry)
         return msgspec.json.encode(entry)
 
-    def place(self, kind: EntryKind, position: int) -> str:
-        return self.inner.place(kind, position)
+    def path_of(self, kind: EntryKind, position: int) -> str:
+        return self.inner.path_of(kind, position)
 
-    def header_place(self, path: str) -> str:
+    def header_path(self, path: str) -> str:
         for step in reversed(self._steps):
             path = step.paths.get(path, path)
-        return self.inner.header_place(path)
+        return self.inner.header_path(path)
 
 
 def _version(file: Path, header: Mapping[str, Any]) -> str:
     if legacy_layout.NESTED in header:
-        return _founding(file, header[legacy_layout.NESTED], "version", legacy_layout.NESTED)
+        return _legacy_version(file, header[legacy_layout.NESTED], "version", legacy_layout.NESTED)
     if legacy_layout.FLAT in header:
-        return _founding(file, header, legacy_layout.FLAT, legacy_layout.FLAT)
+        return _legacy_version(file, header, legacy_layout.FLAT, legacy_layout.FLAT)
     if header.get("format") != FORMAT:
         raise NotASnapshot(
             file,
@@ -148,10 +148,10 @@ def _version(file: Path, header: Mapping[str, Any]) -> str:
 
 
 def _refuse_number(file: Path, version: float) -> NoReturn:
-    """A version is text: 1.10 as a number is 1.1."""
+    """Raise an error: as a number, version 1.10 would be 1.1."""
     if version > float(FORMAT_VERSION):
-        raise _unreadable(file, str(float(version)), FORMAT_VERSION)
-    problem = f"{version} is a number. A version is text, with quotes: '{FORMAT_VERSION}'."
+        raise _version_error(file, str(float(version)), FORMAT_VERSION)
+    problem = f"{version} is a number. Put the version in quotes: '{FORMAT_VERSION}'."
     raise SnapshotError(file, "format_version", problem)
 
 
@@ -159,28 +159,30 @@ def _is_number(version: object) -> TypeGuard[float]:
     return isinstance(version, int | float) and not isinstance(version, bool)
 
 
-def _founding(file: Path, header: object, key: str, layout: str) -> str:
+def _legacy_version(file: Path, header: object, key: str, layout: str) -> str:
     is_nested = layout == legacy_layout.NESTED
     path = f"{layout}.{key}" if is_nested else key
-    told = header.get(key) if isinstance(header, dict) else None
-    version = str(float(told) if _is_number(told) else told)
+    value = header.get(key) if isinstance(header, dict) else None
+    version = str(float(value) if _is_number(value) else value)
     match = _VERSION.fullmatch(version)
     if match is None or (int(match[1]), int(match[2])) != (1, 0):
-        raise _unreadable(file, version, "1.0.0", path)
+        raise _version_error(file, version, "1.0.0", path)
     return layout
 
 
-def _unreadable(
-    file: Path, version: str, present: str, path: str = "format_version"
+def _version_error(
+    file: Path, version: str, current: str, path: str = "format_version"
 ) -> SnapshotError:
-    if _numbers(version) > _numbers(present):
+    if _numbers(version) > _numbers(current):
         return NewerSnapshot(
             file,
             path,
-            f"The snapshot has format {version}, and this Lumos reads {present} and older. "
+            f"The snapshot has format {version}, but this Lumos reads {current} and older. "
             "Upgrade Lumos: pip install --upgrade lumos",
         )
-    return SnapshotError(file, path, f"There is no format {version}. The present one is {present}.")
+    return SnapshotError(
+        file, path, f"Unknown format version {version}. The current one is {current}."
+    )
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Writes snapshots: whole or not at all, and the same bytes for the same state."""
+"""Write snapshots atomically; equal states give equal bytes."""
 
 import heapq
 import os
@@ -18,13 +18,13 @@ from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Item, Job, U
 from lumos.model.dataset import Dataset
 from lumos.snapshots.format.codec import (
     MalformedJson,
+    add_hash,
     canonical,
+    decode_entry,
     decode_json,
     digest,
-    entry_of,
     key_of,
-    seal,
-    unseal,
+    split_hash,
 )
 from lumos.snapshots.format.document import (
     DATASETS,
@@ -46,12 +46,12 @@ MAX_IN_MEMORY: Final = 128 * 1024 * 1024
 
 
 class EntrySorter:
-    """Entries of one kind; what is too much for the memory waits, sorted, in temporary files."""
+    """Sorts entries of one kind; entries beyond the memory limit are spilled to temporary files."""
 
-    def __init__(self, kind: EntryKind, *, most_in_memory: int = MAX_IN_MEMORY) -> None:
+    def __init__(self, kind: EntryKind, *, max_in_memory: int = MAX_IN_MEMORY) -> None:
         self._kind = kind
-        self._most = most_in_memory
-        self._held: list[KeyedEntry] = []
+        self._max_in_memory = max_in_memory
+        self._entries: list[KeyedEntry] = []
         self._size = 0
         self._runs: list[IO[bytes]] = []
         self._files = ExitStack()
@@ -68,38 +68,40 @@ class EntrySorter:
         self._files.close()
 
     def add(self, key: str, body: bytes, content_hash: str) -> None:
-        """Takes an entry."""
-        self._held.append((key, body, content_hash))
+        """Add an entry."""
+        self._entries.append((key, body, content_hash))
         self._size += len(body)
-        if self._size > self._most:
-            self._set_aside()
+        if self._size > self._max_in_memory:
+            self._spill()
 
-    def in_order(self) -> Iterator[KeyedEntry]:
-        """All entries; those of the same key come one after the other."""
-        self._held.sort()
+    def sorted_entries(self) -> Iterator[KeyedEntry]:
+        """All entries by key; entries with equal keys are adjacent."""
+        self._entries.sort()
         if not self._runs:
-            return iter(self._held)
-        return heapq.merge(*map(self._read, self._runs), self._held)
+            return iter(self._entries)
+        return heapq.merge(*map(self._read, self._runs), self._entries)
 
-    def _set_aside(self) -> None:
-        self._held.sort()
+    def _spill(self) -> None:
+        self._entries.sort()
         run = tempfile.TemporaryFile(prefix="lumos-")  # noqa: SIM115
         self._files.enter_context(run)
-        lines = (seal(body, content_hash, after=b"\n") for _, body, content_hash in self._held)
+        lines = (
+            add_hash(body, content_hash, after=b"\n") for _, body, content_hash in self._entries
+        )
         run.writelines(lines)
         self._runs.append(run)
-        self._held.clear()
+        self._entries.clear()
         self._size = 0
 
     def _read(self, run: IO[bytes]) -> Iterator[KeyedEntry]:
         run.seek(0)
         for line in run:
-            body, content_hash = unseal(line[:-1])
+            body, content_hash = split_hash(line[:-1])
             yield key_of(self._kind, body), body, str(content_hash)
 
 
 class _Manifest(msgspec.Struct):
-    """What tells the manifest of a snapshot from other files of that name."""
+    """The keys that identify the manifest of a snapshot."""
 
     format: Literal["lumos-snapshot"]
     files: dict[str, list[str]]
@@ -116,9 +118,9 @@ def write_snapshot(
     jobs: Iterable[Job] = (),
     others: Iterable[CatalogEntity] = (),
 ) -> SnapshotHeader:
-    """Writes a snapshot of entries in any order and gives the header it has.
+    """Write a snapshot of entries in any order and return its header.
 
-    The path's ending chooses the encoding. What was there before is replaced when all is written.
+    The extension of the path sets the encoding. An existing snapshot is replaced at the end.
     """
     file = Path(path)
     encoding = encoding_of(file)
@@ -131,22 +133,26 @@ def write_snapshot(
         DATASETS: datasets,
     }
     with ExitStack() as open_sorters:
-        tally = ManifestBuilder()
+        totals = ManifestBuilder()
         sorters = {kind: open_sorters.enter_context(EntrySorter(kind)) for kind in KINDS}
         for kind, sorter in sorters.items():
-            _collect(file, kind, given[kind], sorter, tally)
-        header = header_of_facts(facts, tally)
-        bodies = {kind.plural: _in_order(file, kind, sorters[kind]) for kind in KINDS}
-        with _replacing(file, is_folder=encoding.is_folder) as place:
+            _collect(file, kind, given[kind], sorter, totals)
+        header = header_of_facts(facts, totals)
+        bodies = {kind.plural: _check_duplicates(file, kind, sorters[kind]) for kind in KINDS}
+        with _replace_atomically(file, is_folder=encoding.is_folder) as temporary:
             try:
-                encoding.write(place, canonical(header), bodies)
+                encoding.write(temporary, canonical(header), bodies)
             except MalformedJson as problem:
                 raise SnapshotError(file, problem.path, f"{problem.problem}.") from None
     return header
 
 
 def _collect(
-    file: Path, kind: EntryKind, values: Iterable[Item], sorter: EntrySorter, tally: ManifestBuilder
+    file: Path,
+    kind: EntryKind,
+    values: Iterable[Item],
+    sorter: EntrySorter,
+    totals: ManifestBuilder,
 ) -> None:
     keyed = attrgetter(kind.key)
     for value in values:
@@ -154,7 +160,7 @@ def _collect(
         try:
             body = canonical(value)
         except UnicodeEncodeError:
-            problem = f"The {kind.singular} {key!r} holds text that is not Unicode."
+            problem = f"The {kind.singular} {key!r} contains text that is not Unicode."
             raise SnapshotError(file, kind.plural, problem) from None
         except RecursionError:
             problem = f"The {kind.singular} '{key}' nests too deeply."
@@ -162,27 +168,27 @@ def _collect(
         if not isinstance(value, Dataset) or value.quality or value.cost:
             _check_numbers(file, kind, key, body)
         content_hash = digest(body)
-        tally.add(kind, value, content_hash)
+        totals.add(kind, value, content_hash)
         sorter.add(key, body, content_hash)
 
 
 def _check_numbers(file: Path, kind: EntryKind, key: str, body: bytes) -> None:
-    # What is not known is left out, so that null can only be in what is carried along, in a text,
-    # or in the place of a number that JSON has no word for.
+    # Unknown values are omitted, so null only occurs in extras, inside a text, or in place of a
+    # number that JSON cannot represent.
     if b":null" not in body:
         return
     try:
-        is_same = canonical(entry_of(kind, body)) == body
+        is_unchanged = canonical(decode_entry(kind, body)) == body
     except MalformedJson:
-        is_same = False
-    if not is_same:
-        problem = f"The {kind.singular} '{key}' holds NaN or infinity in the place of a number."
+        is_unchanged = False
+    if not is_unchanged:
+        problem = f"The {kind.singular} '{key}' contains NaN or infinity."
         raise SnapshotError(file, kind.plural, problem)
 
 
-def _in_order(file: Path, kind: EntryKind, sorter: EntrySorter) -> Iterator[KeyedEntry]:
+def _check_duplicates(file: Path, kind: EntryKind, sorter: EntrySorter) -> Iterator[KeyedEntry]:
     last = None
-    for entry in sorter.in_order():
+    for entry in sorter.sorted_entries():
         key = entry[0]
         if key == last:
             raise DuplicateEntry(file, kind.plural, f"The {kind.singular} '{key}' was given twice.")
@@ -191,50 +197,50 @@ def _in_order(file: Path, kind: EntryKind, sorter: EntrySorter) -> Iterator[Keye
 
 
 @contextmanager
-def _replacing(file: Path, *, is_folder: bool) -> Iterator[Path]:
-    """A place beside the file, which takes the file's place once all is written."""
+def _replace_atomically(file: Path, *, is_folder: bool) -> Iterator[Path]:
+    """A temporary path that replaces the file when the block ends without an error."""
     if file.is_dir():
         _check_replaceable(file, is_folder=is_folder)
     file.parent.mkdir(parents=True, exist_ok=True)
-    place = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
     try:
-        yield place
-        _settle(place)
+        yield temporary
+        _sync(temporary)
         if file.is_dir():
             before = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.old")
             file.rename(before)
-            place.rename(file)
+            temporary.rename(file)
             shutil.rmtree(before)
         else:
-            os.replace(place, file)
+            os.replace(temporary, file)
     finally:
-        if place.is_dir():
-            shutil.rmtree(place)
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
         else:
-            place.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
-def _settle(place: Path) -> None:
-    """Makes sure that what was written is on the disk before it takes the place of anything."""
-    for file in place.iterdir() if place.is_dir() else (place,):
+def _sync(temporary: Path) -> None:
+    """Flush the written files to disk before they replace anything."""
+    for file in temporary.iterdir() if temporary.is_dir() else (temporary,):
         with file.open("rb") as written:
             os.fsync(written.fileno())
 
 
 def _check_replaceable(folder: Path, *, is_folder: bool) -> None:
-    """Refuses a folder that holds anything but a snapshot."""
-    names = {each.name for each in folder.iterdir()} if is_folder else {""}
+    """Raise an error if the folder contains anything but a snapshot."""
+    names = {path.name for path in folder.iterdir()} if is_folder else {""}
     if not names:
         return
-    foreign = names - _files_of_snapshot(folder)
-    if foreign:
-        named = f", such as {min(foreign)}" if is_folder else ""
-        problem = f"There is a folder of that name already, with other things{named}."
+    other_files = names - _files_of_snapshot(folder)
+    if other_files:
+        named = f", such as {min(other_files)}" if is_folder else ""
+        problem = f"There is already a folder of this name with other files{named}."
         raise SnapshotError(folder, "", problem)
 
 
 def _files_of_snapshot(folder: Path) -> set[str]:
-    """The files that a snapshot in Parquet is made of; none where the folder holds no snapshot."""
+    """The files of a Parquet snapshot; empty if the folder is not a snapshot."""
     try:
         manifest = decode_json((folder / MANIFEST).read_bytes(), _Manifest)
     except (OSError, MalformedJson):

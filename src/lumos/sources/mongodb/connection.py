@@ -29,19 +29,19 @@ _CONNECT_MILLISECONDS: Final = 10_000
 _DEFAULT_PORT: Final = 27017
 _SRV: Final = "mongodb+srv://"
 _MECHANISM: Final = "authmechanismproperties"
-# The driver goes on to describe the whole cluster, or guesses.
-_MORE: Final = re.compile(
+# The driver appends a description of the cluster, or hints.
+_DETAILS: Final = re.compile(
     r", full error:|, Timeout: |\(configured timeouts|\. Did you mean|\. Hint: |\n"
 )
 NOT_ALLOWED: Final = (13, 8000)
-_NO_ENTRY: Final = (18, 11, 334)
+_LOGIN_ERRORS: Final = (18, 11, 334)
 
 
 class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is reached; it travels to executors in closures, and shows no secret."""
+    """The connection to a server; pickled for executors, and its text shows no secrets."""
 
-    # Hosts without anything that lets one in.
-    shown: str
+    # The hosts without credentials.
+    display_address: str
     uri: str
     user: str | None = None
     password: str | None = None
@@ -49,50 +49,50 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings) -> "MongoAccess":
-        """The access that a section of the configuration describes; raises SourceNotUsable."""
+        """The access for a section; raises SourceNotUsable."""
         string = settings.connection_string
         if string is None:
             host = str(settings.host)
-            place = f"[{host}]" if ":" in host and not host.startswith("[") else host
-            uri = f"mongodb://{place}:{settings.port}/"
+            authority = f"[{host}]" if ":" in host and not host.startswith("[") else host
+            uri = f"mongodb://{authority}:{settings.port}/"
         else:
             uri = string.reveal()
-            # Marks that should be encoded shift where a URL's parts begin: a piece of the
-            # password would pass for a host, and be shown.
+            # Special characters that are not encoded shift the parts of the URL: a part of the
+            # password would be shown as the host.
             if str(string) == MASK:
-                raise _unreadable()
+                raise _invalid_address()
         access = cls(
-            shown="",
+            display_address="",
             uri=uri,
             user=settings.user,
             password=settings.password.reveal() if settings.password else None,
             seconds=settings.statement_timeout,
         )
         hosts = access._hosts(string.hosts if string is not None else ())
-        return msgspec.structs.replace(access, shown=hosts)
+        return msgspec.structs.replace(access, display_address=hosts)
 
     def __repr__(self) -> str:
-        return f"MongoAccess({self.shown!r})"
+        return f"MongoAccess({self.display_address!r})"
 
     @property
     def database(self) -> str | None:
-        """The database that the address names, if it does."""
+        """The database in the address, if there is one."""
         path = self.uri.partition("://")[2].partition("?")[0].partition("/")[2]
         return unquote(path.partition(".")[0]) or None
 
     @property
     def milliseconds(self) -> int:
-        """How long one question may take."""
+        """The time limit of one request."""
         return self.seconds * 1000
 
     def client(self) -> "MongoClient[dict[str, Any]]":
-        """A client that reads from secondaries where there are some; nothing is asked yet."""
-        given: dict[str, Any] = {}
+        """A client that prefers secondaries; sends no request yet."""
+        login: dict[str, Any] = {}
         if self.user is not None:
-            given["username"] = self.user
+            login["username"] = self.user
         if self.password is not None:
-            given["password"] = self.password
-        usual: dict[str, Any] = {
+            login["password"] = self.password
+        options: dict[str, Any] = {
             "appname": "lumos",
             "serverSelectionTimeoutMS": _CONNECT_MILLISECONDS,
             "connectTimeoutMS": _CONNECT_MILLISECONDS,
@@ -101,33 +101,33 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             "datetime_conversion": DECODING.datetime_conversion,
             "unicode_decode_error_handler": "replace",
         }
-        # What the address says itself counts.
+        # Options in the address take precedence.
         if "readpreference" not in self.uri.casefold():
-            usual["readPreference"] = "secondaryPreferred"
+            options["readPreference"] = "secondaryPreferred"
         try:
-            return MongoClient(self.uri, **usual, **given)
+            return MongoClient(self.uri, **options, **login)
         except (ConfigurationError, InvalidURI, ValueError) as problem:
-            raise self.refusal(problem) from None
+            raise self.explain(problem) from None
         except OSError as problem:
-            raise _no_file(problem) from None
+            raise _file_error(problem) from None
 
     @contextmanager
     def connected(self) -> Iterator["MongoClient[dict[str, Any]]"]:
-        """A client for one conversation; whatever goes wrong in it raises SourceNotUsable."""
+        """A client; all errors become SourceNotUsable."""
         with self.client() as client:
             try:
                 yield client
             except (PyMongoError, BSONError) as problem:
-                raise self.refusal(problem) from None
+                raise self.explain(problem) from None
 
-    def refusal(self, problem: Exception) -> SourceNotUsable:
-        """Why nothing can be read, and what to do."""
-        text = self.words(problem)
+    def explain(self, problem: Exception) -> SourceNotUsable:
+        """The error for a failure, with the next step."""
+        text = self.describe(problem)
         if isinstance(problem, ServerSelectionTimeoutError):
             found, step = _UNTRUSTED if re.search("SSL|certificate", text) else _NO_ANSWER
         elif isinstance(problem, OperationFailure) and (
-            # Atlas has one code for all that it refuses.
-            problem.code in _NO_ENTRY or "bad auth" in text
+            # Atlas uses the same code for all rejected logins.
+            problem.code in _LOGIN_ERRORS or "bad auth" in text
         ):
             found, step = _REFUSED
         elif isinstance(problem, OperationFailure) and problem.code in NOT_ALLOWED:
@@ -139,48 +139,48 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         elif isinstance(problem, ConfigurationError) and self.uri.startswith(_SRV):
             found, step = _NO_CLUSTER
         elif isinstance(problem, ConfigurationError | InvalidURI | ValueError):
-            return _unreadable(text)
+            return _invalid_address(text)
         elif isinstance(problem, ConnectionFailure):
             found, step = _NO_ANSWER
         else:
             found, step = _BROKEN
-        facts = {"host": self.shown, "text": text, "seconds": self.seconds}
+        facts = {"host": self.display_address, "text": text, "seconds": self.seconds}
         return SourceNotUsable(found.format(**facts), step.format(**facts))
 
-    def words(self, problem: Exception) -> str:
-        """The message of server or driver, in one line and without secrets."""
+    def describe(self, problem: Exception) -> str:
+        """The message of the server or driver, in one line and without secrets."""
         details = getattr(problem, "details", None)
-        told = details.get("errmsg") if isinstance(details, dict) else None
-        text = str(told or problem) or type(problem).__name__
-        text = _MORE.split(text)[0].strip()
+        message = details.get("errmsg") if isinstance(details, dict) else None
+        text = str(message or problem) or type(problem).__name__
+        text = _DETAILS.split(text)[0].strip()
         text = re.sub(r"^[^\s,]+:\d+: ", "", text)
         for secret in self._secrets():
             text = text.replace(secret, MASK)
         return redact(text).rstrip(".")
 
-    def _hosts(self, named: tuple[str, ...]) -> str:
+    def _hosts(self, hosts: tuple[str, ...]) -> str:
         if self.uri.startswith(_SRV):
-            # Its real hosts stand in the DNS, which nobody asks yet.
-            return f"{_SRV}{','.join(named)}"
+            # The actual hosts are in DNS, which is not queried yet.
+            return f"{_SRV}{','.join(hosts)}"
         try:
             nodes = parse_uri(self.uri)["nodelist"]
         except (PyMongoError, ValueError) as problem:
-            raise _unreadable(self.words(problem)) from None
+            raise _invalid_address(self.describe(problem)) from None
         except OSError as problem:
-            raise _no_file(problem) from None
+            raise _file_error(problem) from None
         return f"mongodb://{','.join(_node(*node) for node in nodes)}"
 
     def _secrets(self) -> list[str]:
-        place, _, query = self.uri.partition("://")[2].partition("?")
-        entry = place.rpartition("@")[0]
-        written = [self.password or "", entry.partition(":")[2], *_secrets_in(query)]
+        authority, _, query = self.uri.partition("://")[2].partition("?")
+        credentials = authority.rpartition("@")[0]
+        secrets = [self.password or "", credentials.partition(":")[2], *_secrets_in(query)]
         forms = {
             form
-            for each in written
-            for form in (each, unquote(each), unquote_plus(each), quote_plus(each),
-                         quote(each, safe=""))
+            for secret in secrets
+            for form in (secret, unquote(secret), unquote_plus(secret), quote_plus(secret),
+                         quote(secret, safe=""))
         }  # fmt: skip
-        # One may be a part of another.
+        # Longest first: one may be a part of another.
         return sorted(forms - {""}, key=len, reverse=True)
 
 
@@ -189,7 +189,7 @@ def _secrets_in(query: str) -> Iterator[str]:
     for option in query.split("&"):
         name, _, value = option.partition("=")
         if name.casefold() == _MECHANISM:
-            pairs = (each.partition(":") for each in unquote_plus(value).split(","))
+            pairs = (pair.partition(":") for pair in unquote_plus(value).split(","))
             yield from (text for key, _, text in pairs if is_secret_name(key))
         elif is_secret_name(name):
             yield value
@@ -198,11 +198,11 @@ def _secrets_in(query: str) -> Iterator[str]:
 def _node(host: str, port: int | None) -> str:
     if host.startswith("/"):
         return quote(host, safe="")
-    shown = f"[{host}]" if ":" in host else host
-    return shown if port in (None, _DEFAULT_PORT) else f"{shown}:{port}"
+    display_address = f"[{host}]" if ":" in host else host
+    return display_address if port in (None, _DEFAULT_PORT) else f"{display_address}:{port}"
 
 
-def _unreadable(why: str = "") -> SourceNotUsable:
+def _invalid_address(why: str = "") -> SourceNotUsable:
     reason = f": {why}" if why else ""
     return SourceNotUsable(
         f"Invalid connection string of a mongodb source{reason}.",
@@ -211,12 +211,12 @@ def _unreadable(why: str = "") -> SourceNotUsable:
     )
 
 
-def _no_file(problem: OSError) -> SourceNotUsable:
+def _file_error(problem: OSError) -> SourceNotUsable:
     """The error of a certificate or key file, which the driver reads before it connects."""
     file = f" '{problem.filename}'" if problem.filename else ""
-    told = problem.strerror or type(problem).__name__
+    message = problem.strerror or type(problem).__name__
     return SourceNotUsable(
-        f"A file{file} of the connection string of a mongodb source cannot be used: {told}.",
+        f"A file{file} of the connection string of a mongodb source cannot be used: {message}.",
         "Check tlsCAFile and tlsCertificateKeyFile; executors need these files as well.",
     )
 
@@ -247,6 +247,6 @@ _TOO_SLOW: Final = (
 )
 _TOO_OLD: Final = (
     "MongoDB at {host} is too old: {text}.",
-    "Lumos reads what the driver reads.",
+    "Upgrade the server: the MongoDB driver does not support this version.",
 )
 _BROKEN: Final = ("Reading from {host} failed: {text}.", "Run again; nothing was recorded.")

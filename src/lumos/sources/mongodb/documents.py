@@ -1,4 +1,4 @@
-"""The types of BSON, from MongoDB's own names to the algebra, and what several of them are."""
+"""BSON types, their mapping to data types, and field counts of documents."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -37,9 +37,9 @@ from lumos.model.types import (
     Unknown,
 )
 
-# An object with more keys than this has data for keys.
+# The keys of an object with more keys are considered data.
 MAX_KEYS: Final = 2000
-# What lies deeper is not looked at.
+# Deeper values are ignored.
 MAX_DEPTH: Final = 32
 
 SCALARS: Final[dict[str, DataType]] = {
@@ -63,33 +63,33 @@ SCALARS: Final[dict[str, DataType]] = {
     "maxKey": Unknown("maxKey"),
     "dbPointer": Unknown("dbPointer"),
     "unknown": UNKNOWN,
-    # What a validator may say instead of a type.
+    # Only used in validators.
     "number": FLOAT64,
-    # An object that lies too deep.
+    # An object below the maximum depth.
     "nested": JSON,
 }
 _NUMBERS: Final = (INT32, INT64, FLOAT64)
 
 
 def unite_types(types: Iterable[DataType]) -> DataType:
-    """The one type that holds the values of all; where they are too different, their union."""
+    """The type for the values of all types, or else their union."""
     options: list[DataType] = []
     for type in chain.from_iterable(map(_options, types)):
-        for place, other in enumerate(options):
-            both = _both(other, type)
-            if both is not None:
-                options[place] = both
+        for index, other in enumerate(options):
+            united = _unite_two(other, type)
+            if united is not None:
+                options[index] = united
                 break
         else:
             options.append(type)
     if len(options) < 2:
         return options[0] if options else NULL
-    # Samples meet types in any order.
+    # Sorted, since samples have no fixed order.
     return Union(sorted(options, key=lambda option: (_rank(option), option.text)))
 
 
 def object_type(members: dict[str, DataType]) -> DataType:
-    """The type of objects with those keys; a map where the keys are too many to be names."""
+    """The type of objects with these keys; a map if there are too many."""
     if len(members) > MAX_KEYS:
         return Map(STRING, unite_types(members.values()))
     return Struct(Member(name, type) for name, type in members.items())
@@ -103,8 +103,8 @@ def _options(type: DataType) -> tuple[DataType, ...]:
             return () if type == NULL else (type,)
 
 
-def _both(left: DataType, right: DataType) -> DataType | None:
-    """One type for both, if they are of one sort."""
+def _unite_two(left: DataType, right: DataType) -> DataType | None:
+    """One type for both, or None if they are too different."""
     if left == right:
         return left
     match left, right:
@@ -125,7 +125,7 @@ def _both(left: DataType, right: DataType) -> DataType | None:
             return Decimal()
     if left in _NUMBERS and right in _NUMBERS:
         return max(left, right, key=_NUMBERS.index)
-    # A decimal holds every integer, but not every double.
+    # A decimal can represent every integer, but not every double.
     integers = {left, right} - {Decimal()}
     return Decimal() if Decimal() in (left, right) and integers <= {INT32, INT64} else None
 
@@ -134,16 +134,16 @@ def _rank(type: DataType) -> int:
     return isinstance(type, Array | Map | Struct)
 
 
-# More places than this in one collection's documents are nobody's schema.
+# Further fields of a collection are ignored.
 MAX_FIELDS: Final = 20_000
-# Keys that only count or name things, and how many of them there must be.
-_DATA: Final = re.compile(
+# Keys that are numbers, ids or dates. Objects with enough of them are maps.
+_DATA_KEY: Final = re.compile(
     r"(?:\d+|[0-9a-f]{24}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d(?:-\d\d\S*)?)\Z",
     re.ASCII | re.IGNORECASE,
 )
-_FEWEST_DATA_KEYS: Final = 20
+_MIN_DATA_KEYS: Final = 20
 _UUIDS: Final = (3, 4)
-# Times far off any calendar are values like others; so are texts that are no UTF-8.
+# Accept dates outside of the range of Python, and text that is not UTF-8.
 DECODING: Final[CodecOptions[Mapping[str, Any]]] = CodecOptions(
     datetime_conversion=DatetimeConversion.DATETIME_MS, unicode_decode_error_handler="replace"
 )
@@ -170,33 +170,34 @@ _NAMES: Final[dict[type, str]] = {
 
 
 class FieldCounts(msgspec.Struct, omit_defaults=True):
-    """What stood in one place of the documents: how often, and values of which types."""
+    """Counts of one field of the documents, by type."""
 
     count: int = 0
     types: dict[str, int] = {}
-    # The sum of its places among the keys beside it, so that columns come in the usual order.
+    # The sum of its positions in the documents, to order columns by their average position.
     order: int = 0
     members: dict[str, "FieldCounts"] = {}
     element: "FieldCounts | None" = None
-    # What stood under any key, once keys turned out to be data.
+    # The counts of all values of a map.
     value: "FieldCounts | None" = None
 
     @property
     def has_data_for_keys(self) -> bool:
-        """Whether its keys are values rather than names."""
+        """Whether its keys are data rather than names."""
         return self.value is not None or (
-            len(self.members) >= _FEWEST_DATA_KEYS and all(_DATA.match(key) for key in self.members)
+            len(self.members) >= _MIN_DATA_KEYS
+            and all(_DATA_KEY.match(key) for key in self.members)
         )
 
     def values(self) -> "FieldCounts":
-        """What stood under its keys, whatever they were."""
-        together = FieldCounts() if self.value is None else self.value
+        """The merged counts of the values under all keys."""
+        merged = FieldCounts() if self.value is None else self.value
         for member in self.members.values():
-            together.add(member)
-        return together
+            merged.add(member)
+        return merged
 
     def add(self, other: "FieldCounts") -> None:
-        """Takes in what stood in the same place of other documents."""
+        """Add the counts of the same field of other documents."""
         self.count += other.count
         self.order += other.order
         for name, count in other.types.items():
@@ -216,30 +217,30 @@ class FieldCounts(msgspec.Struct, omit_defaults=True):
 
 
 class DocumentCounter:
-    """Counts documents one after the other."""
+    """Counts the fields of documents."""
 
     def __init__(self) -> None:
         self.seen: Final = FieldCounts()
         self.damaged = 0
-        # Whether there was more than is kept.
-        self.is_cut = False
-        self._places = 0
+        # Whether fields were ignored because of the limits.
+        self.is_truncated = False
+        self._field_count = 0
 
-    def note_all(self, cursor: AbstractContextManager[Iterable[RawBSONDocument]]) -> None:
-        """Notes all documents that a question brings, and ends it."""
+    def count_documents(self, cursor: AbstractContextManager[Iterable[RawBSONDocument]]) -> None:
+        """Count all documents of a cursor and close it."""
         with cursor as found:
             for document in found:
                 try:
-                    self.note(bson.decode(document.raw, DECODING))
+                    self.count_document(bson.decode(document.raw, DECODING))
                 except (BSONError, ValueError):
                     self.damaged += 1
 
-    def note(self, document: Mapping[str, Any]) -> None:
-        """Notes one document."""
+    def count_document(self, document: Mapping[str, Any]) -> None:
+        """Count one document."""
         self.seen.count += 1
-        self._note_members(self.seen, document, 1)
+        self._count_members(self.seen, document, 1)
 
-    def _note(self, seen: FieldCounts, value: object, depth: int) -> None:
+    def _count(self, seen: FieldCounts, value: object, depth: int) -> None:
         seen.count += 1
         name = type_name(value)
         if name in ("object", "array") and depth >= MAX_DEPTH:
@@ -248,39 +249,39 @@ class DocumentCounter:
         if name == "object":
             members = value.as_doc() if isinstance(value, DBRef) else value
             assert isinstance(members, Mapping)
-            self._note_members(seen, members, depth + 1)
+            self._count_members(seen, members, depth + 1)
         elif name == "array":
             assert isinstance(value, list)
-            self._note_elements(seen, value, depth + 1)
+            self._count_elements(seen, value, depth + 1)
 
-    def _note_members(self, seen: FieldCounts, members: Mapping[str, Any], depth: int) -> None:
+    def _count_members(self, seen: FieldCounts, members: Mapping[str, Any], depth: int) -> None:
         for order, (key, value) in enumerate(members.items()):
             if seen.value is not None:
-                self._note(seen.value, value, depth)
+                self._count(seen.value, value, depth)
                 continue
             member = seen.members.get(key)
             if member is None:
                 if depth > 1 and len(seen.members) >= MAX_KEYS:
                     seen.value, seen.members = seen.values(), {}
-                    self._note(seen.value, value, depth)
+                    self._count(seen.value, value, depth)
                     continue
-                if self._places >= MAX_FIELDS or len(seen.members) >= MAX_KEYS:
-                    self.is_cut = True
+                if self._field_count >= MAX_FIELDS or len(seen.members) >= MAX_KEYS:
+                    self.is_truncated = True
                     continue
                 member = seen.members[key] = FieldCounts()
-                self._places += 1
+                self._field_count += 1
             member.order += order
-            self._note(member, value, depth)
+            self._count(member, value, depth)
 
-    def _note_elements(self, seen: FieldCounts, values: Iterable[object], depth: int) -> None:
+    def _count_elements(self, seen: FieldCounts, values: Iterable[object], depth: int) -> None:
         if seen.element is None:
             seen.element = FieldCounts()
         for value in values:
-            self._note(seen.element, value, depth)
+            self._count(seen.element, value, depth)
 
 
 def type_name(value: object) -> str:
-    """What MongoDB calls the type of a value."""
+    """The name that MongoDB has for the type of a value."""
     if isinstance(value, bson.Binary):
         return "uuid" if value.subtype in _UUIDS else "binData"
     return _NAMES.get(type(value), "unknown")

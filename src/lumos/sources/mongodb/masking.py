@@ -1,162 +1,171 @@
-"""Values in pipelines, validators and indexes that look like secrets."""
+"""Mask secrets in pipelines, validators and indexes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
 from lumos.config.secret import MASK, is_secret_name, redact
 
-# They say of which form a value is, and not which it is.
-_OF_FORM: Final = ("$type", "$exists", "$size")
-# Below it a validator declares what documents are like.
-_DECLARATION: Final = "$jsonSchema"
-# Its words for the rules of keys, by their names, and for values.
-_OF_KEYS: Final = ("properties", "patternProperties")
-_OF_VALUES: Final = ("enum", "const")
-# Below it stand whole pipelines, by the names of what they make.
-_PIPELINES: Final = "$facet"
-# What an expression is compared to stands beside it.
-_COMPARING: Final = (
+# Their arguments describe the type of a value, not the value.
+_TYPE_OPERATORS: Final = ("$type", "$exists", "$size")
+# A validator has the schema of documents below this key.
+_SCHEMA_KEY: Final = "$jsonSchema"
+# Keywords of JSON Schema with rules by property name, and with values.
+_PROPERTY_KEYWORDS: Final = ("properties", "patternProperties")
+_VALUE_KEYWORDS: Final = ("enum", "const")
+# Contains pipelines by the name of their output.
+_FACET: Final = "$facet"
+# Operators that compare an expression with the value next to it.
+_COMPARISONS: Final = (
     "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp", "$in", "$strcasecmp", "$setEquals",
     "$setIsSubset", "$indexOfArray", "$indexOfBytes", "$indexOfCP",
 )  # fmt: skip
-# Where an operator says which key it means, and where what it does with it.
-_MEANT: Final = ("$getField", "input", "field", "path", "k")
-_GIVEN: Final = ("value", "regex", "find", "query", "v")
+# Arguments of operators with a field, and with a value for it.
+_FIELD_ARGUMENTS: Final = ("$getField", "input", "field", "path", "k")
+_VALUE_ARGUMENTS: Final = ("value", "regex", "find", "query", "v")
 
-# Where variables are given their names, and how those are called that nobody names.
+# Keys that define variables, and the names of default variables.
 _VARIABLES: Final = ("let", "vars")
-_EACH: Final = ("this", "value")
-# Put after a variable that stands for a secret, and taken away again.
-_MARK: Final = ".\0secret"
-# Programs, which hold values anywhere.
+_DEFAULT_VARIABLES: Final = ("this", "value")
+# Temporarily appended to variables that refer to a secret.
+_SECRET_SUFFIX: Final = ".\0secret"
+# Program code, which may contain values anywhere.
 _CODE: Final = ("$where", "$code", "body", "init", "accumulate", "merge", "finalize")
 
 
 def mask_secrets(value: Any) -> Any:
-    """The value, with a mask for whatever is compared to or put under a key that names a secret.
+    """Mask values that are compared with or stored under a key that names a secret.
 
-    A validator's rules for a key that is called `password` are no secret.
+    The rules of a validator for a key such as `password` are not masked.
     """
-    return _unmarked(_masked(_marked(value, frozenset())))
+    return _unmark_variables(_mask_value(_mark_variables(value, frozenset())))
 
 
-def _marked(value: Any, stand_ins: frozenset[str]) -> Any:
-    """The value, in which variables that stand for a secret's key name a secret, too."""
+def _mark_variables(value: Any, secret_variables: frozenset[str]) -> Any:
+    """Append the suffix to variables that refer to the field of a secret."""
     if isinstance(value, Mapping):
-        inside = stand_ins | set(_stand_ins(value, stand_ins))
-        return {key: _marked(each, inside) for key, each in value.items()}
+        inside = secret_variables | set(_secret_variables(value, secret_variables))
+        return {key: _mark_variables(item, inside) for key, item in value.items()}
     if isinstance(value, list):
-        return [_marked(each, stand_ins) for each in value]
-    if _is_field(value) and value.removeprefix("$$").partition(".")[0] in stand_ins:
-        return value + _MARK
+        return [_mark_variables(item, secret_variables) for item in value]
+    if _is_field(value) and value.removeprefix("$$").partition(".")[0] in secret_variables:
+        return value + _SECRET_SUFFIX
     return value
 
 
-def _stand_ins(value: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
-    """The variables that an operator gives to what is in it, as far as they are secrets."""
-    for holder in _VARIABLES:
-        if isinstance(variables := value.get(holder), Mapping):
+def _secret_variables(value: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    """The variables defined by an operator that refer to a secret."""
+    for container_key in _VARIABLES:
+        if isinstance(variables := value.get(container_key), Mapping):
             yield from (
-                name for name, each in variables.items() if _means_secret(_marked(each, known))
+                name
+                for name, item in variables.items()
+                if _refers_to_secret(_mark_variables(item, known))
             )
-    if "input" in value and _names(_marked(value["input"], known)):
-        yield from _EACH if "as" not in value else (str(value["as"]),)
+    if "input" in value and _names_secret(_mark_variables(value["input"], known)):
+        yield from _DEFAULT_VARIABLES if "as" not in value else (str(value["as"]),)
 
 
-def _unmarked(value: Any) -> Any:
+def _unmark_variables(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _unmarked(each) for key, each in value.items()}
+        return {key: _unmark_variables(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_unmarked(each) for each in value]
-    return value.removesuffix(_MARK) if _is_field(value) else value
+        return [_unmark_variables(item) for item in value]
+    return value.removesuffix(_SECRET_SUFFIX) if _is_field(value) else value
 
 
-def _masked(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        is_meant = any(_names(value[key]) for key in _MEANT if key in value)
+        has_secret_field = any(
+            _names_secret(value[key]) for key in _FIELD_ARGUMENTS if key in value
+        )
         return {
-            key: _hidden(each) if is_meant and key in _GIVEN else _under(key, each)
-            for key, each in value.items()
+            key: _mask_all(item)
+            if has_secret_field and key in _VALUE_ARGUMENTS
+            else _mask_under_key(key, item)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        # `["$password", ...]` compares whatever the operator is.
-        is_secret = any(_is_field(each) and is_secret_name(each) for each in value)
+        # A list such as `["$password", ...]` is a comparison for any operator.
+        is_secret = any(_is_field(item) and is_secret_name(item) for item in value)
         return [
-            _hidden(each) if is_secret and not _is_field(each) else _masked(each) for each in value
+            _mask_all(item) if is_secret and not _is_field(item) else _mask_value(item)
+            for item in value
         ]
     return redact(value) if isinstance(value, str) else value
 
 
-def _under(key: str, value: Any) -> Any:
+def _mask_under_key(key: str, value: Any) -> Any:
     if is_secret_name(key) or (key in _CODE and isinstance(value, str) and is_secret_name(value)):
-        return _hidden(value)
-    if key == _DECLARATION:
-        return _declared(value, of_secret=False)
-    if isinstance(value, Mapping) and key == _PIPELINES:
-        return {name: _masked(each) for name, each in value.items()}
-    if isinstance(value, list) and key in _COMPARING and any(map(_means_secret, value)):
-        return [_compared(each) for each in value]
-    return _masked(value)
+        return _mask_all(value)
+    if key == _SCHEMA_KEY:
+        return _mask_schema(value, of_secret=False)
+    if isinstance(value, Mapping) and key == _FACET:
+        return {name: _mask_value(item) for name, item in value.items()}
+    if isinstance(value, list) and key in _COMPARISONS and any(map(_refers_to_secret, value)):
+        return [_mask_literals(item) for item in value]
+    return _mask_value(value)
 
 
-def _compared(value: Any) -> Any:
-    """An expression without what it says outright, which leaves the keys that it looks at."""
+def _mask_literals(value: Any) -> Any:
+    """Mask the literals of an expression, but not its fields."""
     if isinstance(value, Mapping):
         return {
-            key: _hidden(each) if key == "$literal" else _compared(each)
-            for key, each in value.items()
+            key: _mask_all(item) if key == "$literal" else _mask_literals(item)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_compared(each) for each in value]
-    return value if _is_field(value) else _hidden(value)
+        return [_mask_literals(item) for item in value]
+    return value if _is_field(value) else _mask_all(value)
 
 
-def _declared(value: Any, *, of_secret: bool) -> Any:
-    """The rules of a validator without the values that a secret may have."""
+def _mask_schema(value: Any, *, of_secret: bool) -> Any:
+    """Mask the possible values of secrets in the rules of a validator."""
     if isinstance(value, list):
-        return [_declared(each, of_secret=of_secret) for each in value]
+        return [_mask_schema(item, of_secret=of_secret) for item in value]
     if not isinstance(value, Mapping):
-        return _masked(value)
+        return _mask_value(value)
     rules = {}
-    for rule, each in value.items():
-        if rule in _OF_KEYS and isinstance(each, Mapping):
+    for rule, item in value.items():
+        if rule in _PROPERTY_KEYWORDS and isinstance(item, Mapping):
             rules[rule] = {
-                name: _declared(more, of_secret=of_secret or is_secret_name(name))
-                for name, more in each.items()
+                name: _mask_schema(more, of_secret=of_secret or is_secret_name(name))
+                for name, more in item.items()
             }
-        elif rule in _OF_VALUES and of_secret:
-            rules[rule] = _hidden(each)
+        elif rule in _VALUE_KEYWORDS and of_secret:
+            rules[rule] = _mask_all(item)
         else:
-            rules[rule] = _declared(each, of_secret=of_secret)
+            rules[rule] = _mask_schema(item, of_secret=of_secret)
     return rules
 
 
-def _hidden(value: Any) -> Any:
-    """The value's form without anything that is in it."""
+def _mask_all(value: Any) -> Any:
+    """Mask all values, keeping the structure."""
     if isinstance(value, Mapping):
         return {
-            key: _masked(each) if key in _OF_FORM else _hidden(each) for key, each in value.items()
+            key: _mask_value(item) if key in _TYPE_OPERATORS else _mask_all(item)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_hidden(each) for each in value]
+        return [_mask_all(item) for item in value]
     return value if value is None or isinstance(value, bool) else MASK
 
 
-def _means_secret(value: Any) -> bool:
-    """Whether an expression looks at a key that names a secret."""
+def _refers_to_secret(value: Any) -> bool:
+    """Whether an expression refers to a key that names a secret."""
     if isinstance(value, Mapping):
         return any(
-            _names(each) if key in _MEANT else _means_secret(each) for key, each in value.items()
+            _names_secret(item) if key in _FIELD_ARGUMENTS else _refers_to_secret(item)
+            for key, item in value.items()
         )
     if isinstance(value, list):
-        return any(map(_means_secret, value))
+        return any(map(_refers_to_secret, value))
     return _is_field(value) and is_secret_name(value)
 
 
-def _names(value: Any) -> bool:
+def _names_secret(value: Any) -> bool:
     if isinstance(value, list):
-        return any(map(_names, value))
-    return is_secret_name(value) if isinstance(value, str) else _means_secret(value)
+        return any(map(_names_secret, value))
+    return is_secret_name(value) if isinstance(value, str) else _refers_to_secret(value)
 
 
 def _is_field(value: object) -> TypeGuard[str]:

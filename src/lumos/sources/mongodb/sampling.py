@@ -1,4 +1,4 @@
-"""One collection looked at, on whatever machine Spark chooses: a sample, sizes, indexes."""
+"""Sample one collection on an executor: fields, sizes and indexes."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -20,14 +20,14 @@ from lumos.sources.mongodb.masking import mask_secrets
 
 _BATCH: Final = 500
 _RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
-# Told by the index's name and keys, or of no use to anybody.
-_UNTOLD: Final = ("v", "ns", "name", "key", "background")
+# Part of the name and keys of the index, or not useful.
+_IGNORED_INDEX_KEYS: Final = ("v", "ns", "name", "key", "background")
 
 CollectionKind = Literal["collection", "view", "timeseries"]
 
 
 class CollectionTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A collection to look at; `options` are as MongoDB keeps them, as extended JSON."""
+    """A collection to sample; `options` are those of MongoDB as extended JSON."""
 
     database: str
     name: str
@@ -38,16 +38,16 @@ class CollectionTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectionSample(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of a collection, or why nothing was."""
+    """The sample of a collection, or the reason why there is none."""
 
     work: CollectionTask
     problem: str | None = None
     reason: str = ""
     seen: FieldCounts = msgspec.field(default_factory=FieldCounts)
-    # Whether every document was looked at.
+    # Whether every document was read.
     whole: bool = False
     damaged: int = 0
-    is_cut: bool = False
+    is_truncated: bool = False
     documents: int | None = None
     bytes: int | None = None
     indexes: dict[str, str] = {}
@@ -55,7 +55,7 @@ class CollectionSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectionSampler(SampleReader):
-    """Looks at collections with one connection, which is made where it is needed."""
+    """Samples collections with one connection, opened on first use."""
 
     def __init__(self, access: MongoAccess) -> None:
         self._access = access
@@ -68,13 +68,13 @@ class CollectionSampler(SampleReader):
         return self._access.client()
 
     def __call__(self, work: bytes) -> bytes:
-        asked = msgspec.msgpack.decode(work, type=CollectionTask)
-        return msgspec.msgpack.encode(self.answer(asked))
+        task = msgspec.msgpack.decode(work, type=CollectionTask)
+        return msgspec.msgpack.encode(self.sample(task))
 
-    def answer(self, work: CollectionTask) -> CollectionSample:
-        """What a collection shows; a failure of it is an answer, too."""
+    def sample(self, work: CollectionTask) -> CollectionSample:
+        """The sample of a collection; failures are returned as samples too."""
         try:
-            return self._looked_at(work)
+            return self._read(work)
         except ExecutionTimeout as problem:
             return self._failed(work, "too_slow", problem)
         except OperationFailure as problem:
@@ -83,7 +83,7 @@ class CollectionSampler(SampleReader):
         except (PyMongoError, BSONError) as problem:
             return self._failed(work, "unreadable", problem)
         except SourceNotUsable as problem:
-            # A file that the connection needs may lie on some machines only.
+            # A file of the connection may be missing on this machine.
             return CollectionSample(work=work, problem="unreadable", reason=str(problem))
 
     def close(self) -> None:
@@ -91,9 +91,11 @@ class CollectionSampler(SampleReader):
             self._client.close()
 
     def _failed(self, work: CollectionTask, code: str, problem: Exception) -> CollectionSample:
-        return CollectionSample(work=work, problem=code, reason=f"{self._access.words(problem)}.")
+        return CollectionSample(
+            work=work, problem=code, reason=f"{self._access.describe(problem)}."
+        )
 
-    def _looked_at(self, work: CollectionTask) -> CollectionSample:
+    def _read(self, work: CollectionTask) -> CollectionSample:
         collection = self._client[work.database][work.name]
         statistics = {} if work.kind == "view" else self._statistics(collection)
         count = _number(statistics.get("count"))
@@ -105,7 +107,7 @@ class CollectionSampler(SampleReader):
             seen=documents.seen,
             whole=whole,
             damaged=documents.damaged,
-            is_cut=documents.is_cut,
+            is_truncated=documents.is_truncated,
             documents=count,
             bytes=_number(statistics.get("size")),
             indexes={} if work.kind == "view" else dict(_indexes(collection)),
@@ -115,36 +117,38 @@ class CollectionSampler(SampleReader):
     def _sample(
         self, collection: Collection[dict[str, Any]], work: CollectionTask, count: int | None
     ) -> tuple[DocumentCounter, bool]:
-        """A sample by chance, or all documents where there are no more than it would hold."""
+        """A random sample, or all documents if they fit into it."""
         documents = DocumentCounter()
-        # Documents stay as they came until they are counted, so that a damaged one harms no other.
+        # Documents are decoded one by one, so that a damaged one does not affect the others.
         raw = collection.with_options(codec_options=_RAW)
         limit, size = self._access.milliseconds, work.sample_size
-        # Whoever asks a view for a sample by chance has it worked out as a whole.
+        # A random sample of a view would compute the whole view.
         if work.kind == "view" or (count is not None and count <= size):
-            # The count may be old, or unknown, so that one more is asked for.
-            documents.note_all(raw.find(limit=size + 1, batch_size=_BATCH, max_time_ms=limit))
+            # The count may be outdated or unknown, so one more document is requested.
+            documents.count_documents(
+                raw.find(limit=size + 1, batch_size=_BATCH, max_time_ms=limit)
+            )
             return documents, documents.seen.count + documents.damaged <= size
         sample = [{"$sample": {"size": size}}]
-        documents.note_all(
+        documents.count_documents(
             raw.aggregate(sample, maxTimeMS=limit, allowDiskUse=True, batchSize=_BATCH)
         )
         return documents, False
 
     def _statistics(self, collection: Collection[dict[str, Any]]) -> Mapping[str, Any]:
         try:
-            told = collection.database.command(
+            statistics = collection.database.command(
                 "collStats", collection.name, maxTimeMS=self._access.milliseconds
             )
         except OperationFailure:
-            # Sizes are worth no failure: not everybody may ask for them, nor every server tells.
+            # Optional: users may lack the permission, and some servers do not support it.
             return {}
-        return told
+        return statistics
 
     def _shard_key(self, work: CollectionTask) -> str | None:
-        wanted = {"_id": f"{work.database}.{work.name}"}
+        query = {"_id": f"{work.database}.{work.name}"}
         try:
-            found = self._client["config"]["collections"].find_one(wanted, {"key": 1})
+            found = self._client["config"]["collections"].find_one(query, {"key": 1})
         except OperationFailure:
             return None
         return None if found is None else as_json(found.get("key"))
@@ -155,20 +159,20 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
         database = collection.database
         found = database.cursor_command("listIndexes", collection.name, codec_options=DECODING)
         for index in found:
-            # Servers tell them in any order, and some tell what an index is not.
-            more = {
+            # Sorted and without false values, since servers differ in both.
+            options = {
                 name: value
                 for name, value in sorted(index.items())
-                if name not in _UNTOLD and value is not False
+                if name not in _IGNORED_INDEX_KEYS and value is not False
             }
-            yield str(index["name"]), as_json({"key": index["key"], **mask_secrets(more)})
+            yield str(index["name"]), as_json({"key": index["key"], **mask_secrets(options)})
     except (OperationFailure, BSONError):
-        # Without the right to list them, the documents are still worth reading.
+        # Continue without indexes if the user must not list them.
         return
 
 
 def as_json(value: object) -> str:
-    """Something of MongoDB as one line of extended JSON."""
+    """A MongoDB value as one line of extended JSON."""
     return json_util.dumps(value, json_options=json_util.RELAXED_JSON_OPTIONS)
 
 

@@ -38,13 +38,13 @@ from lumos.sources.mongodb.sampling import (
 from lumos.sources.mongodb.schema import ValidatorRules, merge_with_known, observed_schema, with_key
 
 _Client: TypeAlias = "MongoClient[dict[str, Any]]"
-_OF_THE_SERVER: Final = ("admin", "config", "local")
+_SYSTEM_DATABASES: Final = ("admin", "config", "local")
 _KINDS: Final[dict[str, CollectionKind]] = {
     "collection": "collection",
     "view": "view",
     "timeseries": "timeseries",
 }
-_PATTERN: Final = frozenset("*?[")
+_WILDCARDS: Final = frozenset("*?[")
 
 
 class MongodbSource(SampledSource):
@@ -60,11 +60,11 @@ class MongodbSource(SampledSource):
 
     @property
     def address(self) -> str:
-        return self._access.shown
+        return self._access.display_address
 
     @property
     def scope(self) -> str:
-        # Which databases are looked at may change from run to run; `covers` knows.
+        # The selected databases may change between runs; `covers` decides.
         return "*"
 
     def urn(self, path: str, *, environment: str) -> Urn:
@@ -73,7 +73,7 @@ class MongodbSource(SampledSource):
 
     def covers(self, path: str) -> bool:
         database, _, name = path.partition("/")
-        return self._is_database_wanted(unquote(database)) and self._is_wanted(
+        return self._is_database_selected(unquote(database)) and self._is_selected(
             unquote(database), unquote(name)
         )
 
@@ -81,130 +81,138 @@ class MongodbSource(SampledSource):
         with self._access.connected() as client:
             version = client.server_info()["version"]
             databases, _ = self._databases(client)
-            works, problems = self._listed(client, databases)
-            if problems and not works:
+            sample_tasks, problems = self._list_collections(client, databases)
+            if problems and not sample_tasks:
                 raise SourceNotUsable(
                     f"Nothing can be read at {self.address}: {problems[0].reason}",
                     "Grant the user the role read on the databases.",
                 )
-        collections = "1 collection" if len(works) == 1 else f"{len(works):,} collections"
-        databases_read = len({work.database for work in works})
-        where = "1 database" if databases_read == 1 else f"{databases_read:,} databases"
-        return f"{self.address}, MongoDB {version}, {collections} and views in {where}"
+        collections = (
+            "1 collection" if len(sample_tasks) == 1 else f"{len(sample_tasks):,} collections"
+        )
+        databases_read = len({work.database for work in sample_tasks})
+        location = "1 database" if databases_read == 1 else f"{databases_read:,} databases"
+        return f"{self.address}, MongoDB {version}, {collections} and views in {location}"
 
-    def works(self) -> SampleTasks:
+    def sample_tasks(self) -> SampleTasks:
         with self._access.connected() as client:
-            databases, remarks = self._databases(client)
-            works, unlisted = self._listed(client, databases)
-        return SampleTasks([msgspec.msgpack.encode(work) for work in works], (*remarks, *unlisted))
+            databases, warnings = self._databases(client)
+            sample_tasks, unlisted = self._list_collections(client, databases)
+        return SampleTasks(
+            [msgspec.msgpack.encode(work) for work in sample_tasks], (*warnings, *unlisted)
+        )
 
-    def observer(self) -> CollectionSampler:
+    def sample_reader(self) -> CollectionSampler:
         return CollectionSampler(self._access)
 
-    def discovery(self, answers: Sequence[bytes], known: EarlierSchemas) -> Discovery:
-        seen = [msgspec.msgpack.decode(answer, type=CollectionSample) for answer in answers]
-        if seen and all(answer.problem == "unreadable" for answer in seen):
+    def build_discovery(self, samples: Sequence[bytes], known: EarlierSchemas) -> Discovery:
+        seen = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
+        if seen and all(sample.problem == "unreadable" for sample in seen):
             raise SourceNotUsable(
                 f"No collection at {self.address} can be read: {seen[0].reason}",
-                "Check that executors reach the server, too; nothing was recorded.",
+                "Check that executors can reach the server; nothing was recorded.",
             )
         problems: list[Problem] = []
         datasets = []
-        for answer in seen:
-            path = path_of(answer.work.database, answer.work.name)
-            problems += _problems(path, answer)
-            if answer.problem is None:
-                dataset = dataset_of(path, answer, known(path), self.address)
+        for sample in seen:
+            path = path_of(sample.work.database, sample.work.name)
+            problems += _problems(path, sample)
+            if sample.problem is None:
+                dataset = dataset_of(path, sample, known(path), self.address)
                 datasets.append(dataset)
-                if answer.is_cut or len(dataset.schema.fields) >= MAX_KEYS:
+                if sample.is_truncated or len(dataset.schema.fields) >= MAX_KEYS:
                     problems.append(_too_many_fields(path))
         return Discovery(datasets=tuple(datasets), problems=tuple(problems))
 
     def _databases(self, client: _Client) -> tuple[list[str], list[Problem]]:
-        """The databases to look at, and remarks on names that mean nothing."""
-        wanted = self._wanted_databases
+        """The databases to read, and warnings about names that do not exist."""
+        selected = self._selected_databases
         try:
-            there = client.list_database_names()
+            existing = client.list_database_names()
         except OperationFailure as problem:
-            if problem.code not in NOT_ALLOWED or not wanted or _PATTERN & set("".join(wanted)):
+            if (
+                problem.code not in NOT_ALLOWED
+                or not selected
+                or _WILDCARDS & set("".join(selected))
+            ):
                 raise
-            # Whoever may not list databases may still read those that are named.
-            return list(wanted), []
-        chosen = [name for name in there if self._is_database_wanted(name)]
-        remarks = [
+            # Users without permission to list databases may still read the configured ones.
+            return list(selected), []
+        databases = [name for name in existing if self._is_database_selected(name)]
+        warnings = [
             Problem(
                 path=quote(name, safe=""),
-                reason=f"there is no database '{name}'.{did_you_mean(name, there)}",
+                reason=f"there is no database '{name}'.{did_you_mean(name, existing)}",
                 code="no_such_database",
                 remark=True,
             )
-            for name in wanted
-            if not any(_fits(each, name) for each in there)
+            for name in selected
+            if not any(_matches_pattern(database, name) for database in existing)
         ]
-        return chosen, remarks
+        return databases, warnings
 
-    def _listed(
+    def _list_collections(
         self, client: _Client, databases: Sequence[str]
     ) -> tuple[list[CollectionTask], list[Problem]]:
-        works: list[CollectionTask] = []
+        sample_tasks: list[CollectionTask] = []
         problems: list[Problem] = []
         for database in databases:
             try:
-                works += self._collections(client, database)
+                sample_tasks += self._collections(client, database)
             except (OperationFailure, BSONError) as problem:
-                reason = f"its collections cannot be listed: {self._access.words(problem)}."
+                reason = f"its collections cannot be listed: {self._access.describe(problem)}."
                 is_denied = getattr(problem, "code", None) in NOT_ALLOWED
                 code = "not_allowed" if is_denied else "unreadable"
                 problems.append(Problem(path=quote(database, safe=""), reason=reason, code=code))
-        return works, problems
+        return sample_tasks, problems
 
     def _collections(self, client: _Client, database: str) -> Iterator[CollectionTask]:
-        # The driver's own list knows no times far off any calendar.
+        # The list of the driver fails for dates outside of the range of Python.
         found = client[database].cursor_command("listCollections", codec_options=DECODING)
-        for each in sorted(found, key=lambda each: str(each["name"])):
-            name = str(each["name"])
-            kind = _KINDS.get(str(each.get("type", "collection")))
-            if kind is None or name.startswith("system.") or not self._is_wanted(database, name):
+        for entry in sorted(found, key=lambda entry: str(entry["name"])):
+            name = str(entry["name"])
+            kind = _KINDS.get(str(entry.get("type", "collection")))
+            if kind is None or name.startswith("system.") or not self._is_selected(database, name):
                 continue
-            identity = each.get("info", {}).get("uuid")
+            identity = entry.get("info", {}).get("uuid")
             yield CollectionTask(
                 database=database,
                 name=name,
                 kind=kind,
                 identity=None if identity is None else bytes(identity).hex(),
-                options=as_json(each.get("options") or {}),
+                options=as_json(entry.get("options") or {}),
                 sample_size=self._settings.sample_size,
             )
 
     @cached_property
-    def _wanted_databases(self) -> tuple[str, ...]:
-        """The databases that are named, in the section or else in the address."""
+    def _selected_databases(self) -> tuple[str, ...]:
+        """The databases of the section, or else the one in the address."""
         if self._settings.databases:
             return self._settings.databases
         named = self._access.database
-        # There users are kept, who log in through it.
-        return () if named is None or named in _OF_THE_SERVER else (named,)
+        # System databases only appear in addresses for authentication.
+        return () if named is None or named in _SYSTEM_DATABASES else (named,)
 
-    def _is_database_wanted(self, database: str) -> bool:
-        wanted = self._wanted_databases
-        if not wanted:
-            return database not in _OF_THE_SERVER
-        return any(_fits(database, each) for each in wanted)
+    def _is_database_selected(self, database: str) -> bool:
+        selected = self._selected_databases
+        if not selected:
+            return database not in _SYSTEM_DATABASES
+        return any(_matches_pattern(database, pattern) for pattern in selected)
 
-    def _is_wanted(self, database: str, name: str) -> bool:
+    def _is_selected(self, database: str, name: str) -> bool:
         settings = self._settings
         return (
             not settings.collections or _matches(database, name, settings.collections)
         ) and not _matches(database, name, settings.exclude)
 
 
-def _problems(path: str, answer: CollectionSample) -> Iterator[Problem]:
-    if answer.problem is not None:
-        yield Problem(path=path, reason=answer.reason, code=answer.problem)
-    if answer.damaged:
+def _problems(path: str, sample: CollectionSample) -> Iterator[Problem]:
+    if sample.problem is not None:
+        yield Problem(path=path, reason=sample.reason, code=sample.problem)
+    if sample.damaged:
         yield Problem(
             path=path,
-            reason=f"{answer.damaged:,} documents of the sample are no valid BSON.",
+            reason=f"{sample.damaged:,} documents of the sample are not valid BSON.",
             code="damaged_documents",
             remark=True,
         )
@@ -220,17 +228,20 @@ def _too_many_fields(path: str) -> Problem:
 
 
 def _matches(database: str, name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns means the collection by its name, or with its database."""
-    return any(_fits(name, each) or _fits(f"{database}.{name}", each) for each in patterns)
+    """Whether one of the patterns matches the collection, with or without its database."""
+    return any(
+        _matches_pattern(name, pattern) or _matches_pattern(f"{database}.{name}", pattern)
+        for pattern in patterns
+    )
 
 
-def _fits(name: str, pattern: str) -> bool:
-    # A name may hold the marks that patterns are made of.
+def _matches_pattern(name: str, pattern: str) -> bool:
+    # Names may contain wildcard characters.
     return name == pattern or fnmatchcase(name, pattern)
 
 
-# How options of a collection are called where people read them.
-_TOLD: Final = {
+# Names of the properties for collection options.
+_OPTION_NAMES: Final = {
     "viewOn": "view_on",
     "pipeline": "pipeline",
     "validator": "validator",
@@ -242,23 +253,23 @@ _TOLD: Final = {
     "clusteredIndex": "clustered_index",
 }
 
-# What a view is; under another one its documents have nothing of those before.
+# The definition of a view; a redefined view may have entirely different documents.
 _DEFINITION: Final = ("view_on", "pipeline")
 
 
 def path_of(database: str, name: str) -> str:
-    """The one text for a collection's name, whatever marks are in it."""
+    """The path of a collection, with special characters encoded."""
     return "/".join(quote(part, safe="") for part in (database, name))
 
 
 def dataset_of(
-    path: str, answer: CollectionSample, known: EarlierSchema | None, address: str
+    path: str, sample: CollectionSample, known: EarlierSchema | None, address: str
 ) -> FoundDataset:
-    """A collection or view under the server's own names."""
-    work = answer.work
+    """The dataset for a collection or view."""
+    work = sample.work
     options: dict[str, Any] = msgspec.json.decode(work.options)
-    told = SourceMetadata(properties=_properties(answer, options))
-    schema = _schema(answer, options, told, known)
+    metadata = SourceMetadata(properties=_properties(sample, options))
+    schema = _schema(sample, options, metadata, known)
     return FoundDataset(
         path=path,
         name=f"{work.database}.{work.name}",
@@ -266,64 +277,66 @@ def dataset_of(
         location=Location(uri=f"{address}/{path}", identity=work.identity),
         schema=schema,
         statistics=Statistics(
-            row_count=answer.documents,
-            total_size_bytes=answer.bytes or 0,
+            row_count=sample.documents,
+            total_size_bytes=sample.bytes or 0,
             total_size_exact=False,
         ),
         drift=(),
-        content=_content(work.kind, told, schema),
-        told=told,
+        content=_content(work.kind, metadata, schema),
+        told=metadata,
     )
 
 
 def _schema(
-    answer: CollectionSample,
+    sample: CollectionSample,
     options: dict[str, Any],
-    told: SourceMetadata,
+    metadata: SourceMetadata,
     known: EarlierSchema | None,
 ) -> Schema:
     validator = options.get("validator")
     rules = ValidatorRules.of(
         validator if isinstance(validator, dict) else {},
-        # Otherwise documents may be as they like.
+        # Otherwise documents may violate the rules.
         enforced=options.get("validationAction", "error") != "warn"
         and options.get("validationLevel", "strict") == "strict",
     )
-    has_key = answer.work.kind == "collection"
-    observed = observed_schema(answer.seen, rules, has_key=has_key)
+    has_key = sample.work.kind == "collection"
+    observed = observed_schema(sample.seen, rules, has_key=has_key)
     if known is None:
-        return with_key(observed) if has_key and not answer.seen.count else observed
-    is_other = any(known.told.get(name) != told.properties.get(name) for name in _DEFINITION)
-    # Of an empty collection nothing can be said, so that what was known stays.
-    whole = (answer.whole or is_other) and answer.seen.count > 0
+        return with_key(observed) if has_key and not sample.seen.count else observed
+    is_redefined = any(
+        known.properties.get(name) != metadata.properties.get(name) for name in _DEFINITION
+    )
+    # An empty collection has no information, so the known schema is kept.
+    whole = (sample.whole or is_redefined) and sample.seen.count > 0
     return merge_with_known(observed, known.schema, whole=whole)
 
 
-def _properties(answer: CollectionSample, options: dict[str, Any]) -> dict[str, str]:
-    told = {
+def _properties(sample: CollectionSample, options: dict[str, Any]) -> dict[str, str]:
+    metadata = {
         name: each if isinstance(each, str) else msgspec.json.encode(mask_secrets(each)).decode()
-        for option, name in _TOLD.items()
+        for option, name in _OPTION_NAMES.items()
         if (each := options.get(option)) not in (None, {}, [])
     }
     if options.get("capped"):
-        told["capped"] = _capped(options)
-    if answer.shard_key is not None:
-        told["shard_key"] = answer.shard_key
-    told |= {f"index.{name}": text for name, text in answer.indexes.items()}
-    return told
+        metadata["capped"] = _capped(options)
+    if sample.shard_key is not None:
+        metadata["shard_key"] = sample.shard_key
+    metadata |= {f"index.{name}": text for name, text in sample.indexes.items()}
+    return metadata
 
 
 def _capped(options: dict[str, Any]) -> str:
-    most = options.get("max")
-    documents = f", {most} documents" if most else ""
+    limit = options.get("max")
+    documents = f", {limit} documents" if limit else ""
     return f"{options.get('size', 0)} bytes{documents}"
 
 
-def _content(format: str, told: SourceMetadata, schema: Schema) -> str:
+def _content(format: str, metadata: SourceMetadata, schema: Schema) -> str:
     """A fingerprint of everything but the schema and the documents."""
     facts = {
-        **told.properties,
-        # Several types of BSON may be one type in the algebra.
+        **metadata.properties,
+        # Several BSON types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
         " format": format,
     }

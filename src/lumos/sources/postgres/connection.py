@@ -18,14 +18,14 @@ from lumos.sources.interface import SourceNotUsable
 OLDEST_VERSION: Final = 12
 _CONNECT_SECONDS: Final = 10
 _DEFAULT_PORT: Final = 5432
-# People take the addresses of other tools, which name their driver.
+# Addresses of other tools may contain a driver.
 _DRIVER: Final = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
 
 _ATTEMPT: Final = re.compile(r".*(?:FATAL|ERROR|\bfailed):\s*")
 
 
 class PostgresConnector:
-    """Connects as the section of a source says; whatever is left out, libpq's own ways decide."""
+    """Connects to the database of a section; libpq supplies the defaults."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -33,29 +33,29 @@ class PostgresConnector:
     @cached_property
     def _parameters(self) -> dict[str, Any]:
         settings = self._settings
-        given: dict[str, Any] = {
+        overrides: dict[str, Any] = {
             "dbname": settings.database,
             "user": settings.user,
             "password": settings.password.reveal() if settings.password else None,
             "sslmode": settings.sslmode,
         }
         if settings.connection_string is None:
-            given |= {"host": settings.host, "port": settings.port}
-            written: dict[str, Any] = {}
+            overrides |= {"host": settings.host, "port": settings.port}
+            parsed: dict[str, Any] = {}
         else:
-            written = self._written(settings.connection_string)
-        return written | {name: value for name, value in given.items() if value is not None}
+            parsed = self._parse_string(settings.connection_string)
+        return parsed | {name: value for name, value in overrides.items() if value is not None}
 
-    def _written(self, string: ConnectionString) -> dict[str, Any]:
+    def _parse_string(self, string: ConnectionString) -> dict[str, Any]:
         text = string.reveal()
         try:
-            # Marks that should be encoded shift where the parts of a URL begin, so that a piece
-            # of the password would pass for a host, and be shown.
+            # Special characters that are not encoded shift the parts of the URL: a part of the
+            # password would be shown as the host.
             if "://" in text and str(string) == MASK:
                 raise psycopg.ProgrammingError
             return conninfo_to_dict(_DRIVER.sub(r"\1", text))
         except psycopg.Error:
-            # What libpq says would show parts of it.
+            # The message of libpq would show parts of the string.
             raise SourceNotUsable(
                 "Invalid connection string of a postgres source.",
                 "Expected: postgresql://user:password@host:5432/database, with special characters "
@@ -64,7 +64,7 @@ class PostgresConnector:
 
     @property
     def host(self) -> str:
-        """The first host that is named, with its port where that is not the usual one."""
+        """The first host, with its port if it is not the default."""
         host = str(self._parameters.get("host") or self._parameters.get("hostaddr") or "localhost")
         port = str(self._parameters.get("port") or _DEFAULT_PORT)
         first, first_port = host.partition(",")[0], port.partition(",")[0]
@@ -76,22 +76,22 @@ class PostgresConnector:
 
     @property
     def database(self) -> str | None:
-        """The name of the database, if it is written down."""
+        """The name of the database, if it is configured."""
         return self._parameters.get("dbname")
 
     @contextmanager
     def connected(self) -> Iterator["psycopg.Connection[tuple[Any, ...]]"]:
-        """A connection in which every transaction sees one state and cannot write."""
-        usual: dict[str, Any] = {
+        """A connection with consistent, read-only transactions."""
+        options: dict[str, Any] = {
             "connect_timeout": _CONNECT_SECONDS,
             "fallback_application_name": "lumos",
             "client_encoding": "UTF8",
         }
         try:
-            # Poolers that hand connections around do not carry prepared statements along.
-            connection = psycopg.connect(**usual | self._parameters, prepare_threshold=None)
+            # Connection poolers do not support prepared statements.
+            connection = psycopg.connect(**options | self._parameters, prepare_threshold=None)
         except psycopg.Error as problem:
-            raise self._refusal(problem) from None
+            raise self._explain_refusal(problem) from None
         except UnicodeError:
             raise self._not_usable("", *_NO_HOST) from None
         with connection:
@@ -106,19 +106,19 @@ class PostgresConnector:
             try:
                 yield connection
             except psycopg.Error as problem:
-                raise self._failure(problem) from None
+                raise self._explain_failure(problem) from None
 
-    def _refusal(self, problem: psycopg.Error) -> SourceNotUsable:
-        """Why the connection was refused."""
-        text = self._words(problem)
-        if self.database is None and (unnamed := re.search(_NO_DATABASE, text)):
-            return self._not_usable(unnamed.group(1), *_UNNAMED)
-        fitting = (each[1:] for each in _REFUSALS if re.search(each[0], text))
-        return self._not_usable(text, *next(fitting, _REFUSED))
+    def _explain_refusal(self, problem: psycopg.Error) -> SourceNotUsable:
+        """The error for a failed connection."""
+        text = self._describe(problem)
+        if self.database is None and (missing := re.search(_NO_DATABASE, text)):
+            return self._not_usable(missing.group(1), *_UNNAMED)
+        matching = (rule[1:] for rule in _REFUSALS if re.search(rule[0], text))
+        return self._not_usable(text, *next(matching, _REFUSED))
 
-    def _failure(self, problem: psycopg.Error) -> SourceNotUsable:
-        """Why reading failed."""
-        text = self._words(problem)
+    def _explain_failure(self, problem: psycopg.Error) -> SourceNotUsable:
+        """The error for a failed query."""
+        text = self._describe(problem)
         match problem:
             case errors.QueryCanceled():
                 return self._not_usable(text, *_TOO_SLOW)
@@ -141,12 +141,12 @@ class PostgresConnector:
         }
         return SourceNotUsable(found.format(**facts), step.format(**facts))
 
-    def _words(self, problem: psycopg.Error) -> str:
-        """The message of server or driver, without the password."""
+    def _describe(self, problem: psycopg.Error) -> str:
+        """The message of the server or driver, without the password."""
         message = problem.diag.message_primary or str(problem).strip() or type(problem).__name__
         lines = message.strip().splitlines()
-        # The last of several attempts is reported last; hints and details follow.
-        line = next((each for each in reversed(lines) if _ATTEMPT.match(each)), lines[0])
+        # Of several attempts the last one is used, without hints and details.
+        line = next((line for line in reversed(lines) if _ATTEMPT.match(line)), lines[0])
         text = _ATTEMPT.sub("", line).strip().rstrip(".")
         password = self._parameters.get("password")
         return text.replace(str(password), MASK) if password else text
@@ -222,20 +222,20 @@ _REFUSED: Final = (
     "Check the source's settings.",
 )
 _TOO_SLOW: Final = (
-    "Reading the catalog of {name} at {host} did not end within {seconds} seconds.",
-    "Raise 'statement_timeout', or name 'schemas' to read less.",
+    "Reading the catalog of {name} at {host} took longer than {seconds} seconds.",
+    "Raise 'statement_timeout', or set 'schemas' to read less.",
 )
 _LOCKED: Final = (
-    "Somebody holds a lock on tables of {name} at {host}: {text}.",
-    "Run again when it is released; nothing was recorded.",
+    "Tables of {name} at {host} are locked: {text}.",
+    "Run again when the lock is released; nothing was recorded.",
 )
 _NOT_ALLOWED: Final = (
-    "{user} may not read the catalog of {name} at {host}: {text}.",
-    "Grant SELECT on it, which usually everybody has; docs/POSTGRES.md lists what is read.",
+    "{user} has no permission to read the catalog of {name} at {host}: {text}.",
+    "Grant SELECT on the catalog; docs/POSTGRES.md lists the tables that are read.",
 )
 _NOT_UTF8: Final = (
-    "{name} at {host} holds names that are no UTF-8, which the encoding SQL_ASCII lets through.",
-    "Rename them; the server says: {text}.",
+    "{name} at {host} has names that are not UTF-8, which the encoding SQL_ASCII allows: {text}.",
+    "Rename them.",
 )
 _BROKEN: Final = (
     "Reading the catalog of {name} at {host} failed: {text}.",

@@ -1,4 +1,4 @@
-"""Datasets and their types, from what the catalog lists of tables and views."""
+"""Datasets and their types, from the tables of the catalog."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _PASSWORD_IN_ADDRESS: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:/@']*:)(?:[^
 
 
 class PostgresTypeUse(NamedTuple):
-    """A type as a column uses it: `text` is numeric(10,2) where the modifier says 10 and 2."""
+    """A type with its modifier: `text` is numeric(10,2), for example."""
 
     oid: int
     modifier: int
@@ -41,7 +41,7 @@ class PostgresTypeUse(NamedTuple):
 
 
 class NativeType(NamedTuple):
-    """A row of the catalog; a domain has a base, an array an element, a composite members."""
+    """A type of the catalog; domains have a base, arrays an element, composites members."""
 
     oid: int
     kind: str
@@ -66,39 +66,40 @@ class NativeType(NamedTuple):
 
 
 class PostgresTypes:
-    """The types that a database's columns have."""
+    """The types of the columns of a database."""
 
     def __init__(self, types: Iterable[NativeType]) -> None:
-        self._types = {each.oid: each for each in types}
-        self._made: dict[tuple[int, int], DataType] = {}
+        self._types = {native.oid: native for native in types}
+        self._cache: dict[tuple[int, int], DataType] = {}
 
     def type(self, use: PostgresTypeUse) -> DataType:
-        """The type in the algebra; what that lacks is UNKNOWN with the name it has here."""
-        # Without recursion: nothing keeps people from nesting types a thousand levels deep.
-        waiting = [use]
-        begun: set[tuple[int, int]] = set()
-        while waiting:
-            inner = waiting[-1]
+        """The data type; types without an equivalent are UNKNOWN with their native name."""
+        # Without recursion, since types may be nested thousands of levels deep.
+        stack = [use]
+        started: set[tuple[int, int]] = set()
+        while stack:
+            inner = stack[-1]
             key = inner[:2]
-            if key in self._made:
-                waiting.pop()
+            if key in self._cache:
+                stack.pop()
                 continue
-            missing = [part for part in self._parts(inner) if part[:2] not in self._made]
-            if missing and key not in begun:
-                begun.add(key)
-                waiting.extend(missing)
+            missing = [part for part in self._parts(inner) if part[:2] not in self._cache]
+            if missing and key not in started:
+                started.add(key)
+                stack.extend(missing)
             else:
-                self._made[key] = self._written(inner)
-                waiting.pop()
-        return self._made[use[:2]]
+                self._cache[key] = self._convert(inner)
+                stack.pop()
+        return self._cache[use[:2]]
 
     def is_required(self, oid: int) -> bool:
-        """Whether a domain refuses nulls."""
+        """Whether a domain does not allow nulls."""
         return any(domain.required for domain in self._domains(oid))
 
     def default(self, oid: int) -> str | None:
-        """What a domain puts where nothing is given."""
-        return next((each.default for each in self._domains(oid) if each.default is not None), None)
+        """The default value of a domain."""
+        defaults = (domain.default for domain in self._domains(oid))
+        return next((default for default in defaults if default is not None), None)
 
     def _domains(self, oid: int) -> Iterator[NativeType]:
         while (found := self._types.get(oid)) is not None and found.kind == "d":
@@ -115,7 +116,7 @@ class PostgresTypes:
             return [_base(native)]
         return [part for _, part in native.parts]
 
-    def _written(self, use: PostgresTypeUse) -> DataType:
+    def _convert(self, use: PostgresTypeUse) -> DataType:
         native = self._types.get(use.oid)
         if native is None:
             return Unknown(use.text)
@@ -123,14 +124,14 @@ class PostgresTypes:
             return _within_limits(Array(self._part(_element(native, use))))
         match native.kind:
             case "d":
-                return self._made[_base(native)[:2]]
+                return self._cache[_base(native)[:2]]
             case "e":
                 return Enum(native.labels)
             case "c":
                 members = [Member(name, self._part(part)) for name, part in native.parts]
                 return _within_limits(Struct(members))
             case "b" if _is_zoned_time(use.text):
-                # The algebra has no times of day with a zone, and no reader takes them for others.
+                # There is no data type for times of day with a zone.
                 return Unknown(use.text)
             case "b":
                 return type_from_sql(use.text.removeprefix(native.prefix), "postgres")
@@ -138,7 +139,7 @@ class PostgresTypes:
                 return Unknown(use.text.removeprefix(native.prefix))
 
     def _part(self, use: PostgresTypeUse) -> DataType:
-        part = self._made.get(use[:2], Unknown(f"recursive:{use.text}"))
+        part = self._cache.get(use[:2], Unknown(f"recursive:{use.text}"))
         return TOO_DEEP if part.depth >= MAX_DEPTH else part
 
 
@@ -147,7 +148,7 @@ def _is_zoned_time(text: str) -> bool:
 
 
 def _is_array(native: NativeType, use: PostgresTypeUse) -> bool:
-    # Some scalars, such as points, have elements too.
+    # Some scalar types, such as points, have elements too.
     return bool(native.element) and use.text.endswith("[]")
 
 
@@ -206,14 +207,14 @@ class UniqueIndex(NamedTuple):
 
 
 class RelationSize(NamedTuple):
-    """How much there is of a table, as the server last counted; it need not have."""
+    """The last known size of a table; may be outdated or unknown."""
 
     rows: float
     pages: int
 
 
 class PostgresCatalog(NamedTuple):
-    """All that was read in one state of the database, columns apart."""
+    """The contents of the catalog except for columns, from one consistent state."""
 
     address: str
     database: str
@@ -228,14 +229,14 @@ class PostgresCatalog(NamedTuple):
 
 
 def path_of(database: str, schema: str, name: str) -> str:
-    """The one text for a table's name, whatever marks are in its parts."""
+    """The path of a table, with special characters encoded."""
     return "/".join(quote(part, safe="") for part in (database, schema, name))
 
 
 def dataset_of(
     relation: PostgresRelation, columns: Sequence[PostgresColumn], catalog: PostgresCatalog
 ) -> FoundDataset:
-    """A table or view under the database's own names."""
+    """The dataset for a table or view."""
     path = path_of(catalog.database, relation.schema, relation.name)
     schema = _schema(relation, columns, catalog)
     format = _FORMATS[relation.kind]
@@ -264,7 +265,7 @@ def _schema(
     keys = key_columns(catalog.keys.get(relation.oid, ()), columns)
     partitions = catalog.partition_columns.get(relation.oid, ())
     types = catalog.types
-    # Somebody who makes a view anew counts its columns anew.
+    # The column numbers of a view change when it is recreated.
     is_stable = relation.kind not in VIEWS
     return Schema(
         fields=tuple(
@@ -285,7 +286,7 @@ def _schema(
 
 
 def key_columns(keys: Sequence[UniqueIndex], columns: Iterable[PostgresColumn]) -> tuple[int, ...]:
-    """The columns of the primary key or else of the shortest key in which nothing is null."""
+    """The columns of the primary key, or else of the shortest unique key without nulls."""
     if not keys:
         return ()
     required = {column.number for column in columns if column.required}
@@ -311,7 +312,7 @@ def _statistics(relation: PostgresRelation, catalog: PostgresCatalog) -> Statist
     sizes = catalog.partitions.get(relation.oid, ())
     if relation.kind != PARTITIONED:
         sizes = (RelationSize(relation.rows, relation.pages),)
-    # Before the first ANALYZE there is no count.
+    # The count is unknown before the first ANALYZE.
     counted = [size.rows for size in sizes if size.rows >= 0]
     pages = sum(max(size.pages, 0) for size in sizes)
     return Statistics(
@@ -352,7 +353,7 @@ def _content(format: str, partitioning: str | None, told: SourceMetadata, schema
     """A fingerprint of everything but the schema and the rows."""
     facts: dict[str, str | None] = {
         **told.properties,
-        # Several types of a database may be one type in the algebra.
+        # Several native types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
         " format": format,
         " partitioning": partitioning,
@@ -368,14 +369,14 @@ def _content(format: str, partitioning: str | None, told: SourceMetadata, schema
 
 
 def without_passwords(sql: str) -> str:
-    """The text, masked where a literal is an address that holds a password, as dblink takes."""
+    """The SQL with passwords in literals masked, such as in calls of dblink."""
     if "password" not in sql.lower() and "://" not in sql:
         return sql
     return _LITERAL.sub(_without_password, sql)
 
 
 def _without_password(literal: re.Match[str]) -> str:
-    # Its own quotes are no part of what it says.
+    # Without the quotes of the literal.
     text = _PASSWORD.sub(r"\1***", literal.group()[1:-1])
     masked = _PASSWORD_IN_ADDRESS.sub(r"\1***", text)
     return f"'{masked}'"

@@ -1,12 +1,12 @@
-"""The questions to the catalog. Names reach the server as parameters only, never as SQL.
+"""SQL queries on the catalog. Names are always parameters, never part of the SQL.
 
-`%(relations)s` is a list of object ids throughout. They are joined rather than compared one by one,
-because servers before version 14 look through a list anew for every row.
+`%(relations)s` is a list of object ids. It is joined, because servers before version 14 search a
+list again for every row.
 """
 
 from typing import Final
 
-# An empty search path lets the server write every name in full, whoever asks.
+# With an empty search path, the server qualifies all names.
 SETTINGS: Final = """
 SELECT set_config('search_path', '', true),
        set_config('statement_timeout', %(statement_timeout)s, true),
@@ -26,14 +26,14 @@ SELECT d.oid,
 
 CLUSTER: Final = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 
-# The server keeps names that begin with pg_ for itself.
+# Names that start with pg_ are reserved for the server.
 SCHEMAS: Final = """
 SELECT n.nspname
   FROM pg_catalog.pg_namespace n
  WHERE n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 """
 
-# A partition belongs to its parent, and a temporary table to nobody else's session.
+# Partitions belong to their parent; temporary tables are private to a session.
 RELATIONS: Final = """
 SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, r.rolname, r.rolcanlogin,
        d.description, CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
@@ -70,7 +70,7 @@ SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod,
  ORDER BY a.attrelid, a.attnum
 """
 
-# A unique index tells rows apart only if it has all rows and nothing but columns.
+# A unique index is only a key if it covers all rows and has no expressions.
 KEYS: Final = """
 SELECT i.indrelid, i.indisprimary, k.relname, i.indkey::text, i.indnkeyatts
   FROM unnest(%(relations)s::oid[]) AS wanted (oid)
@@ -79,8 +79,8 @@ SELECT i.indrelid, i.indisprimary, k.relname, i.indkey::text, i.indnkeyatts
  WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 """
 
-# Primary keys and NOT NULL are part of the schema already. Of a table that was dropped meanwhile
-# nothing can be written out; whether it is visible is unknown then.
+# Primary keys and NOT NULL are already part of the schema. The definition is null if a table was
+# dropped in the meantime, since its visibility is unknown.
 CONSTRAINTS: Final = """
 SELECT c.conrelid, c.conname,
        CASE WHEN pg_table_is_visible(c.conrelid) IS NOT NULL
@@ -92,8 +92,8 @@ SELECT c.conrelid, c.conname,
  ORDER BY c.conrelid, c.conname
 """
 
-# The columns of a partition key, those inside of expressions too: the catalog says that they
-# cannot go without their table.
+# The columns of a partition key, including those in expressions, which the catalog lists as
+# internal dependencies of the table.
 PARTITION_COLUMNS: Final = """
 SELECT p.partrelid, a.attnum
   FROM unnest(%(relations)s::oid[]) AS wanted (oid)
@@ -128,7 +128,7 @@ SELECT wanted.oid, pg_get_viewdef(wanted.oid)
   FROM unnest(%(relations)s::oid[]) AS wanted (oid)
 """
 
-# The types in use and all that they are made of.
+# The types in use, including their parts.
 TYPES: Final = """
 WITH RECURSIVE used (oid) AS (
        SELECT DISTINCT a.atttypid

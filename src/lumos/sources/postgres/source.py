@@ -35,14 +35,14 @@ from lumos.sources.postgres.datasets import (
 
 _Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 _TRIES: Final = 5
-_AT_A_TIME: Final = 5000
-_BETWEEN_REPORTS: Final = 100
+_BATCH_ROWS: Final = 5000
+_REPORT_INTERVAL: Final = 100
 _LOCK_TIMEOUT: Final = "5s"
-# Whoever waits for one table after the other should not wait long for each.
-_LOCK_TIMEOUT_EACH: Final = "200ms"
-# The catalog is read in one state, but its functions look at the newest: what somebody drops
-# meanwhile is missing there.
-_CHANGED_MEANWHILE: Final = (
+# Shorter, since many tables may be locked.
+_SINGLE_LOCK_TIMEOUT: Final = "200ms"
+# Catalog tables are read from a snapshot, but catalog functions use the current state, where
+# objects may have been dropped.
+_CONCURRENT_CHANGES: Final = (
     errors.InternalError_,
     errors.UndefinedTable,
     errors.UndefinedObject,
@@ -51,8 +51,8 @@ _CHANGED_MEANWHILE: Final = (
 )
 
 _REASONS: Final = {
-    "locked": "somebody holds a lock on it, or on a table that it reads",
-    "changing": "somebody changed or dropped it while it was read",
+    "locked": "it is locked, or a table that it reads is locked",
+    "changing": "it was changed or dropped during the scan",
 }
 
 
@@ -81,50 +81,50 @@ class PostgresSource(TableSource):
 
     def covers(self, path: str) -> bool:
         database, schema, name = (unquote(part) for part in path.split("/"))
-        return database == self.scope and self._is_wanted(schema, name)
+        return database == self.scope and self._is_selected(schema, name)
 
     def check(self) -> str:
         with self._connector.connected() as connection:
             self._prepare(connection)
-            wanted = sum(1 for _ in self._relations(connection))
+            count = sum(1 for _ in self._relations(connection))
             version = connection.info.server_version // 10000
-        tables = "1 table or view" if wanted == 1 else f"{wanted:,} tables and views"
+        tables = "1 table or view" if count == 1 else f"{count:,} tables and views"
         return f"{self.address}, PostgreSQL {version}, {tables}"
 
-    def read(self, watch: ReadProgress) -> Discovery:
-        for left in reversed(range(_TRIES)):
+    def read(self, report_progress: ReadProgress) -> Discovery:
+        for remaining_tries in reversed(range(_TRIES)):
             with self._connector.connected() as connection:
                 try:
-                    return self._read(connection, watch)
-                except _CHANGED_MEANWHILE:
-                    if not left:
+                    return self._read(connection, report_progress)
+                except _CONCURRENT_CHANGES:
+                    if not remaining_tries:
                         raise
         raise AssertionError("unreachable")
 
-    def _read(self, connection: _Connection, watch: ReadProgress) -> Discovery:
+    def _read(self, connection: _Connection, report_progress: ReadProgress) -> Discovery:
         self._prepare(connection)
-        remarks = tuple(self._unknown_schemas(connection))
-        relations = {each.oid: each for each in self._relations(connection)}
+        warnings = tuple(self._unknown_schemas(connection))
+        relations = {relation.oid: relation for relation in self._relations(connection)}
         views = [oid for oid, relation in relations.items() if relation.kind in VIEWS]
         definitions, locked = self._definitions(connection, views)
-        unread = {
+        unreadable = {
             view: "locked" if view in locked else "changing"
             for view in views
             if view not in definitions
         }
-        constraints, vanished = _constraints(connection, list(relations))
-        unread |= dict.fromkeys(vanished, "changing")
+        constraints, dropped = _constraints(connection, list(relations))
+        unreadable |= dict.fromkeys(dropped, "changing")
         catalog = self._catalog(connection, relations, definitions, constraints)
         found: dict[int, FoundDataset] = {}
         for oid, columns in _columns(connection, list(relations)):
             found[oid] = dataset_of(relations[oid], columns, catalog)
-            if len(found) % _BETWEEN_REPORTS == 0:
-                watch(len(found) / len(relations))
+            if len(found) % _REPORT_INTERVAL == 0:
+                report_progress(len(found) / len(relations))
         datasets = (
-            # A table may do without columns.
+            # Tables may have no columns.
             found.get(oid) or dataset_of(relation, (), catalog)
             for oid, relation in relations.items()
-            if oid not in unread
+            if oid not in unreadable
         )
         problems = tuple(
             Problem(
@@ -132,9 +132,9 @@ class PostgresSource(TableSource):
                 reason=_REASONS[code],
                 code=code,
             )
-            for oid, code in unread.items()
+            for oid, code in unreadable.items()
         )
-        return Discovery(datasets=tuple(datasets), problems=(*remarks, *problems))
+        return Discovery(datasets=tuple(datasets), problems=(*warnings, *problems))
 
     def _prepare(self, connection: _Connection) -> None:
         seconds = self._settings.statement_timeout
@@ -144,13 +144,13 @@ class PostgresSource(TableSource):
         )
 
     def _unknown_schemas(self, connection: _Connection) -> Iterator[Problem]:
-        """Remarks on names that mean nothing; a schema may also have been dropped."""
-        there = [name for (name,) in connection.execute(queries.SCHEMAS)]
+        """Warnings about configured schemas that do not exist."""
+        existing = [name for (name,) in connection.execute(queries.SCHEMAS)]
         for wanted in self._settings.schemas:
-            if not any(_fits(name, wanted) for name in there):
+            if not any(_matches_pattern(name, wanted) for name in existing):
                 yield Problem(
                     path=f"{quote(self.scope, safe='')}/{quote(wanted, safe='')}",
-                    reason=f"there is no schema '{wanted}'.{did_you_mean(wanted, there)}",
+                    reason=f"there is no schema '{wanted}'.{did_you_mean(wanted, existing)}",
                     code="no_such_schema",
                     remark=True,
                 )
@@ -158,13 +158,16 @@ class PostgresSource(TableSource):
     def _relations(self, connection: _Connection) -> Iterator[PostgresRelation]:
         for row in connection.execute(queries.RELATIONS):
             relation = PostgresRelation(*row)
-            if self._is_wanted(relation.schema, relation.name):
+            if self._is_selected(relation.schema, relation.name):
                 yield relation
 
-    def _is_wanted(self, schema: str, name: str) -> bool:
+    def _is_selected(self, schema: str, name: str) -> bool:
         settings = self._settings
         return (
-            (not settings.schemas or any(_fits(schema, each) for each in settings.schemas))
+            (
+                not settings.schemas
+                or any(_matches_pattern(schema, pattern) for pattern in settings.schemas)
+            )
             and (not settings.tables or _matches(schema, name, settings.tables))
             and (not settings.watched or _matches(schema, name, settings.watched))
             and not _matches(schema, name, settings.exclude)
@@ -173,14 +176,14 @@ class PostgresSource(TableSource):
     def _definitions(
         self, connection: _Connection, views: Sequence[int]
     ) -> tuple[dict[int, str], set[int]]:
-        """The queries of views, and the views that others keep locked.
+        """The queries of views, and the views that are locked.
 
-        The server writes a query out only while it holds the tables that the query reads.
+        The server can only return a query while it has locks on the tables of the query.
         """
         try:
             with connection.transaction():
-                return _asked_for(connection, views), set()
-        except (errors.LockNotAvailable, *_CHANGED_MEANWHILE):
+                return _read_definitions(connection, views), set()
+        except (errors.LockNotAvailable, *_CONCURRENT_CHANGES):
             return self._definitions_one_by_one(connection, views)
 
     def _definitions_one_by_one(
@@ -191,12 +194,12 @@ class PostgresSource(TableSource):
         for view in views:
             try:
                 with connection.transaction():
-                    connection.execute(queries.LOCK_TIMEOUT, {"timeout": _LOCK_TIMEOUT_EACH})
-                    definitions |= _asked_for(connection, [view])
+                    connection.execute(queries.LOCK_TIMEOUT, {"timeout": _SINGLE_LOCK_TIMEOUT})
+                    definitions |= _read_definitions(connection, [view])
             except errors.LockNotAvailable:
                 locked.add(view)
-            except _CHANGED_MEANWHILE:
-                # The next scan will see what became of it.
+            except _CONCURRENT_CHANGES:
+                # The next scan reads the new state.
                 continue
         return definitions, locked
 
@@ -207,28 +210,30 @@ class PostgresSource(TableSource):
         definitions: dict[int, str],
         constraints: dict[int, dict[str, str]],
     ) -> PostgresCatalog:
-        wanted = {"relations": list(relations)}
-        partitioned = [oid for oid, each in relations.items() if each.kind == PARTITIONED]
-        database, may_ask, block_size = next(connection.execute(queries.SERVER))
-        # Restored elsewhere, a database may give the same numbers to other tables.
-        (cluster,) = next(connection.execute(queries.CLUSTER)) if may_ask else ("",)
+        all_relations = {"relations": list(relations)}
+        partitioned = [oid for oid, item in relations.items() if item.kind == PARTITIONED]
+        database, can_read_cluster, block_size = next(connection.execute(queries.SERVER))
+        # Object ids are only unique in a cluster: a restored database may reuse them.
+        (cluster,) = next(connection.execute(queries.CLUSTER)) if can_read_cluster else ("",)
         keys: dict[int, list[UniqueIndex]] = defaultdict(list)
-        for oid, primary, name, numbers, count in connection.execute(queries.KEYS, wanted):
+        for oid, primary, name, numbers, count in connection.execute(queries.KEYS, all_relations):
             keys[oid].append(UniqueIndex(primary, name, tuple(map(int, numbers.split()))[:count]))
         partition_columns: dict[int, set[int]] = defaultdict(set)
         partitions: dict[int, list[RelationSize]] = defaultdict(list)
         if partitioned:
-            narrowed = {"relations": partitioned}
-            for oid, number in connection.execute(queries.PARTITION_COLUMNS, narrowed):
+            parameters = {"relations": partitioned}
+            for oid, number in connection.execute(queries.PARTITION_COLUMNS, parameters):
                 partition_columns[oid].add(number)
-            for oid, rows, pages in connection.execute(queries.PARTITIONS, narrowed):
+            for oid, rows, pages in connection.execute(queries.PARTITIONS, parameters):
                 partitions[oid].append(RelationSize(rows, pages))
         return PostgresCatalog(
             address=self.address,
             database=self.scope,
             cluster=f"{cluster}/{database}",
             block_size=block_size,
-            types=PostgresTypes(map(NativeType._make, connection.execute(queries.TYPES, wanted))),
+            types=PostgresTypes(
+                map(NativeType._make, connection.execute(queries.TYPES, all_relations))
+            ),
             keys=keys,
             constraints=constraints,
             partition_columns=partition_columns,
@@ -237,7 +242,7 @@ class PostgresSource(TableSource):
         )
 
 
-def _asked_for(connection: _Connection, views: Sequence[int]) -> dict[int, str]:
+def _read_definitions(connection: _Connection, views: Sequence[int]) -> dict[int, str]:
     found = connection.execute(queries.VIEWS, {"relations": views})
     return {oid: query for oid, query in found if query is not None}
 
@@ -245,23 +250,23 @@ def _asked_for(connection: _Connection, views: Sequence[int]) -> dict[int, str]:
 def _constraints(
     connection: _Connection, relations: Sequence[int]
 ) -> tuple[dict[int, dict[str, str]], set[int]]:
-    """The constraints of each relation, and the relations that are not there any more."""
+    """The constraints of each relation, and the relations that were dropped."""
     constraints: dict[int, dict[str, str]] = defaultdict(dict)
-    vanished: set[int] = set()
+    dropped: set[int] = set()
     for oid, name, text in connection.execute(queries.CONSTRAINTS, {"relations": relations}):
         if text is None:
-            vanished.add(oid)
+            dropped.add(oid)
         else:
             constraints[oid][name] = text
-    return constraints, vanished
+    return constraints, dropped
 
 
 def _columns(
     connection: _Connection, relations: Sequence[int]
 ) -> Iterator[tuple[int, tuple[PostgresColumn, ...]]]:
-    """The columns of one relation after the other, without ever holding them all."""
+    """The columns, relation by relation, without loading all of them."""
     with connection.cursor(name="lumos_columns") as cursor:
-        cursor.itersize = _AT_A_TIME
+        cursor.itersize = _BATCH_ROWS
         cursor.execute(queries.COLUMNS, {"relations": relations})
         rows = map(PostgresColumn._make, cursor)
         for oid, columns in groupby(rows, key=attrgetter("relation")):
@@ -269,10 +274,13 @@ def _columns(
 
 
 def _matches(schema: str, name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns means the table by its name, or by its schema and name."""
-    return any(_fits(name, each) or _fits(f"{schema}.{name}", each) for each in patterns)
+    """Whether one of the patterns matches the table, with or without its schema."""
+    return any(
+        _matches_pattern(name, pattern) or _matches_pattern(f"{schema}.{name}", pattern)
+        for pattern in patterns
+    )
 
 
-def _fits(name: str, pattern: str) -> bool:
-    # A name may hold the marks that patterns are made of.
+def _matches_pattern(name: str, pattern: str) -> bool:
+    # Names may contain wildcard characters.
     return name == pattern or fnmatchcase(name, pattern)

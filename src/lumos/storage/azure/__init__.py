@@ -1,4 +1,4 @@
-"""Azure Blob Storage and Data Lake Storage, by the protocol of blobs."""
+"""Azure Blob Storage and Data Lake Storage, with the Blob API."""
 
 from lumos.storage.azure.access import AzureAccess
 from lumos.storage.azure.storage import AzureStorage

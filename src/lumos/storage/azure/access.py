@@ -1,4 +1,4 @@
-"""How containers of Azure are reached: by the configuration, and else by the usual places."""
+"""Access to Azure containers, from the configuration and the environment."""
 
 import os
 import re
@@ -14,11 +14,11 @@ from lumos.storage.interface import StorageAccess
 _PUBLIC: Final = "core.windows.net"
 # The host of an account, by either of its protocols.
 _HOST: Final = re.compile(r"([^./]+)\.(?:blob|dfs)\.([^/:]+)")
-_SECRET: Final = ("account_key", "sas_token", "client_secret")
+_SECRET_FIELDS: Final = ("account_key", "sas_token", "client_secret")
 
 
 class ContainerAddress(NamedTuple):
-    """A container by its full name: `suffix` is the domain of its cloud."""
+    """The address of a container; `suffix` is the domain of its cloud."""
 
     name: str
     account: str
@@ -26,25 +26,25 @@ class ContainerAddress(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """What stands between scheme and key in the one spelling of its addresses."""
+        """The part between scheme and key in canonical URIs."""
         return f"{self.name}@{self.account}.dfs.{self.suffix}"
 
     @classmethod
     def parse(cls, authority: str) -> "ContainerAddress | None":
-        """The container that `name@account.dfs.domain` means."""
+        """Parse `name@account.dfs.domain`."""
         name, _, host = authority.partition("@")
         found = _HOST.fullmatch(host)
-        # A colon before the @ would be the beginning of a password.
+        # A colon before the @ would start a password.
         return None if found is None or not name or ":" in name else cls(name, *found.groups())
 
     @property
     def account_url(self) -> str:
-        """The address of its account in its cloud."""
+        """The URL of its account in its cloud."""
         return f"https://{self.account}.blob.{self.suffix}"
 
 
 class AzureAccess(StorageAccess, frozen=True, kw_only=True):
-    """Account, endpoint and credentials; what is empty is found in the usual places."""
+    """Account, endpoint and credentials; empty values come from the environment."""
 
     account: str = ""
     endpoint_url: str = ""
@@ -91,21 +91,23 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         facts = (
-            f"{name}={MASK if name in _SECRET else getattr(self, name)!r}"
+            f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
         return f"{type(self).__name__}({', '.join(facts)})"
 
-    def settled(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
+    def resolve(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access completed with account and endpoint from the environment."""
         account, in_string = self._from_environment(environment)
-        mine = self.account or account or _account_in(self.endpoint_url)
-        endpoint = self.endpoint_url or (in_string.endpoint_url if account in ("", mine) else "")
-        return msgspec.structs.replace(self, account=mine, endpoint_url=endpoint.rstrip("/"))
+        own_account = self.account or account or _account_in(self.endpoint_url)
+        endpoint = self.endpoint_url or (
+            in_string.endpoint_url if account in ("", own_account) else ""
+        )
+        return msgspec.structs.replace(self, account=own_account, endpoint_url=endpoint.rstrip("/"))
 
     def with_keys(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
-        """The access with the keys that the environment has for this account, if it has none."""
+        """The access with keys of the account from the environment, if it has no credentials."""
         account, in_string = self._from_environment(environment)
         get = environment.get
         if self._has_credentials() or account not in ("", self.account):
@@ -137,17 +139,17 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
         """A container of this account."""
         return ContainerAddress(name, self.account, self.suffix)
 
-    def is_of(self, container: ContainerAddress) -> bool:
+    def contains(self, container: ContainerAddress) -> bool:
         """Whether a container is in this account, in the same cloud."""
         return (container.account, container.suffix) == (self.account, self.suffix)
 
-    def reaching(self, container: ContainerAddress) -> "AzureAccess":
-        """The access without secrets of another account than the container's.
+    def for_container(self, container: ContainerAddress) -> "AzureAccess":
+        """The access for a container, without secrets of other accounts.
 
-        Tables may name any container. An identity is valid in all accounts of its cloud, so that
+        Tables may refer to any container. An identity is valid in all accounts of its cloud, so
         only keys and signatures are dropped; other clouds are accessed anonymously.
         """
-        if not self.account or self.is_of(container):
+        if not self.account or self.contains(container):
             return self
         if container.suffix != self.suffix:
             return AzureAccess(account=container.account, anonymous=True)
@@ -156,8 +158,8 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
         )
 
     def account_url(self, container: ContainerAddress) -> str:
-        """The address below which the containers of an account lie."""
-        if self.endpoint_url and self.is_of(container):
+        """The base URL of the containers of an account."""
+        if self.endpoint_url and self.contains(container):
             return self.endpoint_url.replace(".dfs.", ".blob.")
         return container.account_url
 

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 VERSION: Final = "2021-12-02"
 _SCOPE: Final = "https://storage.azure.com/.default"
-# An error code of Microsoft Entra: the token was refused.
-_REFUSED: Final = re.compile(r"AADSTS\d+.*")
+# An error code of Microsoft Entra.
+_ENTRA_ERROR: Final = re.compile(r"AADSTS\d+.*")
 # Headers whose values are signed without their names, in this order.
-_SIGNED = ("content-encoding", "content-language", "content-length", "content-md5", "content-type",
-           "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since",
-           "range")  # fmt: skip
+_SIGNED_HEADERS = (
+    "content-encoding", "content-language", "content-length", "content-md5", "content-type",
+    "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
+)  # fmt: skip
 
 
 class AzureRequest(NamedTuple):
@@ -54,14 +55,14 @@ class AzureLogin(Protocol):
     def for_obstore(self) -> "AzureCredential":
         """The credential in the form of obstore."""
 
-    def scrubbed(self, text: str) -> str:
-        """The text without the secret."""
+    def mask_secrets(self, text: str) -> str:
+        """The text with the secret masked."""
 
 
 class SharedKey(NamedTuple):
-    """The key of an account, which may do everything in it.
+    """The key of an account, which grants full access to it.
 
-    Signed here, since azure-identity signs nothing and account keys work without an extra.
+    Requests are signed here, because azure-identity does not support account keys.
     """
 
     account: str
@@ -81,7 +82,7 @@ class SharedKey(NamedTuple):
         try:
             key = base64.b64decode(self.key, validate=True)
         except ValueError:
-            raise NoCredentials("the account key is not in base64 as Azure shows it") from None
+            raise NoCredentials("the account key is not valid base64") from None
         signature = base64.b64encode(hmac.digest(key, text.encode(), hashlib.sha256)).decode()
         return {**sent, "Authorization": f"SharedKey {self.account}:{signature}"}
 
@@ -91,7 +92,7 @@ class SharedKey(NamedTuple):
         query = sorted((name.lower(), value) for name, value in parse_qsl(parts.query, True))
         return "\n".join((
             request.method,
-            *(headers.get(name, "") for name in _SIGNED),
+            *(headers.get(name, "") for name in _SIGNED_HEADERS),
             *(f"{name}:{headers[name]}" for name in own),
             f"/{self.account}{parts.path}",
             *(f"{name}:{value}" for name, value in query),
@@ -100,12 +101,12 @@ class SharedKey(NamedTuple):
     def for_obstore(self) -> "AzureCredential":
         return {"access_key": self.key, "expires_at": None}
 
-    def scrubbed(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         return text.replace(self.key, MASK)
 
 
 class SasToken(NamedTuple):
-    """A shared access signature: some rights, for a time, in the query of every address."""
+    """A shared access signature, added to the query of every URL."""
 
     token: str
     expires: float | None = None
@@ -126,7 +127,7 @@ class SasToken(NamedTuple):
     def for_obstore(self) -> "AzureCredential":
         return {"sas_token": self._text, "expires_at": None}
 
-    def scrubbed(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         signatures = [value for name, value in parse_qsl(self._text) if name == "sig"]
         for secret in (self._text, unquote(self._text), *signatures):
             text = text.replace(secret, MASK)
@@ -149,10 +150,10 @@ class BearerToken(NamedTuple):
         return {**request.headers, "x-ms-version": VERSION, "Authorization": f"Bearer {self.token}"}
 
     def for_obstore(self) -> "AzureCredential":
-        ends = None if self.expires is None else datetime.fromtimestamp(self.expires, UTC)
-        return {"token": self.token, "expires_at": ends}
+        expires = None if self.expires is None else datetime.fromtimestamp(self.expires, UTC)
+        return {"token": self.token, "expires_at": expires}
 
-    def scrubbed(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         return text.replace(self.token, MASK)
 
 
@@ -170,7 +171,7 @@ class AnonymousLogin(NamedTuple):
     def for_obstore(self) -> "AzureCredential":
         return {"token": "", "expires_at": None}
 
-    def scrubbed(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         return text
 
 
@@ -186,9 +187,9 @@ class AzureCredentials:
         """A login that is valid for some minutes."""
         return self._static or BearerToken(*self._tokens.current())
 
-    def scrubbed(self, text: str) -> str:
-        """The text without any part of the credentials in use."""
-        text = self._static.scrubbed(text) if self._static else self._tokens.scrubbed(text)
+    def mask_secrets(self, text: str) -> str:
+        """The text with all secrets masked."""
+        text = self._static.mask_secrets(text) if self._static else self._tokens.mask_secrets(text)
         secret = self._access.client_secret
         return text.replace(secret, MASK) if secret else text
 
@@ -206,14 +207,15 @@ class AzureCredentials:
         try:
             token = self._credential.get_token(_SCOPE)
         except (errors.AzureError, ValueError) as problem:
-            text = self.scrubbed(redact(" ".join(str(problem).split())))
-            if refused := _REFUSED.search(text):
+            text = self.mask_secrets(redact(" ".join(str(problem).split())))
+            if entra_error := _ENTRA_ERROR.search(text):
                 raise NoCredentials(
-                    f"Microsoft Entra gives no token: {refused.group()[:300]}", code="NoToken"
+                    f"Microsoft Entra returned no token: {entra_error.group()[:300]}",
+                    code="NoToken",
                 ) from None
             if self._access.client_secret:
                 raise NoCredentials(
-                    f"Microsoft Entra gives no token: {text[:300]}", code="NoToken"
+                    f"Microsoft Entra returned no token: {text[:300]}", code="NoToken"
                 ) from None
             raise NoCredentials("no credentials were found", code="NoCredentials") from None
         return Token(token.token, token.expires_on)
@@ -225,7 +227,7 @@ class AzureCredentials:
         identity = vendor_module("azure.identity", library="azure-identity", extra="azure")
         options = {
             "connection_verify": os.environ.get(CA_BUNDLE) or True,
-            # Other clouds are known by their own host only, and may reach no other.
+            # The public discovery service does not know other clouds, and they may not reach it.
             "disable_instance_discovery": "AZURE_AUTHORITY_HOST" in os.environ,
         }
         tenant = access.tenant_id or os.environ.get("AZURE_TENANT_ID")
@@ -236,5 +238,5 @@ class AzureCredentials:
             )
         if not tenant or not client:
             missing = "tenant_id" if not tenant else "client_id"
-            raise NoCredentials(f"'client_secret' also needs '{missing}'")
+            raise NoCredentials(f"'client_secret' also requires '{missing}'")
         return identity.ClientSecretCredential(tenant, client, access.client_secret, **options)

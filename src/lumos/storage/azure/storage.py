@@ -1,4 +1,4 @@
-"""Containers of Azure as a storage: listed by Lumos, read and written by obstore."""
+"""Azure containers as a storage: listed by Lumos, read and written by obstore."""
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
@@ -32,18 +32,18 @@ from lumos.storage.objects.key_ranges import is_below_hidden
 from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
 
-# Azure has larger pages than others, and bills each request.
-_MOST: Final = 5000
+# Azure allows larger pages than others and bills each request.
+_MAX_PAGE_SIZE: Final = 5000
 
 
 class AzureContainer(ObjectBucket):
-    """A container as some access reaches it.
+    """A container of Azure Blob Storage.
 
-    Azure lists from no given name on, and accounts with folders of their own list them in another
-    order than keys have; so nothing here relies on either.
+    Azure cannot start a listing at a given key, and accounts with hierarchical namespaces do not
+    list in key order, so this class relies on neither.
     """
 
-    serves_suffixes: ClassVar[bool] = False
+    supports_suffix_ranges: ClassVar[bool] = False
 
     _credentials: AzureCredentials
 
@@ -75,16 +75,18 @@ class AzureContainer(ObjectBucket):
         query = {
             "restype": "container",
             "comp": "list",
-            # Some writers mark folders only there.
+            # Some writers mark folders only in the metadata.
             "include": "metadata",
-            "maxresults": str(_MOST if limit == PAGE_SIZE else limit),
+            "maxresults": str(_MAX_PAGE_SIZE if limit == PAGE_SIZE else limit),
             **({"prefix": prefix} if prefix else {}),
             **({"delimiter": "/"} if folders else {}),
         }
         while True:
             with self._breaker.guard():
-                answer = self._request("", query={**query, **({"marker": token} if token else {})})
-            page = _page(answer.body)
+                response = self._request(
+                    "", query={**query, **({"marker": token} if token else {})}
+                )
+            page = _page(response.body)
             entries = [entry for entry in page.entries if entry.key > after]
             # A page may be empty although others follow.
             if entries or page.folders or not page.token:
@@ -98,32 +100,32 @@ class AzureContainer(ObjectBucket):
         query: Mapping[str, str] = MappingProxyType({}),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> HttpResponse:
-        answer = self._send("GET", key, query=query, headers=headers)
-        if answer.status not in (200, 206):
-            raise self._without_secrets(error_from_response(answer.status, answer.body))
-        return answer
+        response = self._send("GET", key, query=query, headers=headers)
+        if response.status not in (200, 206):
+            raise self._without_secrets(error_from_response(response.status, response.body))
+        return response
 
     def put(self, key: str, data: bytes) -> None:
         if not self._leaks_on_redirect():
             super().put(key, data)
             return
         headers = {"x-ms-blob-type": "BlockBlob"}
-        answer = self._send("PUT", key, headers=headers, body=data)
-        if answer.status != 201:
-            raise self._without_secrets(error_from_response(answer.status, answer.body))
+        response = self._send("PUT", key, headers=headers, body=data)
+        if response.status != 201:
+            raise self._without_secrets(error_from_response(response.status, response.body))
 
     def _leaks_on_redirect(self) -> bool:
         # The signature is part of the URL, which a redirect passes on as referrer.
         return isinstance(self._credentials.current(), SasToken)
 
     def delete(self, keys: list[str]) -> None:
-        # One by one, since batches do not work in all accounts.
-        self._for_each(self._remove, keys)
+        # One request each, since not all accounts support batches.
+        self._delete_each(self._remove, keys)
 
     def _remove(self, key: str) -> None:
-        answer = self._send("DELETE", key)
-        if answer.status not in (200, 202, 204, 404):
-            raise self._without_secrets(error_from_response(answer.status, answer.body))
+        response = self._send("DELETE", key)
+        if response.status not in (200, 202, 204, 404):
+            raise self._without_secrets(error_from_response(response.status, response.body))
 
     def _send(
         self,
@@ -136,8 +138,8 @@ class AzureContainer(ObjectBucket):
     ) -> HttpResponse:
         name = self._container.name
         path = quote(f"/{name}/{key}" if key else f"/{name}", safe="/-._~")
-        asked = f"?{urlencode(query, quote_via=quote)}" if query else ""
-        url = f"{self._access.account_url(self._container)}{path}{asked}"
+        query_string = f"?{urlencode(query, quote_via=quote)}" if query else ""
+        url = f"{self._access.account_url(self._container)}{path}{query_string}"
         login = self._credentials.current()
         return self._http.send(
             method,
@@ -169,7 +171,7 @@ def _page(body: bytes) -> ObjectPage:
             raise ValueError(root.tag)
         entries = [_entry(node) for node in root.iter("Blob") if not _is_folder(node)]
     except (ElementTree.ParseError, ValueError) as problem:
-        raise StorageFault("the endpoint does not answer as Azure does") from problem
+        raise StorageFault("the response is not one of Azure") from problem
     folders = [_name(node) for node in root.iter("BlobPrefix")]
     return ObjectPage(entries, folders, root.findtext("NextMarker") or "")
 
@@ -187,7 +189,7 @@ def _entry(node: ElementTree.Element) -> ObjectEntry:
 def _is_folder(node: ElementTree.Element) -> bool:
     kind = node.findtext("Properties/ResourceType", "")
     mark = next(
-        (each.text for each in node.iterfind("Metadata/*") if each.tag.lower() == "hdi_isfolder"),
+        (item.text for item in node.iterfind("Metadata/*") if item.tag.lower() == "hdi_isfolder"),
         "",
     )
     return kind == "directory" or (mark or "").lower() == "true"
@@ -198,7 +200,7 @@ def _name(node: ElementTree.Element) -> str:
     if found is None:
         raise ValueError("a blob without a name")
     text = found.text or ""
-    # Names that XML cannot hold.
+    # Names that XML cannot represent are encoded.
     return unquote(text) if found.get("Encoded") == "true" else text
 
 
@@ -208,7 +210,7 @@ def _microseconds(text: str) -> int:
 
 
 _CONCURRENCY: Final = 16
-# A folder with more blobs at the top of a root is listed again by a task of its own.
+# A folder with more blobs is listed again by a separate task.
 _MAX_FILES_IN_SPLIT: Final = 1000
 
 
@@ -217,18 +219,18 @@ class _Folder(NamedTuple):
 
     prefix: str
     entries: list[ObjectEntry]
-    below: list[str]
-    markers: list[ListingItem]
+    subfolders: list[str]
+    roots: list[ListingItem]
 
 
 class AzureStorage(ObjectStorage[AzureContainer]):
-    """Paths are `abfss://container@account.dfs.core.windows.net/key`, the key as it is.
+    """Paths are `abfss://container@account.dfs.core.windows.net/key`, with keys not encoded.
 
-    A root is divided by its folders, since Azure lists from no given key on.
+    A root is divided by folders, since Azure cannot start a listing at a given key.
     """
 
     scheme: ClassVar[str] = "abfss"
-    right_to_list: ClassVar[str] = "the role Storage Blob Data Reader"
+    list_permission: ClassVar[str] = "the role Storage Blob Data Reader"
 
     def __init__(
         self,
@@ -237,14 +239,14 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         super().__init__()
-        self.access = access.settled()
+        self.access = access.resolve()
         self._retries = retries
         self._http = storage_http_client()
         self._credentials: dict[str, AzureCredentials] = {}
 
     def _new_bucket(self, name: str) -> AzureContainer:
         container = ContainerAddress.parse(name) or self.access.container(name)
-        access = self.access.reaching(container)
+        access = self.access.for_container(container)
         credentials = self._credentials.setdefault(
             container.account_url,
             AzureCredentials(access.with_keys(), container.account),
@@ -264,12 +266,12 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         try:
             page = bucket.page(prefix, folders=True)
             if not page.entries and not page.folders and prefix:
-                return self._single(bucket, prefix.removesuffix("/")), []
+                return self._single_file(bucket, prefix.removesuffix("/")), []
             if not deep:
                 return [], [KeyRange(root, deep=False)]
-            return self._divided(bucket, prefix, parts, tables=tables)
+            return self._divide(bucket, prefix, parts, tables=tables)
         except StorageFault as problem:
-            return [self._unlisted(root, problem)], []
+            return [self._listing_problem(root, problem)], []
 
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
         bucket, prefix = self._bucket_and_prefix(key_range.folder)
@@ -278,9 +280,9 @@ class AzureStorage(ObjectStorage[AzureContainer]):
             pages = bucket.pages(prefix, folders=not deep)
             yield from self._items_in(bucket, prefix, pages, deep=deep, tables=tables and deep)
             if tables and not deep:
-                yield from self._folder(bucket, prefix, tables=True).markers
+                yield from self._folder(bucket, prefix, tables=True).roots
         except StorageFault as problem:
-            yield self._unlisted(key_range.folder, problem)
+            yield self._listing_problem(key_range.folder, problem)
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
@@ -290,29 +292,29 @@ class AzureStorage(ObjectStorage[AzureContainer]):
     def files(self, folder: str) -> list[str]:
         return sorted(super().files(folder))
 
-    def _single(self, bucket: AzureContainer, key: str) -> list[ListingItem]:
-        """The root is no folder; it may be the key of a single blob."""
+    def _single_file(self, bucket: AzureContainer, key: str) -> list[ListingItem]:
+        """The blob whose key is the root, if there is one."""
         entries = (entry for page in bucket.pages(key, folders=True) for entry in page.entries)
         found = next((entry for entry in entries if entry.key == key), None)
-        return [] if found is None else [self._listed(bucket, found)]
+        return [] if found is None else [self._to_listed_file(bucket, found)]
 
-    def _divided(
+    def _divide(
         self, bucket: AzureContainer, prefix: str, parts: int, *, tables: bool
     ) -> tuple[list[ListingItem], list[KeyRange]]:
         items: list[ListingItem] = []
-        crowded: list[KeyRange] = []
-        waiting = deque([prefix])
-        asked = 0
+        large_folders: list[KeyRange] = []
+        queue = deque([prefix])
+        requests = 0
         with ThreadPoolExecutor(_CONCURRENCY) as pool:
-            while waiting and len(waiting) < parts and asked < parts:
-                some = [waiting.popleft() for _ in range(min(_CONCURRENCY, len(waiting)))]
-                asked += len(some)
-                for folder in pool.map(lambda at: self._folder(bucket, at, tables=tables), some):
-                    if folder.markers:
-                        items += folder.markers
+            while queue and len(queue) < parts and requests < parts:
+                batch = [queue.popleft() for _ in range(min(_CONCURRENCY, len(queue)))]
+                requests += len(batch)
+                for folder in pool.map(lambda at: self._folder(bucket, at, tables=tables), batch):
+                    if folder.roots:
+                        items += folder.roots
                         continue
                     if len(folder.entries) > _MAX_FILES_IN_SPLIT:
-                        crowded.append(
+                        large_folders.append(
                             KeyRange(self._folder_path(bucket, folder.prefix), deep=False)
                         )
                     else:
@@ -320,29 +322,34 @@ class AzureStorage(ObjectStorage[AzureContainer]):
                         items += self._items_in(
                             bucket, folder.prefix, [page], deep=True, tables=False
                         )
-                    waiting.extend(folder.below)
-        return items, [*crowded, *(KeyRange(self._folder_path(bucket, each)) for each in waiting)]
+                    queue.extend(folder.subfolders)
+        return items, [
+            *large_folders,
+            *(KeyRange(self._folder_path(bucket, prefix)) for prefix in queue),
+        ]
 
     def _folder(self, bucket: AzureContainer, prefix: str, *, tables: bool) -> _Folder:
         entries: list[ObjectEntry] = []
         folders: list[str] = []
         for page in bucket.pages(prefix, folders=True):
-            # Of a crowded folder a task of its own lists the blobs.
+            # The blobs of a large folder are listed by a separate task.
             entries += page.entries if len(entries) <= _MAX_FILES_IN_SPLIT else ()
             folders += page.folders
         at = self._folder_path(bucket, prefix)
-        names = {each[len(prefix) : -1] for each in folders}
-        markers: list[ListingItem] = []
+        names = {folder[len(prefix) : -1] for folder in folders}
+        roots: list[ListingItem] = []
         if tables:
-            markers += [TableRoot(at, kind) for name, kind in LOG_FOLDERS.items() if name in names]
+            roots += [TableRoot(at, kind) for name, kind in LOG_FOLDERS.items() if name in names]
             if METADATA_FOLDER in names and self._is_iceberg(bucket, f"{prefix}{METADATA_FOLDER}/"):
-                markers.append(TableRoot(at, "iceberg"))
-        below = [each for each in folders if not is_below_hidden(prefix, each)]
-        return _Folder(prefix, entries, below, markers)
+                roots.append(TableRoot(at, "iceberg"))
+        subfolders = [folder for folder in folders if not is_below_hidden(prefix, folder)]
+        return _Folder(prefix, entries, subfolders, roots)
 
     def _is_iceberg(self, bucket: AzureContainer, metadata: str) -> bool:
         pages = bucket.pages(metadata, folders=True)
-        return any(is_iceberg(each.key[len(metadata) :]) for page in pages for each in page.entries)
+        return any(
+            is_iceberg(entry.key[len(metadata) :]) for page in pages for entry in page.entries
+        )
 
     def _folder_path(self, bucket: AzureContainer, prefix: str) -> str:
         return self._path(bucket, prefix).removesuffix("/")

@@ -1,4 +1,4 @@
-"""How buckets of Google are reached: by the configuration, and else by the usual places."""
+"""Access to Google Cloud Storage, from the configuration and the environment."""
 
 import os
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ _GOOGLE: Final = "https://storage.googleapis.com"
 
 
 class GcsAccess(StorageAccess, frozen=True, kw_only=True):
-    """Endpoint and credentials of buckets; what is empty is found in the usual places.
+    """Endpoint and credentials of buckets; empty values come from the environment.
 
-    `project` is billed for requests where the requester pays.
+    `project` is billed for requests if the requester pays.
     """
 
     endpoint_url: str = ""
@@ -28,7 +28,7 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: GcsSourceSettings) -> Self:
-        """The access that a section describes; a file of keys travels along, if it can be read."""
+        """The access for a section; the contents of a key file are included if it is readable."""
         text = source.credentials.reveal() if source.credentials else ""
         file = source.credentials_file or ""
         if file and not text:
@@ -50,8 +50,8 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
         )
         return f"{type(self).__name__}({', '.join(facts)})"
 
-    def settled(self, environment: Mapping[str, str] = os.environ) -> "GcsAccess":
-        """The same with the endpoint filled in; emulators know no credentials."""
+    def resolve(self, environment: Mapping[str, str] = os.environ) -> "GcsAccess":
+        """The access with the endpoint filled in; emulators use no credentials."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "")
         if self.endpoint_url or not emulator:
             return msgspec.structs.replace(

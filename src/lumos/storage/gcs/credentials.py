@@ -27,50 +27,50 @@ class GcsCredentials:
     def __init__(self, access: GcsAccess) -> None:
         self._access = access
         self._tokens = TokenCache(self._fetch)
-        self._found: _GoogleCredentials = None
+        self._google_credentials: _GoogleCredentials = None
         self._request: Any = None
 
     def current(self) -> Token | None:
         """A token that is valid for some minutes; None for anonymous access."""
         return None if self._access.anonymous else self._tokens.current()
 
-    def scrubbed(self, text: str) -> str:
-        """The text without any part of the credentials in use."""
+    def mask_secrets(self, text: str) -> str:
+        """The text with all secrets masked."""
         with suppress(ValueError, AttributeError, TypeError):
             facts = json.loads(self._access.credentials)
             for secret in filter(None, (facts.get(key) for key in _SECRET_KEYS)):
                 text = text.replace(secret, MASK)
-        return self._tokens.scrubbed(text)
+        return self._tokens.mask_secrets(text)
 
     def _fetch(self) -> Token:
         errors = _google("google.auth.exceptions")
         try:
-            if self._found is None:
+            if self._google_credentials is None:
                 self._request = _new_request()
-                self._found = self._find()
-            self._found.refresh(self._request)
+                self._google_credentials = self._load()
+            self._google_credentials.refresh(self._request)
         except NoCredentials:
             raise
         except (errors.RefreshError, errors.TransportError) as problem:
-            # Further arguments hold the whole answer.
-            text = self.scrubbed(redact(" ".join(str(problem.args[0]).split())))[:300]
-            raise NoCredentials(f"Google gives no token: {text}", code="NoToken") from None
-        expiry = self._found.expiry
-        ends = None if expiry is None else expiry.replace(tzinfo=UTC).timestamp()
-        return Token(self._found.token, ends)
+            # Further arguments contain the whole response.
+            text = self.mask_secrets(redact(" ".join(str(problem.args[0]).split())))[:300]
+            raise NoCredentials(f"Google returned no token: {text}", code="NoToken") from None
+        expiry = self._google_credentials.expiry
+        expires = None if expiry is None else expiry.replace(tzinfo=UTC).timestamp()
+        return Token(self._google_credentials.token, expires)
 
-    def _find(self) -> _GoogleCredentials:
+    def _load(self) -> _GoogleCredentials:
         access = self._access
         auth, errors = _google("google.auth"), _google("google.auth.exceptions")
-        place = access.credentials_file or (
-            "'credentials'" if access.credentials else "what google-auth found"
+        source = access.credentials_file or (
+            "'credentials'" if access.credentials else "the default credentials"
         )
-        # Lumos needs no project, so that it need not be warned that there is none.
+        # Lumos needs no project, so the warning about a missing one is suppressed.
         logging.getLogger("google.auth._default").setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                # With scopes from the start, another service would be asked for the project.
+                # Scopes are added later: with scopes, google-auth would request the project.
                 if access.credentials or access.credentials_file:
                     facts = json.loads(access.credentials or _text(access.credentials_file))
                     found, _ = auth.load_credentials_from_dict(facts, request=self._request)
@@ -83,10 +83,10 @@ class GcsCredentials:
                 text = redact(" ".join(str(known.args[0]).split()))[:300].rstrip(".")
                 if "default credentials were not found" in text:
                     raise NoCredentials("no credentials were found", code="NoCredentials") from None
-                raise NoCredentials(f"{place} holds no credentials of Google: {text}") from None
+                raise NoCredentials(f"{source} contains no Google credentials: {text}") from None
             except (AttributeError, TypeError, ValueError):
-                # Their text may quote the credentials.
-                raise NoCredentials(f"{place} holds no credentials of Google") from None
+                # The message may quote the credentials.
+                raise NoCredentials(f"{source} contains no Google credentials") from None
         return _google("google.auth.credentials").with_scopes_if_required(found, _SCOPES)
 
 
@@ -95,7 +95,7 @@ def _google(name: str) -> Any:
 
 
 def _new_request() -> Any:
-    """How google-auth sends requests: with the certificates that all of Lumos trusts."""
+    """A request object for google-auth, with the CA bundle of Lumos."""
     transport = _google("google.auth.transport.requests")
     session = _google("requests").Session()
     session.verify = os.environ.get(CA_BUNDLE) or True

@@ -1,4 +1,4 @@
-"""One bucket of Google: listed and written by its JSON API, and obstore reads the bytes."""
+"""Google Cloud Storage: listed and written with its JSON API, read with obstore."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _BILLED_PROJECT: Final = "x-goog-user-project"
 
 
 class GcsBucket(ObjectBucket):
-    """A bucket as some access reaches it."""
+    """A bucket of Google Cloud Storage."""
 
     _credentials: GcsCredentials
 
@@ -50,7 +50,7 @@ class GcsBucket(ObjectBucket):
         self._access = access
         self._credentials = credentials
         self._http = http_client
-        # Billing a project needs permissions in it, so it is only done where a bucket requires it.
+        # Billing a project takes permissions in it, so it is only done if a bucket requires it.
         self._billing_header: Mapping[str, str] = {}
 
     def page(
@@ -64,8 +64,8 @@ class GcsBucket(ObjectBucket):
     ) -> ObjectPage:
         query = page_query(prefix, after, token, folders=folders, limit=limit)
         with self._breaker.guard():
-            answer = self._request("", query=query)
-        return page_of(answer.body, after=after, limit=limit)
+            response = self._request("", query=query)
+        return page_of(response.body, after=after, limit=limit)
 
     def _request(
         self,
@@ -85,7 +85,7 @@ class GcsBucket(ObjectBucket):
         self._send("POST", f"/upload{self._objects}", query, headers=headers, body=data)
 
     def delete(self, keys: list[str]) -> None:
-        self._for_each(self._remove, keys)
+        self._delete_each(self._remove, keys)
 
     def _remove(self, key: str) -> None:
         with suppress(FileNotFoundError):
@@ -108,24 +108,24 @@ class GcsBucket(ObjectBucket):
         body: bytes = b"",
         max_bytes: int | None = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
-        asked = f"?{urlencode(query)}" if query else ""
+        query_string = f"?{urlencode(query)}" if query else ""
 
-        def to_send() -> Mapping[str, str]:
+        def request_headers() -> Mapping[str, str]:
             token = self._credentials.current()
             login = {} if token is None else {"Authorization": f"Bearer {token.text}"}
             return {**headers, **login, **self._billing_header}
 
-        answer = self._http.send(
+        response = self._http.send(
             method,
-            f"{self._access.endpoint_url}{path}{asked}",
-            headers=to_send,
+            f"{self._access.endpoint_url}{path}{query_string}",
+            headers=request_headers,
             body=body,
             retries=self._retries,
             max_bytes=max_bytes,
         )
-        if answer.status in (200, 204, 206):
-            return answer
-        problem = gcs_error(answer.status, answer.body)
+        if response.status in (200, 204, 206):
+            return response
+        problem = gcs_error(response.status, response.body)
         if problem.code == REQUESTER_PAYS and self._access.project and not self._billing_header:
             self._billing_header = {_BILLED_PROJECT: self._access.project}
             return self._send(method, path, query, headers=headers, body=body, max_bytes=max_bytes)
@@ -151,8 +151,8 @@ class GcsBucket(ObjectBucket):
     def _credential(self) -> "GCSCredential":
         found = self._credentials.current()
         assert found is not None, "anonymous access signs nothing"
-        ends = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
-        return {"token": found.text, "expires_at": ends}
+        expires = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
+        return {"token": found.text, "expires_at": expires}
 
 
 REQUESTER_PAYS: Final = "UserProjectMissing"
@@ -161,7 +161,7 @@ _FIELDS: Final = "items(name,size,updated,generation,storageClass),prefixes,next
 
 
 def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int) -> dict[str, str]:
-    """The query for a page; Google includes the key `after`, so that one more is requested."""
+    """The query for a page; requests one more key, since Google includes the key `after`."""
     return {
         "prefix": prefix,
         "maxResults": str(limit + bool(after)),
@@ -176,11 +176,11 @@ def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
     """The page of a response."""
     try:
         facts = json.loads(body)
-        entries = [_entry(each) for each in facts.get("items", ())]
-        folders = [str(each) for each in facts.get("prefixes", ())]
+        entries = [_entry(item) for item in facts.get("items", ())]
+        folders = [str(prefix) for prefix in facts.get("prefixes", ())]
         token = str(facts.get("nextPageToken", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise StorageFault("the endpoint does not answer as Google Cloud Storage does") from problem
+        raise StorageFault("the response is not one of Google Cloud Storage") from problem
     later = [entry for entry in entries if entry.key > after]
     return ObjectPage(later[:limit] if limit == 1 else later, folders, token)
 
@@ -203,7 +203,7 @@ def gcs_error(status: int, body: bytes) -> StorageFault:
 
 def _entry(facts: dict[str, Any]) -> ObjectEntry:
     modified = (datetime.fromisoformat(facts["updated"]) - _EPOCH) // timedelta(microseconds=1)
-    # Every write makes another generation, even of the same bytes.
+    # Every write creates a new generation, even with the same bytes.
     generation = str(facts.get("generation", ""))
     storage_class = str(facts.get("storageClass", "")).lower()
     return ObjectEntry(facts["name"], int(facts["size"]), modified, generation, storage_class)
@@ -212,17 +212,17 @@ def _entry(facts: dict[str, Any]) -> ObjectEntry:
 def _message_and_reason(body: bytes) -> tuple[str, str]:
     try:
         facts = json.loads(body)["error"]
-        reasons = [each.get("reason", "") for each in facts.get("errors", ())]
+        reasons = [error.get("reason", "") for error in facts.get("errors", ())]
         return " ".join(str(facts.get("message", "")).split()).rstrip("."), "".join(reasons[:1])
     except (ValueError, KeyError, TypeError, AttributeError):
         return "", ""
 
 
 class GcsStorage(ObjectStorage[GcsBucket]):
-    """Paths are `gs://bucket/key`, the key as it is."""
+    """Paths are `gs://bucket/key`, with keys not encoded."""
 
     scheme: ClassVar[str] = "gs"
-    right_to_list: ClassVar[str] = "storage.objects.list"
+    list_permission: ClassVar[str] = "storage.objects.list"
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class GcsStorage(ObjectStorage[GcsBucket]):
         retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         super().__init__()
-        self.access = access.settled()
+        self.access = access.resolve()
         self._retries = retries
         self._http = storage_http_client()
         self._credentials = GcsCredentials(self.access)

@@ -1,4 +1,4 @@
-"""Hadoop's file system, by WebHDFS."""
+"""Hadoop file systems, with WebHDFS."""
 
 from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.storage import HdfsStorage

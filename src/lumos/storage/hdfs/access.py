@@ -1,4 +1,4 @@
-"""How a Hadoop file system is reached: by the configuration, else by Hadoop's own."""
+"""Access to a Hadoop file system, from the configuration or that of Hadoop."""
 
 import os
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class HadoopSite(NamedTuple):
 
     @classmethod
     def of(cls, environment: Mapping[str, str] = os.environ) -> "HadoopSite":
-        """The site in HADOOP_CONF_DIR, or below HADOOP_HOME; an empty one where there is none."""
+        """The site in HADOOP_CONF_DIR or HADOOP_HOME; empty if there is none."""
         folder = environment.get("HADOOP_CONF_DIR")
         home = environment.get("HADOOP_HOME")
         if not folder and home:
@@ -36,27 +36,27 @@ class HadoopSite(NamedTuple):
             with suppress(OSError, ElementTree.ParseError):
                 root = ElementTree.parse(Path(folder or "", name)).getroot()
                 properties |= {
-                    each.findtext("name", "").strip(): each.findtext("value", "").strip()
-                    for each in root.iter("property")
+                    item.findtext("name", "").strip(): item.findtext("value", "").strip()
+                    for item in root.iter("property")
                 }
         return cls(properties)
 
     @property
     def authority(self) -> str:
-        """The file system that is meant where none is named."""
+        """The default file system."""
         default = urlsplit(self.properties.get("fs.defaultFS", ""))
         return (default.hostname or "") if default.scheme == "hdfs" else ""
 
     def urls(self, authority: str) -> tuple[str, ...]:
-        """Where WebHDFS of a nameservice or of the only name node is."""
+        """The WebHDFS URLs of a nameservice or of the only name node."""
         scheme = "https" if self._get("dfs.http.policy").upper() == "HTTPS_ONLY" else "http"
         key = f"dfs.namenode.{scheme}-address"
         nodes = self._get(f"dfs.ha.namenodes.{authority}").split(",")
         keys = [f"{key}.{authority}.{node.strip()}" for node in nodes if node.strip()]
-        found = [self._get(each) for each in (*keys, *([] if keys else [f"{key}.{authority}"]))]
+        found = [self._get(name) for name in (*keys, *([] if keys else [f"{key}.{authority}"]))]
         if not any(found) and authority == self.authority:
             found = [self._get(key)]
-        return tuple(_url(scheme, each, authority) for each in found if each)
+        return tuple(_url(scheme, address, authority) for address in found if address)
 
     def _get(self, name: str) -> str:
         return self.properties.get(name, "")
@@ -105,7 +105,7 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         )
         return f"{type(self).__name__}({', '.join(facts)})"
 
-    def settled(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
+    def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
         """The access completed from the environment and Hadoop's own configuration."""
         is_known = self.user or self.token or self.kerberos
         user = self.user if is_known else environment.get("HADOOP_USER_NAME", "")
@@ -117,22 +117,22 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
 
     @property
     def authority(self) -> str:
-        """What stands between scheme and path in addresses of this file system."""
+        """The part between scheme and path in URIs of this file system."""
         return self.nameservice or (_host(self.urls[0]) if self.urls else "")
 
-    def is_of(self, authority: str) -> bool:
-        """Whether paths of an authority lie in the file system that the access is for."""
+    def contains(self, authority: str) -> bool:
+        """Whether paths of an authority are in the file system of this access."""
         return authority in ("", self.authority)
 
     def bases(self, authority: str) -> tuple[str, ...]:
-        """The addresses below which paths of an authority lie."""
-        if self.urls and self.is_of(authority):
+        """The base URLs for paths of an authority."""
+        if self.urls and self.contains(authority):
             return tuple(_base(url) for url in self.urls)
         return (f"http://{_host(f'//{authority}')}:{_PORT}{_REST}",)
 
 
 def _host(url: str) -> str:
-    """The host of an address, in brackets where it is a number of IPv6."""
+    """The host of a URL, with IPv6 addresses in brackets."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -142,5 +142,5 @@ def _host(url: str) -> str:
 
 def _base(url: str) -> str:
     url = url.rstrip("/")
-    # Gateways have a path of their own before it.
+    # Gateways have an additional path before it.
     return url if url.endswith(_REST) else f"{url}{_REST}"

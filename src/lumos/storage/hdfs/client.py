@@ -22,7 +22,7 @@ from lumos.storage.errors import (
 from lumos.storage.http import StorageCircuitBreaker
 
 _DATA: Final = {"Content-Type": "application/octet-stream"}
-_REDIRECTED: Final = (301, 302, 307)
+_REDIRECT_STATUSES: Final = (301, 302, 307)
 _TOKEN: Final = re.compile(r"(?<=delegation=)[\w-]+|(?<=token=)[\w-]+")
 
 
@@ -40,12 +40,12 @@ class HdfsStatus(NamedTuple):
 class HdfsPage(NamedTuple):
     """A page of the entries of a folder, sorted by name."""
 
-    found: list[HdfsStatus]
+    statuses: list[HdfsStatus]
     is_last: bool
 
 
 class WebHdfs:
-    """A file system behind its name nodes, of which one is active; may be used by many threads."""
+    """A file system with one active name node; thread-safe."""
 
     def __init__(
         self,
@@ -66,54 +66,58 @@ class WebHdfs:
         self._token = token
         self._headers = dict(headers or {})
         self._active = 0
-        self._pages = True
+        self._supports_paging = True
         self._breaker = StorageCircuitBreaker()
 
     def status(self, path: str) -> HdfsStatus:
         """A file or folder itself."""
-        answer = self._json("GET", path, "GETFILESTATUS")
-        with _as_webhdfs_answers():
-            return _status(answer["FileStatus"])
+        response = self._json("GET", path, "GETFILESTATUS")
+        with _check_webhdfs_format():
+            return _status(response["FileStatus"])
 
     def children(self, path: str, after: str = "") -> HdfsPage:
         """A page of the entries of a folder that sort after a name."""
-        if self._pages:
+        if self._supports_paging:
             try:
-                answer = self._json("GET", path, "LISTSTATUS_BATCH", startAfter=after)
+                response = self._json("GET", path, "LISTSTATUS_BATCH", startAfter=after)
             except StorageFault as problem:
                 # Older file systems and gateways do not know it.
                 if problem.status != 400:
                     raise
-                self._pages = False
+                self._supports_paging = False
             else:
-                with _as_webhdfs_answers():
-                    listing = answer["DirectoryListing"]
-                    found = _statuses(listing["partialListing"])
-                    return HdfsPage(found, not listing["remainingEntries"] or not found)
-        answer = self._json("GET", path, "LISTSTATUS")
-        with _as_webhdfs_answers():
-            found = _statuses(answer)
-        return HdfsPage([each for each in found if each.name > after], is_last=True)
+                with _check_webhdfs_format():
+                    listing = response["DirectoryListing"]
+                    statuses = _statuses(listing["partialListing"])
+                    return HdfsPage(statuses, not listing["remainingEntries"] or not statuses)
+        response = self._json("GET", path, "LISTSTATUS")
+        with _check_webhdfs_format():
+            statuses = _statuses(response)
+        return HdfsPage([status for status in statuses if status.name > after], is_last=True)
 
     def all_children(self, path: str, after: str = "") -> Iterator[HdfsStatus]:
-        """All of them, a page at a time."""
+        """All entries of a folder that sort after a name, read page by page."""
         while True:
             page = self.children(path, after)
-            yield from page.found
+            yield from page.statuses
             if page.is_last:
                 return
-            after = page.found[-1].name
+            after = page.statuses[-1].name
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
-        """The bytes of a file, or some of them; a read past the end fails."""
+        """Read a file or some bytes of it; a read beyond the end fails."""
         part = {} if length is None else {"length": str(length)}
-        answer = self._request("GET", path, "OPEN", offset=str(start), **part)
-        return self._at_data_node("GET", answer, path) if answer.status != 200 else answer.body
+        response = self._request("GET", path, "OPEN", offset=str(start), **part)
+        return (
+            self._send_to_data_node("GET", response, path)
+            if response.status != 200
+            else response.body
+        )
 
     def create(self, path: str, data: bytes) -> None:
         """Write or overwrite a file, not atomically."""
-        answer = self._request("PUT", path, "CREATE", overwrite="true")
-        self._at_data_node("PUT", answer, path, data)
+        response = self._request("PUT", path, "CREATE", overwrite="true")
+        self._send_to_data_node("PUT", response, path, data)
 
     def rename(self, path: str, to: str, *, size: int) -> None:
         """Rename a file of a known size, replacing the target."""
@@ -125,23 +129,23 @@ class WebHdfs:
             raise StorageFault(f"{path} cannot be renamed to {to}")
 
     def _is_renamed(self, path: str, to: str, size: int, **options: str) -> bool:
-        """Rename a file, and return whether that was accepted; raise if there is none.
+        """Rename a file and return whether it was renamed; raises if the file does not exist.
 
-        A request whose response was lost is sent again. Then the file has been renamed already.
+        A retry after a lost response finds the file already renamed.
         """
         try:
-            answer = self._request("PUT", path, "RENAME", destination=to, **options)
+            response = self._request("PUT", path, "RENAME", destination=to, **options)
         except StorageMissing:
             if self._size(path) is None and self._size(to) == size:
                 return True
             raise
-        if not _is_refused(answer):
+        if not _is_false(response):
             return True
         if self._size(path) is not None:
             return False
         if self._size(to) == size:
             return True
-        raise StorageMissing(f"{path} is not there any more")
+        raise StorageMissing(f"{path} no longer exists")
 
     def _size(self, path: str) -> int | None:
         try:
@@ -150,26 +154,26 @@ class WebHdfs:
             return None
 
     def delete(self, path: str) -> None:
-        """Removes a file; one that is not there is no problem."""
+        """Delete a file; a missing one is ignored."""
         self._request("DELETE", path, "DELETE")
 
     def new_token(self, renewer: str) -> str:
         """A delegation token for the current user."""
-        answer = self._json("GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)
-        with _as_webhdfs_answers():
-            return str(answer["Token"]["urlString"])
+        response = self._json("GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)
+        with _check_webhdfs_format():
+            return str(response["Token"]["urlString"])
 
     def cancel_token(self, token: str) -> None:
-        """Ends a token."""
+        """Cancel a token."""
         self._request("PUT", "/", "CANCELDELEGATIONTOKEN", token=token)
 
     def _json(self, method: str, path: str, op: str, **parameters: str) -> Any:
-        answer = self._request(method, path, op, **parameters)
-        with _as_webhdfs_answers():
-            return json.loads(answer.body)
+        response = self._request(method, path, op, **parameters)
+        with _check_webhdfs_format():
+            return json.loads(response.body)
 
     def _request(self, method: str, path: str, op: str, **parameters: str) -> HttpResponse:
-        """The answer of the name node that is active; what fails there raises."""
+        """Send a request to the active name node; raises its errors."""
         with self._breaker.guard():
             return self._send_to_active(method, path, {"op": op, **self._login, **parameters})
 
@@ -177,60 +181,62 @@ class WebHdfs:
         state = RetryState(self._retries)
         while True:
             problem: StorageFault | None = None
-            for turn in range(len(self._bases)):
-                at = (self._active + turn) % len(self._bases)
+            for offset in range(len(self._bases)):
+                index = (self._active + offset) % len(self._bases)
                 try:
-                    answer = self._send_to(self._bases[at], method, path, query)
+                    response = self._send_to(self._bases[index], method, path, query)
                 except (StorageUnreachable, StorageBusy) as failed:
                     problem = problem if isinstance(problem, StorageBusy) else failed
                     continue
-                self._active = at
-                return answer
-            assert problem is not None, "there is some name node"
+                self._active = index
+                return response
+            assert problem is not None, "there is a name node"
             wait = state.next_wait()
-            # Silent servers were retried by the HTTP client already.
-            is_over = isinstance(problem, StorageUnreachable) or problem.code == ""
-            if is_over or wait is None:
+            # The HTTP client has already retried unreachable servers.
+            is_final = isinstance(problem, StorageUnreachable) or problem.code == ""
+            if is_final or wait is None:
                 raise problem
             time.sleep(wait)
 
     def _send_to(self, base: str, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
         url = f"{base}{quote(path, safe='/-._~')}?{urlencode(query, quote_via=quote)}"
-        # With a second name node, a silent one is not retried.
+        # With several name nodes, the next one is tried instead.
         retries = self._retries if len(self._bases) == 1 else ONCE
-        # Gateways answer a read with the bytes of the file.
+        # Gateways return the bytes of the file directly.
         limit = None if query["op"] == "OPEN" else MAX_RESPONSE_BYTES
-        answer = self._http.send(
+        response = self._http.send(
             method, url, headers=lambda: self._headers, retries=retries, max_bytes=limit
         )
-        if answer.status in (200, 201):
-            return answer
-        if answer.status in _REDIRECTED:
-            return _with_whole_location(answer, url)
-        raise self._without_token(hdfs_error(answer.status, answer.body))
+        if response.status in (200, 201):
+            return response
+        if response.status in _REDIRECT_STATUSES:
+            return _with_absolute_location(response, url)
+        raise self._without_token(hdfs_error(response.status, response.body))
 
-    def _at_data_node(self, method: str, told: HttpResponse, path: str, data: bytes = b"") -> bytes:
-        where = _with_decomposed_path(told.headers.get("location", ""), path)
-        if told.status not in _REDIRECTED or not where:
+    def _send_to_data_node(
+        self, method: str, redirect: HttpResponse, path: str, data: bytes = b""
+    ) -> bytes:
+        url = _with_decomposed_path(redirect.headers.get("location", ""), path)
+        if redirect.status not in _REDIRECT_STATUSES or not url:
             raise StorageFault(NOT_WEBHDFS)
         try:
-            answer = self._http.send(
+            response = self._http.send(
                 method,
-                where,
+                url,
                 headers=lambda: _DATA,
                 body=data,
                 retries=self._retries,
                 max_bytes=None,
             )
-        except StorageUnreachable as silent:
-            host = urlsplit(where).netloc.rpartition("@")[2]
+        except StorageUnreachable as error:
+            host = urlsplit(url).netloc.rpartition("@")[2]
             raise StorageUnreachable(
-                f"the data node {host} that holds {path} does not answer; it must be reachable "
-                "from here by that name, or 'url' must name an HttpFS gateway"
-            ) from silent
-        if answer.status in (200, 201):
-            return answer.body
-        raise self._without_token(hdfs_error(answer.status, answer.body))
+                f"the data node {host} with {path} does not respond; it must be reachable "
+                "from here by this name, or 'url' must be an HttpFS gateway"
+            ) from error
+        if response.status in (200, 201):
+            return response.body
+        raise self._without_token(hdfs_error(response.status, response.body))
 
     def _without_token(self, problem: StorageFault) -> StorageFault:
         text = _TOKEN.sub(MASK, str(problem))
@@ -239,44 +245,44 @@ class WebHdfs:
 
 
 @contextmanager
-def _as_webhdfs_answers() -> Iterator[None]:
-    """Report responses that are not those of WebHDFS as such."""
+def _check_webhdfs_format() -> Iterator[None]:
+    """Raise a StorageFault if a response does not have the format of WebHDFS."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError) as problem:
         raise StorageFault(NOT_WEBHDFS) from problem
 
 
-def _with_whole_location(answer: HttpResponse, url: str) -> HttpResponse:
+def _with_absolute_location(response: HttpResponse, url: str) -> HttpResponse:
     """The response with an absolute redirect; those of gateways are relative."""
-    location = answer.headers.get("location", "")
+    location = response.headers.get("location", "")
     if not location:
-        return answer
-    with _as_webhdfs_answers():
-        return answer._replace(headers={**answer.headers, "location": urljoin(url, location)})
+        return response
+    with _check_webhdfs_format():
+        return response._replace(headers={**response.headers, "location": urljoin(url, location)})
 
 
 def _with_decomposed_path(location: str, path: str) -> str:
-    """The address of a data node with the path as it is.
+    """The URL of a data node with the original path.
 
-    Java composes letters and their accents in addresses, so that names which have them apart would
-    not be found again.
+    Java normalizes letters with accents in URLs to NFC, so files with other names would not be
+    found.
     """
-    composed = unicodedata.normalize("NFC", path)
+    normalized = unicodedata.normalize("NFC", path)
     parts = urlsplit(location)
-    told = unquote(parts.path)
-    if composed == path or not told.endswith(composed):
+    redirect = unquote(parts.path)
+    if normalized == path or not redirect.endswith(normalized):
         return location
-    own = quote(f"{told.removesuffix(composed)}{path}", safe="/-._~")
-    return urlunsplit(parts._replace(path=own))
+    encoded_path = quote(f"{redirect.removesuffix(normalized)}{path}", safe="/-._~")
+    return urlunsplit(parts._replace(path=encoded_path))
 
 
-def _is_refused(answer: HttpResponse) -> bool:
-    return b'"boolean":false' in answer.body.replace(b" ", b"")
+def _is_false(response: HttpResponse) -> bool:
+    return b'"boolean":false' in response.body.replace(b" ", b"")
 
 
 def _statuses(facts: Any) -> list[HdfsStatus]:
-    return [_status(each) for each in facts["FileStatuses"]["FileStatus"]]
+    return [_status(item) for item in facts["FileStatuses"]["FileStatus"]]
 
 
 def _status(facts: Mapping[str, Any]) -> HdfsStatus:
@@ -291,7 +297,7 @@ def _status(facts: Mapping[str, Any]) -> HdfsStatus:
 
 
 LOGIN_REQUIRED: Final = "AuthenticationRequired"
-NOT_WEBHDFS: Final = "the address does not answer as WebHDFS does"
+NOT_WEBHDFS: Final = "the response is not one of WebHDFS"
 _DENIED: Final = frozenset(
     ("AccessControlException", "SecurityException", "InvalidToken", "AuthorizationException",
      "AuthenticationException")
@@ -307,7 +313,7 @@ def hdfs_error(status: int, body: bytes) -> StorageFault:
     name, message = _name_and_message(body)
     kind: type[StorageFault] = StorageFault
     if status == 404 and not name:
-        # Not by Hadoop: if the root counted as missing, its datasets would be removed.
+        # Not an error of Hadoop. A missing root would remove its datasets, so report a failure.
         return StorageFault(f"{NOT_WEBHDFS} (status 404)", status=status)
     if name in _MISSING:
         kind = StorageMissing
@@ -315,8 +321,8 @@ def hdfs_error(status: int, body: bytes) -> StorageFault:
         kind = StorageDenied
     elif name in _BUSY or is_temporary(status):
         kind = StorageBusy
-    told = message or "the request failed"
-    return kind(f"{told} ({name or f'status {status}'})", code=name, status=status)
+    redirect = message or "the request failed"
+    return kind(f"{redirect} ({name or f'status {status}'})", code=name, status=status)
 
 
 def _name_and_message(body: bytes) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""Kerberos: the driver exchanges this machine's ticket for a delegation token of Hadoop.
+"""Kerberos: the driver exchanges the ticket of this machine for a Hadoop delegation token.
 
-Executors receive the token, as jobs of Hadoop do.
+Executors receive the token, like those of Hadoop jobs.
 """
 
 import atexit
@@ -46,7 +46,7 @@ _lock = threading.Lock()
 
 
 def with_token(access: HdfsAccess, authority: str = "", ticket: Ticket | None = None) -> HdfsAccess:
-    """The access with a delegation token instead of Kerberos; others stay as they are."""
+    """The access with a delegation token instead of Kerberos; unchanged if it uses no Kerberos."""
     if not access.kerberos or access.token:
         return access
     with _lock:
@@ -64,15 +64,15 @@ def cancel_all() -> None:
     with _lock:
         tokens = list(_tokens.values())
         _tokens.clear()
-    for each in tokens:
+    for issued in tokens:
         client = WebHdfs(
-            (each.base,),
+            (issued.base,),
             http_client=storage_http_client(),
             retries=ONCE,
-            token=each.token,
+            token=issued.token,
         )
         with suppress(StorageFault):
-            client.cancel_token(each.token)
+            client.cancel_token(issued.token)
 
 
 def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _DelegationToken:
@@ -82,7 +82,7 @@ def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _Deleg
             (base,),
             http_client=storage_http_client(),
             retries=_RETRIES,
-            headers=_negotiation(ticket(urlsplit(base).hostname or "")),
+            headers=_negotiate_header(ticket(urlsplit(base).hostname or "")),
         )
         try:
             token = client.new_token(access.user or os.environ.get("USER", "lumos"))
@@ -90,11 +90,11 @@ def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _Deleg
             problem = failed
             continue
         return _DelegationToken(token, time.time(), base)
-    assert problem is not None, "there is some name node"
+    assert problem is not None, "there is a name node"
     raise problem
 
 
-def _negotiation(message: bytes) -> Mapping[str, str]:
+def _negotiate_header(message: bytes) -> Mapping[str, str]:
     return {"Authorization": f"Negotiate {base64.b64encode(message).decode()}"}
 
 
@@ -111,5 +111,5 @@ def _ticket(host: str) -> bytes:
         message = gssapi.SecurityContext(name=name, usage="initiate").step()
     except gssapi.exceptions.GSSError as problem:
         text = " ".join(str(problem).split())
-        raise NoCredentials(f"Kerberos gives no ticket for {host}: {text}") from None
+        raise NoCredentials(f"Kerberos returned no ticket for {host}: {text}") from None
     return bytes(message or b"")

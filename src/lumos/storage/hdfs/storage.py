@@ -32,7 +32,7 @@ from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, 
 
 SCHEME: Final = "hdfs://"
 _CONCURRENCY: Final = 16
-# A folder with more files at the top of a root is listed again by a task of its own.
+# A folder with more files is listed again by a separate task.
 _MAX_FILES_IN_SPLIT: Final = 1000
 
 
@@ -40,9 +40,9 @@ class _Folder(NamedTuple):
     """The first page of a folder, and the table roots in it."""
 
     path: str
-    found: list[HdfsStatus]
+    statuses: list[HdfsStatus]
     is_last: bool
-    markers: list[TableRoot]
+    roots: list[TableRoot]
 
 
 class HdfsStorage(FileStorage):
@@ -57,16 +57,16 @@ class HdfsStorage(FileStorage):
         environment: Mapping[str, str] = os.environ,
         retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
-        self.access = access.settled(environment)
+        self.access = access.resolve(environment)
         self._retries = retries
         self._http = storage_http_client()
         self._clients: dict[str, WebHdfs] = {}
 
     def client(self, authority: str) -> WebHdfs:
-        """The file system of an authority, as this access reaches it."""
+        """The client for the file system of an authority."""
         if authority not in self._clients:
             own = self.access
-            if own.authority and not own.is_of(authority):
+            if own.authority and not own.contains(authority):
                 # A token is not sent to another file system.
                 own = msgspec.structs.replace(own, token="")
             access = with_token(own, authority)
@@ -83,164 +83,168 @@ class HdfsStorage(FileStorage):
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[ListingItem], list[KeyRange]]:
         try:
-            client, path = self._at(root)
+            client, path = self._resolve(root)
             status = client.status(path)
         except FileNotFoundError:
             return [], []
         except StorageFault as problem:
-            return [_unlisted(root, problem)], []
+            return [_listing_problem(root, problem)], []
         if not status.is_folder:
-            return [_listed(root, status)], []
+            return [_to_listed_file(root, status)], []
         if not deep:
             return [], [KeyRange(root, deep=False)]
         items: list[ListingItem] = []
-        crowded: list[KeyRange] = []
-        waiting = deque([root])
-        asked = 0
+        large_folders: list[KeyRange] = []
+        queue = deque([root])
+        requests = 0
         with ThreadPoolExecutor(_CONCURRENCY) as pool:
-            while waiting and len(waiting) < parts and asked < parts:
-                some = [waiting.popleft() for _ in range(min(_CONCURRENCY, len(waiting)))]
-                asked += len(some)
-                for folder in pool.map(lambda at: self._first_page(at, tables=tables), some):
+            while queue and len(queue) < parts and requests < parts:
+                batch = [queue.popleft() for _ in range(min(_CONCURRENCY, len(queue)))]
+                requests += len(batch)
+                for folder in pool.map(
+                    lambda item_path: self._first_page(item_path, tables=tables), batch
+                ):
                     if isinstance(folder, ListingProblem):
                         items.append(folder)
                         continue
-                    found, below = self._contents(folder)
-                    listings = list(islice(found, _MAX_FILES_IN_SPLIT + 1))
+                    statuses, subfolders = self._contents(folder)
+                    listings = list(islice(statuses, _MAX_FILES_IN_SPLIT + 1))
                     if len(listings) > _MAX_FILES_IN_SPLIT:
-                        crowded.append(KeyRange(folder.path, deep=False))
-                        # Consumed to its end, which collects the subfolders.
-                        deque(found, maxlen=0)
+                        large_folders.append(KeyRange(folder.path, deep=False))
+                        # Consume the iterator, which collects the subfolders.
+                        deque(statuses, maxlen=0)
                     else:
                         items += listings
-                    waiting.extend(below)
-        return items, [*crowded, *map(KeyRange, waiting)]
+                    queue.extend(subfolders)
+        return items, [*large_folders, *map(KeyRange, queue)]
 
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
-        waiting = [key_range.folder]
+        queue = [key_range.folder]
         with ThreadPoolExecutor(_CONCURRENCY) as pool:
-            while waiting:
-                some, waiting = waiting[-_CONCURRENCY:], waiting[:-_CONCURRENCY]
-                for folder in pool.map(lambda at: self._first_page(at, tables=tables), some):
+            while queue:
+                batch, queue = queue[-_CONCURRENCY:], queue[:-_CONCURRENCY]
+                for folder in pool.map(
+                    lambda item_path: self._first_page(item_path, tables=tables), batch
+                ):
                     if isinstance(folder, ListingProblem):
                         yield folder
                         continue
-                    found, below = self._contents(folder)
-                    yield from found
-                    waiting.extend(below if key_range.deep else ())
+                    statuses, subfolders = self._contents(folder)
+                    yield from statuses
+                    queue.extend(subfolders if key_range.deep else ())
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
     ) -> Iterator[ListedFile]:
         if deep:
             inside = f"{folder.rstrip('/')}/"
-            below = self._below(folder, without)
-            yield from sorted(each for each in below if each.path[len(inside) :] > after)
+            subfolders = self._below(folder, without)
+            yield from sorted(file for file in subfolders if file.path[len(inside) :] > after)
             return
-        client, path = self._at(folder)
+        client, path = self._resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path, after):
                 if status.is_file:
-                    yield _listed(f"{folder.rstrip('/')}/{status.name}", status)
+                    yield _to_listed_file(f"{folder.rstrip('/')}/{status.name}", status)
 
     def _below(self, folder: str, without: Collection[str] = ()) -> Iterator[ListedFile]:
-        client, path = self._at(folder)
+        client, path = self._resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
-                at = f"{folder.rstrip('/')}/{status.name}"
+                item_path = f"{folder.rstrip('/')}/{status.name}"
                 if status.is_folder and status.name not in without:
-                    yield from self._below(at)
+                    yield from self._below(item_path)
                 elif status.is_file:
-                    yield _listed(at, status)
+                    yield _to_listed_file(item_path, status)
 
     def exists(self, path: str) -> bool:
-        client, at = self._at(path)
+        client, item_path = self._resolve(path)
         try:
-            return client.status(at).is_file
+            return client.status(item_path).is_file
         except StorageMissing:
             return False
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:
-        client, at = self._at(path)
-        yield ObjectFile(_Ranges(client, size), at, size)
+        client, item_path = self._resolve(path)
+        yield ObjectFile(_RangeReader(client, size), item_path, size)
 
     def read(self, path: str) -> bytes:
-        client, at = self._at(path)
-        return client.read(at)
+        client, item_path = self._resolve(path)
+        return client.read(item_path)
 
     def write(self, path: str, data: bytes) -> None:
-        client, at = self._at(path)
-        folder, _, name = at.rpartition("/")
-        unfinished = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
+        client, item_path = self._resolve(path)
+        folder, _, name = item_path.rpartition("/")
+        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
         try:
-            client.create(unfinished, data)
-            client.rename(unfinished, at, size=len(data))
+            client.create(temporary, data)
+            client.rename(temporary, item_path, size=len(data))
         except BaseException:
             with suppress(StorageFault):
-                client.delete(unfinished)
+                client.delete(temporary)
             raise
 
     def files(self, folder: str) -> list[str]:
         inside = len(folder.rstrip("/")) + 1
-        return [each.path[inside:] for each in self.entries(folder)]
+        return [file.path[inside:] for file in self.entries(folder)]
 
     def discard(self, paths: Sequence[str]) -> None:
-        def discarded(path: str) -> None:
-            client, at = self._at(path)
-            client.delete(at)
+        def delete(path: str) -> None:
+            client, item_path = self._resolve(path)
+            client.delete(item_path)
 
         with ThreadPoolExecutor(_CONCURRENCY) as pool:
-            list(pool.map(discarded, paths))
+            list(pool.map(delete, paths))
 
-    def _at(self, path: str) -> tuple[WebHdfs, str]:
+    def _resolve(self, path: str) -> tuple[WebHdfs, str]:
         authority, _, rest = path.removeprefix(SCHEME).partition("/")
         return self.client(authority), f"/{rest}"
 
     def _first_page(self, folder: str, *, tables: bool) -> "_Folder | ListingProblem":
         try:
-            client, path = self._at(folder)
+            client, path = self._resolve(folder)
             page = client.children(path)
-            markers = list(self._markers(folder, page)) if tables else []
+            roots = list(self._table_roots(folder, page)) if tables else []
         except FileNotFoundError:
             # It was removed after its parent was listed.
             return _Folder(folder, [], True, [])
         except StorageFault as problem:
-            return _unlisted(folder, problem)
-        return _Folder(folder, page.found, page.is_last, markers)
+            return _listing_problem(folder, problem)
+        return _Folder(folder, page.statuses, page.is_last, roots)
 
     def _contents(self, folder: _Folder) -> tuple[Iterator[ListingItem], list[str]]:
-        """The files of a folder, and its subfolders, complete once all files are taken."""
-        if folder.markers:
-            return iter(folder.markers), []
-        below: list[str] = []
-        return self._files(folder, below), below
+        """The files and the subfolders of a folder; read all files to complete the subfolders."""
+        if folder.roots:
+            return iter(folder.roots), []
+        subfolders: list[str] = []
+        return self._files(folder, subfolders), subfolders
 
-    def _files(self, folder: _Folder, below: list[str]) -> Iterator[ListingItem]:
+    def _files(self, folder: _Folder, subfolders: list[str]) -> Iterator[ListingItem]:
         try:
             for status in self._statuses(folder):
-                at = f"{folder.path.rstrip('/')}/{status.name}"
+                item_path = f"{folder.path.rstrip('/')}/{status.name}"
                 if is_hidden(status.name):
                     continue
                 if status.is_folder:
-                    below.append(at)
+                    subfolders.append(item_path)
                 elif status.is_file:
-                    yield _listed(at, status)
+                    yield _to_listed_file(item_path, status)
         except FileNotFoundError:
             return
         except StorageFault as problem:
-            yield _unlisted(folder.path, problem)
+            yield _listing_problem(folder.path, problem)
 
     def _statuses(self, folder: _Folder) -> Iterator[HdfsStatus]:
-        yield from folder.found
+        yield from folder.statuses
         if not folder.is_last:
-            client, path = self._at(folder.path)
-            yield from client.all_children(path, folder.found[-1].name)
+            client, path = self._resolve(folder.path)
+            yield from client.all_children(path, folder.statuses[-1].name)
 
-    def _markers(self, folder: str, page: HdfsPage) -> Iterator[TableRoot]:
-        names = {each.name for each in page.found if each.is_folder}
+    def _table_roots(self, folder: str, page: HdfsPage) -> Iterator[TableRoot]:
+        names = {status.name for status in page.statuses if status.is_folder}
         if not page.is_last:
-            # The log may be on any page, so that it is looked up by name.
+            # The log may be on any page, so it is looked up by name.
             names |= {
                 name
                 for name in (*LOG_FOLDERS, METADATA_FOLDER)
@@ -248,61 +252,61 @@ class HdfsStorage(FileStorage):
             }
         logs = [name for name in LOG_FOLDERS if name in names]
         if not all(is_table_folder(name) or is_hidden(name) for name in names):
-            # Next to folders that no table has, an empty log is the rest of a failed write.
-            logs = [name for name in logs if self._holds_anything(f"{folder}/{name}")]
+            # With other folders next to it, an empty log was left by a failed write.
+            logs = [name for name in logs if self._has_files(f"{folder}/{name}")]
         yield from (TableRoot(folder, LOG_FOLDERS[name]) for name in logs)
         if METADATA_FOLDER in names:
-            client, path = self._at(f"{folder}/{METADATA_FOLDER}")
+            client, path = self._resolve(f"{folder}/{METADATA_FOLDER}")
             # A folder that cannot be listed is reported when it is walked as any other folder.
             with suppress(StorageFault):
-                if any(is_iceberg(each.name) for each in client.all_children(path)):
+                if any(is_iceberg(status.name) for status in client.all_children(path)):
                     yield TableRoot(folder, "iceberg")
 
-    def _holds_anything(self, path: str) -> bool:
-        client, at = self._at(path)
+    def _has_files(self, path: str) -> bool:
+        client, item_path = self._resolve(path)
         try:
-            return bool(client.children(at).found)
+            return bool(client.children(item_path).statuses)
         except StorageFault:
             # The reader of the table reports why.
             return True
 
     def _is_folder(self, path: str) -> bool:
-        client, at = self._at(path)
+        client, item_path = self._resolve(path)
         try:
-            return client.status(at).is_folder
+            return client.status(item_path).is_folder
         except FileNotFoundError:
             return False
 
 
-class _Ranges:
-    """The bytes of one file."""
+class _RangeReader:
+    """Reads byte ranges of one file."""
 
-    serves_suffixes: ClassVar[bool] = False
+    supports_suffix_ranges: ClassVar[bool] = False
 
     def __init__(self, client: WebHdfs, size: int | None) -> None:
         self._client = client
         self._size = size
 
-    def get(self, key: str, wanted: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:  # noqa: ARG002
-        """Some bytes, or all of them; files of Hadoop do not change once they are written."""
-        if wanted is None:
+    def get(self, key: str, byte_range: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:  # noqa: ARG002
+        """Read a file or some bytes of it; Hadoop files never change after they are written."""
+        if byte_range is None:
             data = self._client.read(key)
             return ObjectBytes(data, len(data), "")
         if self._size is None:
             self._size = self._client.status(key).size
-        assert wanted.end is not None, "nobody asks for ends"
-        end = min(wanted.end, self._size)
-        length = end - wanted.start
-        data = self._client.read(key, wanted.start, length) if length > 0 else b""
+        assert byte_range.end is not None, "suffix ranges are not supported"
+        end = min(byte_range.end, self._size)
+        length = end - byte_range.start
+        data = self._client.read(key, byte_range.start, length) if length > 0 else b""
         return ObjectBytes(data, self._size, "")
 
 
-def _listed(path: str, status: HdfsStatus) -> ListedFile:
+def _to_listed_file(path: str, status: HdfsStatus) -> ListedFile:
     # A rewritten file has another id, even if its time and size are the same.
     return ListedFile(path, status.size, status.modified, status.file_id)
 
 
-def _unlisted(folder: str, problem: StorageFault) -> ListingProblem:
+def _listing_problem(folder: str, problem: StorageFault) -> ListingProblem:
     if isinstance(problem, PermissionError):
         reason = f"No permission to list it; grant read and execute: {problem}."
     else:

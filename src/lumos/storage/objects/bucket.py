@@ -1,8 +1,8 @@
-"""One bucket: pages of its keys, and the bytes below them.
+"""One bucket: pages of its keys, and the contents of objects.
 
-obstore moves the bytes. Pages are asked for here, since obstore lists no range of keys, tells no
-storage class, and fails for a whole page that holds a single key such as `a//b`. It also follows
-whoever sends it elsewhere, so that it moves no bytes where a login would be seen there.
+obstore reads and writes contents. Pages are requested here, because obstore cannot list a range of
+keys, does not report storage classes, and fails for pages that contain a key such as `a//b`. It
+also follows redirects, so it is not used if a redirect would expose credentials.
 """
 
 import os
@@ -64,19 +64,19 @@ class ObjectBytes(NamedTuple):
 
 
 class ByteRange(NamedTuple):
-    """Which bytes of an object: those before `end`, or the last ones where `start` is negative."""
+    """A byte range of an object; a negative `start` without `end` means the last bytes."""
 
     start: int
     end: int | None = None
 
     @property
     def header(self) -> str:
-        """The range as HTTP spells it."""
+        """The range as an HTTP header."""
         return f"bytes={self.start}" + ("" if self.end is None else f"-{self.end - 1}")
 
 
 class ByteStore(Protocol):
-    """What of obstore's stores is used."""
+    """The methods of obstore stores that are used."""
 
     def get(self, path: str, *, options: "GetOptions | None" = None) -> "GetResult": ...
 
@@ -89,19 +89,19 @@ class BucketCredentials(Protocol):
     """The credentials of a bucket."""
 
     def current(self) -> object:
-        """The login in use, renewed if it has expired."""
+        """The current login, renewed if it has expired."""
 
-    def scrubbed(self, text: str) -> str:
-        """The text without any part of them."""
+    def mask_secrets(self, text: str) -> str:
+        """The text with all secrets masked."""
 
 
 class ObjectBucket(ABC):
-    """A bucket as some access reaches it; may be used by many threads."""
+    """A bucket of an object store; thread-safe."""
 
     _credentials: BucketCredentials
 
     # Whether the last bytes of an object can be read without knowing its size.
-    serves_suffixes: ClassVar[bool] = True
+    supports_suffix_ranges: ClassVar[bool] = True
 
     def __init__(self, name: str, retries: RetryPolicy) -> None:
         self.name = name
@@ -120,11 +120,11 @@ class ObjectBucket(ABC):
         folders: bool = False,
         limit: int = PAGE_SIZE,
     ) -> ObjectPage:
-        """The first keys with a prefix that sort after a text, or those that a token stands for."""
+        """The first keys with a prefix that sort after a text, or the page of a token."""
 
-    def scrubbed(self, text: str) -> str:
-        """The text without any part of the credentials in use."""
-        return self._credentials.scrubbed(text)
+    def mask_secrets(self, text: str) -> str:
+        """The text with all secrets masked."""
+        return self._credentials.mask_secrets(text)
 
     @abstractmethod
     def _request(
@@ -140,7 +140,7 @@ class ObjectBucket(ABC):
     def _new_store(self) -> ByteStore: ...
 
     def _leaks_on_redirect(self) -> bool:
-        """Whether the login in use reaches the host that a redirect names."""
+        """Whether a redirect would send the credentials to another host."""
         return False
 
     def pages(self, prefix: str, *, after: str = "", folders: bool = False) -> Iterator[ObjectPage]:
@@ -151,32 +151,32 @@ class ObjectBucket(ABC):
             page = self.page(prefix, token=page.token, folders=folders)
             yield page
 
-    def get(self, key: str, wanted: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:
-        """An object or some bytes of it; `etag` refuses it where it has changed since."""
+    def get(self, key: str, byte_range: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:
+        """Read an object or some bytes of it; with `etag`, only if it has not changed since."""
         with self._breaker.guard():
-            is_for_obstore = is_plain(key) and not self._leaks_on_redirect()
-            return (self._get if is_for_obstore else self._get_by_http)(key, wanted, etag)
+            can_use_obstore = is_plain(key) and not self._leaks_on_redirect()
+            return (self._get if can_use_obstore else self._get_by_http)(key, byte_range, etag)
 
     def put(self, key: str, data: bytes) -> None:
-        """Writes an object, at once."""
+        """Write an object atomically."""
         try:
             self._store().put(_writable(key), data)
         except (BaseError, FileNotFoundError) as problem:
             raise self._fault(problem) from None
 
     def delete(self, keys: list[str]) -> None:
-        """Removes objects; those that are gone already are no problem."""
+        """Delete objects; missing ones are ignored."""
         try:
             self._store().delete([_writable(key) for key in keys])
         except (BaseError, FileNotFoundError) as problem:
             raise self._fault(problem) from None
 
-    def _get(self, key: str, wanted: ByteRange | None, etag: str) -> ObjectBytes:
+    def _get(self, key: str, byte_range: ByteRange | None, etag: str) -> ObjectBytes:
         options: GetOptions = {"if_match": f'"{etag}"'} if etag else {}
-        if wanted is not None and wanted.end is None:
-            options["range"] = {"suffix": -wanted.start}
-        elif wanted is not None and wanted.end is not None:
-            options["range"] = (wanted.start, wanted.end)
+        if byte_range is not None and byte_range.end is None:
+            options["range"] = {"suffix": -byte_range.start}
+        elif byte_range is not None and byte_range.end is not None:
+            options["range"] = (byte_range.start, byte_range.end)
         try:
             result = self._store().get(key, options=options)
             data = bytes(result.bytes())
@@ -185,10 +185,10 @@ class ObjectBucket(ABC):
         facts = result.meta
         return ObjectBytes(data, facts["size"], plain_etag(facts["e_tag"] or ""))
 
-    def _get_by_http(self, key: str, wanted: ByteRange | None, etag: str) -> ObjectBytes:
+    def _get_by_http(self, key: str, byte_range: ByteRange | None, etag: str) -> ObjectBytes:
         headers = {"if-match": f'"{etag}"'} if etag else {}
-        if wanted is not None:
-            headers["range"] = wanted.header
+        if byte_range is not None:
+            headers["range"] = byte_range.header
         answer = self._request(key, headers=headers)
         found = answer.headers
         total = found.get("content-range", "").rpartition("/")[2]
@@ -199,13 +199,13 @@ class ObjectBucket(ABC):
         )
 
     @staticmethod
-    def _for_each(remove: Callable[[str], object], keys: list[str]) -> None:
-        """Removes objects one by one, some at a time."""
+    def _delete_each(remove: Callable[[str], object], keys: list[str]) -> None:
+        """Delete objects with one request each, concurrently."""
         with ThreadPoolExecutor(min(_CONCURRENCY, len(keys) or 1)) as pool:
             list(pool.map(remove, keys))
 
     def _store(self) -> ByteStore:
-        # Faults of logging in come from here, and not hidden in what obstore makes of them.
+        # Log in first, because obstore would hide errors of the login.
         self._credentials.current()
         with self._lock:
             if self._opened is None:
@@ -228,7 +228,7 @@ class ObjectBucket(ABC):
         return self._without_secrets(error_from_obstore(str(problem)))
 
     def _without_secrets(self, problem: StorageFault) -> StorageFault:
-        problem.args = (self.scrubbed(str(problem)),)
+        problem.args = (self.mask_secrets(str(problem)),)
         return problem
 
 
@@ -239,7 +239,7 @@ def is_plain(key: str) -> bool:
 
 
 def client_options(bundle_variable: str = CA_BUNDLE) -> "ClientConfig":
-    """How obstore connects; `bundle_variable` is the variable that names certificates to trust."""
+    """The client options for obstore; `bundle_variable` names the variable with a CA bundle."""
     options: ClientConfig = {"allow_http": True, "timeout": timedelta(seconds=30)}
     if bundle := os.environ.get(bundle_variable):
         with open(bundle, "rb") as file:
@@ -248,7 +248,7 @@ def client_options(bundle_variable: str = CA_BUNDLE) -> "ClientConfig":
 
 
 def plain_etag(etag: str) -> str:
-    """An ETag without what HTTP puts around it."""
+    """An ETag without quotes and weak prefix."""
     return etag.removeprefix("W/").strip('"')
 
 
@@ -258,18 +258,20 @@ def _writable(key: str) -> str:
     return key
 
 
-# One request costs more time than this many bytes, so smaller objects are fetched whole.
-_WHOLE: Final = 64 * 1024
+# Smaller objects are fetched whole: a second request would take longer.
+_MIN_RANGE_BYTES: Final = 64 * 1024
 _RANGE_NOT_SATISFIABLE: Final = 416
 
 
 class RangeReader(Protocol):
-    """Whatever gives ranges of the bytes below a key."""
+    """Reads byte ranges of objects."""
 
     @property
-    def serves_suffixes(self) -> bool: ...
+    def supports_suffix_ranges(self) -> bool: ...
 
-    def get(self, key: str, wanted: ByteRange | None = None, *, etag: str = "") -> ObjectBytes: ...
+    def get(
+        self, key: str, byte_range: ByteRange | None = None, *, etag: str = ""
+    ) -> ObjectBytes: ...
 
 
 class ObjectFile:
@@ -287,30 +289,30 @@ class ObjectFile:
     def size(self) -> int:
         if self._size is None:
             self.head(1)
-        assert self._size is not None, "every answer tells the size"
+        assert self._size is not None, "every response has the size"
         return self._size
 
     def head(self, length: int) -> bytes:
-        if not self._is_whole() and len(self._head) < length:
+        if not self._is_complete() and len(self._head) < length:
             self._fetch_head(length)
-        return (self._tail if self._is_whole() else self._head)[:length]
+        return (self._tail if self._is_complete() else self._head)[:length]
 
     def tail(self, length: int) -> bytes:
-        if not self._is_whole() and len(self._tail) < length:
+        if not self._is_complete() and len(self._tail) < length:
             self._fetch_tail(length)
-            # What was fetched may meet the beginning that is here already.
-            self._is_whole()
-        kept = self._tail
-        return kept[max(0, len(kept) - length) :]
+            # The fetched bytes may complete the cached head.
+            self._is_complete()
+        tail = self._tail
+        return tail[max(0, len(tail) - length) :]
 
     def part(self, start: int, length: int) -> bytes:
         end = min(start + length, self.size)
         if start >= end:
             return b""
-        return self._tail[start:end] if self._is_whole() else self._fetch(ByteRange(start, end))
+        return self._tail[start:end] if self._is_complete() else self._fetch(ByteRange(start, end))
 
-    def _is_whole(self) -> bool:
-        """Whether all bytes are here, which then stand in the tail."""
+    def _is_complete(self) -> bool:
+        """Whether all bytes are cached; they are then in the tail."""
         if self._size is not None and len(self._head) + len(self._tail) >= self._size:
             overlap = len(self._head) + len(self._tail) - self._size
             self._tail = self._head + self._tail[overlap:]
@@ -318,13 +320,13 @@ class ObjectFile:
         return self._size is not None and len(self._tail) >= self._size
 
     def _fetch_head(self, length: int) -> None:
-        if self._size is not None and self._size <= max(_WHOLE, length):
+        if self._size is not None and self._size <= max(_MIN_RANGE_BYTES, length):
             self._fetch_missing()
             return
         self._head += self._fetch(ByteRange(len(self._head), length))
 
     def _fetch_tail(self, length: int) -> None:
-        if self._size is not None and self._size <= max(_WHOLE, length):
+        if self._size is not None and self._size <= max(_MIN_RANGE_BYTES, length):
             self._fetch_missing()
         elif self._tail:
             end = self.size - len(self._tail)
@@ -333,7 +335,7 @@ class ObjectFile:
             self._tail = self._last(length)
 
     def _last(self, length: int) -> bytes:
-        if self._bucket.serves_suffixes:
+        if self._bucket.supports_suffix_ranges:
             return self._fetch(ByteRange(-length))
         while True:
             size = self.size
@@ -342,35 +344,35 @@ class ObjectFile:
             except StorageFault as problem:
                 if problem.status != _RANGE_NOT_SATISFIABLE or self._etag:
                     raise
-                # It is shorter than it was when it was listed.
+                # The object is shorter than listed.
                 self._size = None
                 continue
             if self._size == size:
                 return found
 
     def _fetch_missing(self) -> None:
-        """All that is missing between head and tail."""
+        """Fetch the bytes between head and tail."""
         if not self._head and not self._tail:
             self._tail = self._fetch(None)
             return
         end = self.size - len(self._tail)
         self._tail = self._fetch(ByteRange(len(self._head), end)) + self._tail
 
-    def _fetch(self, wanted: ByteRange | None) -> bytes:
+    def _fetch(self, byte_range: ByteRange | None) -> bytes:
         try:
             # Later pieces must be of the same object as the first one.
-            piece = self._bucket.get(self._key, wanted, etag=self._etag)
+            piece = self._bucket.get(self._key, byte_range, etag=self._etag)
         except StorageFault as problem:
-            is_elsewhere = wanted is None or wanted.start > 0
-            if problem.status != _RANGE_NOT_SATISFIABLE or self._etag or is_elsewhere:
+            starts_later = byte_range is None or byte_range.start > 0
+            if problem.status != _RANGE_NOT_SATISFIABLE or self._etag or starts_later:
                 raise
-            # An object without bytes has no range at all.
+            # Any range of an empty object is invalid.
             self._size = 0
             return b""
-        # It may have been replaced since it was listed, and then has another size.
+        # The object may have been replaced since the listing.
         self._size, self._etag = piece.size, piece.etag
         return piece.data
 
 
-# Sorts after whatever may follow in a key.
+# Sorts after any character in a key.
 AFTER_ALL: Final = "\U0010ffff"

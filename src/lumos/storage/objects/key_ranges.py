@@ -1,4 +1,4 @@
-"""Divides the keys below a prefix into ranges, with few requests and without counting them."""
+"""Divide the keys below a prefix into ranges, with few requests and without counting them."""
 
 import re
 from collections import deque
@@ -12,12 +12,12 @@ from lumos.storage.interface import TableKind, is_hidden
 from lumos.storage.objects.bucket import AFTER_ALL, ObjectBucket, ObjectPage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, table_root_in
 
-# The first key with a prefix that sorts after a text, if there is any.
+# Returns the first key with a prefix that sorts after a text, or None.
 FirstKey = Callable[[str, str], str | None]
 
 
-class _BudgetSpent(Exception):
-    """The budget of requests is used up."""
+class _BudgetExceeded(Exception):
+    """The request budget is used up."""
 
 
 def key_bounds(
@@ -30,35 +30,35 @@ def key_bounds(
 ) -> list[str]:
     """Bounds that divide the keys below a prefix into about `parts` ranges.
 
-    Jumps from one character that follows the prefix to the next one in use, then does the same
-    below each of them, breadth first. A prefix that `is_small` is left whole.
+    Finds the characters in use after the prefix, jumping from one to the next, then repeats this
+    below each of them, breadth first. A prefix that `is_small` is not divided.
     """
     budget = 8 * parts + 40
 
-    def asked(below: str, later: str) -> str | None:
+    def request_first(folder_prefix: str, later: str) -> str | None:
         nonlocal budget
         if budget <= 0:
-            raise _BudgetSpent
+            raise _BudgetExceeded
         budget -= 1
-        return first(below, max(after, later))
+        return first(folder_prefix, max(after, later))
 
     bounds: set[str] = set()
-    waiting = deque([prefix])
+    queue = deque([prefix])
     try:
-        while waiting and len(bounds) < parts:
-            node = waiting.popleft()
+        while queue and len(bounds) < parts:
+            node = queue.popleft()
             if node != prefix and is_small(node, after):
                 continue
-            for child in _children(asked, node):
+            for child in _children(request_first, node):
                 bounds.add(child + AFTER_ALL)
-                waiting.append(child)
-    except _BudgetSpent:
+                queue.append(child)
+    except _BudgetExceeded:
         pass
     return sorted(bounds)
 
 
 def _children(first: FirstKey, node: str) -> Iterator[str]:
-    """The prefixes one character longer than what all keys below a node have in common."""
+    """The prefixes that are one character longer than the common prefix of all keys of a node."""
     key = first(node, node)
     if key is None:
         return
@@ -72,7 +72,7 @@ def _children(first: FirstKey, node: str) -> Iterator[str]:
 
 
 def _common(first: FirstKey, node: str, key: str) -> str:
-    """The longest beginning of a node's first key that all its keys share."""
+    """The longest common prefix of all keys of a node, given its first key."""
     shared, too_long = len(node), len(key) + 1
     while too_long - shared > 1:
         middle = (shared + too_long) // 2
@@ -83,10 +83,10 @@ def _common(first: FirstKey, node: str, key: str) -> str:
     return key[:shared]
 
 
-def stable_sample(bounds: set[str], most: int) -> list[str]:
-    """At most so many of the bounds, nearly the same ones after some came or went."""
-    by_chance = sorted(bounds, key=lambda bound: crc32(bound.encode()))
-    return sorted(by_chance[:most])
+def stable_sample(bounds: set[str], limit: int) -> list[str]:
+    """At most `limit` of the bounds; small changes of the bounds change few of the result."""
+    shuffled = sorted(bounds, key=lambda bound: crc32(bound.encode()))
+    return sorted(shuffled[:limit])
 
 
 def ranges_between(bounds: list[str], *, after: str, until: str) -> list[tuple[str, str]]:
@@ -96,38 +96,38 @@ def ranges_between(bounds: list[str], *, after: str, until: str) -> list[tuple[s
 
 
 _CONCURRENCY: Final = 16
-# A range with more pages is worth the requests that divide it.
-_PAGES_IN_A_ROW: Final = 20
+# Dividing a range takes requests, which only pays off if it has more pages.
+_MAX_SEQUENTIAL_PAGES: Final = 20
 
 
 def is_below_hidden(prefix: str, key: str) -> bool:
-    """Whether some part of a key behind a prefix is a marker or scratch space."""
+    """Whether a part of a key after the prefix is a marker or a temporary folder."""
     path = key[len(prefix) :]
-    # Of millions of keys, nearly all have no such part.
+    # A fast check first, since nearly all keys have no such part.
     if "/_" not in path and "/." not in path and not path.startswith(("_", ".")):
         return False
     return any(map(is_hidden, path.split("/")))
 
 
 class KeyDivision(NamedTuple):
-    """Texts that divide keys, and which of the folders met are tables, of which kinds."""
+    """Bounds that divide keys, and the kinds of the tables found on the way, by folder."""
 
     bounds: set[str]
     tables: dict[str, set[TableKind]]
 
 
 def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool) -> KeyDivision:
-    """Divides the keys below a prefix: at ends of folders, and of ranges in flat ones."""
+    """Divide the keys below a prefix: at the ends of folders, and inside large flat folders."""
     bounds: set[str] = set()
     found: dict[str, set[TableKind]] = {}
-    looked_at: set[str] = set()
-    waiting = deque([prefix])
+    visited: set[str] = set()
+    queue = deque([prefix])
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
-        while waiting and len(looked_at) < parts and len(bounds) < parts:
-            some = [waiting.popleft() for _ in range(min(_CONCURRENCY, len(waiting)))]
-            looked_at.update(some)
-            pages = pool.map(lambda folder: bucket.page(folder, folders=True), some)
-            for folder, page in zip(some, pages, strict=True):
+        while queue and len(visited) < parts and len(bounds) < parts:
+            batch = [queue.popleft() for _ in range(min(_CONCURRENCY, len(queue)))]
+            visited.update(batch)
+            pages = pool.map(lambda folder: bucket.page(folder, folders=True), batch)
+            for folder, page in zip(batch, pages, strict=True):
                 kinds = table_kinds(bucket, folder, page) if tables else set()
                 if kinds:
                     found[folder] = kinds
@@ -135,40 +135,42 @@ def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool
                     # The first page of a large folder is not representative of the rest.
                     bounds.update(_flat_bounds(bucket, folder, "", parts))
                 else:
-                    bounds.update(f"{below}{AFTER_ALL}" for below in page.folders)
-                    waiting.extend(
-                        below for below in page.folders if not is_below_hidden(folder, below)
+                    bounds.update(f"{folder_prefix}{AFTER_ALL}" for folder_prefix in page.folders)
+                    queue.extend(
+                        folder_prefix
+                        for folder_prefix in page.folders
+                        if not is_below_hidden(folder, folder_prefix)
                     )
         if tables:
-            # A range that begins or ends inside a table may show nothing else of it.
-            cut = sorted(_folders_around(prefix, bounds) - looked_at)[:parts]
+            # A range that starts or ends inside a table may not contain its log.
+            cut = sorted(_folders_containing(prefix, bounds) - visited)[:parts]
             kinds_of_cut = pool.map(lambda folder: table_kinds(bucket, folder, None), cut)
             found.update(
                 {key: kinds for key, kinds in zip(cut, kinds_of_cut, strict=True) if kinds}
             )
-    return KeyDivision({each for each in bounds if not each.startswith(tuple(found))}, found)
+    return KeyDivision({bound for bound in bounds if not bound.startswith(tuple(found))}, found)
 
 
 def table_kinds(bucket: ObjectBucket, folder: str, page: ObjectPage | None) -> set[TableKind]:
-    """The kinds of tables that have their log in a folder; complete pages save requests."""
+    """The kinds of tables with a log in a folder; a complete page saves requests."""
     is_complete = page is not None and not page.token
-    below = set(page.folders) if page is not None else set()
+    folder_prefix = set(page.folders) if page is not None else set()
 
     def has(name: str) -> bool:
         log = f"{folder}{name}/"
-        return log in below or (not is_complete and bool(bucket.page(log, limit=1).entries))
+        return log in folder_prefix or (not is_complete and bool(bucket.page(log, limit=1).entries))
 
     kinds = {kind for name, kind in LOG_FOLDERS.items() if has(name)}
     metadata = f"{folder}{METADATA_FOLDER}/"
-    if metadata in below or not is_complete:
-        # Numbers come first; a name that begins with v comes behind all manifests.
+    if metadata in folder_prefix or not is_complete:
+        # Names with numbers sort first; names starting with v sort after all manifests.
         pages = (bucket.page(metadata, after=f"{metadata}{first}") for first in ("0", "v"))
         names = (entry.key[len(metadata) :] for page in pages for entry in page.entries)
         kinds |= {"iceberg"} if any(map(is_iceberg, names)) else set()
     return kinds
 
 
-def _folders_around(prefix: str, bounds: Iterable[str]) -> set[str]:
+def _folders_containing(prefix: str, bounds: Iterable[str]) -> set[str]:
     """The folders below a prefix that contain a bound."""
     return {
         bound[: len(prefix) + slash.end()]
@@ -178,12 +180,12 @@ def _folders_around(prefix: str, bounds: Iterable[str]) -> set[str]:
 
 
 def _flat_bounds(bucket: ObjectBucket, prefix: str, after: str, parts: int) -> list[str]:
-    def first(below: str, later: str) -> str | None:
-        found = bucket.page(below, after=later, limit=1).entries
+    def first(folder_prefix: str, later: str) -> str | None:
+        found = bucket.page(folder_prefix, after=later, limit=1).entries
         return found[0].key if found else None
 
-    def is_small(below: str, later: str) -> bool:
-        return not bucket.page(below, after=later).token
+    def is_small(folder_prefix: str, later: str) -> bool:
+        return not bucket.page(folder_prefix, after=later).token
 
     return key_bounds(first, is_small, prefix, after=after, parts=parts)
 
@@ -191,13 +193,13 @@ def _flat_bounds(bucket: ObjectBucket, prefix: str, after: str, parts: int) -> l
 def range_pages(
     bucket: ObjectBucket, prefix: str, after: str, until: str, *, deep: bool, tables: bool
 ) -> Iterator[ObjectPage]:
-    """The pages of a range of keys, after a while from several places of it at a time."""
+    """The pages of a key range; a large range is divided and listed concurrently."""
     if deep and tables:
         pages = _pages_without_tables(bucket, prefix, after)
     else:
         pages = bucket.pages(prefix, after=after, folders=not deep)
     reached = after
-    for page in islice(pages, _PAGES_IN_A_ROW):
+    for page in islice(pages, _MAX_SEQUENTIAL_PAGES):
         yield from _until([page], until)
         reached = max(reached, page.last)
         if not page.token or (until and reached > until):
@@ -217,25 +219,25 @@ def range_pages(
 
 
 def _pages_without_tables(bucket: ObjectBucket, prefix: str, after: str) -> Iterator[ObjectPage]:
-    """All pages behind a text, without those that hold nothing but files of a table."""
-    beyond: str | None = after
-    while beyond is not None:
-        pages, beyond = bucket.pages(prefix, after=beyond), None
+    """All pages after a key, skipping pages that only contain files of a table."""
+    start: str | None = after
+    while start is not None:
+        pages, start = bucket.pages(prefix, after=start), None
         for page in pages:
             yield page
             end = _end_of_table(prefix, page)
             if page.token and end > page.last:
-                beyond = end
+                start = end
                 break
 
 
 def _end_of_table(prefix: str, page: ObjectPage) -> str:
-    """Up to where everything belongs to the last table of which the page shows the log."""
+    """The end of the keys of the last table whose log is on the page."""
     roots = (table_root_in(entry.key[len(prefix) :]) for entry in reversed(page.entries))
-    met = next(filter(None, roots), None)
-    if met is None:
+    table_root = next(filter(None, roots), None)
+    if table_root is None:
         return ""
-    return f"{prefix}{met.root}/{AFTER_ALL}" if met.root else f"{prefix}{AFTER_ALL}"
+    return f"{prefix}{table_root.root}/{AFTER_ALL}" if table_root.root else f"{prefix}{AFTER_ALL}"
 
 
 def _until(pages: Iterable[ObjectPage], until: str) -> Iterator[ObjectPage]:
@@ -246,10 +248,12 @@ def _until(pages: Iterable[ObjectPage], until: str) -> Iterator[ObjectPage]:
         yield page
 
 
-def _interleave(several: list[Iterator[ObjectPage]]) -> Iterator[ObjectPage]:
-    """The pages of several ranges, a page of each at a time, so that no more are held."""
+def _interleave(streams: list[Iterator[ObjectPage]]) -> Iterator[ObjectPage]:
+    """The pages of several ranges, one page of each at a time to limit memory."""
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
-        while several:
-            pages = list(pool.map(lambda pages: next(pages, None), several))
+        while streams:
+            pages = list(pool.map(lambda pages: next(pages, None), streams))
             yield from (page for page in pages if page is not None)
-            several = [each for each, page in zip(several, pages, strict=True) if page is not None]
+            streams = [
+                stream for stream, page in zip(streams, pages, strict=True) if page is not None
+            ]

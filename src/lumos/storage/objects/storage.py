@@ -1,4 +1,4 @@
-"""Stores of objects as a storage."""
+"""Object stores as a storage."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -33,31 +33,31 @@ from lumos.storage.objects.key_ranges import (
 )
 from lumos.storage.table_roots import table_root_in
 
-# What Hadoop leaves behind for a folder.
+# Hadoop creates empty objects with these endings for folders.
 _FOLDER_MARKERS: Final = ("/", "_$folder$")
 # The error code of S3 for a wrong clock.
-_SKEWED: Final = "RequestTimeTooSkewed"
+_CLOCK_SKEW: Final = "RequestTimeTooSkewed"
 
 AnyBucket = TypeVar("AnyBucket", bound=ObjectBucket)
 
 
 class ObjectStorage(FileStorage, Generic[AnyBucket]):
-    """Paths are `scheme://bucket/key`, the key as it is."""
+    """Paths are `scheme://bucket/key`, with keys not encoded."""
 
     concurrency: ClassVar[int] = 32
     scheme: ClassVar[str]
     # The permission to list, as the store names it.
-    right_to_list: ClassVar[str]
+    list_permission: ClassVar[str]
 
     def __init__(self) -> None:
         self._buckets: dict[str, AnyBucket] = {}
 
     @abstractmethod
     def _new_bucket(self, name: str) -> AnyBucket:
-        """A bucket as this access reaches it; sends no request."""
+        """Create a bucket; sends no request."""
 
     def bucket(self, name: str) -> AnyBucket:
-        """The bucket of that name, which remembers its region and connections."""
+        """The bucket of this name, with its region and connections."""
         return self._buckets.setdefault(name, self._new_bucket(name))
 
     def split(
@@ -67,33 +67,33 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
         try:
             page = bucket.page(prefix, folders=not deep)
             if not page.entries and not page.folders and prefix:
-                # The root is no folder; it may be the key of a single file.
+                # The root is not a folder; it may be the key of a single file.
                 page = bucket.page(prefix.removesuffix("/"), limit=1)
                 is_file = page.entries and page.entries[0].key == prefix.removesuffix("/")
-                return [self._listed(bucket, page.entries[0])] if is_file else [], []
+                return [self._to_listed_file(bucket, page.entries[0])] if is_file else [], []
             if not page.token:
                 return list(self._items_in(bucket, prefix, [page], deep=deep, tables=tables)), []
             if not deep:
                 return [], [KeyRange(root, deep=False)]
-            divided = folder_bounds(bucket, prefix, 2 * parts, tables=tables)
+            division = folder_bounds(bucket, prefix, 2 * parts, tables=tables)
         except StorageFault as problem:
-            return [self._unlisted(root, problem)], []
+            return [self._listing_problem(root, problem)], []
         # Files of a table need not be listed.
-        within = {(key, key + AFTER_ALL) for key in divided.tables}
-        bounds = {*stable_sample(divided.bounds, 4 * parts), *chain.from_iterable(within)}
+        table_ranges = {(key, key + AFTER_ALL) for key in division.tables}
+        bounds = {*stable_sample(division.bounds, 4 * parts), *chain.from_iterable(table_ranges)}
         ranges = ranges_between(sorted(bounds), after="", until="")
         path = self._path(bucket, "")
-        markers = [
+        roots = [
             TableRoot(path + key.removesuffix("/"), kind)
-            for key, kinds in divided.tables.items()
+            for key, kinds in division.tables.items()
             for kind in sorted(kinds)
         ]
-        if prefix in divided.tables:
-            return [*markers], []
-        return [*markers], [
+        if prefix in division.tables:
+            return [*roots], []
+        return [*roots], [
             KeyRange(root, after and path + after, until and path + until)
             for after, until in ranges
-            if (after, until) not in within
+            if (after, until) not in table_ranges
         ]
 
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
@@ -105,24 +105,24 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
             pages = range_pages(bucket, prefix, after, until, deep=deep, tables=tables)
             yield from self._items_in(bucket, prefix, pages, deep=deep, tables=tables)
         except StorageFault as problem:
-            yield self._unlisted(key_range.folder, problem)
+            yield self._listing_problem(key_range.folder, problem)
 
     def entries(
         self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
     ) -> Iterator[ListedFile]:
         bucket, prefix = self._bucket_and_prefix(folder)
-        later = after and prefix + after
-        passed_over = tuple(f"{prefix}{name}/" for name in without)
-        for page in bucket.pages(prefix, after=later, folders=not deep):
+        start = after and prefix + after
+        excluded = tuple(f"{prefix}{name}/" for name in without)
+        for page in bucket.pages(prefix, after=start, folders=not deep):
             for entry in page.entries:
-                is_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
-                is_passed_over = is_marker or entry.key.startswith(passed_over)
-                if entry.key > later and not is_passed_over:
-                    yield self._listed(bucket, entry)
+                is_folder_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
+                is_excluded = is_folder_marker or entry.key.startswith(excluded)
+                if entry.key > start and not is_excluded:
+                    yield self._to_listed_file(bucket, entry)
 
     def exists(self, path: str) -> bool:
         bucket, key = self._bucket_and_key(path)
-        # Listing needs no permission to read, and answers for archived objects too.
+        # Listing requires no permission to read, and includes archived objects.
         found = (entry.key for page in bucket.pages(key) for entry in page.entries)
         return next(found, None) == key
 
@@ -160,7 +160,7 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
         return self.bucket(name), key
 
     def _bucket_and_prefix(self, folder: str) -> tuple[AnyBucket, str]:
-        """A folder's bucket, and the beginning that all keys in it have."""
+        """The bucket of a folder, and the prefix of all keys in it."""
         bucket, key = self._bucket_and_key(folder)
         return bucket, f"{key}/" if key else ""
 
@@ -176,32 +176,32 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
         deep: bool,
         tables: bool,
     ) -> Iterator[ListingItem]:
-        reported: set[TableRoot] = set()
+        reported_roots: set[TableRoot] = set()
         for page in pages:
             if tables and not deep:
                 for kind in sorted(table_kinds(bucket, prefix, page._replace(token=""))):
                     yield TableRoot(self._path(bucket, prefix).removesuffix("/"), kind)
             for entry in page.entries:
-                met = table_root_in(entry.key[len(prefix) :]) if tables and deep else None
-                if met is not None:
-                    root = f"{prefix}{met.root}".removesuffix("/")
-                    marker = TableRoot(self._path(bucket, root).removesuffix("/"), met.kind)
-                    if marker not in reported:
-                        reported.add(marker)
-                        yield marker
+                table_root = table_root_in(entry.key[len(prefix) :]) if tables and deep else None
+                if table_root is not None:
+                    key = f"{prefix}{table_root.root}".removesuffix("/")
+                    root = TableRoot(self._path(bucket, key).removesuffix("/"), table_root.kind)
+                    if root not in reported_roots:
+                        reported_roots.add(root)
+                        yield root
                     continue
-                is_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
-                if not is_marker and not is_below_hidden(prefix, entry.key):
-                    yield self._listed(bucket, entry)
+                is_folder_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
+                if not is_folder_marker and not is_below_hidden(prefix, entry.key):
+                    yield self._to_listed_file(bucket, entry)
 
-    def _listed(self, bucket: AnyBucket, entry: ObjectEntry) -> ListedFile:
+    def _to_listed_file(self, bucket: AnyBucket, entry: ObjectEntry) -> ListedFile:
         return ListedFile(self._path(bucket, entry.key), *entry[1:])
 
-    def _unlisted(self, folder: str, problem: StorageFault) -> ListingProblem:
-        if problem.code == _SKEWED:
+    def _listing_problem(self, folder: str, problem: StorageFault) -> ListingProblem:
+        if problem.code == _CLOCK_SKEW:
             reason = f"It could not be listed, set this machine's clock: {problem}."
         elif isinstance(problem, PermissionError):
-            reason = f"No permission to list it; grant {self.right_to_list}: {problem}."
+            reason = f"No permission to list it; grant {self.list_permission}: {problem}."
         else:
             reason = f"It could not be listed: {problem}."
         return ListingProblem(folder, problem.problem_code, reason)

@@ -1,4 +1,4 @@
-"""Amazon S3, and whatever speaks its protocol."""
+"""Amazon S3 and compatible object stores."""
 
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.storage import S3Storage

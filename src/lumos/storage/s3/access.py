@@ -1,4 +1,4 @@
-"""How buckets of S3 are reached: by the configuration, else by environment and profiles."""
+"""Access to S3 buckets, from the configuration, the environment and profiles."""
 
 import os
 import re
@@ -16,11 +16,11 @@ from lumos.storage.s3.signing import amazon_domain
 
 _DEFAULT_REGION: Final = "us-east-1"
 _HOST_LABEL: Final = re.compile(r"[a-z0-9-]{3,63}", re.ASCII)
-_SECRET: Final = ("access_key_id", "secret_access_key", "session_token")
+_SECRET_FIELDS: Final = ("access_key_id", "secret_access_key", "session_token")
 
 
 class S3Access(StorageAccess, frozen=True, kw_only=True):
-    """Endpoint, region and credentials of buckets; what is empty is found in the usual places."""
+    """Endpoint, region and credentials of buckets; empty values come from the environment."""
 
     endpoint_url: str = ""
     region: str = ""
@@ -48,15 +48,15 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
         )
 
     def __repr__(self) -> str:
-        # The key's id is no secret by itself, but a typo often puts the secret in its place.
+        # The id of a key is not secret, but is often confused with the secret key.
         facts = (
-            f"{name}={MASK if name in _SECRET else getattr(self, name)!r}"
+            f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
         return f"{type(self).__name__}({', '.join(facts)})"
 
-    def settled(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
+    def resolve(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
         """The access completed with endpoint and region from environment and profiles."""
         facts = _profile(self.profile or environment.get("AWS_PROFILE") or "default", environment)
         endpoint = (
@@ -75,19 +75,19 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
 
     @property
     def is_aws(self) -> bool:
-        """Whether buckets are at Amazon, in a region that has to be found."""
+        """Whether buckets are on AWS, where the region has to be determined."""
         return not self.endpoint_url
 
     def bucket_url(self, bucket: str, region: str = "") -> str:
-        """The address below which the keys of a bucket lie."""
+        """The base URL of the keys of a bucket."""
         if not self.is_aws:
-            # Only few stores of other makers want the bucket in the host name.
+            # Other vendors rarely use the bucket in the host name.
             if "{bucket}" in self.endpoint_url:
                 return self.endpoint_url.replace("{bucket}", bucket)
             return f"{self.endpoint_url}/{bucket}"
-        where = region or self.region or _DEFAULT_REGION
-        host = f"s3.{where}.{amazon_domain(where)}"
-        # No certificate covers a bucket with dots, and no host name has capitals.
+        bucket_region = region or self.region or _DEFAULT_REGION
+        host = f"s3.{bucket_region}.{amazon_domain(bucket_region)}"
+        # Certificates do not cover bucket names with dots, and host names have no capitals.
         in_path = self.path_style or _HOST_LABEL.fullmatch(bucket) is None
         return f"https://{host}/{bucket}" if in_path else f"https://{bucket}.{host}"
 
@@ -99,16 +99,16 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
 def _profile(name: str, environment: Mapping[str, str]) -> Mapping[str, str]:
     """The settings of a profile in ~/.aws, read without botocore, which may not be installed."""
     settings: dict[str, str] = {}
-    for variable, usual, section in (
+    for variable, default, section in (
         ("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}"),
         ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name),
     ):
-        file = os.path.expanduser(environment.get(variable) or usual)
+        file = os.path.expanduser(environment.get(variable) or default)
         parser = ConfigParser(interpolation=None, strict=False, default_section="")
         try:
             parser.read(file, encoding="utf-8")
         except (Error, UnicodeDecodeError) as problem:
-            # Its text quotes the line, and that line may hold a key.
+            # The message quotes the line, which may contain a key.
             raise NoCredentials(f"{file} cannot be read: {type(problem).__name__}") from None
         settings |= parser[section] if parser.has_section(section) else {}
     return settings

@@ -13,12 +13,12 @@ from lumos.storage.tokens import vendor_module
 
 _SESSION: Final = "lumos"
 
-# Keys that botocore renews where they are temporary.
+# botocore renews them if they are temporary.
 _BotocoreCredentials: TypeAlias = Any
 
 
 class S3Credentials:
-    """The keys of an access; may be used by many threads.
+    """The keys of an access; thread-safe.
 
     Keys in the configuration come first, then its profile, then keys in the environment. botocore
     is only imported where there are none, or to assume a role.
@@ -33,7 +33,7 @@ class S3Credentials:
 
     @property
     def are_static(self) -> bool:
-        """Whether the keys stay the same for as long as the process runs."""
+        """Whether the keys never expire."""
         return self._static is not None and not self._access.role_arn
 
     def current(self) -> S3Keys | None:
@@ -43,17 +43,17 @@ class S3Credentials:
         if self.are_static:
             return self._static
         with self._lock:
-            keys = self._renewed()
+            keys = self._botocore_keys()
             self._last = S3Keys(keys.access_key, keys.secret_key, keys.token or "")
             return self._last
 
-    def scrubbed(self, text: str) -> str:
-        """The text without any part of the keys in use."""
-        text = self._static.scrubbed(text) if self._static else text
-        return self._last.scrubbed(text) if self._last else text
+    def mask_secrets(self, text: str) -> str:
+        """The text with all keys masked."""
+        text = self._static.mask_secrets(text) if self._static else text
+        return self._last.mask_secrets(text) if self._last else text
 
-    def _renewed(self) -> Any:
-        """Keys of botocore, which renews them when that is due; errors tell nothing secret."""
+    def _botocore_keys(self) -> Any:
+        """Keys of botocore, which renews them; errors contain no secrets."""
         errors = vendor_module("botocore.exceptions", library="botocore", extra="s3")
         profile = self._access.profile or os.environ.get("AWS_PROFILE", "default")
         try:
@@ -79,7 +79,7 @@ class S3Credentials:
             ) from None
         except errors.CredentialRetrievalError as problem:
             if problem.kwargs.get("provider") == "custom-process":
-                # What the program printed may hold secrets.
+                # The output of the program may contain secrets.
                 text = f"the credential_process of the profile '{profile}' failed"
             else:
                 text = _line(problem)
@@ -87,9 +87,9 @@ class S3Credentials:
         except (errors.BotoCoreError, OSError) as problem:
             raise NoCredentials(_line(problem)) from None
         except (LookupError, ValueError) as problem:
-            # botocore does not check what a credentials server or program answers.
+            # botocore does not validate the response of a credential provider.
             raise NoCredentials(
-                f"what should provide credentials answered without any ({type(problem).__name__})"
+                f"the credential provider returned no credentials ({type(problem).__name__})"
             ) from None
 
     def _find(self) -> _BotocoreCredentials:
@@ -118,10 +118,10 @@ class S3Credentials:
         )
 
     def _session(self) -> Any:
-        """A session of botocore that asks for roles where the access says."""
+        """A botocore session that assumes roles at the endpoint of the access."""
         access = self._access
         sessions = vendor_module("botocore.session", library="botocore", extra="s3")
-        # What it logs of a failure, with its traceback, is raised as well.
+        # Failures are raised too, so their log messages are redundant.
         for name in ("botocore.credentials", "botocore.tokens"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         session = sessions.Session(profile=access.profile or None)
@@ -151,16 +151,16 @@ def _static_keys(access: S3Access) -> S3Keys | None:
 
 
 def _refuse_one_time_codes(session: Any) -> None:
-    """Raise where botocore would ask for a one-time code, which nobody can type into a scan."""
+    """Raise NoCredentials if botocore would prompt for a one-time code."""
     profiles = session.full_config.get("profiles", {})
-    name, passed = session.get_config_variable("profile") or "default", set[str]()
-    while name in profiles and name not in passed:
+    name, visited = session.get_config_variable("profile") or "default", set[str]()
+    while name in profiles and name not in visited:
         if "role_arn" in profiles[name] and "mfa_serial" in profiles[name]:
             raise NoCredentials(
                 f"the profile '{name}' asks for a one-time code; run: "
                 f'eval "$(aws configure export-credentials --profile {name} --format env)"'
             )
-        passed.add(name)
+        visited.add(name)
         name = profiles[name].get("source_profile", "")
 
 

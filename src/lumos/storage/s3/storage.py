@@ -1,4 +1,4 @@
-"""One bucket of S3: signed requests, sent to wherever it turns out to lie."""
+"""S3 buckets: signed requests, sent to the region of the bucket."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,20 +26,20 @@ from lumos.storage.objects.bucket import (
 from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.credentials import S3Credentials
-from lumos.storage.s3.signing import UNRESERVED, query_text, signed
+from lumos.storage.s3.signing import UNRESERVED, query_text, sign_headers
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
 # The configured region, and the one that the response names.
 _MAX_LOCATIONS: Final = 2
-_MOVED: Final = (301, 307, 400)
-# botocore renews keys at least ten minutes before they expire, whenever it is asked for them.
-_ASKED_AGAIN_AFTER: Final = timedelta(minutes=10)
+_REDIRECT_STATUSES: Final = (301, 307, 400)
+# botocore renews keys at least ten minutes before they expire, on each access.
+_KEY_LIFETIME: Final = timedelta(minutes=10)
 
 
 class S3Bucket(ObjectBucket):
-    """A bucket as some access reaches it."""
+    """A bucket of S3."""
 
     _credentials: S3Credentials
 
@@ -56,7 +56,7 @@ class S3Bucket(ObjectBucket):
         self._access = access
         self._credentials = credentials
         self._http = http_client
-        # Where the bucket turned out to lie, whatever region was named.
+        # The actual region of the bucket, which may differ from the configured one.
         self.region = access.region
         self._is_located = False
 
@@ -71,8 +71,8 @@ class S3Bucket(ObjectBucket):
     ) -> ObjectPage:
         query = page_query(prefix, after, token, folders=folders, limit=limit)
         with self._breaker.guard():
-            answer = self._request("", query=query)
-        return page_of(answer.body, after=after)
+            response = self._request("", query=query)
+        return page_of(response.body, after=after)
 
     def _request(
         self,
@@ -93,10 +93,10 @@ class S3Bucket(ObjectBucket):
         if not self._leaks_on_redirect():
             super().delete(keys)
             return
-        self._for_each(partial(self._send, "DELETE"), keys)
+        self._delete_each(partial(self._send, "DELETE"), keys)
 
     def _leaks_on_redirect(self) -> bool:
-        # The token of a session has a header of its own, which stays where others are dropped.
+        # The session token has a separate header, which HTTP clients keep on redirects.
         keys = self._credentials.current()
         return keys is not None and bool(keys.token)
 
@@ -111,21 +111,21 @@ class S3Bucket(ObjectBucket):
     ) -> HttpResponse:
         for _ in range(_MAX_LOCATIONS):
             url = self._url(key, query)
-            answer = self._http.send(
+            response = self._http.send(
                 method,
                 url,
-                headers=partial(self._signed, method, url, headers, body),
+                headers=partial(self._signed_headers, method, url, headers, body),
                 body=body,
                 retries=self._retries,
                 max_bytes=None if key else MAX_RESPONSE_BYTES,
             )
             self._is_located = True
-            if answer.status in (200, 204, 206):
-                return answer
-            told = answer.headers.get("x-amz-bucket-region", "")
-            problem = error_from_response(answer.status, answer.body, region=told)
-            is_elsewhere = problem.region not in ("", self.region)
-            if answer.status not in _MOVED or not is_elsewhere:
+            if response.status in (200, 204, 206):
+                return response
+            bucket_region = response.headers.get("x-amz-bucket-region", "")
+            problem = error_from_response(response.status, response.body, region=bucket_region)
+            is_other_region = problem.region not in ("", self.region)
+            if response.status not in _REDIRECT_STATUSES or not is_other_region:
                 break
             self.region = problem.region
         raise self._without_secrets(problem)
@@ -135,13 +135,13 @@ class S3Bucket(ObjectBucket):
         path = f"/{quote(key, f'/{UNRESERVED}')}" if key or not urlsplit(bucket).path else ""
         return f"{bucket}{path}{f'?{query_text(query)}' if query else ''}"
 
-    def _signed(
+    def _signed_headers(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes
     ) -> Mapping[str, str]:
         keys = self._credentials.current()
         if keys is None:
             return headers
-        return signed(
+        return sign_headers(
             headers,
             keys,
             method=method,
@@ -155,8 +155,8 @@ class S3Bucket(ObjectBucket):
             # Any response names the region; objects may be readable although listing is denied.
             with suppress(StorageFault):
                 self.page("", limit=1)
-        # Everything is given explicitly, since obstore prefers variables of the environment, which
-        # the access has resolved already.
+        # All options are set, since obstore would otherwise read environment variables, which the
+        # access has already resolved.
         return S3Store(
             self.name,
             aws_endpoint_url_s3=self._access.bucket_url(self.name, self.region),
@@ -176,7 +176,7 @@ class S3Bucket(ObjectBucket):
             "access_key_id": keys.key_id,
             "secret_access_key": keys.secret,
             "token": keys.token or None,
-            "expires_at": None if is_static else datetime.now(UTC) + _ASKED_AGAIN_AFTER,
+            "expires_at": None if is_static else datetime.now(UTC) + _KEY_LIFETIME,
         }
 
 
@@ -201,7 +201,7 @@ def page_of(body: bytes, *, after: str) -> ObjectPage:
     try:
         page = _page(body)
     except (ElementTree.ParseError, ValueError) as problem:
-        raise StorageFault("the endpoint does not answer as S3 does") from problem
+        raise StorageFault("the response is not one of S3") from problem
     # Some servers ignore `start-after`; keys must not count twice.
     return page._replace(entries=[entry for entry in page.entries if entry.key > after])
 
@@ -210,26 +210,27 @@ def _page(body: bytes) -> ObjectPage:
     root = ElementTree.fromstring(body)
     if not root.tag.endswith("ListBucketResult"):
         raise ValueError(root.tag)
-    # Servers disagree about the namespace, or leave it out.
-    space = root.tag.rpartition("}")[0]
-    space = f"{space}}}" if space else ""
-    is_encoded = root.findtext(f"{space}EncodingType") == "url"
-    decoded = unquote_plus if is_encoded else str
+    # Servers use different namespaces or none.
+    namespace = root.tag.rpartition("}")[0]
+    namespace = f"{namespace}}}" if namespace else ""
+    is_encoded = root.findtext(f"{namespace}EncodingType") == "url"
+    decode = unquote_plus if is_encoded else str
     entries = [
         ObjectEntry(
-            decoded(node.findtext(f"{space}Key", "")),
-            int(node.findtext(f"{space}Size", "0")),
-            _microseconds(node.findtext(f"{space}LastModified", "")),
-            plain_etag(node.findtext(f"{space}ETag", "")),
-            node.findtext(f"{space}StorageClass", "").lower(),
+            decode(node.findtext(f"{namespace}Key", "")),
+            int(node.findtext(f"{namespace}Size", "0")),
+            _microseconds(node.findtext(f"{namespace}LastModified", "")),
+            plain_etag(node.findtext(f"{namespace}ETag", "")),
+            node.findtext(f"{namespace}StorageClass", "").lower(),
         )
-        for node in root.iter(f"{space}Contents")
+        for node in root.iter(f"{namespace}Contents")
     ]
     folders = [
-        decoded(node.findtext(f"{space}Prefix", "")) for node in root.iter(f"{space}CommonPrefixes")
+        decode(node.findtext(f"{namespace}Prefix", ""))
+        for node in root.iter(f"{namespace}CommonPrefixes")
     ]
-    is_cut = root.findtext(f"{space}IsTruncated") == "true"
-    token = root.findtext(f"{space}NextContinuationToken", "") if is_cut else ""
+    is_truncated = root.findtext(f"{namespace}IsTruncated") == "true"
+    token = root.findtext(f"{namespace}NextContinuationToken", "") if is_truncated else ""
     return ObjectPage(entries, folders, token)
 
 
@@ -238,10 +239,10 @@ def _microseconds(text: str) -> int:
 
 
 class S3Storage(ObjectStorage[S3Bucket]):
-    """Paths are `s3://bucket/key`, the key as it is."""
+    """Paths are `s3://bucket/key`, with keys not encoded."""
 
     scheme: ClassVar[str] = "s3"
-    right_to_list: ClassVar[str] = "s3:ListBucket"
+    list_permission: ClassVar[str] = "s3:ListBucket"
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class S3Storage(ObjectStorage[S3Bucket]):
         retries: RetryPolicy = STORAGE_RETRIES,
     ) -> None:
         super().__init__()
-        self.access = access.settled()
+        self.access = access.resolve()
         self._retries = retries
         self._http = storage_http_client("AWS_CA_BUNDLE")
         self._credentials = S3Credentials(self.access)

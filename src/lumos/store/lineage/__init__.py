@@ -1,4 +1,4 @@
-"""How datasets hang together: edges by reporter, jobs, walks and paths."""
+"""Lineage between datasets: edges by reporter, jobs, walks and paths."""
 
 from lumos.store.lineage.edges import (
     LineageChanges,

@@ -17,9 +17,9 @@ class CompactGraph:
 
     def __init__(self, upstream: Ids, downstream: Ids) -> None:
         self._size = int(max(upstream.max(initial=0), downstream.max(initial=0))) + 1
-        self._sorted = {
-            "downstream": _Sorted(upstream, downstream, self._size),
-            "upstream": _Sorted(downstream, upstream, self._size),
+        self._links_by_direction = {
+            "downstream": _SortedLinks(upstream, downstream, self._size),
+            "upstream": _SortedLinks(downstream, upstream, self._size),
         }
 
     def reach(
@@ -27,49 +27,49 @@ class CompactGraph:
     ) -> Reach:
         """Walk level by level from some nodes; list the nearest up to a limit, and count all."""
         # Nodes without links may be beyond the arrays.
-        alone = [start for start in starts if start >= self._size]
-        links = self._sorted[direction]
+        unlinked = [start for start in starts if start >= self._size]
+        links = self._links_by_direction[direction]
         depths = np.full(self._size, _UNREACHED, dtype=np.int32)
         frontier = np.fromiter((start for start in starts if start < self._size), dtype=np.int64)
         depths[frontier] = 0
         level = 0
         is_beyond = False
         while len(frontier):
-            _, after = links.onward(frontier)
-            fresh = after[depths[after] == _UNREACHED]
+            _, after = links.outgoing_links(frontier)
+            new_nodes = after[depths[after] == _UNREACHED]
             if depth is not None and level >= depth:
-                is_beyond = bool(len(fresh))
+                is_beyond = bool(len(new_nodes))
                 break
             level += 1
-            depths[fresh] = level
+            depths[new_nodes] = level
             # Every node once, even if several links lead to it.
             frontier = np.flatnonzero(depths == level)
         reached = np.flatnonzero(depths != _UNREACHED)
         total = len(reached)
         if limit is not None and total > limit:
             reached = reached[np.argsort(depths[reached], kind="stable")[:limit]]
-        before, after = links.onward(reached)
+        before, after = links.outgoing_links(reached)
         is_listed = np.zeros(self._size, dtype=np.bool_)
         is_listed[reached] = True
-        kept = is_listed[after]
+        is_kept = is_listed[after]
         return Reach(
-            dict.fromkeys(alone, 0)
+            dict.fromkeys(unlinked, 0)
             | dict(zip(reached.tolist(), depths[reached].tolist(), strict=True)),
-            list(zip(before[kept].tolist(), after[kept].tolist(), strict=True)),
-            total + len(alone),
+            list(zip(before[is_kept].tolist(), after[is_kept].tolist(), strict=True)),
+            total + len(unlinked),
             truncated=is_beyond or len(reached) < total,
         )
 
 
-class _Sorted:
+class _SortedLinks:
     """Links sorted by start: those of node `n` end at `ends[first[n]:first[n + 1]]`."""
 
-    def __init__(self, begins: Ids, ends: Ids, size: int) -> None:
-        order = np.lexsort((ends, begins))
+    def __init__(self, starts: Ids, ends: Ids, size: int) -> None:
+        order = np.lexsort((ends, starts))
         self._ends = ends[order]
-        self._first: NDArray[Any] = np.searchsorted(begins[order], np.arange(size + 1))
+        self._first: NDArray[Any] = np.searchsorted(starts[order], np.arange(size + 1))
 
-    def onward(self, nodes: Ids) -> tuple[Ids, Ids]:
+    def outgoing_links(self, nodes: Ids) -> tuple[Ids, Ids]:
         """The links that start at some nodes, as two columns."""
         first, last = self._first[nodes], self._first[nodes + 1]
         counts = last - first

@@ -46,7 +46,7 @@ def merge_edges(edges: Iterable[StoredEdge]) -> tuple[MergedEdge, ...]:
         return edge.upstream, edge.downstream
 
     ordered = sorted(edges, key=lambda edge: (*ends(edge), edge.origin, edge.job or ""))
-    return tuple(_merge(tuple(some)) for _, some in groupby(ordered, key=ends))
+    return tuple(_merge(tuple(group)) for _, group in groupby(ordered, key=ends))
 
 
 def _merge(edges: tuple[StoredEdge, ...]) -> MergedEdge:
@@ -89,16 +89,16 @@ def _most_specific_type(types: Iterable[LineageType]) -> LineageType:
     return min(types, key=_SPECIFIC_TYPES.index)
 
 
-def all_mappings(several: Iterable[Sequence[ColumnMapping]]) -> tuple[ColumnMapping, ...]:
+def all_mappings(groups: Iterable[Sequence[ColumnMapping]]) -> tuple[ColumnMapping, ...]:
     """Every mapping once, without those for which another mapping has more detail."""
-    different = dict.fromkeys(mapping for some in several for mapping in some)
-    explained = {_ends(each) for each in different if not _is_bare(each)}
-    return tuple(each for each in different if not _is_bare(each) or _ends(each) not in explained)
+    unique = dict.fromkeys(mapping for group in groups for mapping in group)
+    detailed = {_ends(each) for each in unique if not _is_bare(each)}
+    return tuple(each for each in unique if not _is_bare(each) or _ends(each) not in detailed)
 
 
-def all_uses(several: Iterable[Sequence[ColumnUse]]) -> tuple[ColumnUse, ...]:
+def all_uses(groups: Iterable[Sequence[ColumnUse]]) -> tuple[ColumnUse, ...]:
     """Every use once."""
-    return tuple(dict.fromkeys(use for some in several for use in some))
+    return tuple(dict.fromkeys(use for group in groups for use in group))
 
 
 def _ends(mapping: ColumnMapping) -> tuple[str, str]:
@@ -211,10 +211,10 @@ ASPECT_REPORTER: Final = "snapshot:"
 
 
 class ReportedUpstream(NamedTuple):
-    """A reported upstream edge, and whether the upstream dataset is in the store."""
+    """A reported upstream edge, and whether its upstream dataset is in the store."""
 
     edge: UpstreamEdge
-    is_here: bool
+    is_in_store: bool
 
 
 def reported_upstream(
@@ -226,16 +226,16 @@ def reported_upstream(
         .outerjoin(tables.dataset, tables.dataset.c.urn == UPSTREAM.c.urn)
         .where(REPORTER.name.not_like(f"{ASPECT_REPORTER}%"))
     )
-    here: set[str] = set()
+    in_store: set[str] = set()
     edges = []
     for row in connection.execute(statement.where(among(connection, DOWNSTREAM.c.urn, urns))):
         edges.append(edge_of(row))
         if row.state is not None:
-            here.add(row.upstream)
+            in_store.add(row.upstream)
     by_dataset = sorted(merge_edges(edges), key=lambda edge: (edge.downstream, edge.upstream))
     return {
-        urn: tuple(ReportedUpstream(upstream_of(edge), edge.upstream in here) for edge in some)
-        for urn, some in groupby(by_dataset, key=lambda edge: edge.downstream)
+        urn: tuple(ReportedUpstream(upstream_of(edge), edge.upstream in in_store) for edge in group)
+        for urn, group in groupby(by_dataset, key=lambda edge: edge.downstream)
     }
 
 
@@ -251,11 +251,11 @@ def downstream_of(edge: MergedEdge) -> UpstreamEdge:
 
 def merge_lineage(own: Lineage | None, reported: Sequence[ReportedUpstream]) -> Lineage | None:
     """Merge the lineage aspect of a dataset with reported edges from datasets in the store."""
-    here = [each.edge for each in reported if each.is_here]
-    if not here:
+    in_store = [each.edge for each in reported if each.is_in_store]
+    if not in_store:
         return own
     edges: dict[str, UpstreamEdge] = {}
-    for edge in (*(own.upstream if own else ()), *here):
+    for edge in (*(own.upstream if own else ()), *in_store):
         known = edges.get(edge.urn)
         edges[edge.urn] = edge if known is None else _merge_upstream(known, edge)
     return Lineage(upstream=tuple(edges.values()), downstream=own.downstream if own else ())
@@ -269,9 +269,9 @@ def without_reported(
         return lineage
     by_urn = {each.edge.urn: each.edge for each in reported}
     upstream = tuple(
-        left
+        remaining
         for edge in lineage.upstream
-        if (left := _without(edge, by_urn.get(edge.urn))) is not None
+        if (remaining := _without(edge, by_urn.get(edge.urn))) is not None
     )
     if not upstream and not lineage.downstream and lineage.upstream:
         return None
@@ -282,9 +282,10 @@ def has_reported(lineage: Lineage | None, reported: Sequence[ReportedUpstream]) 
     """Whether a lineage aspect contains all reported edges from datasets in the store."""
     edges = {edge.urn: edge for edge in (lineage.upstream if lineage else ())}
     return all(
-        each.edge.urn in edges and _without(each.edge, edges[each.edge.urn], typed=False) is None
+        each.edge.urn in edges
+        and _without(each.edge, edges[each.edge.urn], compare_types=False) is None
         for each in reported
-        if each.is_here
+        if each.is_in_store
     )
 
 
@@ -304,13 +305,13 @@ def _merge_upstream(own: UpstreamEdge, reported: UpstreamEdge) -> UpstreamEdge:
 
 
 def _without(
-    edge: UpstreamEdge, other: UpstreamEdge | None, *, typed: bool = True
+    edge: UpstreamEdge, other: UpstreamEdge | None, *, compare_types: bool = True
 ) -> UpstreamEdge | None:
     """An edge without the columns of another one; None if nothing is left."""
     if other is None:
         return edge
     columns = tuple(each for each in edge.columns if each not in other.columns)
     uses = tuple(each for each in edge.uses if each not in other.uses)
-    if not columns and not uses and (edge.type == other.type or not typed):
+    if not columns and not uses and (edge.type == other.type or not compare_types):
         return None
     return msgspec.structs.replace(edge, columns=columns, uses=uses)

@@ -26,9 +26,9 @@ def walk_graph(
     expand: Callable[[Collection[int]], Iterable[tuple[int, int]]],
     *,
     depth: int | None,
-    most: int,
+    limit: int,
 ) -> Reach | None:
-    """Walk level by level from some nodes; None if there are more than `most`.
+    """Walk level by level from some nodes; None if there are more than `limit`.
 
     `expand` returns the links that start at some nodes.
     """
@@ -46,7 +46,7 @@ def walk_graph(
                     continue
                 depths[link[1]] = level + 1
                 found.append(link[1])
-                if len(depths) > most:
+                if len(depths) > limit:
                     return None
             links.append(link)
         frontier = found
@@ -56,33 +56,33 @@ def walk_graph(
 
 def cycles(links: Iterable[tuple[Node, Node]]) -> tuple[tuple[Node, ...], ...]:
     """The cycles of a graph as sorted groups of nodes."""
-    following: dict[Node, list[Node]] = {}
-    alone = set()
+    successors: dict[Node, list[Node]] = {}
+    self_loops = set()
     for before, after in links:
-        following.setdefault(before, []).append(after)
+        successors.setdefault(before, []).append(after)
         if before == after:
-            alone.add(before)
-    groups = (tuple(sorted(some)) for some in _components(following))  # type: ignore[type-var]
-    return tuple(sorted(some for some in groups if len(some) > 1 or some[0] in alone))
+            self_loops.add(before)
+    groups = (tuple(sorted(group)) for group in _components(successors))  # type: ignore[type-var]
+    return tuple(sorted(group for group in groups if len(group) > 1 or group[0] in self_loops))
 
 
-def _components(following: Mapping[Node, Sequence[Node]]) -> Iterator[list[Node]]:
+def _components(successors: Mapping[Node, Sequence[Node]]) -> Iterator[list[Node]]:
     """Tarjan's strongly connected components, without recursion since chains may be long."""
     order: dict[Node, int] = {}
     lowest: dict[Node, int] = {}
-    waiting: list[Node] = []
+    queue: list[Node] = []
     is_waiting: set[Node] = set()
     numbers = count()
-    for root in following:
+    for root in successors:
         if root in order:
             continue
         work: list[tuple[Node, Iterator[Node]]] = []
 
         def enter(node: Node, work: list[tuple[Node, Iterator[Node]]] = work) -> None:
             order[node] = lowest[node] = next(numbers)
-            waiting.append(node)
+            queue.append(node)
             is_waiting.add(node)
-            work.append((node, iter(following.get(node, ()))))
+            work.append((node, iter(successors.get(node, ()))))
 
         enter(root)
         while work:
@@ -98,9 +98,9 @@ def _components(following: Mapping[Node, Sequence[Node]]) -> Iterator[list[Node]
             if work:
                 lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
             if lowest[node] == order[node]:
-                component = [waiting.pop()]
+                component = [queue.pop()]
                 while component[-1] != node:
-                    component.append(waiting.pop())
+                    component.append(queue.pop())
                 is_waiting.difference_update(component)
                 yield component
 
@@ -118,47 +118,47 @@ def shortest_paths(
     The number of paths grows exponentially with the graph, so that at most `limit` are returned,
     after at most `effort` steps.
     """
-    onward: dict[Node, list[tuple[Node, Step]]] = {}
+    outgoing: dict[Node, list[tuple[Node, Step]]] = {}
     backward: dict[Node, list[Node]] = {}
     for before, after, step in steps:
-        onward.setdefault(before, []).append((after, step))
+        outgoing.setdefault(before, []).append((after, step))
         backward.setdefault(after, []).append(before)
-    left = _distances(goals, backward)
+    distances = _distances(goals, backward)
     found: list[list[Step]] = []
-    turns = count()
+    sequence = count()
     # Ordered by the minimal total length; among equals the nearest to its goal first, so that
     # paths are finished before others are started.
-    waiting: list[tuple[int, int, int, Node, list[Step], frozenset[Node]]] = []
-    if start in left:
-        waiting.append((left[start], 0, next(turns), start, [], frozenset([start])))
-    tries = 0
-    while waiting:
-        *_, node, path, visited = heapq.heappop(waiting)
+    queue: list[tuple[int, int, int, Node, list[Step], frozenset[Node]]] = []
+    if start in distances:
+        queue.append((distances[start], 0, next(sequence), start, [], frozenset([start])))
+    steps_taken = 0
+    while queue:
+        *_, node, path, visited = heapq.heappop(queue)
         if node in goals:
             if len(found) == limit:
                 return found, True
             found.append(path)
             continue
-        tries += 1
-        if tries > effort:
+        steps_taken += 1
+        if steps_taken > effort:
             return found, True
-        for after, step in onward.get(node, ()):
-            if after in left and after not in visited:
-                order = (len(path) + 1 + left[after], left[after], next(turns))
-                heapq.heappush(waiting, (*order, after, [*path, step], visited | {after}))
+        for after, step in outgoing.get(node, ()):
+            if after in distances and after not in visited:
+                order = (len(path) + 1 + distances[after], distances[after], next(sequence))
+                heapq.heappush(queue, (*order, after, [*path, step], visited | {after}))
     return found, False
 
 
 def _distances(goals: Collection[Node], backward: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
     """The distance of each node to its nearest goal, if there is a path."""
-    left = dict.fromkeys(goals, 0)
+    distances = dict.fromkeys(goals, 0)
     frontier = list(goals)
     while frontier:
         found = []
         for node in frontier:
             for before in backward.get(node, ()):
-                if before not in left:
-                    left[before] = left[node] + 1
+                if before not in distances:
+                    distances[before] = distances[node] + 1
                     found.append(before)
         frontier = found
-    return left
+    return distances

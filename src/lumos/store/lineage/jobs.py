@@ -32,7 +32,7 @@ def replace_jobs(
     reported = {job.urn for job in jobs}
     for urn, job in before.items():
         if urn not in reported:
-            _withdraw(connection, reporter, job, at=at)
+            _withdraw_job(connection, reporter, job, at=at)
             changed.add(urn)
     return changed
 
@@ -71,27 +71,35 @@ def merge_job(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[
     """
     if theirs is None:
         return ours
-    nothing = Job(urn=ours.urn, name=ours.name, platform=ours.platform)
+    empty_job = Job(urn=ours.urn, name=ours.name, platform=ours.platform)
     fields: dict[str, Any] = {}
     for name in Job.__struct_fields__:
-        was, there, new = (getattr(each, name) for each in (base or nothing, theirs, ours))
-        also = [getattr(each, name) for each in others]
+        previous, current, new = (getattr(job, name) for job in (base or empty_job, theirs, ours))
+        other_values = [getattr(job, name) for job in others]
         if name == "runs":
             continue
         if isinstance(new, tuple):
-            gone = {each for each in was if not any(each in values for values in (new, *also))}
+            removed = {
+                value
+                for value in previous
+                if not any(value in values for values in (new, *other_values))
+            }
             fields[name] = tuple(
-                dict.fromkeys((*(each for each in there if each not in gone), *new))
+                dict.fromkeys((*(value for value in current if value not in removed), *new))
             )
         elif isinstance(new, dict):
-            gone = {key for key in was if not any(key in values for values in (new, *also))}
-            changed = {key: new[key] for key in new if new[key] != was.get(key)}
-            fields[name] = {key: text for key, text in there.items() if key not in gone} | changed
-        elif new == was:
-            fields[name] = there
+            removed = {
+                key for key in previous if not any(key in values for values in (new, *other_values))
+            }
+            changed = {key: new[key] for key in new if new[key] != previous.get(key)}
+            fields[name] = {
+                key: text for key, text in current.items() if key not in removed
+            } | changed
+        elif new == previous:
+            fields[name] = current
         else:
-            default = getattr(nothing, name)
-            values = (each for each in (new, *also) if each != default)
+            default = getattr(empty_job, name)
+            values = (value for value in (new, *other_values) if value != default)
             fields[name] = next(values, default)
     return msgspec.structs.replace(theirs, **fields)
 
@@ -134,7 +142,7 @@ def without_runs(job: Job) -> Job:
     return msgspec.structs.replace(job, runs=()) if job.runs else job
 
 
-def _withdraw(connection: Connection, reporter: int, report: Job, *, at: datetime) -> None:
+def _withdraw_job(connection: Connection, reporter: int, report: Job, *, at: datetime) -> None:
     """Withdraw a reporter's job; delete the job if no other reporter has it."""
     _lock(connection, [report.urn])
     table = tables.lineage_job
@@ -142,11 +150,11 @@ def _withdraw(connection: Connection, reporter: int, report: Job, *, at: datetim
     now = _items(connection, [report.urn]).get(report.urn)
     if now is None:
         return
-    nothing = Job(urn=report.urn, name=report.name, platform=report.platform)
+    empty_job = Job(urn=report.urn, name=report.name, platform=report.platform)
     others = _reports_of_others(connection, reporter, [report.urn]).get(report.urn, ())
-    left = merge_job(report, now, nothing, others)
-    if others or without_runs(left) != nothing:
-        _put(connection, left, at=at)
+    remaining = merge_job(report, now, empty_job, others)
+    if others or without_runs(remaining) != empty_job:
+        _put(connection, remaining, at=at)
     else:
         item = tables.item
         connection.execute(delete(item).where(item.c.kind == KIND, item.c.key == report.urn))

@@ -218,10 +218,10 @@ class LineageReader:
         item = tables.item.c
         with self._database.reading() as connection:
             ends = _ends_of_jobs(connection)
-            every = set().union(*ends.values())
-            keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, every))
-            here = {*_states(connection, every), *connection.scalars(keys)}
-        return {urn: some - here for urn, some in ends.items() if some - here}
+            all_ends = set().union(*ends.values())
+            keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, all_ends))
+            stored = {*_states(connection, all_ends), *connection.scalars(keys)}
+        return {urn: job_ends - stored for urn, job_ends in ends.items() if job_ends - stored}
 
     def jobs_by_dataset(self) -> dict[str, set[str]]:
         """The jobs that read or write each dataset, as reported."""
@@ -295,21 +295,23 @@ class LineageReader:
                 found = self._reach(connection, ids.values(), direction, depth, limit)
             urns, states = _nodes(connection, found.depths)
             # Starts without any edge may still be datasets of the store.
-            alone = [each for each in starts if each not in ids]
-            states |= _states(connection, alone) if alone else {}
-        far = {urns[each]: steps for each, steps in found.depths.items()} | dict.fromkeys(alone, 0)
+            unlinked = [each for each in starts if each not in ids]
+            states |= _states(connection, unlinked) if unlinked else {}
+        depth_of = {urns[each]: steps for each, steps in found.depths.items()} | dict.fromkeys(
+            unlinked, 0
+        )
         links = (
             (urns[before], urns[after])[:: 1 if direction == "downstream" else -1]
             for before, after in found.links
         )
-        nodes = (ReachedDataset(each, steps, states.get(each)) for each, steps in far.items())
+        nodes = (ReachedDataset(each, steps, states.get(each)) for each, steps in depth_of.items())
         return Walk(
             start=known[urn],
             direction=direction,
             depth=depth,
             nodes=tuple(sorted(nodes, key=lambda node: (node.depth, node.urn))),
             links=tuple(sorted(Link(*link) for link in links)),
-            total=found.total + len(alone),
+            total=found.total + len(unlinked),
             truncated=found.truncated,
         )
 
@@ -340,8 +342,8 @@ class LineageReader:
             )
             states = _states(connection, {node.urn for node in found.depths})
         nodes = (
-            ReachedColumn(*node, far, node not in found.direct, states.get(node.urn))
-            for node, far in found.depths.items()
+            ReachedColumn(*node, depth_of, node not in found.direct, states.get(node.urn))
+            for node, depth_of in found.depths.items()
         )
         return ColumnWalk(
             start=start,
@@ -413,8 +415,8 @@ class LineageReader:
 
         compact = self._cached_graph(connection)
         if compact is None:
-            most = _MAX_QUERIED_NODES if limit is None else min(_MAX_QUERIED_NODES, limit)
-            found = graph.walk_graph(starts, expand, depth=depth, most=most)
+            max_nodes = _MAX_QUERIED_NODES if limit is None else min(_MAX_QUERIED_NODES, limit)
+            found = graph.walk_graph(starts, expand, depth=depth, limit=max_nodes)
             if found is not None:
                 return found
             compact = self._load_graph(connection)

@@ -122,12 +122,14 @@ def _load_scripts(
         row.id: (row.name, _with_dataset(_DECODE(row.body), urn_of.get(row.dataset)))
         for row in connection.execute(statement)
     }
-    named = {urn for _, script in texts.values() for _, urn in script.tables}
-    moved = {old: new for old, new in current_urns(connection, named).items() if old != new}
-    if not moved:
+    mentioned_urns = {urn for _, script in texts.values() for _, urn in script.tables}
+    new_urns = {
+        old: new for old, new in current_urns(connection, mentioned_urns).items() if old != new
+    }
+    if not new_urns:
         return texts
     return {
-        id: (reporter, _rename_tables(script, moved)) for id, (reporter, script) in texts.items()
+        id: (reporter, _rename_tables(script, new_urns)) for id, (reporter, script) in texts.items()
     }
 
 
@@ -135,8 +137,8 @@ def _with_dataset(script: Script, urn: str | None) -> Script:
     return script if urn is None else msgspec.structs.replace(script, dataset=urn)
 
 
-def _rename_tables(script: Script, moved: Mapping[str, str]) -> Script:
-    renamed = tuple((parts, moved.get(urn, urn)) for parts, urn in script.tables)
+def _rename_tables(script: Script, new_urns: Mapping[str, str]) -> Script:
+    renamed = tuple((parts, new_urns.get(urn, urn)) for parts, urn in script.tables)
     return msgspec.structs.replace(script, tables=renamed)
 
 
@@ -157,8 +159,8 @@ def all_unparsed(connection: Connection) -> tuple[tuple[str, UnparsedStatement],
     found = [
         (row.name, from_json(row.body, UnparsedStatement)) for row in connection.execute(statement)
     ]
-    named = {urn for _, each in found for urn in (*each.reads, *each.writes)}
-    present = current_urns(connection, named) if named else {}
+    mentioned_urns = {urn for _, each in found for urn in (*each.reads, *each.writes)}
+    present = current_urns(connection, mentioned_urns) if mentioned_urns else {}
     renamed = ((reporter, _rename_statement(each, present)) for reporter, each in found)
     return tuple(sorted(renamed, key=lambda pair: (pair[0], pair[1].file or "", pair[1].line)))
 

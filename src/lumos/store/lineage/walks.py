@@ -19,7 +19,7 @@ Up = TypeVar("Up")
 Down = TypeVar("Down")
 
 ALL: Final = "*"
-_MARKS: Final = (".", "[", "{", "<")
+_PATH_SEPARATORS: Final = (".", "[", "{", "<")
 _COLUMN: Final = re.compile(r"`(?:[^`]|``)*`|[^.\[{<]+")
 
 
@@ -158,20 +158,22 @@ def walk_columns(
         next_derived: dict[ColumnNode, None] = {}
         next_influenced: dict[ColumnNode, None] = {}
         for node in derived:
-            for other, step in walker.onward(node):
+            for other, step in walker.next_nodes(node):
                 target, known = (
                     (next_derived, direct) if step.kind == "DIRECT" else (next_influenced, indirect)
                 )
                 if other not in known:
                     target[other] = None
         for node in influenced:
-            for other, _ in walker.onward(node):
+            for other, _ in walker.next_nodes(node):
                 if other not in indirect:
                     next_influenced[other] = None
         level += 1
         if depth is not None and level > depth:
-            beyond = next_derived.keys() | next_influenced.keys()
-            truncated = any(each not in direct and each not in indirect for each in beyond)
+            next_nodes_beyond = next_derived.keys() | next_influenced.keys()
+            truncated = any(
+                each not in direct and each not in indirect for each in next_nodes_beyond
+            )
             break
         direct |= dict.fromkeys(next_derived, level)
         indirect |= dict.fromkeys(next_influenced, level)
@@ -238,7 +240,7 @@ class _Walker:
         self._within = within
         self._outgoing: dict[str, _OutgoingEdges] = {}
         self._names: dict[tuple[str, str | None], ColumnNode] = {}
-        self._onward: dict[ColumnNode, list[tuple[ColumnNode, ColumnStep]]] = {}
+        self._next_nodes: dict[ColumnNode, list[tuple[ColumnNode, ColumnStep]]] = {}
 
     def canonical(self, node: ColumnNode) -> ColumnNode:
         """The node in the spelling that the walk reached first."""
@@ -257,30 +259,30 @@ class _Walker:
         for urn, some in edges.items():
             self._outgoing[urn] = _OutgoingEdges(some, self._direction)
 
-    def onward(self, node: ColumnNode) -> list[tuple[ColumnNode, ColumnStep]]:
+    def next_nodes(self, node: ColumnNode) -> list[tuple[ColumnNode, ColumnStep]]:
         """The next nodes after one whose edges are loaded, with the steps to them."""
-        if node not in self._onward:
-            gathered: dict[ColumnNode, _StepBuilder] = {}
+        if node not in self._next_nodes:
+            builders: dict[ColumnNode, _StepBuilder] = {}
             for other, edge, fact in self._facts(node):
-                steps = gathered.setdefault(self.canonical(other), _StepBuilder())
+                steps = builders.setdefault(self.canonical(other), _StepBuilder())
                 steps.edges[id(edge)] = edge
                 if isinstance(fact, ColumnMapping):
                     steps.mappings.append(fact)
                 elif fact is not None:
                     steps.uses.append(fact)
-            self._onward[node] = [
-                (other, steps.build(*self._facing(node, other)))
-                for other, steps in gathered.items()
+            self._next_nodes[node] = [
+                (other, steps.build(*self._in_direction(node, other)))
+                for other, steps in builders.items()
             ]
-        return self._onward[node]
+        return self._next_nodes[node]
 
     def steps(self, nodes: Container[ColumnNode]) -> list[ColumnStep]:
         """All steps between some nodes."""
         return [
             step
-            for node, onward in self._onward.items()
+            for node, next_nodes in self._next_nodes.items()
             if node in nodes
-            for other, step in onward
+            for other, step in next_nodes
             if other in nodes
         ]
 
@@ -294,32 +296,42 @@ class _Walker:
             return
         for root in (_root(node.column), ALL):
             for edge, mapping in outgoing.mappings.get(root, ()):
-                ends = self._facing(mapping.upstream, mapping.downstream)
+                ends = self._in_direction(mapping.upstream, mapping.downstream)
                 mapped = _map_column(node.column, *ends, mapping.derivation)
                 if mapped is not None:
                     yield ColumnNode(self._other(edge), mapped), edge, mapping
             for edge, use in outgoing.uses.get(root, ()) if self._with_uses else ():
-                here, there = self._facing(use.upstream, use.downstream)
-                if here is None or here == ALL or _overlap(node.column, here):
-                    yield ColumnNode(self._other(edge), there), edge, use
+                start_column, end_column = self._in_direction(use.upstream, use.downstream)
+                if (
+                    start_column is None
+                    or start_column == ALL
+                    or _overlap(node.column, start_column)
+                ):
+                    yield ColumnNode(self._other(edge), end_column), edge, use
 
     def _other(self, edge: Edge) -> str:
         return edge.downstream if self._direction == "downstream" else edge.upstream
 
-    def _facing(self, upstream: Up, downstream: Down) -> tuple[Up, Down] | tuple[Down, Up]:
+    def _in_direction(self, upstream: Up, downstream: Down) -> tuple[Up, Down] | tuple[Down, Up]:
         """Both ends in the direction of the walk."""
         downwards = self._direction == "downstream"
         return (upstream, downstream) if downwards else (downstream, upstream)
 
 
-def _map_column(column: str, begin: str, end: str, derivation: Derivation | None) -> str | None:
+def _map_column(
+    column: str, start_column: str, end_column: str, derivation: Derivation | None
+) -> str | None:
     """The column that a mapping derives from a column, or None if it does not apply."""
-    if begin == ALL:
-        return column if end == ALL else end
-    if _is_within(begin, column):
-        return end
-    if _is_within(column, begin):
-        return end + column[len(begin) :] if derivation is Derivation.IDENTITY else end
+    if start_column == ALL:
+        return column if end_column == ALL else end_column
+    if _is_within(start_column, column):
+        return end_column
+    if _is_within(column, start_column):
+        return (
+            end_column + column[len(start_column) :]
+            if derivation is Derivation.IDENTITY
+            else end_column
+        )
     return None
 
 
@@ -327,9 +339,11 @@ def _overlap(one: str, other: str) -> bool:
     return _is_within(one, other) or _is_within(other, one)
 
 
-def _is_within(path: str, whole: str) -> bool:
-    rest = path[len(whole) :]
-    return path[: len(whole)].lower() == whole.lower() and (not rest or rest.startswith(_MARKS))
+def _is_within(path: str, prefix: str) -> bool:
+    rest = path[len(prefix) :]
+    return path[: len(prefix)].lower() == prefix.lower() and (
+        not rest or rest.startswith(_PATH_SEPARATORS)
+    )
 
 
 def _root(path: str) -> str:

@@ -54,7 +54,7 @@ class LineageWriter:
         self._connection = connection
         self._aspects: dict[str, tuple[list[Edge], datetime | None]] = {}
         self._reported: dict[str, tuple[ReportedUpstream, ...]] = {}
-        self._has_new_graph = False
+        self._has_graph_changes = False
         self._changed_nodes: set[int] = set()
         self._renamed_aspects: set[str] = set()
         self.changed_jobs: set[str] = set()
@@ -90,7 +90,7 @@ class LineageWriter:
         self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
     ) -> LineageChanges:
         """Add or update edges and jobs of a reporter; its other ones stay."""
-        changed = self._replace({reporter: edges}, at=at, partly=True)
+        changed = self._replace({reporter: edges}, at=at, add_only=True)
         id = self._reporter(reporter)
         self.changed_jobs |= add_jobs(self._connection, id, jobs, at=at)
         return changed
@@ -114,8 +114,8 @@ class LineageWriter:
         }
         self._delete(row.id for row in deleted.values())
         self._changed_nodes |= {key.downstream for key in deleted}
-        touched = {end for key in deleted for end in (key.upstream, key.downstream)}
-        return LineageChanges(removed=len(deleted), touched=self._urns(touched))
+        affected = {end for key in deleted for end in (key.upstream, key.downstream)}
+        return LineageChanges(removed=len(deleted), touched=self._urns(affected))
 
     def load_reported(self, urns: Collection[str]) -> None:
         """Load the reported upstream edges of some datasets with one query."""
@@ -140,17 +140,17 @@ class LineageWriter:
     def rename(self, urn: str, to: str) -> None:
         """Move the lineage of a dataset to another URN."""
         self._reported.clear()
-        self._has_new_graph |= _move_edges(self._connection, urn, to)
+        self._has_graph_changes |= _move_edges(self._connection, urn, to)
         reporter = tables.lineage_reporter
         for prefix in _DATASET_REPORTERS:
             named = update(reporter).where(reporter.c.name == f"{prefix}{urn}")
             self._connection.execute(named.values(name=f"{prefix}{to}"))
         self._rename_in_aspects(urn, to)
 
-    def absorb(self, urn: str, into: str) -> None:
+    def merge_into(self, urn: str, into: str) -> None:
         """Move the edges of a dataset to another one that it is merged into."""
         self._reported.clear()
-        self._has_new_graph |= _move_edges(self._connection, urn, into)
+        self._has_graph_changes |= _move_edges(self._connection, urn, into)
         self._rename_in_aspects(urn, into)
         self._forget_reporters([f"{ASPECT_REPORTER}{urn}"])
         aspect = tables.aspect.c
@@ -179,7 +179,7 @@ class LineageWriter:
     def finish(self) -> None:
         """Write collected lineage aspects, and a new revision if edges changed."""
         self.flush()
-        if self._has_new_graph:
+        if self._has_graph_changes:
             # Last, since all writers contend for this row.
             statement = replace(self._connection.dialect.name, tables.lineage_revision)
             row = {"id": _REVISION_ID, "revision": uuid.uuid4().hex}
@@ -188,7 +188,7 @@ class LineageWriter:
     @property
     def has_graph_changes(self) -> bool:
         """Whether edges were added or removed, without lineage aspects that are not flushed."""
-        return self._has_new_graph
+        return self._has_graph_changes
 
     def flush(self) -> None:
         """Write the lineage aspects that were collected so far."""
@@ -204,9 +204,9 @@ class LineageWriter:
         )
 
     def _replace(
-        self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, partly: bool = False
+        self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, add_only: bool = False
     ) -> LineageChanges:
-        """Replace the edges of some reporters, or with `partly` add and update them."""
+        """Replace the edges of some reporters, or with `add_only` add and update them."""
         self._lock(reports)
         self._reported.clear()
         reporters = self._reporters(reports, at=at)
@@ -240,37 +240,37 @@ class LineageWriter:
             for key, row in wanted.items()
             if key in present and any(getattr(present[key], name) != row[name] for name in _VALUES)
         ]
-        deleted = () if partly else [key for key in present if key not in wanted]
+        deleted = () if add_only else [key for key in present if key not in wanted]
         if new:
             self._connection.execute(tables.lineage_edge.insert(), new)
         if changed:
             self._connection.execute(_UPDATE, changed)
         self._delete(present[key].id for key in deleted)
         self._update_last_seen(
-            [present[key].id for key in wanted if key in present], reporters, partly, at
+            [present[key].id for key in wanted if key in present], reporters, add_only, at
         )
-        self._has_new_graph |= bool(new)
-        touched = {
+        self._has_graph_changes |= bool(new)
+        affected = {
             *((row["upstream"], row["downstream"]) for row in new),
             *((key.upstream, key.downstream) for key in deleted),
         }
         ids = {each["wanted"] for each in changed}
-        touched |= {(key[1], key[2]) for key, row in present.items() if row.id in ids}
-        self._changed_nodes |= {downstream for _, downstream in touched}
+        affected |= {(key[1], key[2]) for key, row in present.items() if row.id in ids}
+        self._changed_nodes |= {downstream for _, downstream in affected}
         return LineageChanges(
             added=len(new),
             changed=len(changed),
             removed=len(deleted),
             unchanged=len(wanted) - len(new) - len(changed),
-            touched=self._urns({id for ends in touched for id in ends}),
+            touched=self._urns({id for ends in affected for id in ends}),
         )
 
     def _update_last_seen(
-        self, ids: Sequence[int], reporters: Mapping[str, int], partly: bool, at: datetime
+        self, ids: Sequence[int], reporters: Mapping[str, int], add_only: bool, at: datetime
     ) -> None:
         if not ids:
             return
-        if partly:
+        if add_only:
             rows = [{"wanted": id, "at": at} for id in ids]
             self._connection.execute(_UPDATE_LAST_SEEN, rows)
             return
@@ -290,7 +290,7 @@ class LineageWriter:
         if deleted := list(ids):
             chosen = among(self._connection, EDGE.id, deleted)
             self._connection.execute(delete(tables.lineage_edge).where(chosen))
-            self._has_new_graph = True
+            self._has_graph_changes = True
 
     def _lock(self, names: Iterable[str]) -> None:
         for name in sorted(names):
@@ -369,19 +369,19 @@ def _merge_duplicates(edges: Iterable[tuple[_EdgeKey, Edge]]) -> Iterable[tuple[
     found: dict[_EdgeKey, list[Edge]] = {}
     for key, edge in edges:
         found.setdefault(key, []).append(edge)
-    for key, some in found.items():
-        if len(some) == 1:
-            yield key, some[0]
+    for key, group in found.items():
+        if len(group) == 1:
+            yield key, group[0]
             continue
         yield (
             key,
             msgspec.structs.replace(
-                some[0],
-                at=min(edge.at for edge in some),
-                type=some[0].type if len({edge.type for edge in some}) == 1 else "TRANSFORMED",
-                confidence=max(edge.confidence for edge in some),
-                columns=all_mappings(edge.columns for edge in some),
-                uses=all_uses(edge.uses for edge in some),
+                group[0],
+                at=min(edge.at for edge in group),
+                type=group[0].type if len({edge.type for edge in group}) == 1 else "TRANSFORMED",
+                confidence=max(edge.confidence for edge in group),
+                columns=all_mappings(edge.columns for edge in group),
+                uses=all_uses(edge.uses for edge in group),
             ),
         )
 

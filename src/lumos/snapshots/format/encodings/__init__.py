@@ -1,4 +1,4 @@
-"""How snapshots are kept: chosen by the ending of the file, loaded when one is used."""
+"""Encodings of snapshots, chosen by the extension of the file and imported when used."""
 
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ ENDINGS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst", ".parquet")
 
 
 def encoding_of(path: Path) -> Encoding:
-    """The encoding that the path's ending names; a folder with a manifest is one of Parquet."""
+    """The encoding for a path; a folder with a manifest is a Parquet snapshot."""
     name = path.name.lower()
     if name.endswith(".json"):
         from lumos.snapshots.format.encodings.json_document import open_json, write_json

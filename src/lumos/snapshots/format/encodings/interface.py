@@ -1,4 +1,4 @@
-"""What the encodings of snapshots have in common."""
+"""The interface of all encodings of snapshots."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -10,24 +10,24 @@ from lumos.snapshots.format.document import EntryKind
 from lumos.snapshots.format.errors import SnapshotError
 
 MANIFEST: Final = "manifest.json"
-# How much is written at a time.
+# In bytes.
 BUFFER: Final = 1024 * 1024
-# Metadata repeats itself, but not that often: beyond this a file is made to fill memory or time.
+# No real metadata compresses better than this: a larger ratio is a decompression bomb.
 MAX_COMPRESSION_RATIO: Final = 1000
 ALWAYS_ALLOWED: Final = 64 * 1024 * 1024
 
 
-# An entry to be written: its key, its canonical JSON and the hash of that. Very many of these are
-# held at a time, and the garbage collector leaves only plain tuples alone.
+# An entry to be written: its key, its canonical JSON and the hash of that. Plain tuples, because
+# the garbage collector does not track them, and very many are in memory at a time.
 KeyedEntry: TypeAlias = tuple[str, bytes, str]
-# The entries of each kind, by the kind's plural, in the order in which they are to stand.
+# The entries of each kind, by the plural of the kind, in the order of the file.
 Bodies = Mapping[str, Iterator[KeyedEntry]]
 
 
 class StoredJson(NamedTuple):
-    """The JSON of an entry, and where it stands: whatever the container counts.
+    """The JSON of an entry and its position in the container.
 
-    Where the container keeps content hashes apart, the JSON has none in it.
+    `content_hash` is set if the container stores hashes separately; otherwise it is in the JSON.
     """
 
     position: int
@@ -38,42 +38,42 @@ class StoredJson(NamedTuple):
 class SnapshotContainer(ABC):
     """An opened file or folder with a snapshot."""
 
-    # Whether entries stand in the order of their keys because nobody could sort them.
+    # Whether entries are already ordered by key, because they cannot be sorted in memory.
     streamed: bool
-    # Whether it has a layout from before format 1.0, which counted but a part and had no hashes.
+    # Whether the layout is older than format 1.0, which had incomplete counts and no hashes.
     is_legacy: bool = False
     # The JSON of the header.
     header: bytes
-    # Keys beside those of the header that nobody knows.
-    strangers: tuple[str, ...] = ()
+    # Unknown keys next to those of the header.
+    unknown_keys: tuple[str, ...] = ()
 
     @abstractmethod
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
-        """The entries of a kind as they stand in the file.
+        """The entries of a kind in the order of the file.
 
-        What stands in an entry's place and is none comes as an error, and the next entry follows.
-        An error after which nothing can follow is raised.
+        Anything else in the place of an entry is returned as an error, followed by the next entry.
+        Errors that prevent further reading are raised.
         """
 
     @abstractmethod
-    def place(self, kind: EntryKind, position: int) -> str:
-        """The path to an entry, to which a path inside it can be added."""
+    def path_of(self, kind: EntryKind, position: int) -> str:
+        """The path to an entry, which can be extended with a path inside the entry."""
 
-    def header_place(self, path: str) -> str:
-        """Where the file has what stands at a path of the header."""
+    def header_path(self, path: str) -> str:
+        """The path in the file for a path of the header."""
         return path
 
-    def present(self, kind: EntryKind, body: bytes) -> bytes:  # noqa: ARG002
-        """An entry as the present version of the format has it."""
+    def upgrade_entry(self, kind: EntryKind, body: bytes) -> bytes:  # noqa: ARG002
+        """Convert an entry to the current version of the format."""
         return body
 
-    def as_written(self, kind: EntryKind, body: bytes) -> bytes:  # noqa: ARG002
-        """An entry of the present version as the version of the file has it."""
+    def downgrade_entry(self, kind: EntryKind, body: bytes) -> bytes:  # noqa: ARG002
+        """Convert an entry of the current version to the version of the file."""
         return body
 
 
 class Encoding(NamedTuple):
-    """One way to keep a snapshot; `write` takes a place where nothing is yet."""
+    """Functions to open and write one encoding; `write` gets a path that does not exist yet."""
 
     open: Callable[[Path], SnapshotContainer]
     write: Callable[[Path, bytes, Bodies], None]
@@ -89,16 +89,16 @@ def columns_of(kind: EntryKind) -> tuple[str, str, str]:
     return kind.key, CONTENT_HASH, BODY
 
 
-def stored_row(kind: EntryKind, position: int, row: tuple[Any, Any, Any]) -> StoredJson | str:
-    """The entry of a row, whose key must be that of the entry; or else what is wrong with it."""
+def read_row(kind: EntryKind, position: int, row: tuple[Any, Any, Any]) -> StoredJson | str:
+    """The entry of a row, or an error message if key and entry do not match."""
     key, content_hash, body = row
     if body is None:
         return "It has no body."
     try:
         found = key_of(kind, body)
     except MalformedJson:
-        # What is wrong with the body is told when it is decoded.
+        # The error is reported when the body is decoded.
         found = key
     if found != key:
-        return f"The row is that of '{key}', and its body that of '{found}'."
+        return f"The key of the row is '{key}', and the key in its body is '{found}'."
     return StoredJson(position, body, content_hash)

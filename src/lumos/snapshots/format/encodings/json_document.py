@@ -1,6 +1,6 @@
-"""A snapshot as one JSON document: the header's keys, then a list for each kind.
+"""A snapshot as one JSON document: the keys of the header, then a list for each kind.
 
-Each entry stands on a line of its own, so that line-based tools can tell what changed.
+Each entry is on its own line, so that line-based tools can compare two snapshots.
 """
 
 import codecs
@@ -13,10 +13,10 @@ import msgspec
 
 from lumos.snapshots.format.codec import (
     MalformedJson,
+    add_hash,
     canonical,
     decode_json,
-    refuse_repeated,
-    seal,
+    refuse_duplicate_keys,
 )
 from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
 from lumos.snapshots.format.encodings.interface import BUFFER, Bodies, SnapshotContainer, StoredJson
@@ -24,17 +24,17 @@ from lumos.snapshots.format.errors import NotASnapshot, SnapshotError, Truncated
 from lumos.snapshots.format.legacy_layout import HEADER_KEYS, NESTED
 
 _LISTS: Final = tuple(kind.plural for kind in KINDS)
-_HEAD: Final = tuple(dict.fromkeys((*SnapshotHeader.__struct_fields__, *HEADER_KEYS)))
-_START: Final = b',\n"%b":['
-_BETWEEN: Final = b",\n"
-_END: Final = b"\n]"
-_CLOSED: Final = b"}\n"
+_HEADER_NAMES: Final = tuple(dict.fromkeys((*SnapshotHeader.__struct_fields__, *HEADER_KEYS)))
+_LIST_START: Final = b',\n"%b":['
+_SEPARATOR: Final = b",\n"
+_LIST_END: Final = b"\n]"
+_DOCUMENT_END: Final = b"}\n"
 # The document itself, and the one below `lumos_snapshot`.
-_OF_THE_DOCUMENT: Final = 2
+_DOCUMENT_LEVELS: Final = 2
 _BYTE: Final = re.compile(r" \(byte (\d+)\)\Z")
-# Entries are found in one pass over the bytes, and decoded only when somebody asks for them.
+# Entries are located in one pass over the bytes and only decoded on access.
 _KEYS: Final = [
-    *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in (NESTED, *_HEAD)),
+    *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in (NESTED, *_HEADER_NAMES)),
     *((name, list[msgspec.Raw], msgspec.field(default_factory=list)) for name in _LISTS),
 ]
 _Document: Final = msgspec.defstruct("_Document", _KEYS)
@@ -42,20 +42,20 @@ _ExactDocument: Final = msgspec.defstruct("_ExactDocument", _KEYS, forbid_unknow
 
 
 class JsonDocument(SnapshotContainer):
-    """A document in the memory; the founding documents' layouts have their places in it too."""
+    """A document in memory; it can also have a legacy layout."""
 
     streamed = False
 
     def __init__(self, file: Path, data: bytes) -> None:
         try:
-            document, self.strangers = _apart(data)
+            document, self.unknown_keys = _parse_document(data)
             self._within = ""
             if (nested := getattr(document, NESTED)) is not msgspec.UNSET:
                 self._within = f"{NESTED}."
-                document, self.strangers = _apart(nested)
+                document, self.unknown_keys = _parse_document(nested)
         except MalformedJson as problem:
-            raise refusal(file, problem, data) from None
-        head = {name: getattr(document, name) for name in _HEAD}
+            raise json_error(file, problem, data) from None
+        head = {name: getattr(document, name) for name in _HEADER_NAMES}
         given = {name: value for name, value in head.items() if value is not msgspec.UNSET}
         self.header = canonical({NESTED: given} if self._within else given)
         self._lists: dict[str, list[msgspec.Raw]] = {
@@ -66,24 +66,24 @@ class JsonDocument(SnapshotContainer):
         for position, raw in enumerate(self._lists[kind.plural]):
             yield StoredJson(position, bytes(raw))
 
-    def is_all(self, size: int) -> bool:
-        """Whether a file of that size holds no more than was taken from it, as Lumos lays it out.
+    def is_canonical_size(self, size: int) -> bool:
+        """Whether a file of this size has only the parsed contents, as Lumos writes them.
 
-        A key that stands twice makes a file longer than that.
+        A duplicate key makes the file longer.
         """
-        # The line feed that ends a list is the one that its first entry lacks a comma beside.
-        frames = sum(len(_START % name.encode()) + len(b"]") for name in _LISTS)
+        # The missing comma before the first entry of a list makes up for the line feed at its end.
+        frames = sum(len(_LIST_START % name.encode()) + len(b"]") for name in _LISTS)
         entries = sum(
-            len(_BETWEEN) + len(raw) for entries in self._lists.values() for raw in entries
+            len(_SEPARATOR) + len(raw) for entries in self._lists.values() for raw in entries
         )
-        return size == len(self.header[:-1]) + frames + entries + len(_CLOSED)
+        return size == len(self.header[:-1]) + frames + entries + len(_DOCUMENT_END)
 
-    def place(self, kind: EntryKind, position: int) -> str:
+    def path_of(self, kind: EntryKind, position: int) -> str:
         return f"{self._within}{kind.plural}[{position}]"
 
 
-def _apart(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
-    """A document taken apart, and the keys in it that nobody knows."""
+def _parse_document(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
+    """The parsed document and its unknown keys."""
     try:
         return decode_json(data, _ExactDocument), ()
     except MalformedJson as problem:
@@ -95,37 +95,37 @@ def _apart(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
 
 
 def open_json(file: Path) -> JsonDocument:
-    """Opens a document."""
-    # Some editors put a mark before text in UTF-8, which JSON does not have.
+    """Open a document."""
+    # Some editors write a byte order mark, which JSON does not allow.
     data = file.read_bytes().removeprefix(codecs.BOM_UTF8)
     document = JsonDocument(file, data)
-    if not document.is_all(len(data)):
-        refuse_repeated(data, levels=_OF_THE_DOCUMENT)
+    if not document.is_canonical_size(len(data)):
+        refuse_duplicate_keys(data, levels=_DOCUMENT_LEVELS)
     return document
 
 
 def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
-    """Writes a document."""
+    """Write a document."""
     with file.open("wb", buffering=BUFFER) as stream:
         stream.write(header[:-1])
         for kind in KINDS:
-            stream.write(_START % kind.plural.encode())
+            stream.write(_LIST_START % kind.plural.encode())
             before = b"\n"
             for _, body, content_hash in bodies[kind.plural]:
-                stream.write(seal(body, content_hash, before=before))
-                before = _BETWEEN
-            stream.write(b"]" if before == b"\n" else _END)
-        stream.write(_CLOSED)
+                stream.write(add_hash(body, content_hash, before=before))
+                before = _SEPARATOR
+            stream.write(b"]" if before == b"\n" else _LIST_END)
+        stream.write(_DOCUMENT_END)
 
 
-def refusal(file: Path, problem: MalformedJson, data: bytes) -> SnapshotError:
-    """The error for JSON that cannot be taken apart."""
+def json_error(file: Path, problem: MalformedJson, data: bytes) -> SnapshotError:
+    """The error for JSON that cannot be parsed."""
     if problem.cut_off:
         cut = "It ends in the middle of a value." if data.strip() else "It is empty."
         return TruncatedSnapshot(file, _position(data, len(data)), cut)
     byte = _BYTE.search(problem.problem)
     if byte is None:
-        # The document as a whole is no object, or a list in it is no list.
+        # The document is not an object, or one of its lists is not a list.
         error = SnapshotError if problem.path else NotASnapshot
         return error(file, problem.path.removeprefix("."), f"{problem.problem}.")
     offset = int(byte[1])

@@ -1,6 +1,6 @@
-"""A snapshot as JSON Lines: the header, then an entry on each line, read and written in a stream.
+"""A snapshot as JSON Lines: the header, then one entry per line, read and written as a stream.
 
-A line wraps its entry in the word for its kind: {"dataset":{...}}.
+Each line wraps its entry in the name of its kind: {"dataset":{...}}.
 """
 
 import codecs
@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from lumos.snapshots.format.codec import MalformedJson, decode_json, refuse_repeated, seal
+from lumos.snapshots.format.codec import MalformedJson, add_hash, decode_json, refuse_duplicate_keys
 from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
 from lumos.snapshots.format.encodings.interface import (
     ALWAYS_ALLOWED,
@@ -31,67 +31,67 @@ from lumos.snapshots.format.errors import (
 
 MAX_LINE: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
-_STARTS: Final = {kind: f'{{"{kind.singular}":'.encode() for kind in KINDS}
+_LINE_STARTS: Final = {kind: f'{{"{kind.singular}":'.encode() for kind in KINDS}
 _BY_SINGULAR: Final = {kind.singular: kind for kind in KINDS}
 
 
 class Readable(Protocol):
-    """Where bytes come from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class Writable(Protocol):
-    """Where bytes go to."""
+    """A sink for bytes."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
-Opened = Callable[[Path], AbstractContextManager[Readable]]
+StreamOpener = Callable[[Path], AbstractContextManager[Readable]]
 
 
 class JsonLines(SnapshotContainer):
-    """A file whose lines are read anew for each kind that somebody asks for."""
+    """A file whose lines are read again for each kind."""
 
     streamed = True
 
-    def __init__(self, file: Path, opened: Opened) -> None:
+    def __init__(self, file: Path, open_stream: StreamOpener) -> None:
         self._file = file
-        self._opened = opened
+        self._open_stream = open_stream
         first = next(self._lines(), None)
         if first is None:
             raise TruncatedSnapshot(file, "line 1", "It is empty.")
-        # Some editors put a mark before text in UTF-8, which JSON does not have.
+        # Some editors write a byte order mark, which JSON does not allow.
         self.header = self._header(first[1].removeprefix(codecs.BOM_UTF8))
 
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
-        start = _STARTS[kind]
+        start = _LINE_STARTS[kind]
         length = len(start)
-        begun = False
+        has_started = False
         lines = self._lines()
         next(lines, None)
         for number, line in lines:
             if line.startswith(start) and line.endswith(b"}"):
-                begun = True
+                has_started = True
                 yield StoredJson(number, line[length:-1])
                 continue
-            found = self._unwrapped(number, line)
+            found = self._parse_line(number, line)
             if isinstance(found, SnapshotError):
                 yield found
             elif found[0] is kind:
-                begun = True
+                has_started = True
                 yield StoredJson(number, found[1])
             elif KINDS.index(found[0]) > KINDS.index(kind):
                 return
-            elif begun:
-                problem = f"A {found[0].singular} cannot stand after a {kind.singular}."
+            elif has_started:
+                problem = f"A {found[0].singular} must not follow a {kind.singular}."
                 yield EntryOutOfOrder(self._file, f"line {number}", problem)
 
-    def place(self, kind: EntryKind, position: int) -> str:
+    def path_of(self, kind: EntryKind, position: int) -> str:
         return f"line {position}: {kind.singular}"
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        with self._opened(self._file) as stream:
+        with self._open_stream(self._file) as stream:
             yield from numbered_lines(self._file, stream)
 
     def _header(self, line: bytes) -> bytes:
@@ -99,72 +99,76 @@ class JsonLines(SnapshotContainer):
             keys = decode_json(line, dict[str, msgspec.Raw])
         except MalformedJson as problem:
             error = TruncatedSnapshot if problem.cut_off else NotASnapshot
-            text = f"It should begin with the header of a snapshot: {problem.problem}."
+            text = f"Expected the header of a snapshot: {problem.problem}."
             raise error(self._file, "line 1", text) from None
-        self.strangers = tuple(key for key in keys if key not in SnapshotHeader.__struct_fields__)
+        self.unknown_keys = tuple(
+            key for key in keys if key not in SnapshotHeader.__struct_fields__
+        )
         return line
 
-    def _unwrapped(self, number: int, line: bytes) -> tuple[EntryKind, bytes] | SnapshotError:
-        """The entry of a line that is of another kind, or laid out in another way."""
-        for kind, start in _STARTS.items():
+    def _parse_line(self, number: int, line: bytes) -> tuple[EntryKind, bytes] | SnapshotError:
+        """The kind and the JSON of a line in any layout, or the error in it."""
+        for kind, start in _LINE_STARTS.items():
             if line.startswith(start) and line.endswith(b"}"):
                 return kind, line[len(start) : -1]
-        place = f"line {number}"
+        path = f"line {number}"
         try:
             wrapped = decode_json(line, dict[str, msgspec.Raw])
-            refuse_repeated(line, levels=1)
+            refuse_duplicate_keys(line, levels=1)
         except MalformedJson as problem:
             error = TruncatedSnapshot if problem.cut_off else SnapshotError
-            return error(self._file, place, f"{problem.problem}.")
+            return error(self._file, path, f"{problem.problem}.")
         name = next(iter(wrapped), "")
         if len(wrapped) != 1 or name not in _BY_SINGULAR:
             keys = ", ".join(_BY_SINGULAR)
-            return SnapshotError(self._file, place, f"A line has one key, one of {keys}.")
+            return SnapshotError(
+                self._file, path, f"Expected an object with one key, one of {keys}."
+            )
         return _BY_SINGULAR[name], bytes(wrapped[name])
 
 
 def numbered_lines(file: Path, stream: Readable) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, counted from one; none may be too long for the memory."""
+    """The lines that are not empty with their numbers; raises an error for huge lines."""
     number = 0
-    begun: list[bytes] = []
+    partial: list[bytes] = []
     length = 0
     while chunk := stream.read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
         for line in whole:
             number += 1
-            if begun:
-                line = b"".join((*begun, line))
-                begun.clear()
+            if partial:
+                line = b"".join((*partial, line))
+                partial.clear()
                 length = 0
             if line:
                 yield number, line
         if rest:
-            begun.append(rest)
+            partial.append(rest)
             length += len(rest)
         if length > MAX_LINE:
             limit = MAX_LINE // 1024 // 1024
             raise SnapshotTooLarge(file, f"line {number + 1}", f"It is longer than {limit} MB.")
-    if begun:
-        yield number + 1, b"".join(begun)
+    if partial:
+        yield number + 1, b"".join(partial)
 
 
 def open_lines(file: Path) -> JsonLines:
-    """Opens a file that is not compressed."""
+    """Open a file that is not compressed."""
     return JsonLines(file, lambda path: path.open("rb"))
 
 
 def write_lines(file: Path, header: bytes, bodies: Bodies) -> None:
-    """Writes a file that is not compressed."""
+    """Write a file that is not compressed."""
     with file.open("wb", buffering=BUFFER) as stream:
-        write_to(stream, header, bodies)
+        write_entries(stream, header, bodies)
 
 
-def write_to(stream: Writable, header: bytes, bodies: Bodies) -> None:
-    """Writes the lines."""
+def write_entries(stream: Writable, header: bytes, bodies: Bodies) -> None:
+    """Write the header and the entries."""
     stream.write(header + b"\n")
-    for kind, start in _STARTS.items():
+    for kind, start in _LINE_STARTS.items():
         for _, body, content_hash in bodies[kind.plural]:
-            stream.write(seal(body, content_hash, before=start, after=b"}\n"))
+            stream.write(add_hash(body, content_hash, before=start, after=b"}\n"))
 
 
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -176,7 +180,7 @@ class _Decompressed:
     def __init__(self, file: Path, stream: Readable) -> None:
         self._file = file
         self._stream = stream
-        self._most = max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * file.stat().st_size)
+        self._limit = max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * file.stat().st_size)
         self._size = 0
 
     def read(self, size: int, /) -> bytes:
@@ -185,12 +189,12 @@ class _Decompressed:
         try:
             piece = self._stream.read(size)
         except (pa.ArrowException, OSError) as problem:
-            place = f"after {self._size} decompressed bytes"
+            path = f"after {self._size} decompressed bytes"
             if "runcated" in str(problem):
-                raise TruncatedSnapshot(self._file, place, "The zstd data is truncated.") from None
-            raise SnapshotError(self._file, place, "The zstd data is corrupt.") from None
+                raise TruncatedSnapshot(self._file, path, "The zstd data is truncated.") from None
+            raise SnapshotError(self._file, path, "The zstd data is corrupt.") from None
         self._size += len(piece)
-        if self._size > self._most:
+        if self._size > self._limit:
             text = f"It decompresses to more than {MAX_COMPRESSION_RATIO} times its size."
             raise SnapshotTooLarge(self._file, f"after {self._size} decompressed bytes", text)
         return piece
@@ -222,4 +226,4 @@ def write_zstd(file: Path, header: bytes, bodies: Bodies) -> None:
         pa.CompressedOutputStream(stored, "zstd") as stream,
         pa.BufferedOutputStream(stream, BUFFER) as buffered,
     ):
-        write_to(buffered, header, bodies)
+        write_entries(buffered, header, bodies)

@@ -1,7 +1,7 @@
 """A snapshot as a folder: its header in `manifest.json`, its entries in Parquet files.
 
-A row has an entry's key, its content hash and its JSON, so that Spark reads what it needs. The
-manifest names the files; nothing else in the folder is read.
+Each row has the key, the content hash and the JSON of an entry, so that Spark reads only the
+columns it needs. The manifest lists the files; other files in the folder are ignored.
 """
 
 import codecs
@@ -28,9 +28,9 @@ from lumos.snapshots.format.encodings.interface import (
     SnapshotContainer,
     StoredJson,
     columns_of,
-    stored_row,
+    read_row,
 )
-from lumos.snapshots.format.encodings.json_document import refusal
+from lumos.snapshots.format.encodings.json_document import json_error
 from lumos.snapshots.format.errors import (
     NotASnapshot,
     SnapshotError,
@@ -38,18 +38,18 @@ from lumos.snapshots.format.errors import (
     TruncatedSnapshot,
 )
 
-ROWS_IN_A_FILE: Final = 50_000
-ROWS_IN_A_GROUP: Final = 5_000
-_ROWS_AT_ONCE: Final = 500
-_LARGEST_GROUP: Final = 1024 * 1024 * 1024
-# No separator and no dots before the ending: the name cannot lead out of the folder.
+ROWS_PER_FILE: Final = 50_000
+ROWS_PER_GROUP: Final = 5_000
+_BATCH_ROWS: Final = 500
+_MAX_GROUP_BYTES: Final = 1024 * 1024 * 1024
+# Without separators and dots before the extension, a name cannot leave the folder.
 _NAME: Final = re.compile(r"[a-z]+-[0-9]{5}\.parquet", re.ASCII)
-_BITS_OF_ROWS: Final = 40
-_TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
+_ROW_BITS: Final = 40
+_TEXT_TYPES: Final = (pa.string(), pa.large_string(), pa.string_view())
 
 
 class ParquetFolder(SnapshotContainer):
-    """A folder whose files are read batch by batch."""
+    """A folder whose files are read in batches."""
 
     streamed = True
 
@@ -65,81 +65,87 @@ class ParquetFolder(SnapshotContainer):
             problem = f"There is no {MANIFEST} in it."
             raise NotASnapshot(folder, MANIFEST, problem) from None
         try:
-            listed = decode_json(self.header, dict[str, Any])
+            manifest_keys = decode_json(self.header, dict[str, Any])
         except MalformedJson as problem:
-            raise refusal(manifest, problem, self.header) from None
+            raise json_error(manifest, problem, self.header) from None
         known = (*SnapshotHeader.__struct_fields__, "files")
-        self.strangers = tuple(key for key in listed if key not in known)
-        self._files = {kind.plural: self._names(listed, kind) for kind in KINDS}
+        self.unknown_keys = tuple(key for key in manifest_keys if key not in known)
+        self._files = {kind.plural: self._names(manifest_keys, kind) for kind in KINDS}
 
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         for number, name in enumerate(self._files[kind.plural]):
-            position = number << _BITS_OF_ROWS
+            position = number << _ROW_BITS
             for row in self._rows(kind, name):
-                stored = stored_row(kind, position, row)
+                stored = read_row(kind, position, row)
                 if isinstance(stored, str):
-                    yield SnapshotError(self._folder, self.place(kind, position), stored)
+                    yield SnapshotError(self._folder, self.path_of(kind, position), stored)
                 else:
                     yield stored
                 position += 1
 
-    def place(self, kind: EntryKind, position: int) -> str:
-        name = self._files[kind.plural][position >> _BITS_OF_ROWS]
-        return f"{name}[{position & ((1 << _BITS_OF_ROWS) - 1)}]"
+    def path_of(self, kind: EntryKind, position: int) -> str:
+        name = self._files[kind.plural][position >> _ROW_BITS]
+        return f"{name}[{position & ((1 << _ROW_BITS) - 1)}]"
 
     @property
     def files(self) -> dict[str, list[str]]:
-        """The names of the files of each kind, for readers of their own."""
+        """The file names of each kind."""
         return self._files
 
     def count(self, kind: EntryKind) -> int:
-        """How many entries of a kind the files say they have."""
+        """The number of entries of a kind, from the metadata of the files."""
         total = 0
         for name in self._files[kind.plural]:
-            with self._opened(name) as file:
+            with self._open_file(name) as file:
                 total += file.metadata.num_rows
         return total
 
-    def _names(self, listed: dict[str, Any], kind: EntryKind) -> list[str]:
-        """The files that the manifest names for a kind, none of them outside the folder."""
-        place = f"{MANIFEST}: files.{kind.plural}"
-        files = listed.get("files")
+    def _names(self, manifest_keys: dict[str, Any], kind: EntryKind) -> list[str]:
+        """The files that the manifest lists for a kind; all of them are inside the folder."""
+        list_path = f"{MANIFEST}: files.{kind.plural}"
+        files = manifest_keys.get("files")
         names = files.get(kind.plural, []) if isinstance(files, dict) else []
         if not isinstance(names, list):
-            raise SnapshotError(self._folder, place, "Expected a list of file names.")
+            raise SnapshotError(self._folder, list_path, "Expected a list of file names.")
         for index, name in enumerate(names):
             problem = ""
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 problem = f"{name!r} is not a snapshot file such as datasets-00000.parquet."
             elif (self._folder / name).is_symlink():
-                problem = f"{name} leads out of the folder."
+                problem = f"{name} is a symbolic link, which is not allowed."
             if problem:
-                raise SnapshotError(self._folder, f"{place}[{index}]", problem)
+                raise SnapshotError(self._folder, f"{list_path}[{index}]", problem)
         return names
 
     def _rows(self, kind: EntryKind, name: str) -> Iterator[tuple[Any, Any, Any]]:
         columns = list(columns_of(kind))
-        with self._opened(name) as file:
+        with self._open_file(name) as file:
             self._check(file, name, columns)
-        with self._opened(name, columns) as file:
-            most = max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * (self._folder / name).stat().st_size)
-            unfolded = 0
-            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns):
-                size = sum(_unfolded(batch.column(column)) for column in columns)
-                unfolded += size
-                if unfolded > most:
+        with self._open_file(name, columns) as file:
+            limit = max(
+                ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * (self._folder / name).stat().st_size
+            )
+            total_size = 0
+            for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+                size = sum(_decoded_size(batch.column(column)) for column in columns)
+                total_size += size
+                if total_size > limit:
                     text = f"It decompresses to more than {MAX_COMPRESSION_RATIO} times its size."
                     raise SnapshotTooLarge(self._folder, name, text)
-                # A value that many rows share is stored once, and would be in memory once for each.
+                # A repeated value is stored once, but decoded once for each row.
                 rows = batch.num_rows if size <= ALWAYS_ALLOWED else 1
                 for start in range(0, batch.num_rows, rows):
-                    yield from _plain(batch.slice(start, rows), columns)
+                    yield from _decode_rows(batch.slice(start, rows), columns)
 
     @contextmanager
-    def _opened(self, name: str, folded: Iterable[str] = ()) -> Iterator[pq.ParquetFile]:
-        """A file of the folder, columns that are read as they are folded, and what goes wrong."""
+    def _open_file(
+        self, name: str, dictionary_columns: Iterable[str] = ()
+    ) -> Iterator[pq.ParquetFile]:
+        """A file of the folder; errors of reading it become snapshot errors."""
         try:
-            with pq.ParquetFile(self._folder / name, read_dictionary=list(folded)) as file:
+            with pq.ParquetFile(
+                self._folder / name, read_dictionary=list(dictionary_columns)
+            ) as file:
                 yield file
         except FileNotFoundError:
             raise TruncatedSnapshot(self._folder, name, "The file is not in the folder.") from None
@@ -150,35 +156,35 @@ class ParquetFolder(SnapshotContainer):
     def _check(self, file: pq.ParquetFile, name: str, columns: list[str]) -> None:
         schema = file.schema_arrow
         for column in columns:
-            is_text = column in schema.names and schema.field(column).type in _TEXTS
+            is_text = column in schema.names and schema.field(column).type in _TEXT_TYPES
             if not is_text:
                 raise SnapshotError(self._folder, name, f"It has no column '{column}' of text.")
         for group in range(file.metadata.num_row_groups):
-            if file.metadata.row_group(group).total_byte_size > _LARGEST_GROUP:
-                text = f"Its row group {group} unfolds to more than 1 GB."
+            if file.metadata.row_group(group).total_byte_size > _MAX_GROUP_BYTES:
+                text = f"Its row group {group} decompresses to more than 1 GB."
                 raise SnapshotTooLarge(self._folder, name, text)
 
 
-def _unfolded(column: pa.DictionaryArray) -> int:
-    """How many bytes the texts of a column take, each of them as often as it stands there."""
+def _decoded_size(column: pa.DictionaryArray) -> int:
+    """The size of the decoded texts of a column in bytes."""
     lengths = pc.binary_length(column.dictionary).cast(pa.int64())
     return pc.sum(lengths.take(column.indices)).as_py() or 0
 
 
-def _plain(batch: pa.RecordBatch, columns: list[str]) -> Iterator[tuple[Any, Any, Any]]:
+def _decode_rows(batch: pa.RecordBatch, columns: list[str]) -> Iterator[tuple[Any, Any, Any]]:
     keys, hashes, bodies = (batch.column(column).dictionary_decode() for column in columns)
-    # Text that is not UTF-8 is found with the entry that has it.
+    # As bytes, so that invalid UTF-8 is reported with its entry.
     rows = (keys, hashes, bodies.cast(pa.binary()))
     yield from zip(*(column.to_pylist() for column in rows), strict=True)
 
 
 def open_folder(folder: Path) -> ParquetFolder:
-    """Opens a folder."""
+    """Open a folder."""
     return ParquetFolder(folder)
 
 
 def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
-    """Writes a new folder."""
+    """Write a new folder."""
     folder.mkdir()
     files = {kind.plural: _write(folder, kind, bodies[kind.plural]) for kind in KINDS}
     manifest = {**decode_json(header, dict[str, msgspec.Raw]), "files": files}
@@ -188,14 +194,14 @@ def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
 def _write(folder: Path, kind: EntryKind, entries: Iterator[KeyedEntry]) -> list[str]:
     schema = pa.schema([(name, pa.string()) for name in columns_of(kind)])
     names: list[str] = []
-    # A file is begun only when there is something to put into it.
-    while first := list(islice(entries, ROWS_IN_A_GROUP)):
+    # A file is only created if there are entries for it.
+    while first := list(islice(entries, ROWS_PER_GROUP)):
         name = f"{kind.plural}-{len(names):05}.parquet"
         with pq.ParquetWriter(folder / name, schema, compression="zstd") as writer:
             writer.write_batch(_batch(first, schema))
-            for _ in range(ROWS_IN_A_FILE // ROWS_IN_A_GROUP - 1):
-                if some := list(islice(entries, ROWS_IN_A_GROUP)):
-                    writer.write_batch(_batch(some, schema))
+            for _ in range(ROWS_PER_FILE // ROWS_PER_GROUP - 1):
+                if group := list(islice(entries, ROWS_PER_GROUP)):
+                    writer.write_batch(_batch(group, schema))
         names.append(name)
     return names
 

@@ -1,7 +1,7 @@
-"""A snapshot as YAML, for people: the JSON document with indentation and without quotes.
+"""A snapshot as YAML, for people to read and edit.
 
-Only what JSON has is read. Anchors, aliases, tags and merge keys are refused, so that a small file
-cannot unfold to a large one and no object is ever made from a tag.
+Only the JSON subset is read. Anchors, aliases, tags and merge keys are refused, so that a small
+file cannot expand to a large one and no object is created from a tag.
 """
 
 import math
@@ -27,12 +27,12 @@ from lumos.snapshots.format.legacy_layout import NESTED
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 100
-# The document and the list that an entry stands in.
-_LEVELS_ABOVE: Final = 2
+# The document, and the list that contains the entry.
+_OUTER_LEVELS: Final = 2
 _NUMBER: Final = re.compile(
     r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})?", re.ASCII
 )
-_WORDS: Final = {
+_KEYWORDS: Final = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -43,7 +43,7 @@ _LISTS: Final = frozenset(
 
 
 class YamlDocument(JsonDocument):
-    """A document in the memory that knows the lines of its entries."""
+    """A document in memory, with the line numbers of its entries."""
 
     def __init__(self, file: Path, data: bytes) -> None:
         reader = _Reader(file, data)
@@ -53,19 +53,19 @@ class YamlDocument(JsonDocument):
         self._lines = reader.lines
         super().__init__(file, msgspec.json.encode(plain))
 
-    def place(self, kind: EntryKind, position: int) -> str:
-        path = super().place(kind, position)
+    def path_of(self, kind: EntryKind, position: int) -> str:
+        path = super().path_of(kind, position)
         return f"line {self._lines[path]}: {path}"
 
 
 class _Reader:
-    """Makes plain values from the parser's events, in one pass."""
+    """Converts the events of the parser to plain values in one pass."""
 
     def __init__(self, file: Path, data: bytes) -> None:
         self._file = file
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[yaml.Event] = yaml.parse(data, Loader=loader)
-        # Where the items of the lists of entries begin, by their paths.
+        # The line numbers of entries, by path.
         self.lines: dict[str, int] = {}
 
     def document(self) -> Any:
@@ -90,9 +90,9 @@ class _Reader:
 
     def _value(self, event: yaml.Event, path: str, depth: int) -> Any:
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            self._refuse(event, "Anchors and aliases have no place in a snapshot.")
+            self._refuse(event, "Anchors and aliases are not allowed in a snapshot.")
         if (tag := getattr(event, "tag", None)) is not None:
-            self._refuse(event, f"The tag '{tag}' has no place in a snapshot.")
+            self._refuse(event, f"The tag '{tag}' is not allowed in a snapshot.")
         if depth > MAX_DEPTH:
             self._refuse(event, f"It nests deeper than {MAX_DEPTH} levels.")
         if isinstance(event, yaml.ScalarEvent):
@@ -105,10 +105,10 @@ class _Reader:
         items: list[Any] = []
         is_list_of_entries = path in _LISTS
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            place = f"{path}[{len(items)}]"
+            item_path = f"{path}[{len(items)}]"
             if is_list_of_entries:
-                self.lines[place] = _line(event)
-            items.append(self._value(event, place, depth + 1))
+                self.lines[item_path] = _line(event)
+            items.append(self._value(event, item_path, depth + 1))
         return items
 
     def _entries(self, path: str, depth: int) -> dict[str, Any]:
@@ -121,8 +121,8 @@ class _Reader:
                 self._refuse(event, f"The key '{key}' is duplicated.")
             if key == "<<" and not event.style:
                 self._refuse(event, "Merge keys are not allowed in a snapshot.")
-            place = f"{path}.{key}" if path else key
-            entries[key] = self._value(next(self._events), place, depth + 1)
+            item_path = f"{path}.{key}" if path else key
+            entries[key] = self._value(next(self._events), item_path, depth + 1)
         return entries
 
     def _refuse(self, event: yaml.Event, text: str) -> NoReturn:
@@ -137,37 +137,37 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     text = str(event.value)
     if event.style:
         return text
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _KEYWORDS:
+        return _KEYWORDS[text]
     match = _NUMBER.fullmatch(text)
     if match is None:
         return text
     number = float(text) if match[2] or match[3] else int(text)
-    # JSON has no word for infinity; as text it is refused where a number is wanted.
+    # JSON has no infinity; as text it is refused where a number is expected.
     return text if number in (math.inf, -math.inf) else number
 
 
 def open_yaml(file: Path) -> YamlDocument:
-    """Opens a document."""
+    """Open a document."""
     with file.open("rb") as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         limit = f"It is larger than {MAX_BYTES // 1024 // 1024} MB."
         raise SnapshotTooLarge(
-            file, "", f"{limit} Keep large snapshots as .jsonl, .jsonl.zst or .parquet."
+            file, "", f"{limit} Use .jsonl, .jsonl.zst or .parquet for large snapshots."
         )
     return YamlDocument(file, data)
 
 
 def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
-    """Writes a document."""
+    """Write a document."""
     with file.open("wb") as stream:
         stream.write(_yaml(msgspec.json.decode(header)))
         for kind in KINDS:
             start = f"{kind.plural}:\n".encode()
             for key, body, content_hash in bodies[kind.plural]:
                 entry = decode_plain(body) | {HASH_KEY: content_hash}
-                if _is_deeper(entry, MAX_DEPTH - _LEVELS_ABOVE):
+                if _is_deeper(entry, MAX_DEPTH - _OUTER_LEVELS):
                     raise MalformedJson(
                         kind.plural,
                         f"The {kind.singular} '{key}' nests deeper than {MAX_DEPTH} levels. Write "
@@ -178,20 +178,20 @@ def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether a value has more levels than that, its scalars counted."""
+    """Whether a value has more levels than this, including scalars."""
     level = [value]
     for _ in range(levels):
         level = [
-            inside
-            for each in level
-            if isinstance(each, dict | list)
-            for inside in (each.values() if isinstance(each, dict) else each)
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
         ]
     return bool(level)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Puts quotes around text that the reader above would take for a number."""
+    """Adds quotes to text that the reader above would parse as a number."""
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-0123456789"))
