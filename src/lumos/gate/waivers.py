@@ -50,7 +50,7 @@ class AppliedWaivers(NamedTuple):
 def parse_waivers(text: str, *, file: str = FILE) -> tuple[Waiver, ...]:
     """The waivers of a YAML text; raises ConfigurationError with file and line."""
     place = ConfigPosition(origin=file, folder="")
-    root, problems = parse_yaml(text, place=place, environment={})
+    root, problems = parse_yaml(text, position=place, environment={})
     found = SectionReader({}, problems).section(root, WaiverFile)
     if problems or not isinstance(found, WaiverFile):
         raise ConfigurationError(problems)
