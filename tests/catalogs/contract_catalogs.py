@@ -13,8 +13,9 @@ from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.store import Database, Store
 
 from . import live
+from .json_folder import JsonFolder
 
-Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata
+Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | JsonFolder
 
 
 def local(folder: Path) -> LocalStorePlatform:
@@ -29,12 +30,19 @@ def datahub_file(folder: Path) -> DatahubFile:
     return DatahubFile.at(str(folder / "estate.json"))
 
 
+def json_folder(folder: Path) -> JsonFolder:
+    return JsonFolder.at(str(folder / "catalog"))
+
+
 CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "local": local,
     "datahub-file": datahub_file,
     "datahub": live.datahub,
     "openmetadata": live.openmetadata,
+    "json-folder": json_folder,
 }
+# Catalogs that have columns without tags and without fields inside them.
+FLAT = {"json-folder"}
 POSTGRES = "local on PostgreSQL"
 
 

@@ -361,7 +361,7 @@ def test_many_items_are_read_and_written_as_each_would_be(opened: Opened) -> Non
     terms = [item for item in items() if isinstance(item, GlossaryTerm)]
     names = [term.name for term in terms]
     assert opened().get_items(GlossaryTerm, [*names, "nothing"]) == {
-        term.name: term for term in terms
+        term.name: opened().item_as_held(term) for term in terms
     }
     assert opened().get_items(User, []) == {}
 
@@ -372,16 +372,24 @@ def test_terms_people_jobs_and_the_rest_come_back(opened: Opened) -> None:
         opened().put_item(item)
     kept = list(opened().items())
     assert len(kept) == len(items())
-    assert all(item in kept for item in items())
+    assert all(opened().item_as_held(item) in kept for item in items())
     keys = {GlossaryTerm: "Order", User: "jane.smith", Group: "lake, team (eu)",
             Job: "lumos://airflow/nightly/load", CatalogEntity: "atlas:process:7"}  # fmt: skip
     for item in items():
-        assert opened().get_item(type(item), keys[type(item)]) == item
+        assert opened().get_item(type(item), keys[type(item)]) == opened().item_as_held(item)
         assert opened().get_item(type(item), "nothing") is None
     for item in items()[:2]:
         opened().erase_item(item)
     assert len(list(opened().items())) == len(items()) - 2
     assert list(opened().export()) == []
+
+
+def test_what_a_catalog_cannot_hold_of_an_item_is_told_once(opened: Opened) -> None:
+    catalog = opened()
+    for item in items():
+        held = catalog.item_as_held(item)
+        assert type(held) is type(item)
+        assert catalog.item_as_held(held) == held
 
 
 def test_what_only_one_catalog_knows_of_travels_through_every_other(opened: Opened) -> None:
