@@ -220,8 +220,8 @@ def test_people_and_terms_are_read_and_all_else_is_kept(file: DatahubFile) -> No
     others = [item.urn for item in items if isinstance(item, CatalogEntity)]
     assert others[:3] == [
         "urn:li:container:c0ffee",
-        "urn:li:dashboard:(looker,1)",
-        "urn:li:dataJob:(urn:li:dataFlow:(airflow,nightly,prod),load)",
+        "lumos:dashboard:looker/1",
+        "lumos:task:airflow/nightly/load/prod",
     ]
     assert len(others) == 4, "the old form of usage is there, too"
 
@@ -479,7 +479,7 @@ def test_an_aspect_of_another_shape_is_refused_with_its_place(
 def test_what_was_edited_in_a_snapshot_is_refused_with_its_place(path: Path) -> None:
     file = DatahubFile.at(str(path))
     for carried in ({"ownership": [{"body": {"owners": [1]}}]}, {"ownership": 7}, 7):
-        with pytest.raises(LumosError, match=r"ownership|carried\.datahub"):
+        with pytest.raises(LumosError, match=r"ownership|raw\.datahub"):
             file.put(
                 CatalogEntry(urn=ORDERS_URN, name="o", platform="hive", raw={"datahub": carried})
             )

@@ -306,4 +306,5 @@ def test_the_report_counts_aspects_by_kind_on_both_sides(workplace: Path) -> Non
         "dataset.datahub.browsePathsV2": AspectCount(source=1, target=1, changed=0),
         "dataset.documentation": AspectCount(source=2, target=2, changed=0),
         "other.datahub.containerProperties": AspectCount(source=1, target=1, changed=0),
+        "other.kind": AspectCount(source=1, target=1, changed=0),
     }

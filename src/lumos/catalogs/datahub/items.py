@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from lumos.catalogs.datahub.normal import DataHubModel
-from lumos.catalogs.datahub.reader import DATASET
+from lumos.catalogs.datahub.reader import DATASET, DataHubReader
 from lumos.catalogs.datahub.server import Gms, begun_again, pages_of
 from lumos.catalogs.datahub.writer import (
     Change,
@@ -17,11 +17,11 @@ from lumos.catalogs.datahub.writer import (
     sent,
 )
 from lumos.catalogs.datahub_model.extras import folded
-from lumos.catalogs.datahub_model.item_kinds import key_of
-from lumos.catalogs.datahub_model.items import DataHubItems
+from lumos.catalogs.datahub_model.items import DataHubItems, key_of
 from lumos.catalogs.datahub_model.statements import AspectStatement, Entity, entity_of
 from lumos.catalogs.interface import Item, Refused
 from lumos.errors import CatalogError, LumosError
+from lumos.model.catalog import CatalogEntity
 
 _AT_ONCE: Final = 100
 _DEFINITION: Final = "urn:li:structuredProperty:"
@@ -30,9 +30,10 @@ _DEFINITION: Final = "urn:li:structuredProperty:"
 class ServerItems:
     """The items of a server."""
 
-    def __init__(self, gms: Gms, model: DataHubModel) -> None:
+    def __init__(self, gms: Gms, model: DataHubModel, reader: DataHubReader) -> None:
         self._gms = gms
         self._model = model
+        self._reader = reader
 
     def all(self) -> Iterator[Item]:
         """Every item, by the types of their entities and their URNs."""
@@ -44,9 +45,10 @@ class ServerItems:
         urns = [entity.urn for entity in entities if self._model.holds(entity)]
         for page in pages_of(urns, _AT_ONCE):
             held = self._held(map(entity_of, page))
-            items = DataHubItems(held, self._model)
-            beside = [each for urn in page for each in items.needed_with(entity_of(urn))]
-            held.add(self._states(each for each in beside if each.urn not in held.asked), beside)
+            items = self._items(held)
+            others = [each for urn in page for each in items.needed_with(entity_of(urn))]
+            held.add(self._states(each for each in others if each.urn not in held.asked), others)
+            self._learn_datasets(items, held)
             yield from items.of(entity_of(urn) for urn in page if urn in held)
 
     def get_many(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
@@ -60,12 +62,19 @@ class ServerItems:
         return found
 
     def as_held(self, item: Item) -> Item:
-        return DataHubItems(_Held(self._gms.name, {}, ()), self._model).as_held(item)
+        return self._items(_Held(self._gms.name, {}, ())).as_held(item)
 
     def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
         """Makes items exactly these; tells of those that the server does not take."""
         for page in _pages(wanted):
             items, held = self._with([(type(item), key_of(item)) for item in page])
+            self._reader.prepare_names(
+                urn
+                for item in page
+                if isinstance(item, CatalogEntity)
+                for urns in item.references.values()
+                for urn in urns
+            )
             jobs = []
             for item in page:
                 try:
@@ -102,9 +111,20 @@ class ServerItems:
 
     def _with(self, wanted: Iterable[tuple[type[Item], str]]) -> tuple[DataHubItems, "_Held"]:
         """Items over all that has to be known of some of them."""
-        none = DataHubItems(_Held(self._gms.name, {}, ()), self._model)
+        none = self._items(_Held(self._gms.name, {}, ()))
         held = self._held(each for type, key in wanted for each in none.needed(type, key))
-        return DataHubItems(held, self._model), held
+        items = self._items(held)
+        self._learn_datasets(items, held)
+        return items, held
+
+    def _items(self, held: "_Held") -> DataHubItems:
+        return DataHubItems(held, self._reader.naming, self._model)
+
+    def _learn_datasets(self, items: DataHubItems, held: "_Held") -> None:
+        """Asks which datasets the names mean that entities refer to."""
+        self._reader.learn_names(
+            name for entity in held.entities() for name in items.datasets(entity)
+        )
 
     def _held(self, entities: Iterable[Entity]) -> "_Held":
         wanted = list(entities)

@@ -183,7 +183,8 @@ class Datahub(
     @cached_property
     def _parts(self) -> _Parts:
         gms, model = Gms(self._settings, self._caller), DataHubModel()
-        return _Parts(gms, DataHubReader(gms, model), ServerItems(gms, model))
+        reader = DataHubReader(gms, model)
+        return _Parts(gms, reader, ServerItems(gms, model, reader))
 
     def _jobs(
         self,

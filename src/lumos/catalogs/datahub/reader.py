@@ -94,6 +94,14 @@ class DataHubReader:
             name for entry in entries for urn in (entry.urn, *_edges(entry)) for name in _names(urn)
         )
 
+    def prepare_names(self, urns: Iterable[str]) -> None:
+        """Asks for every name that some datasets may have."""
+        self.learn_names(name for urn in urns for name in _names(urn))
+
+    def learn_names(self, some: Iterable[str]) -> None:
+        """Asks which datasets some names mean."""
+        self._ask_for(some)
+
     def written(self, urn: str, name: str) -> None:
         """Takes note of a dataset that is there from now on."""
         self.naming.know(name, Urn.parse(urn).instance or None)

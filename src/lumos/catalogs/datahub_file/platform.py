@@ -1,8 +1,9 @@
 """The catalog: entries and items of a metadata file, read when asked for and written whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -39,7 +40,7 @@ from lumos.catalogs.interface import (
 )
 from lumos.catalogs.search import found
 from lumos.errors import LumosError, MisuseError
-from lumos.model.catalog import CatalogEntry
+from lumos.model.catalog import CatalogEntity, CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
@@ -75,7 +76,7 @@ class DatahubFile(
             )
         self.path = Path(path)
         self._in_batch = False
-        self._waiting: dict[str, dict[str, CatalogEntry]] = {}
+        self._waiting: dict[str, dict[str, CatalogEntry | CatalogEntity]] = {}
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:  # noqa: ARG003
@@ -122,7 +123,7 @@ class DatahubFile(
         opened = self._opened
         name = _name_of(opened.naming, entry.urn)
         opened.naming.know(name, Urn.parse(entry.urn).instance or None)
-        self._refer(entry)
+        self._refer(entry, _upstream(entry))
         rendered = opened.entries.render(entry)
         before = opened.file.statements(name)
         is_other = opened.file.replace(Entity("dataset", name), rendered.statements)
@@ -158,6 +159,8 @@ class DatahubFile(
         return self._opened.items.get(type, key)
 
     def put_item(self, item: Item) -> None:
+        if isinstance(item, CatalogEntity):
+            self._refer(item, chain.from_iterable(item.references.values()))
         self._opened.items.put(item)
         self._save()
 
@@ -193,21 +196,21 @@ class DatahubFile(
         )
         return old != new
 
-    def _refer(self, entry: CatalogEntry) -> None:
-        """Settles the names of the datasets that an entry's edges lead to.
+    def _refer(self, entry: CatalogEntry | CatalogEntity, urns: Iterable[str]) -> None:
+        """Settles the names of the datasets that an entry or an entity refers to.
 
-        In a batch, edges to datasets of instances are read as if those were there, as they may be
-        at its end: only with the dataset itself does DataHub say what instance a name has.
+        In a batch, references to datasets of instances are read as if those were there, as they may
+        be at its end: only with the dataset itself does DataHub say what instance a name has.
         """
         naming = self._opened.naming
-        for urn in _upstream(entry):
+        for urn in urns:
             naming.refer(urn)
             is_expected = self._in_batch and "@" in urn
             if is_expected and (name := naming.expect(urn)) is not None:
                 self._waiting.setdefault(name, {})[entry.urn] = entry
 
     def _settle(self) -> None:
-        """Writes edges again that lead to datasets which did not come after all."""
+        """Writes references again that lead to datasets which did not come after all."""
         opened = self._opened
         again = {
             urn: entry
@@ -215,7 +218,9 @@ class DatahubFile(
             for urn, entry in self._waiting.get(name, {}).items()
         }
         for urn, entry in again.items():
-            if (name := opened.naming.known().get(urn)) is not None:
+            if isinstance(entry, CatalogEntity):
+                opened.items.put(entry)
+            elif (name := opened.naming.known().get(urn)) is not None:
                 rendered = opened.entries.render(entry)
                 opened.file.replace(Entity("dataset", name), rendered.statements)
 
@@ -230,7 +235,7 @@ class DatahubFile(
                     said = folded(statements_of(file, entity.urn, lineage.UPSTREAM))
                     for name, urn in lineage.meanings(said):
                         naming.mean(name, urn)
-        return _Opened(file, naming, DataHubEntries(naming), DataHubItems(file))
+        return _Opened(file, naming, DataHubEntries(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:
         if not self._in_batch:

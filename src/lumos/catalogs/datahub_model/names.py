@@ -75,6 +75,15 @@ _INSTANCES: Final = _Spelling("", kept="@")
 _SEGMENTS: Final = {separator: _Spelling(separator, kept="@") for separator in "./"}
 
 
+def encode_name(name: str) -> str:
+    """A name, or a part of one, as it stands in a URN."""
+    return _NAMES.encoded(name)
+
+
+def decode_name(text: str) -> str:
+    return _NAMES.decoded(text)
+
+
 def entity_urn(type: str, name: str) -> str:
     """The URN of something that DataHub knows by one name: a tag, a term, a user."""
     return f"urn:li:{type}:{_NAMES.encoded(name)}"

@@ -163,6 +163,17 @@ class _TermInfo(TypedDict):
     customProperties: NotRequired[dict[str, str] | None]
 
 
+class _EntityProperties(TypedDict):
+    name: NotRequired[str | None]
+    title: NotRequired[str | None]
+    description: NotRequired[str | None]
+    definition: NotRequired[str | None]
+    parentDomain: NotRequired[str | None]
+    parentNode: NotRequired[str | None]
+    parentDataProduct: NotRequired[str | None]
+    customProperties: NotRequired[dict[str, str] | None]
+
+
 class _Related(TypedDict):
     relatedTerms: NotRequired[list[str] | None]
 
@@ -172,6 +183,17 @@ class _Resource(TypedDict):
 
 
 _SHAPES: Final[dict[str, Any]] = {
+    **dict.fromkeys(
+        ("chartInfo", "dashboardInfo", "dataFlowInfo", "dataJobInfo", "dataProductProperties",
+         "domainProperties", "glossaryNodeInfo", "mlModelProperties", "queryProperties",
+         "tagProperties"),
+        _EntityProperties,
+    ),
+    **dict.fromkeys(
+        ("editableChartProperties", "editableDashboardProperties", "editableDataFlowProperties",
+         "editableDataJobProperties", "editableMlModelProperties"),
+        _Description,
+    ),
     "corpGroupInfo": _Group,
     "corpUserInfo": _User,
     "dataPlatformInstance": _Instance,
@@ -191,7 +213,7 @@ _SHAPES: Final[dict[str, Any]] = {
     "structuredProperties": _Structured,
     "upstreamLineage": _Lineage,
     "viewProperties": _View,
-}
+}  # fmt: skip
 
 
 def statements_of(holder: Holder, urn: str, aspect: str | None = None) -> list[AspectStatement]:
