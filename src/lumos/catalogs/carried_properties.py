@@ -72,7 +72,8 @@ def pack(exact: Any, shown: Any, *, longest: int) -> Packed:
     """
     properties: dict[str, str] = {}
     held: dict[str, How] = {}
-    for name in _fields(type(exact)).types:
+    kind: Any = type(exact)
+    for name in _fields(kind).types:
         value, native = getattr(exact, name), getattr(shown, name)
         # Times in two zones are equal, but not the same in a file.
         if value == native and (name != "timestamps" or to_json(value) == to_json(native)):

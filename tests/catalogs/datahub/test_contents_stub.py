@@ -14,7 +14,7 @@ from catalogs.sample_inventory import rich
 from catalogs.servers.gms import TOKEN, Gms
 from catalogs.servers.http import Request, Server
 from lumos.catalogs import Refused, WrittenEntry
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, User
 from lumos.model.dataset import Governance
 

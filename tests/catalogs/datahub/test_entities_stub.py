@@ -10,7 +10,7 @@ import pytest
 from catalogs.contract_catalogs import CATALOGS, Catalog, called
 from catalogs.live import gms_of
 from lumos.catalogs.datahub.platform import Datahub
-from lumos.model.catalog import CatalogEntity
+from lumos.model.catalog import CatalogEntity, CatalogEntry
 from lumos.model.dataset import Owner
 
 STAMP = {"time": 7, "actor": "urn:li:corpuser:ann"}
@@ -111,6 +111,8 @@ def test_an_entity_of_each_kind_comes_back_as_it_is_held(
     catalog: Catalog, name: str, tmp_path: Path
 ) -> None:
     put(catalog, *EVERY_KIND)
+    # Only with the dataset itself does DataHub know its instance.
+    catalog.put(CatalogEntry(urn="lumos://snowflake@eu/F/x", name="x", platform="snowflake"))
     again = CATALOGS[name](tmp_path)
     for item in EVERY_KIND:
         assert get(again, item.urn) == again.item_as_held(item)

@@ -8,25 +8,22 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
 
-from lumos.catalogs.datahub.items import ServerItems
-from lumos.catalogs.datahub.normal import DataHubModel
-from lumos.catalogs.datahub.package import check_installed
+from lumos.catalogs.datahub.aspects import CATALOG, Entity
+from lumos.catalogs.datahub.dataset import NATIVE, merge_sides
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader, names_of
-from lumos.catalogs.datahub.server import KIND, Gms
+from lumos.catalogs.datahub.server import KIND, Gms, check_installed
+from lumos.catalogs.datahub.server_items import ServerItems
+from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
     Change,
     WriteJob,
-    change,
-    new_entity,
-    not_unicode,
-    refusal,
-    refused_name,
-    sent,
+    change_entity,
+    create_entity,
+    find_refusal,
+    refuse_name,
+    send_jobs,
+    unicode_error,
 )
-from lumos.catalogs.datahub_model import typed
-from lumos.catalogs.datahub_model.entries import NATIVE
-from lumos.catalogs.datahub_model.extras import CATALOG
-from lumos.catalogs.datahub_model.statements import Entity
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
     NO_FILTERS,
@@ -121,7 +118,7 @@ class Datahub(
         for some in _without_repeats(entries):
             # What needs no call is told of as soon as it is come upon.
             at_once: list[WrittenEntry | Refused] = []
-            for outcome in sent(self._parts.gms, self._jobs(some, over, at_once)):
+            for outcome in send_jobs(self._parts.gms, self._jobs(some, over, at_once)):
                 yield from at_once
                 at_once.clear()
                 written: WrittenEntry = outcome.subject
@@ -133,7 +130,7 @@ class Datahub(
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         usual, *_ = names_of(entry.urn)
-        if (problem := refused_name(self.name, usual)) is not None:
+        if (problem := refuse_name(self.name, usual)) is not None:
             raise problem
         if CATALOG not in entry.raw:
             return entry
@@ -142,7 +139,7 @@ class Datahub(
     def sides(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return typed.sides(base, theirs, ours)
+        return merge_sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])
@@ -153,7 +150,7 @@ class Datahub(
         jobs = [
             WriteJob(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names
         ]
-        for outcome in sent(gms, jobs):
+        for outcome in send_jobs(gms, jobs):
             if outcome.problem is not None:
                 raise outcome.problem
             reading.erased(outcome.subject)
@@ -195,14 +192,14 @@ class Datahub(
         for entry in entries:
             try:
                 written, needed = self._change(entry, over.get(entry.urn))
-                problem = refusal(self.name, needed)
+                problem = find_refusal(self.name, needed)
             except CatalogUnavailable:
                 raise
             except LumosError as error:
                 at_once.append(Refused(entry.urn, error))
                 continue
             except UnicodeEncodeError as error:
-                at_once.append(Refused(entry.urn, not_unicode(self.name, entry.urn, error)))
+                at_once.append(Refused(entry.urn, unicode_error(self.name, entry.urn, error)))
                 continue
             if problem is not None:
                 at_once.append(Refused(entry.urn, problem))
@@ -216,12 +213,12 @@ class Datahub(
         # Says what is wrong with it, if anything.
         names_of(entry.urn)
         reading = self._parts.reading
-        wanted = reading.aspects(entry)
+        wanted = reading.render(entry)
         if old is None:
-            needed = new_entity(wanted.entity, wanted.state)
+            needed = create_entity(wanted.entity, wanted.aspects)
         else:
-            there = reading.aspects(old)
-            needed = change(wanted.entity, there.state, wanted.state, reading.model)
+            there = reading.render(old)
+            needed = change_entity(wanted.entity, there.aspects, wanted.aspects, reading.model)
         return WrittenEntry(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
 
 

@@ -6,11 +6,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.chunks import chunked, in_halves
-from lumos.catalogs.datahub.package import MetadataProposal
-from lumos.catalogs.datahub.patches import EMPTY, patch
-from lumos.catalogs.datahub.server import Gms
-from lumos.catalogs.datahub_model.names import LONGEST, is_acceptable
-from lumos.catalogs.datahub_model.statements import DataHubExtras, Entity
+from lumos.catalogs.datahub.aspects import Entity, ServerModel
+from lumos.catalogs.datahub.names import LONGEST, is_acceptable
+from lumos.catalogs.datahub.patches import EMPTY, build_patch
+from lumos.catalogs.datahub.server import Gms, MetadataProposal
 from lumos.errors import CatalogError
 
 _MOST_PROPOSALS: Final = 200
@@ -62,23 +61,23 @@ class WriteOutcome(NamedTuple):
     problem: CatalogError | None
 
 
-def new_entity(entity: Entity, aspects: Mapping[str, Any]) -> Change:
+def create_entity(entity: Entity, aspects: Mapping[str, Any]) -> Change:
     """What makes an entity of which nothing is there."""
     return Change(entity, [_upsert(entity, name, body) for name, body in aspects.items()], [])
 
 
-def change(
-    entity: Entity, old: Mapping[str, Any], new: Mapping[str, Any], keeper: DataHubExtras
+def change_entity(
+    entity: Entity, old: Mapping[str, Any], new: Mapping[str, Any], server: ServerModel
 ) -> Change:
     """What makes some aspects of an entity others; members of lists one by one."""
-    before, after = (keeper.kept(entity, aspects) for aspects in (old, new))
+    before, after = (server.normalize(entity, aspects) for aspects in (old, new))
     proposals: list[MetadataProposal] = []
     dropped: list[str] = []
     for name in {**before, **after}:
         was, now = before.get(name), after.get(name)
         if was == now:
             continue
-        if (difference := patch(name, was, now, new.get(name))) is not None:
+        if (difference := build_patch(name, was, now, new.get(name))) is not None:
             proposals.append(
                 MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
             )
@@ -91,10 +90,10 @@ def change(
     return Change(entity, proposals, dropped)
 
 
-def refusal(name: str, change: Change) -> CatalogError | None:
+def find_refusal(name: str, change: Change) -> CatalogError | None:
     """Why a server would not take a change, as far as that is known without asking."""
     urn = change.entity.urn
-    if (problem := refused_name(name, urn)) is not None:
+    if (problem := refuse_name(name, urn)) is not None:
         return problem
     for proposal in change.proposals:
         if (size := _size(proposal)) > _MOST_BYTES:
@@ -106,7 +105,7 @@ def refusal(name: str, change: Change) -> CatalogError | None:
     return None
 
 
-def not_unicode(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
+def unicode_error(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
     """Why a server does not take text that no JSON can say."""
     where = subject.encode("ascii", "backslashreplace").decode()
     return CatalogError(
@@ -116,7 +115,7 @@ def not_unicode(name: str, subject: str, problem: UnicodeEncodeError) -> Catalog
     )
 
 
-def refused_name(name: str, urn: str) -> CatalogError | None:
+def refuse_name(name: str, urn: str) -> CatalogError | None:
     """Why a server would not take anything of that name."""
     if is_acceptable(urn):
         return None
@@ -126,7 +125,7 @@ def refused_name(name: str, urn: str) -> CatalogError | None:
     )
 
 
-def sent(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
+def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
     """Does jobs, many with one call and some calls at a time; each is told of when it is done.
 
     No entity may be in two of them.

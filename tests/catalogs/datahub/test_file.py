@@ -10,7 +10,8 @@ import pytest
 
 from catalogs import datahub_samples as samples
 from catalogs.datahub_samples import CUSTOMERS, EVENTS, ORDERS, proposal, row
-from lumos.catalogs.datahub_file import DatahubFile, NotMetadata
+from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.catalogs.datahub.metadata_file import NotMetadata
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from lumos.model.dataset import (
@@ -237,7 +238,7 @@ def test_an_estate_goes_into_another_file_without_loss(file: DatahubFile, tmp_pa
     assert list(again.export()) == list(file.export())
     assert all(item in list(again.items()) for item in file.items())
     for urn in (ORDERS, EVENTS, CUSTOMERS):
-        old, new = (side._opened.file.statements(urn) for side in (file, again))
+        old, new = (side._opened.file.writes(urn) for side in (file, again))
         assert sorted(map(repr, old)) == sorted(map(repr, new))
 
 

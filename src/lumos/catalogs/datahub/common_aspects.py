@@ -5,9 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.carried_properties import unpacked
-from lumos.catalogs.datahub_model.lenses import STAMP, State, changed, listed, values
-from lumos.catalogs.datahub_model.names import entity_name, entity_urn
+from lumos.catalogs.datahub.aspects import (
+    STAMP,
+    Aspects,
+    read_list,
+    update_aspect,
+    update_list,
+)
+from lumos.catalogs.datahub.names import entity_name, entity_urn
 from lumos.model.catalog import Timestamps
 from lumos.model.dataset import Definition, Documentation, Governance, Owner, Ownership, Properties
 
@@ -27,150 +32,135 @@ _SYSTEM: Final = "__system__"
 _SYSTEM_TYPES: Final = ("TECHNICAL_OWNER", "BUSINESS_OWNER", "DATA_STEWARD", "NONE")
 
 
-def read_name(state: State, otherwise: str) -> str:
-    name = (state.get(PROPERTIES) or {}).get("name")
+def read_name(aspects: Aspects, otherwise: str) -> str:
+    name = (aspects.get(PROPERTIES) or {}).get("name")
     return otherwise if name is None else str(name)
 
 
-def write_name(state: State, name: str) -> None:
+def write_name(aspects: Aspects, name: str) -> None:
     """Says the name; one that JSON cannot say is that of the URN, or Lumos packs it."""
-    changed(state, PROPERTIES, name=name if _is_sayable(name) else None)
+    update_aspect(aspects, PROPERTIES, name=name if _is_sayable(name) else None)
 
 
-def read_custom(state: State) -> dict[str, str]:
-    """The free-form properties, ours among them."""
-    return (state.get(PROPERTIES) or {}).get("customProperties") or {}
-
-
-def write_custom(state: State, properties: dict[str, str]) -> None:
-    if properties != read_custom(state):
-        changed(state, PROPERTIES, customProperties=properties)
-
-
-def without_packed(body: Any) -> Any:
-    """The aspect of properties without those that Lumos packed aspects into."""
-    custom = body.get("customProperties") or {}
-    own = unpacked(custom)
-    return body if own == custom else {**body, "customProperties": own}
-
-
-def read_structured(state: State) -> Properties:
+def read_structured(aspects: Aspects) -> Properties:
     """Structured properties, each under its URN."""
-    items = (state.get(STRUCTURED) or {}).get("properties") or ()
+    items = (aspects.get(STRUCTURED) or {}).get("properties") or ()
     return {item["propertyUrn"]: _text(item.get("values") or ()) for item in items}
 
 
-def write_structured(state: State, properties: Properties) -> None:
+def write_structured(aspects: Aspects, properties: Properties) -> None:
     """Assigns what is asked for; an assignment that says it already stays as it is."""
     # A snapshot sorts properties, so another order has to be carried.
     wanted = {key: properties[key] for key in sorted(properties) if is_structured(key)}
-    if wanted == read_structured(state):
+    if wanted == read_structured(aspects):
         return
-    body = state.get(STRUCTURED) or {}
-    items = listed(
+    body = aspects.get(STRUCTURED) or {}
+    items = update_list(
         body.get("properties") or (),
         lambda item: (item["propertyUrn"], _text(item.get("values") or ())),
         wanted.items(),
         lambda pair: {"propertyUrn": pair[0], "values": _values(pair[1])},
     )
-    state[STRUCTURED] = {**body, "properties": items}
+    aspects[STRUCTURED] = {**body, "properties": items}
 
 
 def is_structured(key: str) -> bool:
     return key.startswith(_STRUCTURED_KEY) and key != _STRUCTURED_KEY
 
 
-def read_documentation(state: State) -> Documentation | None:
+def read_documentation(aspects: Aspects) -> Documentation | None:
     """What people wrote goes before what a source said."""
-    description = (state.get(EDITED) or {}).get("description")
+    description = (aspects.get(EDITED) or {}).get("description")
     if description is None:
-        description = (state.get(PROPERTIES) or {}).get("description")
-    domain = read_domain(state)
+        description = (aspects.get(PROPERTIES) or {}).get("description")
+    domain = read_domain(aspects)
     if description is None and domain is None:
         return None
     return Documentation(description=description, domain=domain)
 
 
-def write_documentation(state: State, documentation: Documentation | None) -> None:
+def write_documentation(aspects: Aspects, documentation: Documentation | None) -> None:
     wanted = documentation or Documentation()
-    now = read_documentation(state) or Documentation()
+    now = read_documentation(aspects) or Documentation()
     if wanted.description != now.description:
-        if (state.get(EDITED) or {}).get("description") is not None:
-            changed(state, EDITED, description=None)
-        changed(state, PROPERTIES, description=wanted.description)
+        if (aspects.get(EDITED) or {}).get("description") is not None:
+            update_aspect(aspects, EDITED, description=None)
+        update_aspect(aspects, PROPERTIES, description=wanted.description)
     if wanted.domain != now.domain:
-        write_domain(state, wanted.domain)
+        write_domain(aspects, wanted.domain)
 
 
-def read_domain(state: State) -> str | None:
-    urns = (state.get("domains") or {}).get("domains") or ()
-    return next(iter(values(urns, lambda urn: entity_name("domain", urn))), None)
+def read_domain(aspects: Aspects) -> str | None:
+    urns = (aspects.get("domains") or {}).get("domains") or ()
+    return next(iter(read_list(urns, lambda urn: entity_name("domain", urn))), None)
 
 
-def write_domain(state: State, domain: str | None) -> None:
+def write_domain(aspects: Aspects, domain: str | None) -> None:
     """Lumos knows of one domain; others that are there stay with it, and go with it."""
     if not domain:
-        state.pop("domains", None)
+        aspects.pop("domains", None)
         return
-    _, *others = (state.get("domains") or {}).get("domains") or [None]
+    _, *others = (aspects.get("domains") or {}).get("domains") or [None]
     urns = [entity_urn("domain", domain), *others]
-    changed(state, "domains", domains=urns, domainAssociations=None)
+    update_aspect(aspects, "domains", domains=urns, domainAssociations=None)
 
 
-def read_governance(state: State) -> Governance | None:
-    if "globalTags" not in state and "glossaryTerms" not in state:
+def read_governance(aspects: Aspects) -> Governance | None:
+    if "globalTags" not in aspects and "glossaryTerms" not in aspects:
         return None
-    return Governance(tags=_tags(state), terms=_terms(state))
+    return Governance(tags=_tags(aspects), terms=_terms(aspects))
 
 
-def write_governance(state: State, governance: Governance | None) -> None:
+def write_governance(aspects: Aspects, governance: Governance | None) -> None:
     if governance is None:
-        state.pop("globalTags", None)
-        state.pop("glossaryTerms", None)
+        aspects.pop("globalTags", None)
+        aspects.pop("glossaryTerms", None)
         return
-    if "globalTags" not in state or _tags(state) != governance.tags:
-        items = (state.get("globalTags") or {}).get("tags") or ()
-        tags = listed(items, _tag, governance.tags, lambda tag: {"tag": entity_urn("tag", tag)})
-        changed(state, "globalTags", tags=tags)
-    if _terms(state) != governance.terms:
-        items = (state.get("glossaryTerms") or {}).get("terms") or ()
-        terms = listed(
+    if "globalTags" not in aspects or _tags(aspects) != governance.tags:
+        items = (aspects.get("globalTags") or {}).get("tags") or ()
+        tags = update_list(
+            items, _tag, governance.tags, lambda tag: {"tag": entity_urn("tag", tag)}
+        )
+        update_aspect(aspects, "globalTags", tags=tags)
+    if _terms(aspects) != governance.terms:
+        items = (aspects.get("glossaryTerms") or {}).get("terms") or ()
+        terms = update_list(
             items, _term, governance.terms, lambda term: {"urn": entity_urn("glossaryTerm", term)}
         )
-        changed(state, "glossaryTerms", {"auditStamp": STAMP}, terms=terms)
+        update_aspect(aspects, "glossaryTerms", {"auditStamp": STAMP}, terms=terms)
 
 
-def read_ownership(state: State) -> Ownership | None:
-    if "ownership" not in state:
+def read_ownership(aspects: Aspects) -> Ownership | None:
+    if "ownership" not in aspects:
         return None
-    return Ownership(owners=values(state["ownership"].get("owners") or (), _owner))
+    return Ownership(owners=read_list(aspects["ownership"].get("owners") or (), _owner))
 
 
-def write_ownership(state: State, ownership: Ownership | None) -> None:
+def write_ownership(aspects: Aspects, ownership: Ownership | None) -> None:
     if ownership is None:
-        state.pop("ownership", None)
+        aspects.pop("ownership", None)
         return
-    items = (state.get("ownership") or {}).get("owners") or ()
-    owners = listed(items, _owner, ownership.owners, _owner_item)
-    changed(state, "ownership", {"lastModified": STAMP}, owners=owners)
-    if "ownerTypes" in state["ownership"]:
+    items = (aspects.get("ownership") or {}).get("owners") or ()
+    owners = update_list(items, _owner, ownership.owners, _owner_item)
+    update_aspect(aspects, "ownership", {"lastModified": STAMP}, owners=owners)
+    if "ownerTypes" in aspects["ownership"]:
         # DataHub derives this from the list; what is stale there would contradict it.
-        changed(state, "ownership", ownerTypes=_owner_types(owners))
+        update_aspect(aspects, "ownership", ownerTypes=_owner_types(owners))
 
 
-def read_definition(state: State) -> Definition | None:
-    view = state.get("viewProperties")
+def read_definition(aspects: Aspects) -> Definition | None:
+    view = aspects.get("viewProperties")
     if view is None:
         return None
     return Definition(sql=view.get("viewLogic", ""), dialect=view.get("viewLanguage", ""))
 
 
-def write_definition(state: State, definition: Definition | None) -> None:
+def write_definition(aspects: Aspects, definition: Definition | None) -> None:
     if definition is None:
-        state.pop("viewProperties", None)
+        aspects.pop("viewProperties", None)
         return
-    changed(
-        state,
+    update_aspect(
+        aspects,
         "viewProperties",
         {"materialized": False},
         viewLogic=definition.sql,
@@ -179,38 +169,38 @@ def write_definition(state: State, definition: Definition | None) -> None:
     )
 
 
-def read_timestamps(state: State) -> Timestamps | None:
-    body = state.get(PROPERTIES) or {}
+def read_timestamps(aspects: Aspects) -> Timestamps | None:
+    body = aspects.get(PROPERTIES) or {}
     created, modified = (_moment(body.get(key)) for key in ("created", "lastModified"))
     if created is None and modified is None:
         return None
     return Timestamps(created=created, last_modified=modified)
 
 
-def write_timestamps(state: State, timestamps: Timestamps | None) -> None:
+def write_timestamps(aspects: Aspects, timestamps: Timestamps | None) -> None:
     wanted = timestamps or Timestamps()
-    now = read_timestamps(state) or Timestamps()
+    now = read_timestamps(aspects) or Timestamps()
     if wanted.created != now.created:
-        changed(state, PROPERTIES, created=_stamp(wanted.created))
+        update_aspect(aspects, PROPERTIES, created=_stamp(wanted.created))
     if wanted.last_modified != now.last_modified:
-        changed(state, PROPERTIES, lastModified=_stamp(wanted.last_modified))
+        update_aspect(aspects, PROPERTIES, lastModified=_stamp(wanted.last_modified))
 
 
-def read_deleted(state: State) -> bool:
-    return bool((state.get(STATUS) or {}).get("removed"))
+def read_deleted(aspects: Aspects) -> bool:
+    return bool((aspects.get(STATUS) or {}).get("removed"))
 
 
-def write_deleted(state: State, deleted: bool) -> None:
-    if deleted != read_deleted(state):
-        changed(state, STATUS, removed=deleted)
+def write_deleted(aspects: Aspects, deleted: bool) -> None:
+    if deleted != read_deleted(aspects):
+        update_aspect(aspects, STATUS, removed=deleted)
 
 
-def _tags(state: State) -> tuple[str, ...]:
-    return values((state.get("globalTags") or {}).get("tags") or (), _tag)
+def _tags(aspects: Aspects) -> tuple[str, ...]:
+    return read_list((aspects.get("globalTags") or {}).get("tags") or (), _tag)
 
 
-def _terms(state: State) -> tuple[str, ...]:
-    return values((state.get("glossaryTerms") or {}).get("terms") or (), _term)
+def _terms(aspects: Aspects) -> tuple[str, ...]:
+    return read_list((aspects.get("glossaryTerms") or {}).get("terms") or (), _term)
 
 
 def _tag(item: Any) -> str | None:
@@ -265,7 +255,7 @@ def _is_sayable(text: str) -> bool:
 
 def _text(items: Any) -> str:
     """The values of a structured property: a lone text as it is, others as a JSON list."""
-    plain = [_plain(item) for item in items]
+    plain = [_plain_value(item) for item in items]
     if len(plain) == 1 and isinstance(plain[0], str) and not plain[0].startswith("["):
         return plain[0]
     return msgspec.json.encode(plain).decode()
@@ -279,7 +269,7 @@ def _values(text: str) -> list[dict[str, Any]]:
     return [{"string" if isinstance(each, str) else "double": each} for each in plain]
 
 
-def _plain(item: Any) -> Any:
+def _plain_value(item: Any) -> Any:
     return next(iter(item.values()), None) if isinstance(item, dict) else item
 
 

@@ -12,18 +12,21 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack, unpacked
-from lumos.catalogs.datahub_model.extras import (
+from lumos.catalogs.datahub.aspects import (
     CATALOG,
-    Statements,
-    carried_in,
-    folded,
-    left_over,
-    over,
-    stated,
-    without,
+    Aspects,
+    AspectWrite,
+    Entity,
+    ServerModel,
+    Writes,
+    aspects_after,
+    find_unmodelled,
+    override_aspects,
+    raw_of_others,
+    update_aspect,
+    writes_for,
+    writes_in_raw,
 )
-from lumos.catalogs.datahub_model.lenses import State, changed
-from lumos.catalogs.datahub_model.statements import AspectStatement, DataHubExtras, Entity
 from lumos.catalogs.interface import How
 
 T = TypeVar("T")
@@ -36,7 +39,7 @@ _LONGEST: Final = 30_000
 class Rendered(NamedTuple):
     """The writes that make an entity what an item is, and how the aspects of an entry are held."""
 
-    writes: list[AspectStatement]
+    writes: list[AspectWrite]
     held: dict[str, How]
 
 
@@ -52,7 +55,7 @@ class Codec(Generic[T]):
     shown: ClassVar[frozenset[str]]
     custom: str | None
 
-    def __init__(self, server: DataHubExtras | None = None) -> None:
+    def __init__(self, server: ServerModel | None = None) -> None:
         self.server = server
 
     def entity(self, key: str) -> Entity:
@@ -63,11 +66,11 @@ class Codec(Generic[T]):
         """The name or URN of an item."""
         raise NotImplementedError
 
-    def read_native(self, key: str, aspects: State) -> T:
+    def read_native(self, key: str, aspects: Aspects) -> T:
         """The item that DataHub shows."""
         raise NotImplementedError
 
-    def write_native(self, aspects: State, item: T, *, is_new: bool) -> None:
+    def write_native(self, aspects: Aspects, item: T, *, is_new: bool) -> None:
         """Makes DataHub show an item, as far as it can."""
         raise NotImplementedError
 
@@ -76,32 +79,32 @@ class Codec(Generic[T]):
         found: dict[str, str] = item.properties  # type: ignore[attr-defined]
         return found
 
-    def read(self, key: str, writes: Sequence[AspectStatement]) -> T:
+    def read(self, key: str, writes: Sequence[AspectWrite]) -> T:
         """The item that an entity is after some writes, with those that must be kept in `raw`."""
         aspects = self.current(writes)
         item = self.decode(key, aspects)
         entity, made = self.entity(key), self._made(item)
-        raw = left_over(writes, made, tidied=lambda each: self.normalize(entity, each))
-        raw.update(self.unchanged_raw(item, aspects, made))
+        raw = find_unmodelled(writes, made, normalize=lambda each: self.normalize(entity, each))
+        raw.update(self.unchanged_raw(item, aspects))
         return _with_raw(item, raw)
 
     def render(self, item: T) -> Rendered:
         """The writes that say exactly what an item says, as far as DataHub can hold it."""
-        kept = carried_in(item.raw)  # type: ignore[attr-defined]
+        kept = writes_in_raw(item.raw)  # type: ignore[attr-defined]
         bare = _replace(item, raw=self.packable_raw(item, kept))
-        aspects: State = {}
+        aspects: Aspects = {}
         held = self._write(aspects, bare)
         if kept:
-            aspects = over(aspects, kept)
+            aspects = override_aspects(aspects, kept)
             if self.decode(self.key(item), aspects) != bare:
                 held = self._write(aspects, bare, is_new=False)
-        return Rendered(stated(aspects, kept), held)
+        return Rendered(writes_for(aspects, kept), held)
 
-    def current(self, writes: Iterable[AspectStatement]) -> State:
+    def current(self, writes: Iterable[AspectWrite]) -> Aspects:
         """The aspects after some writes."""
-        return folded(writes)
+        return aspects_after(writes)
 
-    def decode(self, key: str, aspects: State) -> T:
+    def decode(self, key: str, aspects: Aspects) -> T:
         """The item in some aspects: what DataHub shows, and what is packed into properties."""
         shown = self.read_native(key, aspects)
         if self.custom is None:
@@ -109,15 +112,19 @@ class Codec(Generic[T]):
         exact = unpack(read_custom(aspects, self.custom), self.type).exact
         return restored(shown, exact, native=self.shown, as_shown=self._as_shown)
 
-    def packable_raw(self, item: T, kept: Statements) -> dict[str, Any]:  # noqa: ARG002
-        """What is packed of `raw`: what other catalogs have."""
-        return without(item.raw)  # type: ignore[attr-defined]
+    def with_names_of(self, shown: T, item: T) -> T:  # noqa: ARG002
+        """What DataHub shows of an item, under the names that the item uses for the same."""
+        return shown
 
-    def unchanged_raw(self, item: T, aspects: State, made: State) -> dict[str, Any]:  # noqa: ARG002
+    def packable_raw(self, item: T, kept: Writes) -> dict[str, Any]:  # noqa: ARG002
+        """What is packed of `raw`: what other catalogs have."""
+        return raw_of_others(item.raw)  # type: ignore[attr-defined]
+
+    def unchanged_raw(self, item: T, aspects: Aspects) -> dict[str, Any]:  # noqa: ARG002
         """Packed writes of aspects that nobody has changed since."""
         return {}
 
-    def normalize(self, entity: Entity, write: AspectStatement) -> AspectStatement:
+    def normalize(self, entity: Entity, write: AspectWrite) -> AspectWrite:
         """A write as it is kept in `raw`: without packed fields and a server's defaults."""
         if not write.replaces:
             return write
@@ -127,57 +134,61 @@ class Codec(Generic[T]):
             own = unpacked(custom, self.type)
             body = body if own == custom else {**body, _CUSTOM: own}
         if self.server is not None:
-            body = self.server.kept(entity, {write.aspect: body}).get(write.aspect)
+            body = self.server.normalize(entity, {write.aspect: body}).get(write.aspect)
         return msgspec.structs.replace(write, body=body)
 
-    def _made(self, item: T) -> State:
+    def _made(self, item: T) -> Aspects:
         """The aspects that are written of an item without `raw`, as they are read again."""
-        made: State = {}
+        made: Aspects = {}
         self._write(made, item)
-        return made if self.server is None else self.server.kept(self.entity(self.key(item)), made)
+        return (
+            made
+            if self.server is None
+            else self.server.normalize(self.entity(self.key(item)), made)
+        )
 
-    def _write(self, aspects: State, item: T, *, is_new: bool = True) -> dict[str, How]:
+    def _write(self, aspects: Aspects, item: T, *, is_new: bool = True) -> dict[str, How]:
         self.write_native(aspects, item, is_new=is_new)
         if self.custom is None:
             return {}
         own = own_properties(self.custom_properties(item), self.type)
         self._write_custom(aspects, item, own)
         shown = self.read_native(self.key(item), self._returned(aspects))
-        packed = pack(item, shown, longest=_LONGEST)
+        packed = pack(item, self.with_names_of(shown, item), longest=_LONGEST)
         self._write_custom(aspects, item, {**own, **packed.properties})
         return packed.held
 
-    def _write_custom(self, aspects: State, item: T, properties: dict[str, str]) -> None:
+    def _write_custom(self, aspects: Aspects, item: T, properties: dict[str, str]) -> None:
         assert self.custom is not None, "only aspects with custom properties have them"
         if properties == read_custom(aspects, self.custom):
             return
         if self.custom not in aspects:
             # Other keys of the aspect are required.
             self.write_native(aspects, item, is_new=True)
-        changed(aspects, self.custom, **{_CUSTOM: properties})
+        update_aspect(aspects, self.custom, **{_CUSTOM: properties})
 
     def _as_shown(self, item: T) -> T:
-        aspects: State = {}
+        aspects: Aspects = {}
         self._write(aspects, item)
         return self.read_native(self.key(item), self._returned(aspects))
 
-    def _returned(self, aspects: State) -> State:
+    def _returned(self, aspects: Aspects) -> Aspects:
         """Aspects without those that a server does not return because they are empty."""
         return aspects if self.server is None else self.server.without_empty(aspects)
 
 
-def read_custom(aspects: State, aspect: str) -> dict[str, str]:
+def read_custom(aspects: Aspects, aspect: str) -> dict[str, str]:
     """The custom properties in an aspect, packed fields among them."""
     return (aspects.get(aspect) or {}).get(_CUSTOM) or {}
 
 
-def read_own(aspects: State, aspect: str, type: Any) -> dict[str, str]:
+def read_own(aspects: Aspects, aspect: str, type: Any) -> dict[str, str]:
     """The custom properties in an aspect without packed fields."""
     return unpack(read_custom(aspects, aspect), type).own
 
 
 def _with_raw(item: T, raw: dict[str, Any]) -> T:
-    others = without(item.raw)  # type: ignore[attr-defined]
+    others = raw_of_others(item.raw)  # type: ignore[attr-defined]
     now = {**others, CATALOG: raw} if raw else others
     return item if now == item.raw else _replace(item, raw=now)  # type: ignore[attr-defined]
 

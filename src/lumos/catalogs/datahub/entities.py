@@ -14,20 +14,29 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.datahub_model import facts
-from lumos.catalogs.datahub_model.codec import Codec, Rendered, read_own
-from lumos.catalogs.datahub_model.edits import TAGS, TERMS, labelled, labels
-from lumos.catalogs.datahub_model.extras import CATALOG, carried_in
-from lumos.catalogs.datahub_model.lenses import STAMP, State, changed, listed, values
-from lumos.catalogs.datahub_model.names import (
+from lumos.catalogs.datahub import common_aspects as common
+from lumos.catalogs.datahub.aspects import (
+    CATALOG,
+    STAMP,
+    Aspects,
+    Entity,
+    ServerModel,
+    entity_of,
+    read_list,
+    update_aspect,
+    update_list,
+    writes_in_raw,
+)
+from lumos.catalogs.datahub.codec import Codec, Rendered, read_own
+from lumos.catalogs.datahub.names import (
     ENVIRONMENTS,
+    Naming,
     decode_name,
     encode_name,
     entity_name,
 )
-from lumos.catalogs.datahub_model.names import entity_urn as native_urn_of
-from lumos.catalogs.datahub_model.naming import Naming
-from lumos.catalogs.datahub_model.statements import DataHubExtras, Entity, entity_of
+from lumos.catalogs.datahub.names import entity_urn as native_urn_of
+from lumos.catalogs.datahub.schema import TAGS, TERMS, read_labels, with_labels
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -124,7 +133,9 @@ _KINDS: Final = (
         required={"type": {"string": "COMMAND"}},
         relations=(
             _Relation("inputs", "dataset", _IO, "inputDatasets", "inputDatasetEdges", empty=_NO_IO),
-            _Relation("outputs", "dataset", _IO, "outputDatasets", "outputDatasetEdges", empty=_NO_IO),
+            _Relation(
+                "outputs", "dataset", _IO, "outputDatasets", "outputDatasetEdges", empty=_NO_IO
+            ),
             _Relation("upstream", "task", _IO, "inputDatajobs", "inputDatajobEdges", empty=_NO_IO),
         ),
     ),
@@ -216,7 +227,7 @@ class EntityCodec(Codec[CatalogEntity]):
         {"display_name", "description", "parent", "owners", "tags", "references", "properties"}
     )
 
-    def __init__(self, type: str, naming: Naming, server: DataHubExtras | None = None) -> None:
+    def __init__(self, type: str, naming: Naming, server: ServerModel | None = None) -> None:
         super().__init__(server)
         self._kind = _BY_TYPE.get(type)
         self._naming = naming
@@ -236,7 +247,7 @@ class EntityCodec(Codec[CatalogEntity]):
         key = self.key(item)
         if item.urn != key and CATALOG in item.raw:
             # Snapshots of format 1.0 have native URNs, and all that they say is in `raw`.
-            there = self.decode(key, self.current(chain(*carried_in(item.raw).values())))
+            there = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
             unset = CatalogEntity(urn=item.urn, kind=item.kind)
             said = {
                 name: getattr(there, name)
@@ -247,7 +258,7 @@ class EntityCodec(Codec[CatalogEntity]):
         kind = kind_in_urn(key) if self._kind is None else self._kind.kind
         return super().render(msgspec.structs.replace(item, urn=key, kind=kind))
 
-    def datasets(self, aspects: State) -> list[str]:
+    def datasets(self, aspects: Aspects) -> list[str]:
         """The datasets that relations lead to, as DataHub calls them."""
         return [
             urn
@@ -256,7 +267,7 @@ class EntityCodec(Codec[CatalogEntity]):
             for urn in _members(relation, aspects) or ()
         ]
 
-    def read_native(self, key: str, aspects: State) -> CatalogEntity:
+    def read_native(self, key: str, aspects: Aspects) -> CatalogEntity:
         kind = self._kind
         if kind is None:
             return CatalogEntity(urn=key)
@@ -270,8 +281,8 @@ class EntityCodec(Codec[CatalogEntity]):
             parent = canonical_urn(body[kind.parent[0]])
         elif kind.kind == "task" and parts is not None:
             parent = entity_urn("pipeline", *parts[:2], *parts[3:])
-        owned = facts.read_ownership(aspects) if "ownership" in kind.annotations else None
-        tags = labels(TAGS, aspects) if TAGS.aspect in kind.annotations else ()
+        owned = common.read_ownership(aspects) if "ownership" in kind.annotations else None
+        tags = read_labels(TAGS, aspects) if TAGS.aspect in kind.annotations else ()
         return CatalogEntity(
             urn=key,
             kind=kind.kind,
@@ -284,7 +295,7 @@ class EntityCodec(Codec[CatalogEntity]):
             properties=read_own(aspects, kind.aspect, CatalogEntity) if kind.has_custom else {},
         )
 
-    def write_native(self, aspects: State, item: CatalogEntity, *, is_new: bool) -> None:
+    def write_native(self, aspects: Aspects, item: CatalogEntity, *, is_new: bool) -> None:
         kind = self._kind
         if kind is None:
             return
@@ -294,20 +305,34 @@ class EntityCodec(Codec[CatalogEntity]):
             self._write_properties(kind, aspects, item, now)
         if "ownership" in kind.annotations and now.owners != item.owners:
             owners = Ownership(owners=item.owners) if item.owners else None
-            facts.write_ownership(aspects, owners)
+            common.write_ownership(aspects, owners)
         if TAGS.aspect in kind.annotations and now.tags != item.tags:
-            _replace_labels(aspects, labelled(TAGS, aspects, item.tags))
+            _replace_labels(aspects, with_labels(TAGS, aspects, item.tags))
         if TERMS.aspect in kind.annotations:
             wanted = item.references.get("terms", ())
             if now.references.get("terms", ()) != wanted:
-                _replace_labels(aspects, labelled(TERMS, aspects, wanted))
+                _replace_labels(aspects, with_labels(TERMS, aspects, wanted))
         for relation in _relations(kind):
             wanted = item.references.get(relation.name, ())
             if now.references.get(relation.name, ()) != wanted:
                 self._write_relation(relation, aspects, wanted)
 
+    def with_names_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
+        # DataHub's name of a dataset says nothing of its instance before the dataset is there.
+        kind = self._kind
+        same = {
+            relation.name: item.references[relation.name]
+            for relation in (kind.relations if kind else ())
+            if relation.name in item.references
+            and self._natives(relation, shown) == self._natives(relation, item)
+        }
+        return msgspec.structs.replace(shown, references={**shown.references, **same})
+
+    def _natives(self, relation: _Relation, item: CatalogEntity) -> list[str | None]:
+        return [self._native(relation, name) for name in item.references.get(relation.name, ())]
+
     def _write_properties(
-        self, kind: _EntityKind, aspects: State, item: CatalogEntity, now: CatalogEntity
+        self, kind: _EntityKind, aspects: Aspects, item: CatalogEntity, now: CatalogEntity
     ) -> None:
         name = item.display_name
         if name is None and kind.title is not None:
@@ -319,11 +344,11 @@ class EntityCodec(Codec[CatalogEntity]):
             found[kind.parent[0]] = parent.urn if parent is not None and is_same_kind else None
         if now.description != item.description:
             if (aspects.get(kind.edited) or {}).get("description") is not None:
-                changed(aspects, kind.edited, description=None)
+                update_aspect(aspects, kind.edited, description=None)
             found[kind.description] = item.description or kind.required.get(kind.description)
-        changed(aspects, kind.aspect, kind.required, **found)
+        update_aspect(aspects, kind.aspect, kind.required, **found)
 
-    def _references(self, aspects: State) -> dict[str, tuple[str, ...]]:
+    def _references(self, aspects: Aspects) -> dict[str, tuple[str, ...]]:
         kind = self._kind
         assert kind is not None, "only known kinds have relations"
         found: dict[str, tuple[str, ...]] = {}
@@ -335,11 +360,13 @@ class EntityCodec(Codec[CatalogEntity]):
             # A relation is read if it can be written again, and is only in `raw` otherwise.
             if names and [self._native(relation, name) for name in names] == urns:
                 found[relation.name] = names
-        if TERMS.aspect in kind.annotations and (terms := labels(TERMS, aspects)):
+        if TERMS.aspect in kind.annotations and (terms := read_labels(TERMS, aspects)):
             found["terms"] = terms
         return found
 
-    def _write_relation(self, relation: _Relation, aspects: State, wanted: tuple[str, ...]) -> None:
+    def _write_relation(
+        self, relation: _Relation, aspects: Aspects, wanted: tuple[str, ...]
+    ) -> None:
         """Members and edges that are wanted stay as they are; new ones become members."""
         if _members(relation, aspects) is None:
             return
@@ -347,7 +374,7 @@ class EntityCodec(Codec[CatalogEntity]):
         body = aspects.get(relation.aspect) or relation.empty
         edges = [edge for edge in body.get(relation.edges) or () if edge[_EDGE] in natives]
         in_edges = {edge[_EDGE] for edge in edges}
-        members = listed(
+        members = update_list(
             body.get(relation.list) or (),
             lambda member: _urn_in(relation, member),
             [native for native in natives if native not in in_edges],
@@ -359,7 +386,7 @@ class EntityCodec(Codec[CatalogEntity]):
         if relation.derived:
             found[relation.derived] = None
         if natives or relation.aspect in aspects:
-            changed(aspects, relation.aspect, relation.empty, **found)
+            update_aspect(aspects, relation.aspect, relation.empty, **found)
         if relation is _DOMAINS and not members:
             aspects.pop(relation.aspect, None)
 
@@ -381,7 +408,7 @@ def _relations(kind: _EntityKind) -> tuple[_Relation, ...]:
     return (*kind.relations, _DOMAINS) if "domains" in kind.annotations else kind.relations
 
 
-def _members(relation: _Relation, aspects: State) -> list[str] | None:
+def _members(relation: _Relation, aspects: Aspects) -> list[str] | None:
     """The URNs in a relation, or None where it is not as DataHub's model has it."""
     body = aspects.get(relation.aspect) or {}
     try:
@@ -406,7 +433,7 @@ def _title(kind: _EntityKind, key: str) -> str:
     return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title]
 
 
-def _replace_labels(aspects: State, now: State) -> None:
+def _replace_labels(aspects: Aspects, now: Aspects) -> None:
     aspects.clear()
     aspects.update(now)
 
@@ -434,7 +461,7 @@ class UserCodec(_NamedCodec):
         {"display_name", "email", "title", "active", "groups", "properties"}
     )
 
-    def read_native(self, key: str, aspects: State) -> User:
+    def read_native(self, key: str, aspects: Aspects) -> User:
         info = aspects.get("corpUserInfo") or {}
         return User(
             name=key,
@@ -446,11 +473,11 @@ class UserCodec(_NamedCodec):
             properties=read_own(aspects, "corpUserInfo", User),
         )
 
-    def write_native(self, aspects: State, item: User, *, is_new: bool) -> None:
+    def write_native(self, aspects: Aspects, item: User, *, is_new: bool) -> None:
         now = self.read_native(item.name, aspects)
         if is_new or now != item:
-            found = {"displayName": item.display_name, "email": item.email, "title": item.title}
-            changed(aspects, "corpUserInfo", active=item.active, **found)
+            found: dict[str, Any] = {"displayName": item.display_name, "email": item.email}
+            update_aspect(aspects, "corpUserInfo", active=item.active, title=item.title, **found)
         if now.groups != item.groups:
             _write_names(aspects, "groupMembership", "groups", "corpGroup", item.groups)
 
@@ -463,7 +490,7 @@ class GroupCodec(_NamedCodec):
     custom = None
     shown: ClassVar[frozenset[str]] = frozenset()
 
-    def read_native(self, key: str, aspects: State) -> Group:
+    def read_native(self, key: str, aspects: Aspects) -> Group:
         info = aspects.get("corpGroupInfo") or {}
         return Group(
             name=key,
@@ -473,12 +500,15 @@ class GroupCodec(_NamedCodec):
             members=_names(info, "members", "corpuser"),
         )
 
-    def write_native(self, aspects: State, item: Group, *, is_new: bool) -> None:
+    def write_native(self, aspects: Aspects, item: Group, *, is_new: bool) -> None:
         now = self.read_native(item.name, aspects)
         if is_new or now != item:
             empty: dict[str, Any] = {"admins": [], "members": [], "groups": []}
-            found = {"displayName": item.display_name, "description": item.description}
-            changed(aspects, "corpGroupInfo", empty, email=item.email, **found)
+            found: dict[str, Any] = {
+                "displayName": item.display_name,
+                "description": item.description,
+            }
+            update_aspect(aspects, "corpGroupInfo", empty, email=item.email, **found)
         if now.members != item.members:
             _write_names(aspects, "corpGroupInfo", "members", "corpuser", item.members)
 
@@ -493,24 +523,24 @@ class TermCodec(_NamedCodec):
         {"display_name", "definition", "parent", "related", "domain", "owners", "properties"}
     )
 
-    def read_native(self, key: str, aspects: State) -> GlossaryTerm:
+    def read_native(self, key: str, aspects: Aspects) -> GlossaryTerm:
         info = aspects.get("glossaryTermInfo") or {}
-        owners = facts.read_ownership(aspects) or Ownership()
+        owners = common.read_ownership(aspects) or Ownership()
         return GlossaryTerm(
             name=key,
             display_name=info.get("name"),
             definition=info.get("definition") or None,
             parent=entity_name("glossaryNode", info.get("parentNode") or ""),
             related=_names(aspects.get("glossaryRelatedTerms"), "relatedTerms", "glossaryTerm"),
-            domain=facts.read_domain(aspects),
+            domain=common.read_domain(aspects),
             owners=tuple(owner.name for owner in owners.owners),
             properties=read_own(aspects, "glossaryTermInfo", GlossaryTerm),
         )
 
-    def write_native(self, aspects: State, item: GlossaryTerm, *, is_new: bool) -> None:
+    def write_native(self, aspects: Aspects, item: GlossaryTerm, *, is_new: bool) -> None:
         now = self.read_native(item.name, aspects)
         if is_new or now != item:
-            changed(
+            update_aspect(
                 aspects,
                 "glossaryTermInfo",
                 {"termSource": "INTERNAL"},
@@ -523,23 +553,25 @@ class TermCodec(_NamedCodec):
                 aspects, "glossaryRelatedTerms", "relatedTerms", "glossaryTerm", item.related
             )
         if now.domain != item.domain:
-            facts.write_domain(aspects, item.domain)
+            common.write_domain(aspects, item.domain)
         if now.owners != item.owners:
-            known = (facts.read_ownership(aspects) or Ownership()).owners
+            known = (common.read_ownership(aspects) or Ownership()).owners
             by_name = {owner.name: owner for owner in known}
             owners = tuple(by_name.get(name) or Owner(name=name) for name in item.owners)
-            facts.write_ownership(aspects, Ownership(owners=owners))
+            common.write_ownership(aspects, Ownership(owners=owners))
 
 
 def _names(body: Any, key: str, type: str) -> tuple[str, ...]:
-    return values((body or {}).get(key) or (), lambda urn: entity_name(type, urn))
+    return read_list((body or {}).get(key) or (), lambda urn: entity_name(type, urn))
 
 
-def _write_names(aspects: State, aspect: str, key: str, type: str, names: tuple[str, ...]) -> None:
-    urns = listed(
+def _write_names(
+    aspects: Aspects, aspect: str, key: str, type: str, names: tuple[str, ...]
+) -> None:
+    urns: Any = update_list(
         (aspects.get(aspect) or {}).get(key) or (),
         lambda urn: entity_name(type, urn),
         names,
         lambda name: native_urn_of(type, name),
     )
-    changed(aspects, aspect, **{key: urns})
+    update_aspect(aspects, aspect, **{key: urns})
