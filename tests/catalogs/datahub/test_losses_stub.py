@@ -114,4 +114,5 @@ def test_a_plain_value_of_a_union_gets_the_name_of_its_type() -> None:
         {"properties": [{"propertyUrn": "urn:li:structuredProperty:a", "values": values}]}
         for values in (["x", 2.0], [{"string": "x"}, {"double": 2.0}])
     ]
-    assert shape.normalize(bodies[0], set()) == shape.normalize(bodies[1], set()) == bodies[1]
+    for body in bodies:
+        assert shape.convert(body, set(), send=False) == bodies[1]

@@ -7,7 +7,7 @@ replace, patch or delete them; a server holds what the writes leave behind.
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, Required, TypeAlias, TypedDict, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ STAMP: Final = {"time": 0, "actor": "urn:li:corpuser:unknown"}
 _KEY: Final = "datasetKey"
 _AT: Final = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`\Z", re.DOTALL)
 _NESTED: Final = "\u241f"
-# How a server tells members of lists apart if a patch does not say it.
+# The keys of list members, for patches that do not name them.
 _LIST_KEYS: Final[dict[str, dict[str, list[str]]]] = {
     "domains": {"domains": []},
     "editableSchemaMetadata": {"editableSchemaFieldInfo": ["fieldPath"]},
@@ -137,134 +137,72 @@ class InvalidAspect(LumosError):
 
 # What is read of aspects must have these types. Anything else in them is kept, whatever it is.
 
-_Text: TypeAlias = str | None
+
+def _object(*required: str, **optional: Any) -> Any:
+    """The type of objects with these texts, and fields that may be missing."""
+    fields: list[Any] = [(name, str) for name in required]
+    fields += [(name, type, None) for name, type in optional.items()]
+    return msgspec.defstruct("AspectFields", fields)
 
 
-class _Tag(TypedDict, total=False):
-    tag: Required[str]
+def _list(type: Any) -> Any:
+    return list[type] | None
 
 
-class _Tags(TypedDict, total=False):
-    tags: list[_Tag] | None
-
-
-class _Term(TypedDict, total=False):
-    urn: Required[str]
-
-
-class _Terms(TypedDict, total=False):
-    terms: list[_Term] | None
-
-
-class _Annotated(TypedDict, total=False):
-    fieldPath: Required[str]
-    description: _Text
-    globalTags: _Tags | None
-    glossaryTerms: _Terms | None
-
-
-class _Row(_Annotated, total=False):
-    nativeDataType: _Text
-    nullable: bool | None
-    isPartOfKey: bool | None
-    isPartitioningKey: bool | None
-    jsonProps: _Text
-
-
-class _Owner(TypedDict, total=False):
-    owner: Required[str]
-    type: str
-    typeUrn: _Text
-
-
-class _Upstream(TypedDict, total=False):
-    dataset: Required[str]
-    type: str
-    properties: dict[str, str] | None
-
-
-class _ColumnLineage(TypedDict, total=False):
-    upstreamType: str
-    upstreams: list[str] | None
-    downstreams: list[str] | None
-    transformOperation: _Text
-
-
-class _Stamp(TypedDict, total=False):
-    time: int
-
-
-class _Assignment(TypedDict, total=False):
-    propertyUrn: Required[str]
-    values: list[Any] | None
-
-
-class _Lists(TypedDict, total=False):
-    """Aspects that consist of a list; each has one of these keys."""
-
-    domains: list[str] | None
-    editableSchemaFieldInfo: list[_Annotated] | None
-    fields: list[_Row] | None
-    fineGrainedLineages: list[_ColumnLineage] | None
-    groups: list[str] | None
-    owners: list[_Owner] | None
-    relatedTerms: list[str] | None
-    tags: list[_Tag] | None
-    terms: list[_Term] | None
-    upstreams: list[_Upstream] | None
-
-
-class _Described(TypedDict, total=False):
-    name: _Text
-    title: _Text
-    displayName: _Text
-    description: _Text
-    definition: _Text
-    email: _Text
-    active: bool
-    parentDomain: _Text
-    parentNode: _Text
-    parentDataProduct: _Text
-    members: list[str] | None
-    customProperties: dict[str, str] | None
-
-
-class _DatasetProperties(_Described, total=False):
-    created: _Stamp | None
-    lastModified: _Stamp | None
-
-
-class _Properties(TypedDict, total=False):
-    properties: list[_Assignment] | None
-
-
-class _Others(TypedDict, total=False):
-    instance: _Text
-    removed: bool | None
-    resourceType: str
-    viewLogic: str
-    viewLanguage: str
-
-
+_TEXT: Final[Any] = str | None
+_FLAG: Final[Any] = bool | None
+_LABELS: Final = {
+    "globalTags": _object(tags=_list(_object("tag"))) | None,
+    "glossaryTerms": _object(terms=_list(_object("urn"))) | None,
+}
+_DESCRIBED: Final = _object(
+    name=_TEXT, title=_TEXT, displayName=_TEXT, description=_TEXT, definition=_TEXT, email=_TEXT,
+    active=bool, parentDomain=_TEXT, parentNode=_TEXT, parentDataProduct=_TEXT,
+    members=_list(str), customProperties=dict[str, str] | None,
+)  # fmt: skip
 _SHAPES: Final[dict[str, Any]] = {
-    **dict.fromkeys(
-        ("domains", "editableSchemaMetadata", "globalTags", "glossaryRelatedTerms",
-         "glossaryTerms", "groupMembership", "ownership", "schemaMetadata", "upstreamLineage"),
-        _Lists,
-    ),
+    **_LABELS,
     **dict.fromkeys(
         ("chartInfo", "corpGroupInfo", "corpUserInfo", "dashboardInfo", "dataFlowInfo",
          "dataJobInfo", "dataProductProperties", "domainProperties", "editableChartProperties",
          "editableDashboardProperties", "editableDataFlowProperties", "editableDataJobProperties",
          "editableDatasetProperties", "editableMlModelProperties", "glossaryNodeInfo",
          "glossaryTermInfo", "mlModelProperties", "queryProperties", "tagProperties"),
-        _Described,
+        _DESCRIBED,
     ),
-    **dict.fromkeys(
-        ("dataPlatformInstance", "platformResourceInfo", "status", "viewProperties"), _Others
+    "dataPlatformInstance": _object(instance=_TEXT),
+    "datasetProperties": _object(
+        name=_TEXT, description=_TEXT, customProperties=dict[str, str] | None,
+        created=_object(time=int) | None, lastModified=_object(time=int) | None,
     ),
-    "datasetProperties": _DatasetProperties,
-    "structuredProperties": _Properties,
+    "domains": _object(domains=_list(str)),
+    "editableSchemaMetadata": _object(
+        editableSchemaFieldInfo=_list(_object("fieldPath", description=_TEXT, **_LABELS))
+    ),
+    "glossaryRelatedTerms": _object(relatedTerms=_list(str)),
+    "groupMembership": _object(groups=_list(str)),
+    "ownership": _object(owners=_list(_object("owner", type=str, typeUrn=_TEXT))),
+    "platformResourceInfo": _object(resourceType=str),
+    "schemaMetadata": _object(
+        fields=_list(
+            _object(
+                "fieldPath", description=_TEXT, nativeDataType=_TEXT, nullable=_FLAG,
+                isPartOfKey=_FLAG, isPartitioningKey=_FLAG, jsonProps=_TEXT, **_LABELS,
+            )
+        )
+    ),
+    "status": _object(removed=_FLAG),
+    "structuredProperties": _object(properties=_list(_object("propertyUrn", values=_list(Any)))),
+    "upstreamLineage": _object(
+        upstreams=_list(_object("dataset", type=str, properties=dict[str, str] | None)),
+        fineGrainedLineages=_list(
+            _object(
+                upstreamType=str, upstreams=_list(str), downstreams=_list(str),
+                transformOperation=_TEXT,
+            )
+        ),
+    ),
+    "viewProperties": _object(viewLogic=str, viewLanguage=str),
 }  # fmt: skip
 
 
@@ -495,7 +433,7 @@ def _to_maps(body: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[st
             for field in fields[:-1]:
                 target = target.setdefault(key_in(member, field), {})
             target[key_in(member, fields[-1]) if fields else str(member)] = member
-        if members:
+        if name in body:
             body[name] = members
     return body
 

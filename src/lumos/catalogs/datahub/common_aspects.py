@@ -1,7 +1,8 @@
 """The short aspects: names and descriptions, properties, tags and terms, owners, domains, views."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,14 +33,56 @@ _SYSTEM: Final = "__system__"
 _SYSTEM_TYPES: Final = ("TECHNICAL_OWNER", "BUSINESS_OWNER", "DATA_STEWARD", "NONE")
 
 
+class DataHubLabels(NamedTuple):
+    """A kind of labels: where a row has them, and what they are."""
+
+    aspect: str
+    list: str
+    key: str
+    type: str
+    around: Mapping[str, Any]
+
+
+TAGS: Final = DataHubLabels("globalTags", "tags", "tag", "tag", {})
+TERMS: Final = DataHubLabels("glossaryTerms", "terms", "urn", "glossaryTerm", {"auditStamp": STAMP})
+
+
+def read_labels(kind: DataHubLabels, holder: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels of a dataset or entity, of a row of a schema, or of an edit of one."""
+    if not (body := holder.get(kind.aspect)):
+        return ()
+    return read_list(body.get(kind.list) or (), lambda item: _label_name(kind, item))
+
+
+def with_labels(
+    kind: DataHubLabels, holder: dict[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
+    """The same with exactly these labels."""
+    if not names and kind.aspect not in holder:
+        return holder
+    old = holder.get(kind.aspect) or kind.around
+    items = update_list(
+        old.get(kind.list) or (),
+        lambda item: _label_name(kind, item),
+        names,
+        lambda name: {kind.key: entity_urn(kind.type, name)},
+    )
+    rest = {key: value for key, value in holder.items() if key != kind.aspect}
+    return {**rest, kind.aspect: {**old, kind.list: items}} if items else rest
+
+
+def _label_name(kind: DataHubLabels, item: Any) -> str | None:
+    return entity_name(kind.type, item.get(kind.key, ""))
+
+
 def read_name(aspects: Aspects, otherwise: str) -> str:
     name = (aspects.get(PROPERTIES) or {}).get("name")
     return otherwise if name is None else str(name)
 
 
 def write_name(aspects: Aspects, name: str) -> None:
-    """Says the name; one that JSON cannot say is that of the URN, or Lumos packs it."""
-    update_aspect(aspects, PROPERTIES, name=name if _is_sayable(name) else None)
+    """Writes the name; one that is not Unicode is packed instead."""
+    update_aspect(aspects, PROPERTIES, name=name if _is_unicode(name) else None)
 
 
 def read_structured(aspects: Aspects) -> Properties:
@@ -49,7 +92,7 @@ def read_structured(aspects: Aspects) -> Properties:
 
 
 def write_structured(aspects: Aspects, properties: Properties) -> None:
-    """Assigns what is asked for; an assignment that says it already stays as it is."""
+    """Assigns these values; assignments that have them already stay as they are."""
     # A snapshot sorts properties, so another order has to be carried.
     wanted = {key: properties[key] for key in sorted(properties) if is_structured(key)}
     if wanted == read_structured(aspects):
@@ -69,7 +112,7 @@ def is_structured(key: str) -> bool:
 
 
 def read_documentation(aspects: Aspects) -> Documentation | None:
-    """What people wrote goes before what a source said."""
+    """What people typed takes precedence over what a source reported."""
     description = (aspects.get(EDITED) or {}).get("description")
     if description is None:
         description = (aspects.get(PROPERTIES) or {}).get("description")
@@ -96,7 +139,7 @@ def read_domain(aspects: Aspects) -> str | None:
 
 
 def write_domain(aspects: Aspects, domain: str | None) -> None:
-    """Lumos knows of one domain; others that are there stay with it, and go with it."""
+    """Writes the first domain; others stay as long as there is one."""
     if not domain:
         aspects.pop("domains", None)
         return
@@ -106,28 +149,31 @@ def write_domain(aspects: Aspects, domain: str | None) -> None:
 
 
 def read_governance(aspects: Aspects) -> Governance | None:
-    if "globalTags" not in aspects and "glossaryTerms" not in aspects:
+    if TAGS.aspect not in aspects and TERMS.aspect not in aspects:
         return None
-    return Governance(tags=_tags(aspects), terms=_terms(aspects))
+    return Governance(tags=read_labels(TAGS, aspects), terms=read_labels(TERMS, aspects))
 
 
 def write_governance(aspects: Aspects, governance: Governance | None) -> None:
+    wanted = Governance() if governance is None else governance
+    write_labels(TAGS, aspects, wanted.tags)
+    write_labels(TERMS, aspects, wanted.terms)
     if governance is None:
-        aspects.pop("globalTags", None)
-        aspects.pop("glossaryTerms", None)
-        return
-    if "globalTags" not in aspects or _tags(aspects) != governance.tags:
-        items = (aspects.get("globalTags") or {}).get("tags") or ()
-        tags = update_list(
-            items, _tag, governance.tags, lambda tag: {"tag": entity_urn("tag", tag)}
-        )
-        update_aspect(aspects, "globalTags", tags=tags)
-    if _terms(aspects) != governance.terms:
-        items = (aspects.get("glossaryTerms") or {}).get("terms") or ()
-        terms = update_list(
-            items, _term, governance.terms, lambda term: {"urn": entity_urn("glossaryTerm", term)}
-        )
-        update_aspect(aspects, "glossaryTerms", {"auditStamp": STAMP}, terms=terms)
+        aspects.pop(TAGS.aspect, None)
+        aspects.pop(TERMS.aspect, None)
+    elif TAGS.aspect not in aspects:
+        # Without tags and terms, this aspect says that there are none.
+        aspects[TAGS.aspect] = {TAGS.list: []}
+
+
+def write_labels(kind: DataHubLabels, aspects: Aspects, names: Sequence[str]) -> None:
+    """Makes these all labels of a dataset or entity."""
+    if read_labels(kind, aspects) != tuple(names):
+        found = with_labels(kind, aspects, names).get(kind.aspect)
+        if found is None:
+            aspects.pop(kind.aspect, None)
+        else:
+            aspects[kind.aspect] = found
 
 
 def read_ownership(aspects: Aspects) -> Ownership | None:
@@ -195,22 +241,6 @@ def write_deleted(aspects: Aspects, deleted: bool) -> None:
         update_aspect(aspects, STATUS, removed=deleted)
 
 
-def _tags(aspects: Aspects) -> tuple[str, ...]:
-    return read_list((aspects.get("globalTags") or {}).get("tags") or (), _tag)
-
-
-def _terms(aspects: Aspects) -> tuple[str, ...]:
-    return read_list((aspects.get("glossaryTerms") or {}).get("terms") or (), _term)
-
-
-def _tag(item: Any) -> str | None:
-    return entity_name("tag", item.get("tag", ""))
-
-
-def _term(item: Any) -> str | None:
-    return entity_name("glossaryTerm", item.get("urn", ""))
-
-
 def _owner(item: Any) -> Owner | None:
     urn = item.get("owner", "")
     user, group = entity_name("corpuser", urn), entity_name("corpGroup", urn)
@@ -248,7 +278,7 @@ def _owner_types(owners: list[Any]) -> dict[str, list[str]]:
     return found
 
 
-def _is_sayable(text: str) -> bool:
+def _is_unicode(text: str) -> bool:
     """Whether text is Unicode; names of files need not be."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 

@@ -257,10 +257,10 @@ def _since_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]:
 def merge_sides(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """What Lumos wrote and what is there, so that a merge sees which words are people's.
+    """What Lumos wrote and what is there, so that a merge knows which descriptions are people's.
 
-    Words that they typed are not those of Lumos, though they may be the same, and words on a column
-    that is missing for now are there as soon as it is.
+    A description that people typed is theirs even if Lumos wrote the same. Annotations of a column
+    that is missing for now come back with the column.
     """
     if theirs is None or CATALOG not in theirs.raw:
         return base, theirs
@@ -269,12 +269,12 @@ def merge_sides(
     if base is not None and base.documentation is not None and description is not None:
         was = (_typed_aspects(base).get(EDITED) or {}).get("description")
         if was is None and base.documentation.description == description:
-            unsaid = msgspec.structs.replace(base.documentation, description=None)
-            base = msgspec.structs.replace(base, documentation=unsaid)
+            without = msgspec.structs.replace(base.documentation, description=None)
+            base = msgspec.structs.replace(base, documentation=without)
     if base is not None and base.schema is not None and typed.get(EDITS):
         before = Edits(_typed_aspects(base).get(EDITS)).descriptions()
-        words = Edits(typed[EDITS]).descriptions()
-        since = {path: text for path, text in words.items() if path not in before}
+        descriptions = Edits(typed[EDITS]).descriptions()
+        since = {path: text for path, text in descriptions.items() if path not in before}
         base = msgspec.structs.replace(base, schema=_without_values(base.schema, since))
     if typed.get(EDITS) and ours.schema is not None and theirs.schema is not None:
         there = {field.name for field in theirs.schema.fields}
@@ -287,7 +287,7 @@ def merge_sides(
 
 
 def _without_values(schema: Schema, typed: Mapping[str, str]) -> Schema:
-    """A schema without the words on columns that are also people's."""
+    """A schema without the descriptions that people typed as well."""
     return Schema(
         fields=tuple(
             msgspec.structs.replace(

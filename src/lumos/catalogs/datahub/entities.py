@@ -28,6 +28,7 @@ from lumos.catalogs.datahub.aspects import (
     writes_in_raw,
 )
 from lumos.catalogs.datahub.codec import Codec, Rendered, read_own
+from lumos.catalogs.datahub.common_aspects import TAGS, TERMS, read_labels, write_labels
 from lumos.catalogs.datahub.names import (
     ENVIRONMENTS,
     Naming,
@@ -36,7 +37,6 @@ from lumos.catalogs.datahub.names import (
     entity_name,
 )
 from lumos.catalogs.datahub.names import entity_urn as native_urn_of
-from lumos.catalogs.datahub.schema import TAGS, TERMS, read_labels, with_labels
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -246,15 +246,15 @@ class EntityCodec(Codec[CatalogEntity]):
     def render(self, item: CatalogEntity) -> Rendered:
         key = self.key(item)
         if item.urn != key and CATALOG in item.raw:
-            # Snapshots of format 1.0 have native URNs, and all that they say is in `raw`.
+            # Snapshots of format 1.0 have native URNs, and everything is in `raw`.
             there = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
             unset = CatalogEntity(urn=item.urn, kind=item.kind)
-            said = {
+            found = {
                 name: getattr(there, name)
                 for name in self.shown
                 if getattr(item, name) == getattr(unset, name)
             }
-            item = msgspec.structs.replace(item, **said)
+            item = msgspec.structs.replace(item, **found)
         kind = kind_in_urn(key) if self._kind is None else self._kind.kind
         return super().render(msgspec.structs.replace(item, urn=key, kind=kind))
 
@@ -306,19 +306,17 @@ class EntityCodec(Codec[CatalogEntity]):
         if "ownership" in kind.annotations and now.owners != item.owners:
             owners = Ownership(owners=item.owners) if item.owners else None
             common.write_ownership(aspects, owners)
-        if TAGS.aspect in kind.annotations and now.tags != item.tags:
-            _replace_labels(aspects, with_labels(TAGS, aspects, item.tags))
+        if TAGS.aspect in kind.annotations:
+            write_labels(TAGS, aspects, item.tags)
         if TERMS.aspect in kind.annotations:
-            wanted = item.references.get("terms", ())
-            if now.references.get("terms", ()) != wanted:
-                _replace_labels(aspects, with_labels(TERMS, aspects, wanted))
+            write_labels(TERMS, aspects, item.references.get("terms", ()))
         for relation in _relations(kind):
             wanted = item.references.get(relation.name, ())
             if now.references.get(relation.name, ()) != wanted:
                 self._write_relation(relation, aspects, wanted)
 
     def with_names_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
-        # DataHub's name of a dataset says nothing of its instance before the dataset is there.
+        # The instance of a dataset is unknown until the dataset itself is there.
         kind = self._kind
         same = {
             relation.name: item.references[relation.name]
@@ -431,11 +429,6 @@ def _title(kind: _EntityKind, key: str) -> str:
     if parts is None or kind.title is None:
         return key
     return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title]
-
-
-def _replace_labels(aspects: Aspects, now: Aspects) -> None:
-    aspects.clear()
-    aspects.update(now)
 
 
 class _NamedCodec(Codec[Any]):

@@ -228,8 +228,8 @@ class DatahubFile(
                     read_instance(aspects_after(read_writes(file, entity.urn, INSTANCE))),
                 )
                 if file.mentions(entity.urn, lineage.UPSTREAM, lineage.MARKS):
-                    said = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
-                    for name, urn in lineage.stated_datasets(said):
+                    aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
+                    for name, urn in lineage.stated_datasets(aspects):
                         naming.mean(name, urn)
         return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
@@ -241,7 +241,7 @@ class DatahubFile(
 def _name_of(naming: Naming, urn: str) -> str:
     name = naming.datahub(urn)
     if name is None:
-        # Says what is wrong with it.
+        # Explains what is wrong with it.
         Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
     return name

@@ -110,7 +110,7 @@ class DataHubItems:
         writes = self._writes(item, home)
         if not writes:
             return item
-        codec, key = self._codec(type(item), home), _canonical(type(item), key_of(item))
+        codec, key = self._codec(type(item), home), canonical_key(item)
         held: Item = codec.with_names_of(codec.read(key, writes), item)
         return held
 
@@ -230,6 +230,11 @@ def _item_of(entity: Entity) -> tuple[type[Any], str]:
 
 def _without_raw(item: Item) -> Item:
     return msgspec.structs.replace(item, raw=raw_of_others(item.raw))
+
+
+def canonical_key(item: Item) -> str:
+    """The name or URN under which an item is read."""
+    return _canonical(type(item), key_of(item))
 
 
 def _canonical(type: type[Item], key: str) -> str:

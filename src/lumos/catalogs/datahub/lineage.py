@@ -23,8 +23,8 @@ from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 
 UPSTREAM: Final = "upstreamLineage"
-# DataHub's name of a dataset does not always tell which dataset of Lumos it is, so edges of Lumos
-# say it. An edge without this goes wherever DataHub says.
+# The URN of the dataset that an edge written by Lumos leads to, since DataHub's name of a dataset
+# can mean several. Other edges follow the name.
 _URN: Final = "lumos.urn"
 # What the text of an aspect has somewhere if its edges settle what names mean.
 MARKS: Final = (_URN.encode(), b"%40")
@@ -81,7 +81,7 @@ def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own
 
 
 def without_stated_urns(write: AspectWrite) -> AspectWrite:
-    """A write without the names that Lumos wrote into edges, which are told beside it."""
+    """A write without the URNs that Lumos wrote into edges."""
     if write.aspect != UPSTREAM or not write.replaces:
         return write
     upstreams = [_plain_edge(item) for item in write.body.get("upstreams") or ()]
@@ -91,7 +91,7 @@ def without_stated_urns(write: AspectWrite) -> AspectWrite:
 
 
 def stated_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
-    """Names of datasets in edges, and the datasets of Lumos that these say they lead to."""
+    """The names of datasets in edges, and the URNs that Lumos wrote into these."""
     for item in (aspects.get(UPSTREAM) or {}).get("upstreams") or ():
         if (stated := _stated_urn(item)) is not None:
             yield item["dataset"], stated
@@ -117,19 +117,19 @@ def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dic
 def _column_lineage(
     items: Any, wanted: list[tuple[str, ColumnMapping]], own: str, seen: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Items that say only what is wanted stay; what they do not say is added one by one.
+    """Items with nothing but wanted mappings stay; the other mappings are added one by one.
 
     Columns of datasets that no edge leads to are not seen as lineage, so they stay, too.
     """
     left = list(wanted)
-    kept = []
+    found = []
     for item in items:
-        said = [mapping for mapping in _mappings(item) if mapping[0] in seen]
-        if all(mapping in left for mapping in said):
-            kept.append(item)
-            for mapping in said:
+        mappings = [mapping for mapping in _mappings(item) if mapping[0] in seen]
+        if all(mapping in left for mapping in mappings):
+            found.append(item)
+            for mapping in mappings:
                 left.remove(mapping)
-    return [*kept, *(_column_item(dataset, column, own) for dataset, column in left)]
+    return [*found, *(_column_item(dataset, column, own) for dataset, column in left)]
 
 
 def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
@@ -191,6 +191,6 @@ def _edge_urn(item: Any, naming: Naming) -> str:
 
 
 def _stated_urn(item: Any) -> str | None:
-    """The dataset of Lumos that an edge says it leads to."""
+    """The URN that Lumos wrote into an edge."""
     stated: str | None = (item.get("properties") or {}).get(_URN)
     return stated if stated is not None and can_mean(item["dataset"], stated) else None

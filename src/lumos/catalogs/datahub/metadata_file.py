@@ -23,7 +23,7 @@ _READABLE: Final = 0o644
 # What file systems answer that cannot lock a folder, such as some across a network.
 _CANNOT_LOCK: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
-# What tells a file from any later version of it; nothing where there is no file.
+# Identifies a version of a file; None where there is no file.
 _Mark: TypeAlias = tuple[int, int, int] | None
 _JSON: Final = "application/json"
 _IN_EVENTS: Final = "com.linkedin.pegasus2avro."
@@ -33,7 +33,7 @@ _PLAIN_TYPES: Final = frozenset(
 )
 # Maps whose keys anybody may choose.
 _FREE_KEYS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
-# Aspects of models whose types do not say so.
+# Aspects of ML models whose types do not start with `MLModel`.
 _OF_MODELS: Final = frozenset(
     {"Metrics", "EvaluationData", "TrainingData", "QuantitativeAnalyses", "EthicalConsiderations",
      "CaveatsAndRecommendations"}
@@ -59,7 +59,7 @@ class _Snapshot(msgspec.Struct):
 
 
 class _Change(msgspec.Struct):
-    """As much of a change as says what it is about."""
+    """The part of a change that names its entity."""
 
     entityType: str | None = None
     entityUrn: str | None = None
@@ -125,22 +125,22 @@ class MetadataFile:
             yield Entity(type, urn)
 
     def writes(self, urn: str, aspect: str | None = None) -> list[AspectWrite]:
-        """What is said of an entity, or of one of its aspects, in the order of the file."""
+        """The writes of an entity, or of one of its aspects, in the order of the file."""
         wanted = self._positions.get(urn, [])
         try:
-            return self._statements(
+            return self._decode_writes(
                 [position for position in wanted if position.aspect == aspect] if aspect else wanted
             )
         except msgspec.MsgspecError as problem:
-            # Read as a whole only now: a number beyond all bounds, say.
+            # Aspects are decoded only here; a number may be out of range.
             raise NotMetadata(self.path, urn, str(problem)) from None
 
     def error(self, position: str, problem: str) -> NotMetadata:
-        """What to say of an aspect that is not as DataHub writes it."""
+        """The error for an aspect that is not as DataHub writes it."""
         return NotMetadata(self.path, position, problem)
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
-        """Whether any of some texts stands in what is said of an aspect of an entity."""
+        """Whether the text of an aspect of an entity contains any of some texts."""
         return any(
             text in (position.record.text or b"")
             for position in self._positions.get(urn, ())
@@ -149,7 +149,7 @@ class MetadataFile:
         )
 
     def unnamed(self) -> dict[str, Any]:
-        """Changes that are about no entity, by a hash of what they say."""
+        """Changes that name no entity, by a hash of their content."""
         return {
             name: msgspec.json.decode(record.text)
             for name, record in self._unnamed.items()
@@ -157,7 +157,7 @@ class MetadataFile:
         }
 
     def add_unnamed(self, name: str, change: Any) -> bool:
-        """Adds a change that is about no entity, once; gives whether it was new."""
+        """Adds a change that names no entity, once; returns whether it was new."""
         if name in self._unnamed:
             return False
         self._unnamed[name] = _Record(_encode(change))
@@ -172,13 +172,13 @@ class MetadataFile:
             self._is_saved = False
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
-        """Makes this all that is said of an entity; gives whether anything had to change."""
+        """Makes these all writes of an entity; returns whether anything had to change."""
         old = _by_aspect(self._positions.get(entity.urn, []))
         new = _by_aspect(writes)
         changed = [
             aspect
             for aspect in {**old, **new}
-            if self._statements(old.get(aspect, [])) != new.get(aspect, [])
+            if self._decode_writes(old.get(aspect, [])) != new.get(aspect, [])
         ]
         for aspect in changed:
             self._replace(entity, old.get(aspect, []), new.get(aspect, []))
@@ -243,8 +243,8 @@ class MetadataFile:
         self._types.setdefault(entity.urn, entity.type)
         self._positions.setdefault(entity.urn, []).append(position)
 
-    def _statements(self, positions: Sequence[_Position]) -> list[AspectWrite]:
-        # An event says several things at once and is read once for all of them.
+    def _decode_writes(self, positions: Sequence[_Position]) -> list[AspectWrite]:
+        # An event has several aspects and is decoded once for all of them.
         changes: dict[int, dict[str, Any]] = {}
         writes = []
         for position in positions:
@@ -266,7 +266,7 @@ class MetadataFile:
             self._append(entity, write)
 
     def _rewrite(self, entity: Entity, position: _Position, write: AspectWrite) -> None:
-        [before] = self._statements([position])
+        [before] = self._decode_writes([position])
         if position.number is None:
             position.record.text = _proposal(entity, write)
         elif before.extras == write.extras:
@@ -288,7 +288,7 @@ class MetadataFile:
         if not siblings:
             removed.record.text = None
             return
-        assert removed.number is not None, "a proposal says one thing"
+        assert removed.number is not None, "a proposal has one aspect"
         event = _decode(removed.record)
         ((_, snapshot),) = event["proposedSnapshot"].items()
         del snapshot["aspects"][removed.number]
@@ -307,7 +307,7 @@ class MetadataFile:
 
 
 def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
-    """What a change proposal says."""
+    """The write in a change proposal."""
     extras = {
         key: value
         for key, value in change.items()
@@ -324,7 +324,7 @@ def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
                 aspect=aspect, body=msgspec.json.decode(value["value"]), extras=extras
             )
         except (msgspec.MsgspecError, KeyError, TypeError):
-            # Not what it says it is; carried along as it stands.
+            # Not JSON after all; kept as it is.
             return AspectWrite(aspect=aspect, extras={**extras, "aspect": value})
     return AspectWrite(
         aspect=aspect, extras=extras if value is None else {**extras, "aspect": value}
@@ -332,7 +332,7 @@ def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
 
 
 def _write_in_event(event: dict[str, Any], number: int, aspect: str) -> AspectWrite:
-    """What a change event says of one of its aspects."""
+    """The write of one aspect in a change event."""
     ((_, snapshot),) = event["proposedSnapshot"].items()
     ((_, body),) = snapshot["aspects"][number].items()
     extras = {
@@ -410,7 +410,7 @@ def _decode(record: _Record) -> dict[str, Any]:
 
 
 def _digest(text: bytes) -> str:
-    """A name for a change that has none, the same however it is laid out."""
+    """A name for a change that has none, whatever its whitespace and order of keys."""
     plain = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
     return hashlib.blake2b(plain, digest_size=16).hexdigest()
 
@@ -473,7 +473,7 @@ def check_writable(path: Path) -> None:
 
 
 def _begin_file(path: Path) -> tuple[int, Path, int]:
-    """A new file beside the path, opened, and the mode that the path's own file has."""
+    """A new file in the same folder, opened, and the mode of the file at the path."""
     try:
         mode = path.stat().st_mode & 0o777 if path.exists() else _READABLE
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

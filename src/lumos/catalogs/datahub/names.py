@@ -91,7 +91,7 @@ def entity_urn(type: str, name: str) -> str:
 
 
 def entity_name(type: str, urn: str) -> str | None:
-    """The name of such a thing, or nothing where the URN is of another type."""
+    """The name in such a URN, or None for a URN of another type."""
     prefix = f"urn:li:{type}:"
     return _NAMES.decoded(urn[len(prefix) :]) if urn.startswith(prefix) and urn != prefix else None
 
@@ -132,7 +132,7 @@ def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
     """DataHub's URN of a dataset.
 
     An instance stands before a dot, as in names that DataHub's own sources make. So a dataset of
-    another instance or of none can have the same name; then they are kept `apart` by another sign.
+    another instance or of none can have the same name; then another sign keeps them `apart`.
     """
     hatched = _hatched(urn)
     if hatched is not None and lumos_urn(hatched) == urn:
@@ -144,7 +144,7 @@ def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
 def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     """A dataset's URN in Lumos, or nothing where the text is no URN of a dataset.
 
-    DataHub says in another place which `instance` a dataset belongs to. A URN that Lumos would
+    The `instance` of a dataset is in another aspect. A URN that Lumos would
     spell in another way is kept whole in the path, under a platform of its own.
     """
     if not urn.startswith("urn:li:dataset:"):
@@ -157,7 +157,7 @@ def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
 
 
 def is_apart(urn: str) -> bool:
-    """Whether a dataset's URN says by itself which instance the dataset is in."""
+    """Whether a dataset's URN contains the instance of the dataset."""
     return _AT in urn
 
 
@@ -233,7 +233,7 @@ class Naming:
         self._called: dict[str, str] = {}
 
     def know(self, datahub: str, instance: str | None) -> None:
-        """Takes note of a dataset that is there, and of the instance that it is said to be in."""
+        """Adds a dataset that is there, with its instance."""
         self.forget(datahub)
         self._expected.pop(datahub, None)
         urn = lumos_urn(datahub, instance)
@@ -258,7 +258,7 @@ class Naming:
             self.mean(datahub, lumos)
 
     def expect(self, lumos: str) -> str | None:
-        """Takes for granted that a dataset will be there; gives its name if it is not there yet."""
+        """Assumes that a dataset will be there; returns its name if it is not there yet."""
         datahub = self.datahub(lumos)
         if datahub is None or datahub in self._lumos:
             return None
@@ -276,7 +276,7 @@ class Naming:
         return self._datahub
 
     def lumos(self, datahub: str) -> str:
-        """The name in Lumos; what is no dataset keeps its own."""
+        """The URN in Lumos; anything but a dataset keeps its own."""
         known = self._lumos.get(datahub) or self._expected.get(datahub)
         if known is not None:
             return known

@@ -79,7 +79,7 @@ class Datahub(
 
     def check(self) -> str:
         facts = self._parts.gms.config()
-        # A server tells everybody what it is; only who asks for more shows a token.
+        # The configuration is public; this call needs the token.
         count = self._parts.gms.count(DATASET)
         who = _owner_of(self._settings.secret())
         datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
@@ -116,7 +116,7 @@ class Datahub(
     ) -> Iterator[WrittenEntry | Refused]:
         self._parts.reading.prepare(entries)
         for some in _without_repeats(entries):
-            # What needs no call is told of as soon as it is come upon.
+            # Entries that need no call are yielded as soon as possible.
             at_once: list[WrittenEntry | Refused] = []
             for outcome in send_jobs(self._parts.gms, self._jobs(some, over, at_once)):
                 yield from at_once
@@ -210,7 +210,7 @@ class Datahub(
                 at_once.append(written)
 
     def _change(self, entry: CatalogEntry, old: CatalogEntry | None) -> tuple[WrittenEntry, Change]:
-        # Says what is wrong with it, if anything.
+        # Raises if the URN is invalid.
         names_of(entry.urn)
         reading = self._parts.reading
         wanted = reading.render(entry)
@@ -235,12 +235,12 @@ def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEn
 
 
 def _owner_of(secret: Any) -> str:
-    """Whom a token says that it is for; servers of DataHub give out tokens that say so."""
+    """The user of a token; DataHub's own tokens contain it."""
     if secret is None:
         return "nobody (no token)"
     try:
         _, claims, _ = secret.reveal().split(".")
-        told = msgspec.json.decode(base64.urlsafe_b64decode(f"{claims}{'=' * (-len(claims) % 4)}"))
-        return f"'{told['actorId']}'"
+        claim = msgspec.json.decode(base64.urlsafe_b64decode(f"{claims}{'=' * (-len(claims) % 4)}"))
+        return f"'{claim['actorId']}'"
     except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
         return "the owner of the token"

@@ -1,4 +1,4 @@
-"""What a server holds, as entries: which dataset has which name there, and what is said of it."""
+"""The datasets of a server as entries, and the names that they have there."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -51,12 +51,12 @@ class DataHubReader:
         called = {urn: _names(urn) for urn in urns}
         pages = pages_of([name for some in called.values() for name in some])
         found: dict[str, dict[str, Any]] = {}
-        for told in self._gms.caller.each(
+        for answer in self._gms.caller.each(
             pages, lambda page: self._gms.get_entities(DATASET, page)
         ):
-            found.update(told)
+            found.update(answer)
         self._learn(called, found)
-        self._ask_for(_upstream_names(found.values()))
+        self.learn_names(_upstream_names(found.values()))
         there = {}
         for urn, some in called.items():
             name = self.naming.known().get(urn)
@@ -73,13 +73,13 @@ class DataHubReader:
         wanted = sorted(
             pair for pair in self.naming.known().items() if after is None or pair[0] > after
         )
-        for page, told in _read_ahead(self._gms, wanted):
+        for page, answer in _read_ahead(self._gms, wanted):
             for urn, name in page:
                 # What is not there any more was taken out since it was listed.
-                if name not in told:
+                if name not in answer:
                     continue
                 try:
-                    entry = self._entry(urn, name, told[name])
+                    entry = self._entry(urn, name, answer[name])
                 except CatalogError as problem:
                     yield Refused(urn, problem)
                 else:
@@ -105,23 +105,19 @@ class DataHubReader:
         """The names of those of some datasets that are there."""
         asked = {name for urn in urns for name in _names(urn)}
         self._asked -= asked
-        self._ask_for(asked, every=True)
+        self.learn_names(asked, every=True)
         known = self.naming.known()
         return [known[urn] for urn in urns if urn in known]
 
     def prepare(self, entries: Sequence[CatalogEntry]) -> None:
         """Asks for every name that has to be known before some entries can be written."""
-        self._ask_for(
+        self.learn_names(
             name for entry in entries for urn in (entry.urn, *_edges(entry)) for name in _names(urn)
         )
 
     def prepare_names(self, urns: Iterable[str]) -> None:
         """Asks for every name that some datasets may have."""
         self.learn_names(name for urn in urns for name in _names(urn))
-
-    def learn_names(self, some: Iterable[str]) -> None:
-        """Asks which datasets some names mean."""
-        self._ask_for(some)
 
     def written(self, urn: str, name: str) -> None:
         """Takes note of a dataset that is there from now on."""
@@ -132,7 +128,7 @@ class DataHubReader:
         """Takes note of a dataset that is gone from now on."""
         self.naming.forget(name)
 
-    def _ask_for(self, some: Iterable[str], *, every: bool = False) -> None:
+    def learn_names(self, some: Iterable[str], *, every: bool = False) -> None:
         """Learns which of some names are taken, and by which dataset.
 
         Most names can mean but one dataset, so that they need not be asked for.
@@ -142,10 +138,10 @@ class DataHubReader:
         )
         pages = pages_of(new)
         wanted = (key_aspect(DATASET), INSTANCE)
-        for told in self._gms.caller.each(
+        for answer in self._gms.caller.each(
             pages, lambda page: self._gms.get_entities(DATASET, page, wanted)
         ):
-            for name, aspects in told.items():
+            for name, aspects in answer.items():
                 self._know(name, aspects)
         for name in new.keys() - self._asked:
             self.naming.forget(name)
@@ -167,10 +163,10 @@ class DataHubReader:
         self._asked.add(name)
 
     def _entry(self, urn: str, name: str, aspects: Mapping[str, Any]) -> CatalogEntry:
-        kept = self.model.read(Entity(DATASET, name), aspects)
+        aspects = self.model.read(Entity(DATASET, name), aspects)
         try:
             writes = check_writes(
-                AspectWrite(aspect=each, body=body) for each, body in kept.items()
+                AspectWrite(aspect=each, body=body) for each, body in aspects.items()
             )
         except InvalidAspect as invalid:
             raise CatalogError(
@@ -184,7 +180,7 @@ class DataHubReader:
 def names_of(urn: str) -> tuple[str, ...]:
     """The names that a dataset may have; fails where Lumos would write its URN in another way."""
     if not (found := _names(urn)):
-        # Says what is wrong with it.
+        # Explains what is wrong with it.
         Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
     return found
@@ -234,6 +230,6 @@ def _read_ahead(
 
         coming = begin(0) if pages else None
         for number, page in enumerate(pages):
-            told = coming.result() if coming is not None else {}
+            answer = coming.result() if coming is not None else {}
             coming = begin(number + 1) if number + 1 < len(pages) else None
-            yield page, told
+            yield page, answer

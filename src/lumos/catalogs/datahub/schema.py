@@ -9,9 +9,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.datahub import field_paths
-from lumos.catalogs.datahub.aspects import STAMP, Aspects, read_list, update_list
+from lumos.catalogs.datahub.aspects import Aspects
+from lumos.catalogs.datahub.common_aspects import (
+    TAGS,
+    TERMS,
+    DataHubLabels,
+    read_labels,
+    with_labels,
+)
 from lumos.catalogs.datahub.field_paths import FieldPath, FieldPathStep
-from lumos.catalogs.datahub.names import entity_name, entity_urn, platform_urn
+from lumos.catalogs.datahub.names import platform_urn
 from lumos.catalogs.datahub.types import class_in, class_of, exact_type, to_class, type_of
 from lumos.errors import LumosError
 from lumos.model.json_codec import from_plain, to_plain
@@ -31,44 +38,17 @@ from lumos.model.types import (
 )
 
 SCHEMA: Final = "schemaMetadata"
-
-
-class DataHubLabels(NamedTuple):
-    """A kind of labels: where a row has them, and what they are."""
-
-    aspect: str
-    list: str
-    key: str
-    type: str
-    around: Mapping[str, Any]
-
-
-TAGS: Final = DataHubLabels("globalTags", "tags", "tag", "tag", {})
-TERMS: Final = DataHubLabels("glossaryTerms", "terms", "urn", "glossaryTerm", {"auditStamp": STAMP})
-
-
-def read_labels(kind: DataHubLabels, holder: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels of a row, or of an edit of one."""
-    if not (body := holder.get(kind.aspect)):
-        return ()
-    return read_list(body.get(kind.list) or (), lambda item: _label_name(kind, item))
-
-
-def with_labels(
-    kind: DataHubLabels, holder: dict[str, Any], names: Sequence[str]
-) -> dict[str, Any]:
-    """A row, or an edit of one, with exactly these labels."""
-    if not names and kind.aspect not in holder:
-        return holder
-    old = holder.get(kind.aspect) or kind.around
-    items = update_list(
-        old.get(kind.list) or (),
-        lambda item: _label_name(kind, item),
-        names,
-        lambda name: {kind.key: entity_urn(kind.type, name)},
-    )
-    rest = {key: value for key, value in holder.items() if key != kind.aspect}
-    return {**rest, kind.aspect: {**old, kind.list: items}} if items else rest
+EDITS: Final = "editableSchemaMetadata"
+_NESTED: Final = (Array, Map, Struct, Union)
+_HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
+_OWN: Final = "lumos"
+# Before the name of a column of a key where the value has a column of the same name.
+_OF_KEY: Final = "[key=True]."
+_ANNOTATIONS: Final = ("description", TAGS.aspect, TERMS.aspect)
+_WRITTEN: Final = frozenset(
+    {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
+     "isPartitioningKey", "jsonProps", *_ANNOTATIONS}
+)  # fmt: skip
 
 
 class Edits:
@@ -80,7 +60,7 @@ class Edits:
     def __init__(self, body: Any) -> None:
         self._body = body or {}
         self._infos: dict[str, dict[str, Any]] = {}
-        # People's words are mostly on plain paths, and those of rows may have types.
+        # Edits are mostly on plain paths, and rows may have typed ones.
         self._paths: dict[str, str] = {}
         for info in self._body.get("editableSchemaFieldInfo") or ():
             self._infos.setdefault(info["fieldPath"], dict(info))
@@ -97,7 +77,7 @@ class Edits:
         found = (
             (path, self._infos[whole].get("description")) for path, whole in self._paths.items()
         )
-        return {path: words for path, words in found if words is not None}
+        return {path: text for path, text in found if text is not None}
 
     def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
         if not self._infos:
@@ -111,7 +91,7 @@ class Edits:
         tags: tuple[str, ...],
         terms: tuple[str, ...],
     ) -> dict[str, Any]:
-        """A row with other words; what people wrote stays theirs where it is still said."""
+        """A row with other annotations; those that people typed stay edits if they are wanted."""
         if self.description(row) != description:
             self._info(row).pop("description", None)
             row = {key: value for key, value in row.items() if key != "description"}
@@ -143,7 +123,7 @@ class Edits:
         return self._infos.get(self._path(row), {})
 
     def _path(self, row: Mapping[str, Any]) -> str:
-        """The path under which people's words on a row stand."""
+        """The path of the edit of a row."""
         path: str = row["fieldPath"]
         return path if path in self._infos else self._paths.get(_plain_path(path), path)
 
@@ -154,25 +134,8 @@ def _plain_path(path: str) -> str:
     return ".".join(step.name for step in field_paths.parsed(path).steps)
 
 
-def _label_name(kind: DataHubLabels, item: Any) -> str | None:
-    return entity_name(kind.type, item.get(kind.key, ""))
-
-
-EDITS: Final = "editableSchemaMetadata"
-_NESTED: Final = (Array, Map, Struct, Union)
-_HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
-_OWN: Final = "lumos"
-# Before the name of a column of a key where the value has a column of the same name.
-_OF_KEY: Final = "[key=True]."
-_ANNOTATIONS: Final = ("description", TAGS.aspect, TERMS.aspect)
-_WRITTEN: Final = frozenset(
-    {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
-     "isPartitioningKey", "jsonProps", *_ANNOTATIONS}
-)  # fmt: skip
-
-
 class _Node(msgspec.Struct, eq=False):
-    """A row, what it says of itself alone, and the rows inside it."""
+    """A row, the facts that Lumos wrote into it, and the rows inside it."""
 
     row: dict[str, Any]
     step: FieldPathStep
@@ -184,23 +147,23 @@ class _Node(msgspec.Struct, eq=False):
 
 
 class _Column(NamedTuple):
-    """A column and the rows that say it, by their paths in Lumos."""
+    """A column and its rows, by their paths in Lumos."""
 
     field: Field
     rows: dict[str, dict[str, Any]]
 
 
 def read_schema(aspects: Aspects, platform: str) -> Schema | None:
-    """The schema as people see it: their own words before those of the source."""
+    """The schema as people see it: what they typed takes precedence over the source."""
     if SCHEMA not in aspects:
         return None
     return Schema(fields=tuple(column.field for column in _columns(aspects, platform)))
 
 
 def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: str) -> bool:
-    """Changes the rows of what changed, and keeps whatever else they say.
+    """Changes the rows of what changed, and leaves all other keys as they are.
 
-    Gives whether it is certain that the schema will be read as it was written.
+    Returns whether it is certain that the schema will be read as it was written.
     """
     if schema is None:
         aspects.pop(SCHEMA, None)
@@ -231,7 +194,7 @@ def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: s
 
 
 def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
-    """Those of some columns on which people's words are still there, with these words only."""
+    """Those of some columns that people annotated, with these annotations only."""
     bare = (
         [{key: value for key, value in row.items() if key not in _ANNOTATIONS} for _, row in rows]
         for rows in (_rows(field, platform) for field in fields)
@@ -253,7 +216,7 @@ def _skeleton(platform: str, name: str) -> dict[str, Any]:
 
 
 def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
-    """The row of a column that one row says all of, as most do; nothing for any other column."""
+    """The row of a column that needs nothing else, as most do; None for other columns."""
     name, native = field.name, field.native_type
     type_class = _reported_class(field.type, native, platform)
     has_more = (
@@ -283,7 +246,7 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=4_096)
 def _reported_class(type: DataType, native: str | None, platform: str) -> str | None:
-    """The class of a type that its class and its native text say exactly."""
+    """The class of a type, if class and native text identify the type exactly."""
     if isinstance(type, _NESTED) or native in ("", type.text):
         return None
     if type_of(type.text if native is None else native, class_of(type), platform) != type:
@@ -328,7 +291,7 @@ def _tree(rows: Any) -> list[_Node]:
     for row in rows:
         path = field_paths.parsed(row["fieldPath"])
         if path.is_typed:
-            # A key and a value of the same names are two things.
+            # A key and a value can have the same names.
             *above, (name, option) = ((step.name, _option(step)) for step in path.steps)
             key = (path.is_key, *above, (name, option))
             # The options of a union have its name; they are inside it.
@@ -405,7 +368,7 @@ def _walk(node: _Node) -> Iterator[_Node]:
 
 
 def _annotations(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
-    """What a row says beside its name and type."""
+    """The fields of a column that are not its name and type."""
     native = node.row.get("nativeDataType") or None
     if native == _type(node, platform).text:
         native = None
@@ -435,7 +398,7 @@ def _reported_type(node: _Node, platform: str) -> DataType:
     try:
         return _type_around(node, platform)
     except ValueError:
-        # Deeper than types go. The rows are carried, and nothing more is said of this one.
+        # Deeper than types can be; the rows are kept in `raw`.
         return Unknown(native)
 
 
@@ -491,11 +454,11 @@ def _without_annotations(field: Field) -> Field:
 
 def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
     """A column's rows with other descriptions and tags."""
-    words: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
-    words[quoted_name(field.name)] = field
+    wanted: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
+    wanted[quoted_name(field.name)] = field
     for path, row in old.rows.items():
-        said = words.get(path) or NestedField(path=path)
-        yield edits.update_row(row, said.description, said.tags, said.terms)
+        each = wanted.get(path) or NestedField(path=path)
+        yield edits.update_row(row, each.description, each.tags, each.terms)
 
 
 def _rebuild_rows(
@@ -504,12 +467,12 @@ def _rebuild_rows(
     """A column's rows anew, with what others wrote into the rows of the same paths."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
-        # Who said what stays as it is; only then are the words made those that are wanted.
-        words = {key: before[key] for key in _ANNOTATIONS if key in before}
-        kept = {key: value for key, value in before.items() if key not in _WRITTEN}
+        # Annotations stay attributed to their authors where they are still wanted.
+        annotations = {key: before[key] for key in _ANNOTATIONS if key in before}
+        others = {key: value for key, value in before.items() if key not in _WRITTEN}
         bare = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
         wanted = row.get("description"), read_labels(TAGS, row), read_labels(TERMS, row)
-        yield edits.update_row({**bare, **words, **kept}, *wanted)
+        yield edits.update_row({**bare, **annotations, **others}, *wanted)
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -564,7 +527,7 @@ def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, st
                 yield place, below, member
                 yield from _members_of(place, below, member.type)
         case _:
-            # DataHub tells the options of a union apart by names, which ours do not have.
+            # The options of a union have names in DataHub, and none in Lumos.
             return
 
 
@@ -582,7 +545,7 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
         row["description"] = said.description
     row = with_labels(TERMS, with_labels(TAGS, row, said.tags), said.terms)
     facts: dict[str, Any] = {}
-    # What the rows inside a nested type say of it is not exact.
+    # The rows inside a nested type do not define it exactly.
     is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
     if native != type.text and not is_told:
         facts["type"] = type.text

@@ -38,7 +38,7 @@ _EXPIRED: Final = 400
 _TYPES: Final = "/openapi/v1/registry/models/entity/specifications"
 _TYPES_AT_ONCE: Final = 100
 _WRITES: Final = "/aspects"
-# What an answer without a body says.
+# Stands for an empty response.
 _NOTHING: Final = b"null"
 _ELSEWHERE: Final = (301, 302, 303)
 _CONNECTING: Final = 10.0
@@ -174,7 +174,7 @@ def _authenticate(session: Any, settings: DatahubPlatform) -> None:
 
 
 class ServerFacts(NamedTuple):
-    """What a server says of itself."""
+    """The version of a server."""
 
     version: str
 
@@ -221,15 +221,15 @@ class Gms:
 
     def config(self) -> ServerFacts:
         """Asks the server who it is."""
-        told = self._request("its configuration", "get", "/config", dict[str, Any])
-        if told.get("noCode") != "true":
+        config = self._request("its configuration", "get", "/config", dict[str, Any])
+        if config.get("noCode") != "true":
             raise self._not_datahub()
-        versions = told.get("versions") or {}
+        versions = config.get("versions") or {}
         server = versions.get("acryldata/datahub") or versions.get("linkedin/datahub") or {}
         return ServerFacts(version=str(server.get("version", "of an unknown version")))
 
     def types(self) -> frozenset[str] | None:
-        """The types of entities that the server knows, if it tells."""
+        """The types of entities that the server knows, if it lists them."""
         found: set[str] = set()
         total = 1
         while len(found) < total:
@@ -247,7 +247,7 @@ class Gms:
         return frozenset(found)
 
     def count(self, type: str) -> int | None:
-        """About how many entities of a type there are, if the server tells."""
+        """About how many entities of a type there are, if the server counts them."""
         return self._page([type], None, count=1, cursor=None).totalCount
 
     def list_entities(
@@ -282,8 +282,8 @@ class Gms:
         body = msgspec.json.encode([{"urn": urn, **wanted} for urn in urns])
         path = f"/openapi/v3/entity/{type}/batchGet"
         what = f"{len(urns)} entities ({type})"
-        told = self._request(what, "post", path, list[dict[str, Any]], data=body)
-        found = {self._urn_of(entity): _bodies(entity) for entity in told}
+        answer = self._request(what, "post", path, list[dict[str, Any]], data=body)
+        found = {self._urn_of(entity): _bodies(entity) for entity in answer}
         key = key_aspect(type)
         # Some servers answer for what is not there, with its key.
         return {
@@ -355,16 +355,16 @@ class Gms:
         from datahub.configuration.common import OperationalError
         from requests import exceptions
 
-        said = ""
+        message = ""
         if isinstance(problem, OperationalError):
-            said = str((problem.info or {}).get("message") or problem.message)
+            message = str((problem.info or {}).get("message") or problem.message)
             cause = problem.__cause__
             if not isinstance(cause, Exception):
                 return None
             problem = cause
         if isinstance(problem, exceptions.HTTPError) and problem.response is not None:
             response = problem.response
-            text = self._scrubbed(said or _message(response.content) or response.reason or "")
+            text = self._scrubbed(message or _message(response.content) or response.reason or "")
             return response_fault(response.status_code, text, response.headers.get("Retry-After"))
         if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
             return unreachable_fault(self._scrubbed(_reason(problem)))
@@ -434,7 +434,7 @@ def pages_of(urns: Iterable[T], size: int = ASKED_AT_ONCE) -> Iterator[list[T]]:
 
 
 def repeat_if_broken(read: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """What a reading gives, which is begun once more where it broke off."""
+    """The results of reading, which starts once more where it broke off."""
     try:
         found = list(read())
     except CatalogError as problem:
@@ -450,22 +450,22 @@ def _label(proposal: MetadataProposal) -> str:
 
 def _bodies(entity: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: told["value"]
-        for name, told in entity.items()
-        if name != "urn" and isinstance(told, dict) and "value" in told
+        name: aspect["value"]
+        for name, aspect in entity.items()
+        if name != "urn" and isinstance(aspect, dict) and "value" in aspect
     }
 
 
 def _message(content: bytes) -> str:
     try:
-        told = msgspec.json.decode(content)
+        body = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
-    return str(told.get("message") or "") if isinstance(told, dict) else ""
+    return str(body.get("message") or "") if isinstance(body, dict) else ""
 
 
 def _reason(problem: Exception) -> str:
-    """The innermost words of a problem, which are those that say what happened."""
+    """The innermost message of an exception."""
     inner: Any = problem.args[0] if problem.args else problem
     return str(getattr(inner, "reason", None) or inner)
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from lumos.catalogs.datahub.aspects import AspectWrite, Entity, aspects_after, entity_of
-from lumos.catalogs.datahub.items import DataHubItems, key_of
+from lumos.catalogs.datahub.items import DataHubItems, canonical_key, key_of
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader
 from lumos.catalogs.datahub.server import Gms, pages_of, repeat_if_broken
 from lumos.catalogs.datahub.server_model import DataHubModel
@@ -66,7 +66,7 @@ class ServerItems:
         return self._items(_ReadEntities(self._gms.name, {}, ())).as_held(item)
 
     def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
-        """Makes items exactly these; tells of those that the server does not take."""
+        """Makes items exactly these; yields those that the server refuses."""
         for page in _pages(wanted):
             items, held = self._with([(type(item), key_of(item)) for item in page])
             self._reader.prepare_names(
@@ -141,11 +141,11 @@ class ServerItems:
             if entity.type in self._types:
                 by_type.setdefault(entity.type, []).append(entity.urn)
         return {
-            urn: kept
+            urn: normal
             for type, urns in by_type.items()
             for page in pages_of(urns)
             for urn, aspects in self._gms.get_entities(type, page).items()
-            if (kept := self._model.read(Entity(type, urn), aspects))
+            if (normal := self._model.read(Entity(type, urn), aspects))
         }
 
     def _changes(self, held: "_ReadEntities") -> list[Change]:
@@ -217,10 +217,10 @@ class _ReadEntities:
         return {}
 
     def add_unnamed(self, name: str, change: Any) -> bool:
-        raise AssertionError(f"a server keeps no loose changes: {name} {change}")
+        raise AssertionError(f"a server has no changes without an entity: {name} {change}")
 
     def remove_unnamed(self, name: str) -> None:
-        raise AssertionError(f"a server keeps no loose changes: {name}")
+        raise AssertionError(f"a server has no changes without an entity: {name}")
 
     def error(self, place: str, problem: str) -> LumosError:
         return CatalogError(
@@ -231,7 +231,7 @@ class _ReadEntities:
 
 def _pages(items: Sequence[Item]) -> Iterator[list[Item]]:
     """Items once each, those first that others may not be assigned before they are there."""
-    last = {(type(item), key_of(item)): item for item in items}.values()
+    last = {(type(item), canonical_key(item)): item for item in items}.values()
     for is_first in (True, False):
         yield from pages_of(
             (item for item in last if key_of(item).startswith(_DEFINITION) == is_first), _AT_ONCE

@@ -59,12 +59,11 @@ _PLATFORMS: Final = frozenset(
 class Shape:
     """What values of a type look like; this one leaves all of them as they are."""
 
-    def normalize(self, value: Any, seen: Seen) -> Any:  # noqa: ARG002
-        """A value without what goes without saying; takes note of fields that it did not know."""
-        return value
+    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:  # noqa: ARG002
+        """A value without defaults, or as it can be sent: without fields that are unknown.
 
-    def sendable(self, value: Any, seen: Seen) -> Any:  # noqa: ARG002
-        """A value as a server understands it, without fields that it was never seen to know."""
+        Reading adds fields that the package does not know to `seen`, because the server does.
+        """
         return value
 
 
@@ -90,61 +89,40 @@ class _Record(Shape):
         self.name = name
         self.fields: dict[str, _Field] = {}
 
-    def normalize(self, value: Any, seen: Seen) -> Any:
+    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:
         if not isinstance(value, dict):
             return value
         found = {}
         for name, each in value.items():
             if (field := self.fields.get(name)) is None:
-                seen.add((self.name, name))
-                found[name] = each
+                if not send:
+                    seen.add((self.name, name))
+                if (self.name, name) in seen:
+                    found[name] = each
                 continue
             shape = field.shape
-            normal = each if shape is NO_SHAPE or each is None else shape.normalize(each, seen)
-            is_set = normal != field.default and (normal or not field.may_be_empty)
-            if is_set or not field.has_default:
-                found[name] = normal
+            if shape is not NO_SHAPE and each is not None:
+                each = shape.convert(each, seen, send=send)
+            is_set = each != field.default and (each or not field.may_be_empty)
+            if send or is_set or not field.has_default:
+                found[name] = each
         return found
 
-    def sendable(self, value: Any, seen: Seen) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {
-            name: each if each is None or name not in self.fields
-            else self.fields[name].shape.sendable(each, seen)
-            for name, each in value.items()
-            if name in self.fields or (self.name, name) in seen
-        }  # fmt: skip
 
+class _Many(Shape):
+    """A list or a map."""
 
-class _List(Shape):
     def __init__(self, inner: Shape) -> None:
         self._inner = inner
 
-    def normalize(self, value: Any, seen: Seen) -> Any:
-        return (
-            [self._inner.normalize(each, seen) for each in value] if type(value) is list else value
-        )
-
-    def sendable(self, value: Any, seen: Seen) -> Any:
-        return (
-            [self._inner.sendable(each, seen) for each in value] if type(value) is list else value
-        )
-
-
-class _Map(Shape):
-    def __init__(self, inner: Shape) -> None:
-        self._inner = inner
-
-    def normalize(self, value: Any, seen: Seen) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: self._inner.normalize(each, seen) for name, each in value.items()}
-
-    def sendable(self, value: Any, seen: Seen) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: self._inner.sendable(each, seen) for name, each in value.items()}
+    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:
+        if type(value) is list:
+            return [self._inner.convert(each, seen, send=send) for each in value]
+        if isinstance(value, dict):
+            return {
+                name: self._inner.convert(each, seen, send=send) for name, each in value.items()
+            }
+        return value
 
 
 class _Choice(Shape):
@@ -153,26 +131,14 @@ class _Choice(Shape):
     def __init__(self, named: Mapping[str, Shape]) -> None:
         self._named = named
 
-    def normalize(self, value: Any, seen: Seen) -> Any:
+    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:
         if isinstance(value, dict) and len(value) == 1:
             ((name, inside),) = value.items()
-            return (
-                {name: self._named[name].normalize(inside, seen)} if name in self._named else value
-            )
-        return self._with_type_name(value)
-
-    def sendable(self, value: Any, seen: Seen) -> Any:
-        if isinstance(value, dict) and len(value) == 1:
-            ((name, inside),) = value.items()
-            return (
-                {name: self._named[name].sendable(inside, seen)} if name in self._named else value
-            )
-        return self._with_type_name(value)
-
-    def _with_type_name(self, value: Any) -> Any:
-        """A plain value with the name of its type around it, as servers and newer files have it."""
-        name = next((name for name in _NAMES_OF.get(type(value), ()) if name in self._named), None)
-        return value if name is None else {name: value}
+            shape = self._named.get(name, NO_SHAPE)
+            return {name: shape.convert(inside, seen, send=send)}
+        # Older files have no name around a plain value.
+        name = next((name for name in _NAMES_OF.get(type(value), ()) if name in self._named), "")
+        return {name: value} if name else value
 
 
 class _Schemas:
@@ -187,10 +153,10 @@ class _Schemas:
                 return self._record(schema)
             case "array":
                 inner = self.shape(schema.items)
-                return inner if inner is NO_SHAPE else _List(inner)
+                return inner if inner is NO_SHAPE else _Many(inner)
             case "map":
                 inner = self.shape(schema.values)
-                return inner if inner is NO_SHAPE else _Map(inner)
+                return inner if inner is NO_SHAPE else _Many(inner)
             case "union":
                 return self._union(schema)
         return NO_SHAPE
@@ -203,7 +169,7 @@ class _Schemas:
             shape = self.shape(field.type)
             default = field.default if field.has_default else None
             if default is not None:
-                default = shape.normalize(default, set())
+                default = shape.convert(default, set(), send=False)
             may_be_empty = default is None and _holds_many(field.type)
             record.fields[field.name] = _Field(shape, field.has_default, default, may_be_empty)
         return record
@@ -252,13 +218,13 @@ class DataHubModel:
 
     def sendable(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            name: _shape(name).sendable(body, self._seen)
+            name: _shape(name).convert(body, self._seen, send=True)
             for name, body in aspects.items()
             if name in _aspects(entity.type) or (entity.type, name) in self._seen_aspects
         }
 
     def read(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
-        """What a server told of an entity, and therefore understands."""
+        """The aspects of an entity as read from a server, which therefore knows all of them."""
         known = _aspects(entity.type)
         self._seen_aspects.update((entity.type, name) for name in aspects if name not in known)
         return self._normalize(entity, aspects, self._seen)
@@ -275,7 +241,7 @@ class DataHubModel:
         for name, body in aspects.items():
             if name == key or name in _SECRET:
                 continue
-            normal = _shape(name).normalize(body, seen)
+            normal = _shape(name).convert(body, seen, send=False)
             if not _is_empty(name, normal) and not _is_made_by_server(entity, name, normal):
                 found[name] = normal
         return found
@@ -289,7 +255,7 @@ def _shape(aspect: str) -> Shape:
 
 @cache
 def _aspects(type: str) -> frozenset[str]:
-    """The aspects that an entity of a type can have beside its key, as far as they last."""
+    """The aspects that an entity of a type can have, without its key and time series."""
     key = classes().KEY_ASPECTS.get(type)
     names = classes().ASPECT_NAME_MAP
     return frozenset(
@@ -315,7 +281,7 @@ def _is_made_by_server(entity: Entity, aspect: str, body: Any) -> bool:
 
 
 def _path_of(urn: str) -> list[tuple[tuple[str, str], ...]]:
-    """Where a server shows a dataset that nobody gave a place: under the parts of its name."""
+    """The browse path that a server creates: the parts of the name."""
     name = urn.partition(",")[2].rpartition(",")[0]
     *parents, _ = name.split("/" if "/" in name else ".")
     return [(("id", part),) for part in parents]

@@ -1,4 +1,4 @@
-"""From what is there to what shall be there: as few proposals as say it, in as few calls."""
+"""Writes the differences to a server in as few proposals and calls as possible."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -106,7 +106,7 @@ def find_refusal(name: str, change: Change) -> CatalogError | None:
 
 
 def unicode_error(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
-    """Why a server does not take text that no JSON can say."""
+    """The error for text that is not Unicode."""
     where = subject.encode("ascii", "backslashreplace").decode()
     return CatalogError(
         f"{name} takes only text that is Unicode; something of {where} is not: "
@@ -126,7 +126,7 @@ def refuse_name(name: str, urn: str) -> CatalogError | None:
 
 
 def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
-    """Does jobs, many with one call and some calls at a time; each is told of when it is done.
+    """Sends jobs, many with one call and some calls in parallel; yields each when it is done.
 
     No entity may be in two of them.
     """
