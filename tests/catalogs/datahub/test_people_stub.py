@@ -193,13 +193,19 @@ CLAIMS: dict[str, Callable[..., CatalogEntry]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("edit", CLAIMS)
+# Owners who change both their role and their place are replaced as a whole.
+@pytest.mark.parametrize(
+    ("edit", "order"),
+    [
+        (edit, order)
+        for edit in CLAIMS
+        for order in ORDERS
+        if (edit, order) != ("an owner", "another first")
+    ],
+)
 def test_an_order_yields_to_what_people_add_meanwhile(
     estate: Estate, edit: str, order: str
 ) -> None:
-    if (edit, order) == ("an owner", "another first"):
-        pytest.skip("Owners whose roles change with their order are replaced as a whole.")
     old, new = (CLAIMS[edit](*names) for names in ORDERS[order])
     estate.write(old)
     estate.write(new, base=old)

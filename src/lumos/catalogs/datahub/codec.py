@@ -51,7 +51,7 @@ class Codec(Generic[T]):
     which fills in defaults and holds only aspects; a file holds all writes as they are.
     """
 
-    type: ClassVar[Any]
+    type: Any
     shown: ClassVar[frozenset[str]]
     custom: str | None
 

@@ -57,7 +57,7 @@ class DatasetCodec(Codec[CatalogEntry]):
     properties, and come back as long as nobody changes the aspect.
     """
 
-    type: ClassVar[Any] = CatalogEntry
+    type: Any = CatalogEntry
     shown: ClassVar[frozenset[str]] = NATIVE | {"name", "timestamps"}
     custom = common.PROPERTIES
 

@@ -222,7 +222,7 @@ def _pattern(urn: str) -> re.Pattern[str]:
 class EntityCodec(Codec[CatalogEntity]):
     """Entities by the table of kinds; of other types, everything is in `raw`."""
 
-    type: ClassVar[Any] = CatalogEntity
+    type: Any = CatalogEntity
     shown: ClassVar[frozenset[str]] = frozenset(
         {"display_name", "description", "parent", "owners", "tags", "references", "properties"}
     )
@@ -431,140 +431,104 @@ def _title(kind: _EntityKind, key: str) -> str:
     return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title]
 
 
-class _NamedCodec(Codec[Any]):
+class _NamedItem(NamedTuple):
+    """How terms, users or groups are in DataHub: fields of an aspect, and lists of names.
+
+    A list is in an aspect, under a key, and has entities of a type.
+    """
+
+    item: Any
+    type: str
+    aspect: str
+    fields: dict[str, str]
+    lists: dict[str, tuple[str, str, str]]
+    empty: Mapping[str, Any] = MappingProxyType({})
+    has_custom: bool = True
+
+
+_NAMED_ITEMS: Final = (
+    _NamedItem(
+        User, "corpuser", "corpUserInfo",
+        {"display_name": "displayName", "email": "email", "title": "title", "active": "active"},
+        {"groups": ("groupMembership", "groups", "corpGroup")},
+    ),
+    _NamedItem(
+        Group, "corpGroup", "corpGroupInfo",
+        {"display_name": "displayName", "description": "description", "email": "email"},
+        {"members": ("corpGroupInfo", "members", "corpuser")},
+        {"admins": [], "members": [], "groups": []}, has_custom=False,
+    ),
+    _NamedItem(
+        GlossaryTerm, "glossaryTerm", "glossaryTermInfo", {"display_name": "name"},
+        {"related": ("glossaryRelatedTerms", "relatedTerms", "glossaryTerm")},
+        {"definition": "", "termSource": "INTERNAL"},
+    ),
+)  # fmt: skip
+NAMED_TYPES: Final = {each.type: each.item for each in _NAMED_ITEMS}
+"""Types of entities that are terms, users and groups."""
+
+
+class NamedCodec(Codec[Any]):
     """Terms, users and groups: their names are those of DataHub's entities."""
 
-    entity_type: ClassVar[str]
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"display_name", "email", "title", "active", "groups", "definition", "parent", "related",
+         "domain", "owners", "properties"}
+    )  # fmt: skip
+
+    def __init__(self, type: Any, server: ServerModel | None = None) -> None:
+        super().__init__(server)
+        self.type = type
+        self._named = next(each for each in _NAMED_ITEMS if each.item is type)
+        self.custom = self._named.aspect if self._named.has_custom else None
 
     def entity(self, key: str) -> Entity:
-        return Entity(self.entity_type, native_urn_of(self.entity_type, key))
+        return Entity(self._named.type, native_urn_of(self._named.type, key))
 
     def key(self, item: Any) -> str:
         name: str = item.name
         return name
 
-
-class UserCodec(_NamedCodec):
-    """Users."""
-
-    type: ClassVar[Any] = User
-    entity_type: ClassVar[str] = "corpuser"
-    custom = "corpUserInfo"
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {"display_name", "email", "title", "active", "groups", "properties"}
-    )
-
-    def read_native(self, key: str, aspects: Aspects) -> User:
-        info = aspects.get("corpUserInfo") or {}
-        return User(
-            name=key,
-            display_name=info.get("displayName"),
-            email=info.get("email"),
-            title=info.get("title"),
-            active=info.get("active", True),
-            groups=_names(aspects.get("groupMembership"), "groups", "corpGroup"),
-            properties=read_own(aspects, "corpUserInfo", User),
-        )
-
-    def write_native(self, aspects: Aspects, item: User, *, is_new: bool) -> None:
-        now = self.read_native(item.name, aspects)
-        if is_new or now != item:
-            found: dict[str, Any] = {"displayName": item.display_name, "email": item.email}
-            update_aspect(aspects, "corpUserInfo", active=item.active, title=item.title, **found)
-        if now.groups != item.groups:
-            _write_names(aspects, "groupMembership", "groups", "corpGroup", item.groups)
-
-
-class GroupCodec(_NamedCodec):
-    """Groups, whose properties DataHub cannot hold."""
-
-    type: ClassVar[Any] = Group
-    entity_type: ClassVar[str] = "corpGroup"
-    custom = None
-    shown: ClassVar[frozenset[str]] = frozenset()
-
-    def read_native(self, key: str, aspects: Aspects) -> Group:
-        info = aspects.get("corpGroupInfo") or {}
-        return Group(
-            name=key,
-            display_name=info.get("displayName"),
-            description=info.get("description"),
-            email=info.get("email"),
-            members=_names(info, "members", "corpuser"),
-        )
-
-    def write_native(self, aspects: Aspects, item: Group, *, is_new: bool) -> None:
-        now = self.read_native(item.name, aspects)
-        if is_new or now != item:
-            empty: dict[str, Any] = {"admins": [], "members": [], "groups": []}
-            found: dict[str, Any] = {
-                "displayName": item.display_name,
-                "description": item.description,
+    def read_native(self, key: str, aspects: Aspects) -> Any:
+        body = aspects.get(self._named.aspect) or {}
+        found = {field: body[name] for field, name in self._named.fields.items() if name in body}
+        for field, (aspect, name, type) in self._named.lists.items():
+            urns = (aspects.get(aspect) or {}).get(name) or ()
+            found[field] = read_list(urns, lambda urn, type=type: entity_name(type, urn))  # type: ignore[misc]
+        if self.custom is not None:
+            found["properties"] = read_own(aspects, self.custom, self.type)
+        if self.type is GlossaryTerm:
+            owned = common.read_ownership(aspects) or Ownership()
+            found |= {
+                "definition": body.get("definition") or None,
+                "parent": entity_name("glossaryNode", body.get("parentNode") or ""),
+                "domain": common.read_domain(aspects),
+                "owners": tuple(owner.name for owner in owned.owners),
             }
-            update_aspect(aspects, "corpGroupInfo", empty, email=item.email, **found)
-        if now.members != item.members:
-            _write_names(aspects, "corpGroupInfo", "members", "corpuser", item.members)
+        return self.type(name=key, **found)
 
-
-class TermCodec(_NamedCodec):
-    """Glossary terms."""
-
-    type: ClassVar[Any] = GlossaryTerm
-    entity_type: ClassVar[str] = "glossaryTerm"
-    custom = "glossaryTermInfo"
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {"display_name", "definition", "parent", "related", "domain", "owners", "properties"}
-    )
-
-    def read_native(self, key: str, aspects: Aspects) -> GlossaryTerm:
-        info = aspects.get("glossaryTermInfo") or {}
-        owners = common.read_ownership(aspects) or Ownership()
-        return GlossaryTerm(
-            name=key,
-            display_name=info.get("name"),
-            definition=info.get("definition") or None,
-            parent=entity_name("glossaryNode", info.get("parentNode") or ""),
-            related=_names(aspects.get("glossaryRelatedTerms"), "relatedTerms", "glossaryTerm"),
-            domain=common.read_domain(aspects),
-            owners=tuple(owner.name for owner in owners.owners),
-            properties=read_own(aspects, "glossaryTermInfo", GlossaryTerm),
-        )
-
-    def write_native(self, aspects: Aspects, item: GlossaryTerm, *, is_new: bool) -> None:
+    def write_native(self, aspects: Aspects, item: Any, *, is_new: bool) -> None:
         now = self.read_native(item.name, aspects)
         if is_new or now != item:
-            update_aspect(
-                aspects,
-                "glossaryTermInfo",
-                {"termSource": "INTERNAL"},
-                definition=item.definition or "",
-                name=item.display_name,
-                parentNode=native_urn_of("glossaryNode", item.parent) if item.parent else None,
-            )
-        if now.related != item.related:
-            _write_names(
-                aspects, "glossaryRelatedTerms", "relatedTerms", "glossaryTerm", item.related
-            )
-        if now.domain != item.domain:
-            common.write_domain(aspects, item.domain)
-        if now.owners != item.owners:
-            known = (common.read_ownership(aspects) or Ownership()).owners
-            by_name = {owner.name: owner for owner in known}
-            owners = tuple(by_name.get(name) or Owner(name=name) for name in item.owners)
-            common.write_ownership(aspects, Ownership(owners=owners))
-
-
-def _names(body: Any, key: str, type: str) -> tuple[str, ...]:
-    return read_list((body or {}).get(key) or (), lambda urn: entity_name(type, urn))
-
-
-def _write_names(
-    aspects: Aspects, aspect: str, key: str, type: str, names: tuple[str, ...]
-) -> None:
-    urns: Any = update_list(
-        (aspects.get(aspect) or {}).get(key) or (),
-        lambda urn: entity_name(type, urn),
-        names,
-        lambda name: native_urn_of(type, name),
-    )
-    update_aspect(aspects, aspect, **{key: urns})
+            body = {name: getattr(item, field) for field, name in self._named.fields.items()}
+            if self.type is GlossaryTerm:
+                parent = native_urn_of("glossaryNode", item.parent) if item.parent else None
+                body |= {"definition": item.definition or "", "parentNode": parent}
+            update_aspect(aspects, self._named.aspect, self._named.empty, **body)
+        for field, (aspect, name, type) in self._named.lists.items():
+            if getattr(now, field) != getattr(item, field):
+                urns: Any = update_list(
+                    (aspects.get(aspect) or {}).get(name) or (),
+                    lambda urn, type=type: entity_name(type, urn),  # type: ignore[misc]
+                    getattr(item, field),
+                    lambda each, type=type: native_urn_of(type, each),  # type: ignore[misc]
+                )
+                update_aspect(aspects, aspect, **{name: urns})
+        if self.type is GlossaryTerm:
+            if now.domain != item.domain:
+                common.write_domain(aspects, item.domain)
+            if now.owners != item.owners:
+                known = (common.read_ownership(aspects) or Ownership()).owners
+                by_name = {owner.name: owner for owner in known}
+                owners = tuple(by_name.get(name) or Owner(name=name) for name in item.owners)
+                common.write_ownership(aspects, Ownership(owners=owners))

@@ -6,7 +6,7 @@ name. These are platform resources, DataHub's own kind of entity for what only a
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -24,10 +24,9 @@ from lumos.catalogs.datahub.aspects import (
 )
 from lumos.catalogs.datahub.codec import Codec
 from lumos.catalogs.datahub.entities import (
+    NAMED_TYPES,
     EntityCodec,
-    GroupCodec,
-    TermCodec,
-    UserCodec,
+    NamedCodec,
     canonical_urn,
     native_entity,
 )
@@ -48,12 +47,7 @@ _RESOURCE_TYPES: Final[dict[type[Any], str]] = {
     CatalogEntity: "lumos-other",
 }
 _ITEM_TYPES: Final = {text: type for type, text in _RESOURCE_TYPES.items()}
-_NAMED: Final[dict[type[Any], type[Any]]] = {
-    GlossaryTerm: TermCodec,
-    User: UserCodec,
-    Group: GroupCodec,
-}
-_NAMED_TYPES: Final = {codec.entity_type: type for type, codec in _NAMED.items()}
+_NAMED: Final = {item_type: entity_type for entity_type, item_type in NAMED_TYPES.items()}
 
 
 def key_of(item: Item) -> str:
@@ -73,23 +67,23 @@ class DataHubItems:
         self._codecs: dict[tuple[type[Item], str], Codec[Any]] = {}
 
     def all(self) -> Iterator[Item]:
-        """Every item, in the order of the file or server."""
-        yield from self.of(list(self._store.entities()))
+        """Every item of a file, in its order."""
+        entities = list(self._store.entities())
+        yield from self.of(entities, {entity.urn for entity in entities})
         for name in self._store.unnamed():
             yield self._change(name)
 
-    def of(self, entities: Iterable[Entity]) -> Iterator[Item]:
-        """The items that some entities are."""
+    def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[Item]:
+        """The items that some entities are, of all that are known by their URNs."""
         for entity in entities:
             if entity.type == "dataset":
                 continue
             if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
                 home = self._home(type(exact), key_of(exact))
-                if home is None or not read_writes(self._store, home.urn):
+                if home is None or home.urn not in known:
                     yield exact
                 continue
-            item_type, key = _item_of(entity)
-            if (item := self.get(item_type, key)) is not None:
+            if (item := self.get(*_item_of(entity))) is not None:
                 yield item
 
     def get(self, type: type[Item], key: str) -> Item | None:
@@ -150,12 +144,6 @@ class DataHubItems:
         is_always_held = type is not CatalogEntity or not key.startswith("urn:li:")
         return (home,) if is_always_held else (home, resource)
 
-    def needed_with(self, entity: Entity) -> tuple[Entity, ...]:
-        """The entities that have to be read to know what item an entity is."""
-        if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
-            return self.needed(type(exact), key_of(exact))
-        return ()
-
     def datasets(self, entity: Entity) -> list[str]:
         """The datasets that an entity refers to, as DataHub calls them."""
         codec = self._codec(_item_of(entity)[0], entity)
@@ -180,7 +168,7 @@ class DataHubItems:
     def _codec(self, type: type[Item], home: Entity) -> Codec[Any]:
         if (found := self._codecs.get((type, home.type))) is None:
             found = self._codecs[type, home.type] = (
-                _NAMED[type](self._server)
+                NamedCodec(type, self._server)
                 if type in _NAMED
                 else EntityCodec(home.type, self._naming, self._server)
             )
@@ -192,9 +180,7 @@ class DataHubItems:
     def _home(self, type: type[Item], key: str) -> Entity | None:
         """The entity that an item is in DataHub, if DataHub has entities of that kind and name."""
         if type in _NAMED:
-            home: Entity | None = self._codec(type, Entity(_NAMED[type].entity_type, "")).entity(
-                key
-            )
+            home: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
         else:
             home = native_entity(key) if type is CatalogEntity else None
         is_held = home is not None and (self._server is None or self._server.holds(home))
@@ -220,7 +206,7 @@ class DataHubItems:
 
 def _item_of(entity: Entity) -> tuple[type[Any], str]:
     """The type of item that an entity is, and its name or URN."""
-    type = _NAMED_TYPES.get(entity.type)
+    type = NAMED_TYPES.get(entity.type)
     name = None if type is None else entity_name(entity.type, entity.urn)
     # A name that Lumos would spell differently stays what it is.
     if type is None or name is None or entity_urn(entity.type, name) != entity.urn:

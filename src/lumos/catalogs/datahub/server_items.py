@@ -42,15 +42,12 @@ class ServerItems:
         listed = repeat_if_broken(lambda: self._gms.list_entities(types, None))
         entities = map(entity_of, sorted(found.urn for found in listed))
         urns = [entity.urn for entity in entities if self._model.holds(entity)]
+        known = frozenset(urns)
         for page in pages_of(urns, _AT_ONCE):
             held = self._read_entities(map(entity_of, page))
             items = self._items(held)
-            others = [each for urn in page for each in items.needed_with(entity_of(urn))]
-            held.add(
-                self._read_aspects(each for each in others if each.urn not in held.asked), others
-            )
             self._learn_datasets(items, held)
-            yield from items.of(entity_of(urn) for urn in page if urn in held)
+            yield from items.of((entity_of(urn) for urn in page if urn in held), known)
 
     def get_many(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
         """Those of one type that are there."""
@@ -63,7 +60,7 @@ class ServerItems:
         return found
 
     def as_held(self, item: Item) -> Item:
-        return self._items(_ReadEntities(self._gms.name, {}, ())).as_held(item)
+        return self._items(_ReadEntities(self._gms.name, {})).as_held(item)
 
     def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
         """Makes items exactly these; yields those that the server refuses."""
@@ -116,7 +113,7 @@ class ServerItems:
         self, wanted: Iterable[tuple[type[Item], str]]
     ) -> tuple[DataHubItems, "_ReadEntities"]:
         """Items over all that has to be known of some of them."""
-        none = self._items(_ReadEntities(self._gms.name, {}, ()))
+        none = self._items(_ReadEntities(self._gms.name, {}))
         held = self._read_entities(each for type, key in wanted for each in none.needed(type, key))
         items = self._items(held)
         self._learn_datasets(items, held)
@@ -132,21 +129,18 @@ class ServerItems:
         )
 
     def _read_entities(self, entities: Iterable[Entity]) -> "_ReadEntities":
-        wanted = list(entities)
-        return _ReadEntities(self._gms.name, self._read_aspects(wanted), wanted)
-
-    def _read_aspects(self, entities: Iterable[Entity]) -> dict[str, dict[str, Any]]:
         by_type: dict[str, list[str]] = {}
         for entity in dict.fromkeys(entities):
             if entity.type in self._types:
                 by_type.setdefault(entity.type, []).append(entity.urn)
-        return {
+        found = {
             urn: normal
             for type, urns in by_type.items()
             for page in pages_of(urns)
             for urn, aspects in self._gms.get_entities(type, page).items()
             if (normal := self._model.read(Entity(type, urn), aspects))
         }
+        return _ReadEntities(self._gms.name, found)
 
     def _changes(self, held: "_ReadEntities") -> list[Change]:
         changes = []
@@ -170,22 +164,14 @@ class _ReadEntities:
 
     has_unnamed: bool = False
 
-    def __init__(
-        self, name: str, states: Mapping[str, dict[str, Any]], asked: Iterable[Entity]
-    ) -> None:
-        self.asked = {entity.urn for entity in asked}
+    def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
-        self._aspects_of = dict(states)
+        self._aspects_of = dict(aspects)
         self._before: dict[Entity, dict[str, Any]] = {}
         self._new: dict[Entity, list[AspectWrite]] = {}
 
     def __contains__(self, urn: str) -> bool:
         return urn in self._aspects_of
-
-    def add(self, states: Mapping[str, dict[str, Any]], asked: Iterable[Entity]) -> None:
-        """Takes in what was asked for later."""
-        self._aspects_of.update(states)
-        self.asked.update(entity.urn for entity in asked)
 
     def take_changes(self) -> list[tuple[Entity, dict[str, Any], list[AspectWrite]]]:
         """What was replaced since this was last asked: the entity, what it was and what it is."""
