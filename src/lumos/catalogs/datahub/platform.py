@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
@@ -19,10 +19,9 @@ from lumos.catalogs.datahub.writer import (
     WriteJob,
     change_entity,
     create_entity,
-    find_refusal,
+    plan_job,
     refuse_name,
     send_jobs,
-    unicode_error,
 )
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
@@ -43,7 +42,6 @@ from lumos.catalogs.interface import (
 )
 from lumos.catalogs.search import found
 from lumos.config.platforms import DatahubPlatform
-from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
@@ -190,36 +188,28 @@ class Datahub(
         at_once: list[WrittenEntry | Refused],
     ) -> Iterator[WriteJob]:
         for entry in entries:
-            try:
-                written, needed = self._change(entry, over.get(entry.urn))
-                problem = find_refusal(self.name, needed)
-            except CatalogUnavailable:
-                raise
-            except LumosError as error:
-                at_once.append(Refused(entry.urn, error))
-                continue
-            except UnicodeEncodeError as error:
-                at_once.append(Refused(entry.urn, unicode_error(self.name, entry.urn, error)))
-                continue
-            if problem is not None:
-                at_once.append(Refused(entry.urn, problem))
-            elif needed.is_needed:
-                self._parts.reading.written(entry.urn, needed.entity.urn)
-                yield WriteJob(written, [needed])
+            plan = partial(self._plan, entry, over.get(entry.urn))
+            job = plan_job(self.name, entry.urn, plan)
+            if isinstance(job, Refused):
+                at_once.append(job)
+            elif job.is_needed:
+                self._parts.reading.written(entry.urn, job.changes[0].entity.urn)
+                yield job
             else:
-                at_once.append(written)
+                at_once.append(job.subject)
 
-    def _change(self, entry: CatalogEntry, old: CatalogEntry | None) -> tuple[WrittenEntry, Change]:
+    def _plan(self, entry: CatalogEntry, old: CatalogEntry | None) -> WriteJob:
         # Raises if the URN is invalid.
         names_of(entry.urn)
         reading = self._parts.reading
         wanted = reading.render(entry)
         if old is None:
-            needed = create_entity(wanted.entity, wanted.aspects)
+            change = create_entity(wanted.entity, wanted.aspects)
         else:
             there = reading.render(old)
-            needed = change_entity(wanted.entity, there.aspects, wanted.aspects, reading.model)
-        return WrittenEntry(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
+            change = change_entity(wanted.entity, there.aspects, wanted.aspects, reading.model)
+        written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.held)
+        return WriteJob(written, [change])
 
 
 def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:

@@ -1,7 +1,7 @@
 """What is no dataset: entities of any other type, read and written some at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from lumos.catalogs.datahub.aspects import AspectWrite, Entity, aspects_after, entity_of
@@ -14,9 +14,8 @@ from lumos.catalogs.datahub.writer import (
     WriteJob,
     change_entity,
     create_entity,
-    find_refusal,
+    plan_job,
     send_jobs,
-    unicode_error,
 )
 from lumos.catalogs.interface import Item, Refused
 from lumos.errors import CatalogError, LumosError
@@ -75,23 +74,11 @@ class ServerItems:
             )
             jobs = []
             for item in page:
-                try:
-                    items.put(item)
-                    job = WriteJob(key_of(item), self._changes(held))
-                except LumosError as problem:
-                    yield Refused(key_of(item), problem)
+                job = plan_job(self._gms.name, key_of(item), partial(self._plan, items, held, item))
+                if isinstance(job, Refused):
+                    yield job
                     held.take_changes()
-                    continue
-                except UnicodeEncodeError as problem:
-                    yield Refused(
-                        key_of(item), unicode_error(self._gms.name, key_of(item), problem)
-                    )
-                    held.take_changes()
-                    continue
-                problems = [find_refusal(self._gms.name, each) for each in job.changes]
-                if (known := next(filter(None, problems), None)) is not None:
-                    yield Refused(key_of(item), known)
-                elif job.changes:
+                elif job.is_needed:
                     jobs.append(job)
             for outcome in send_jobs(self._gms, jobs):
                 if outcome.problem is not None:
@@ -141,6 +128,10 @@ class ServerItems:
             if (normal := self._model.read(Entity(type, urn), aspects))
         }
         return _ReadEntities(self._gms.name, found)
+
+    def _plan(self, items: DataHubItems, held: "_ReadEntities", item: Item) -> WriteJob:
+        items.put(item)
+        return WriteJob(key_of(item), self._changes(held))
 
     def _changes(self, held: "_ReadEntities") -> list[Change]:
         changes = []

@@ -1,6 +1,6 @@
 """Writes the differences to a server in as few proposals and calls as possible."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -10,7 +10,8 @@ from lumos.catalogs.datahub.aspects import Entity, ServerModel
 from lumos.catalogs.datahub.names import LONGEST, is_acceptable
 from lumos.catalogs.datahub.patches import EMPTY, build_patch
 from lumos.catalogs.datahub.server import Gms, MetadataProposal
-from lumos.errors import CatalogError
+from lumos.catalogs.interface import Refused
+from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 
 _MOST_PROPOSALS: Final = 200
 _CALL: Final = 20
@@ -46,6 +47,10 @@ class WriteJob(NamedTuple):
     @property
     def size(self) -> int:
         return sum(change.size for change in self.changes)
+
+    @property
+    def is_needed(self) -> bool:
+        return any(change.is_needed for change in self.changes)
 
     @property
     def parts(self) -> int:
@@ -90,7 +95,26 @@ def change_entity(
     return Change(entity, proposals, dropped)
 
 
-def find_refusal(name: str, change: Change) -> CatalogError | None:
+def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | Refused:
+    """The job that is planned, or why the server would refuse it."""
+    try:
+        job = plan()
+    except CatalogUnavailable:
+        raise
+    except LumosError as problem:
+        return Refused(subject, problem)
+    except UnicodeEncodeError as problem:
+        where = subject.encode("ascii", "backslashreplace").decode()
+        text = f"something of {where} is not: {problem.object[:_SHOWN]!a}"
+        return Refused(
+            subject, CatalogError(f"{name} takes only text that is Unicode; {text}", platform=name)
+        )
+    refusals = (_find_refusal(name, change) for change in job.changes)
+    refusal = next(filter(None, refusals), None)
+    return job if refusal is None else Refused(subject, refusal)
+
+
+def _find_refusal(name: str, change: Change) -> CatalogError | None:
     """Why a server would not take a change, as far as that is known without asking."""
     urn = change.entity.urn
     if (problem := refuse_name(name, urn)) is not None:
@@ -103,16 +127,6 @@ def find_refusal(name: str, change: Change) -> CatalogError | None:
                 platform=name,
             )
     return None
-
-
-def unicode_error(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
-    """The error for text that is not Unicode."""
-    where = subject.encode("ascii", "backslashreplace").decode()
-    return CatalogError(
-        f"{name} takes only text that is Unicode; something of {where} is not: "
-        f"{problem.object[:_SHOWN]!a}",
-        platform=name,
-    )
 
 
 def refuse_name(name: str, urn: str) -> CatalogError | None:
